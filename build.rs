@@ -64,7 +64,7 @@ fn kinds(path: &Path) -> Result<Vec<String>> {
 fn version(mut scripts: Vec<(String, String)>) -> Result<String> {
     scripts.sort();
     let number = env::var("CARGO_PKG_VERSION").map_err(|_| "cargo sets CARGO_PKG_VERSION")?;
-    let lines: Vec<String> = scripts.iter().map(|(name, sha1)| format!("  {name:<18} {sha1}")).collect();
+    let lines: Vec<String> = scripts.iter().map(|(name, sha1)| format!("  {name:<19} {sha1}")).collect();
     let commit = commit().unwrap_or_else(|| "unknown".to_owned());
     Ok(format!("{number}\ncommit {commit}\nscripts\n{}", lines.join("\n")))
 }

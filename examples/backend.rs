@@ -35,7 +35,7 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
     let plan = Plan {
         id: "phone".parse()?,
         title: Some("Phone".to_owned()),
-        total: Units::new(3).context("units to sell")?,
+        total: Units::new(3),
         per_user_limit: Limit::new(2),
         starts_at: None,
         ends_at: None,
@@ -43,7 +43,7 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
         shards: None,
     };
     let mut preheated = None;
-    store.preheat_all(&[&plan], Preheat::Create, false, None, |_, result| preheated = Some(result))?;
+    seckill::preheat_all(&mut store, &[&plan], Preheat::Create, false, None, |_, result| preheated = Some(result))?;
     let preheated = preheated.context("preheat did not answer")?;
     writeln!(log, "preheat: {}, stock {}", preheated.status, preheated.stock.unwrap_or_default())?;
 
@@ -68,11 +68,11 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
         request: RequestId::unique(),
         reason: Some("damaged".to_owned()),
     };
-    let outcome = store.refund(&refund, false)?;
+    let outcome = seckill::refund(&mut store, &refund, false)?;
     writeln!(log, "refund: {}, stock {}", outcome.status, outcome.stock.unwrap_or_default())?;
 
     // Evidence comes from the server page by page. Judging it needs no server.
-    let audit = judge(store.audit(&plan.id, None, None)?, MissingOrders::Repair);
+    let audit = judge(seckill::audit(&mut store, &plan.id, None, None)?, MissingOrders::Repair);
     writeln!(log, "audit: {}", audit.verdict.name())?;
     match audit.verdict {
         Verdict::Match => Ok(()),
@@ -82,8 +82,10 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
 
 /// Takes units. "Sold out" is an answer, not an error, and an order whose reply was lost is sent again.
 fn buy(store: &mut Store, order: &Order, log: &mut impl Write) -> Result<()> {
-    let outcome = match store.deduct(order, false) {
-        Err(StoreError::Unknown { recovery: Some(Recovery::SameRequest(_)), .. }) => store.deduct(order, false)?,
+    let outcome = match seckill::deduct(store, order, false) {
+        Err(StoreError::Unknown { recovery: Some(Recovery::SameRequest(_)), .. }) => {
+            seckill::deduct(store, order, false)?
+        }
         outcome => outcome?,
     };
     let answer = match outcome.status {

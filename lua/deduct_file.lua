@@ -20,9 +20,9 @@
   ARGV[10] requests       JSON array of as many request ids, which may be empty; empty or left out: none has one
   ARGV[11] rows           1: with a job, the reply says what each user holds; may be left out
   ARGV[12] reason, ARGV[13] reasons (JSON array of as many texts), ARGV[14] limit: may be empty or left out
-  ARGV[15] mode           of deduct, for all; may be empty or left out; in mode borrow the call ends before the first order that the stock does not cover:
-                          the letters are those of the orders before it
-  ARGV[16] distinct       1: no user and no request id comes twice, so what orders before did need not be looked up; may be left out
+  ARGV[15] mode           of deduct, for all; may be empty or left out; in mode borrow the call ends before the first order that the
+                          stock does not cover: the letters are those of the orders before it
+  ARGV[16] distinct       1: no user and no request id comes twice, so that no order depends on one before it; may be left out
 
   Returns one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,
   s out_of_stock, q request_conflict, c corrupt, b reversed; without a job also p paused, n not_started, e ended), the stock before
@@ -118,14 +118,7 @@ for turn = 1, 2 do
     end
     for i = decided + 1, count do
       local user = users[i]
-      if quantities then
-        text = quantities[i]
-        units = amounts[text]
-      end
-      if requests then
-        request = requests[i]
-        known = request ~= '' and (once[request] or found[i + 2])
-      end
+      --- @include "next_order"
       --- @if hash set coupon
       --- @include "had"
       --- @end

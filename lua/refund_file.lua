@@ -78,14 +78,7 @@ for turn = 1, 2 do
     end
     for i = decided + 1, count do
       local user = users[i]
-      if quantities then
-        text = quantities[i]
-        units = amounts[text]
-      end
-      if requests then
-        request = requests[i]
-        known = request ~= '' and (once[request] or found[i + 2])
-      end
+      --- @include "next_order"
       --- @if counter
       local fits = left + units <= most
       --- @else

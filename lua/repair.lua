@@ -25,8 +25,8 @@
                           that hold nothing any more. One text, with a line for each repair, empty for none, and tabs between ids; at most 10,000 ids.
                           Each is `reversed` from then on, and its hold is void
   last two                may be left out: the stock, and the id of the ledger's last entry (empty: none), as they were
-                          audited. What raises the stock alone requires that the stock moved since only as the ledger
-                          says, by 64 entries at most
+                          audited. What raises the stock alone, or gives a user more than it takes from the stock, requires
+                          that the stock moved since only as the ledger says, by 64 entries at most
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
@@ -73,20 +73,25 @@ if count < 1 then return usage('repair: the repairs are not complete') end
 if count > MOST_REPAIRS then return usage('repair: more than ' .. MOST_REPAIRS .. ' in one call') end
 if repairs ~= '' and not whole(repairs) then return usage('repair: ARGV[6] is no count') end
 local call = {kind = kind, count = count, users = {}, requests = {}, single = false, dry = dry}
+-- A number that may be below zero, or nil.
+local function signed(text)
+  local below, digits_of = string.match(text or '', '^(%-?)(.*)$')
+  local units = whole(digits_of)
+  return units and (below == '-' and -units or units)
+end
 local wanted = {}
 for i = 1, count do
   local at = 6 + (i - 1) * WIDTH
   local id, user, from_text, to, change = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], whole(ARGV[at + 4]), ARGV[at + 5]
   local is_unknown = from_text == '?' and (user == '' or kind == 'set')
-  local units = whole(string.match(change or '', '^%-?(.*)$'))
+  local units = signed(change)
   if id == '' or not is_request(id) then return usage('repair: id of repair ' .. i) end
   if user ~= '' and (kind == 'counter' or not is_user(user)) then return usage('repair: user of repair ' .. i) end
   if not ((is_unknown or whole(from_text)) and to and units) then return usage('repair: numbers of repair ' .. i) end
   if kind == 'coupon' and user ~= '' and to > 1 then return usage('repair: more than one coupon in repair ' .. i) end
-  if string.sub(change, 1, 1) == '-' then units = -units end
   local restores = is_unknown and user == ''
   call.restores = call.restores or restores
-  wanted[i] = {user = user, from_text = from_text, to = to, change = units, restores = restores, raises = units > 0 or restores,
+  wanted[i] = {user = user, from_text = from_text, from = whole(from_text), to = to, change = units, restores = restores, raises = units > 0 or restores,
     digest = digest_of('repair', concat({ARGV[at + 3], ARGV[at + 4], change}, ' '), user)}
   call.users[i], call.requests[i] = user, id
 end
@@ -193,6 +198,10 @@ local function moved_past_ledger()
         if not units then return true end
         expected = expected + sign * units
       end
+    elseif change.op == 'repair' then
+      local units = signed(change.stock_change)
+      if not units then return true end
+      expected = expected + units
     elseif change.op ~= 'pause' and change.op ~= 'resume' and change.op ~= 'confirm' then
       return true
     end
@@ -235,7 +244,9 @@ for i = 1, count do
     elseif repair.user ~= '' then
       held = call.held[i] == true and '?' or call.held[i] or '0'
     end
-    local is_late = moved and repair.raises and repair.user == '' and not repair.restores
+    -- Units that the stock does not give must still be missing there: another call may have finished a cut one, and returned them.
+    local gains = repair.user ~= '' and repair.from and repair.to - repair.from + repair.change > 0
+    local is_late = moved and (gains or repair.raises and repair.user == '' and not repair.restores)
     if held ~= repair.from_text or is_late or is_other[i] then
       letters[i] = 'c'
       is_short = is_short or not repair.raises

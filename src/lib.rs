@@ -19,7 +19,7 @@
 //!     reason: None,
 //!     per_user_limit: None,
 //! };
-//! match store.deduct(&order, false)?.status {
+//! match seckill::deduct(&mut store, &order, false)?.status {
 //!     Status::Ok | Status::Replayed => println!("yours"),
 //!     refused => println!("refused: {refused}"),
 //! }
@@ -44,8 +44,7 @@
 mod admin;
 mod audit;
 mod bench;
-#[doc(hidden)]
-pub mod cli;
+mod cli;
 mod error;
 mod model;
 mod read;
@@ -56,9 +55,11 @@ mod sell;
 mod shards;
 mod store;
 
+pub use crate::admin::preheat::preheat_all;
 pub use crate::audit::class::Class;
 pub use crate::audit::judgement::judge;
 pub use crate::audit::plan::MissingOrders;
+pub use crate::audit::read::audit;
 pub use crate::audit::result::{Audit, Difference, Verdict};
 pub use crate::error::{Recovery, StoreError};
 pub use crate::model::activity::{Plan, Preheat};
@@ -69,21 +70,29 @@ pub use crate::model::order::{Order, Refund, RefundOf};
 pub use crate::model::status::Status;
 pub use crate::model::time::Millis;
 pub use crate::redis::connect::Target;
+pub use crate::sell::orders::{deduct, refund};
 pub use crate::store::Store;
 
-/// What the tests of this repository look at beside what backends use: it may change at any time.
+/// What the binary and the tests of this repository use beside what backends do: it may change at any time.
 #[doc(hidden)]
 pub mod internals {
+    pub use crate::admin::activities::preheated;
+    pub use crate::audit::apply::repair;
+    pub use crate::audit::apply::transfers::repair_transfer;
     pub use crate::audit::judgement::sharded::judge_shards;
     pub use crate::audit::ledger_state::Compared;
     pub use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
     pub use crate::audit::plan::repair::Repair;
+    pub use crate::audit::read::shards::audit_shards;
+    pub use crate::cli::start;
     pub use crate::model::id::interner::Interner;
     pub use crate::model::ledger::{EntryId, Op};
     pub use crate::model::shards::Shards;
     pub use crate::model::status::call_code;
     pub use crate::read::stats::info::{Info, Role, Section};
+    pub use crate::read::stats::{groups, info};
     pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
     pub use crate::script::keys::Keys;
     pub use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
+    pub use crate::sell::sharded::finish_transfers;
 }

@@ -1,8 +1,7 @@
 -- Orders of a file, as columns. Reads KEYS and ARGV; sets by, mode, reason, count; users, requests and reasons (nil: no order has
 -- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; is_job, before, lines (nil: they follow
 -- each other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id
--- may come twice; has_plain and are_plain, whether users
--- and requests are as JSON has them. What is damaged sets key, the number of a key, and value, what it holds.
+-- may come twice; has_plain and are_plain, whether users and requests need no escape in JSON. What is damaged sets key, the number of a key, and value, what it holds.
 --- @let KEY_COUNT = 5
 --- @if set
 --- @let KEY_COUNT = 6

@@ -5,7 +5,10 @@
 use redis::Value;
 
 use crate::admin::adoption::Adopted;
+use crate::admin::preheat;
+use crate::admin::trim;
 use crate::audit::ledger_state::LedgerState;
+use crate::audit::read::fold;
 use crate::error::{Recovery, StoreError};
 use crate::model::activity::Plan;
 use crate::model::id::ActivityId;
@@ -17,6 +20,7 @@ use crate::model::status::call_code::STALE;
 use crate::model::time::Millis;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
+use crate::read::holds;
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::ADOPT;
 use crate::script::keys::Keys;
@@ -25,7 +29,7 @@ use crate::store::Store;
 
 /// What an activity lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// Nothing: it was preheated or adopted.
     Whole,
     /// Its meta; the ledger begins with its preheat, so that it says what the meta said.
@@ -44,7 +48,7 @@ pub enum Stage {
 
 /// An activity before it is taken over.
 #[derive(Debug, Clone)]
-pub struct Adoptable {
+pub(crate) struct Adoptable {
     /// `ok`, `not_preheated` or `corrupt`.
     pub status: Status,
     /// Which key is corrupt, and what it holds.
@@ -67,7 +71,7 @@ pub struct Adoptable {
 
 /// How the last step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finished {
+pub(crate) enum Finished {
     /// The activity is taken over; the units for sale.
     Done(u64),
     /// A first try whose reply was lost had done it.
@@ -76,152 +80,164 @@ pub enum Finished {
     Stale,
 }
 
-impl Store {
-    /// What an activity lacks. Nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn plan_adoption(&mut self, activity: &ActivityId) -> Result<Adoptable, StoreError> {
-        let value = self.adopt(activity, RetrySafety::ReadOnly, "plan", Vec::new())?;
-        adoptable(value, &self.keys(activity))
-    }
+/// What an activity lacks. Nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn plan_adoption(store: &mut Store, activity: &ActivityId) -> Result<Adoptable, StoreError> {
+    let value = adopt(store, activity, RetrySafety::ReadOnly, "plan", Vec::new())?;
+    adoptable(value, &store.keys(activity))
+}
 
-    /// Moves the stock out of reach and pauses the activity; `None` if somebody has taken it over meanwhile.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn withdraw(&mut self, activity: &ActivityId, name: &str, total: u64) -> Result<Option<Adoptable>, StoreError> {
-        self.add_to_index([activity])?;
-        let arguments = vec![String::new(), name.to_owned(), total.to_string()];
-        let value = self.adopt(activity, RetrySafety::Idempotent, "withdraw", arguments)?;
-        if is_stale(&value) { Ok(None) } else { adoptable(value, &self.keys(activity)).map(Some) }
-    }
+/// Moves the stock out of reach and pauses the activity; `None` if another adoption has taken it over meanwhile.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn withdraw(
+    store: &mut Store,
+    activity: &ActivityId,
+    name: &str,
+    total: u64,
+) -> Result<Option<Adoptable>, StoreError> {
+    preheat::add_to_index(store, [activity])?;
+    let arguments = vec![String::new(), name.to_owned(), total.to_string()];
+    let value = adopt(store, activity, RetrySafety::Idempotent, "withdraw", arguments)?;
+    if is_stale(&value) { Ok(None) } else { adoptable(value, &store.keys(activity)).map(Some) }
+}
 
-    /// The ledger of an activity whose meta was lost; `None` if not all of it can be read.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn fold_ledger(&mut self, activity: &ActivityId, found: &Adoptable) -> Result<Option<LedgerState>, StoreError> {
-        let keys = self.keys(activity);
-        let mut state = LedgerState::new(self.layout.kind(), None);
-        let upto = found.last.as_deref().and_then(|last| last.parse().ok());
-        let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
-        self.throttle = crate::store::throttle::Throttle::gentle(self.servers.system());
-        self.fold(&keys.ledger, &mut state, upto)?;
-        let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
-        Ok(is_readable.then_some(state))
-    }
+/// The ledger of an activity whose meta was lost; `None` if not all of it can be read.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn fold_ledger(
+    store: &mut Store,
+    activity: &ActivityId,
+    found: &Adoptable,
+) -> Result<Option<LedgerState>, StoreError> {
+    let keys = store.keys(activity);
+    let mut state = LedgerState::new(store.layout.kind(), None);
+    let upto = found.last.as_deref().and_then(|last| last.parse().ok());
+    let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
+    store.throttle = crate::store::throttle::Throttle::gentle(store.servers.system());
+    fold::fold(store, &keys.ledger, &mut state, upto)?;
+    let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
+    Ok(is_readable.then_some(state))
+}
 
-    /// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn write_holders(
-        &mut self,
-        activity: &ActivityId,
-        found: &Adoptable,
-        name: &str,
-        holders: &Holders,
-        held: u64,
-    ) -> Result<Option<u64>, StoreError> {
-        let keys = self.keys(activity);
-        self.clear(&keys, &found.epoch)?;
-        // A bare counter sold to one user without a name.
-        let pages = match self.layout.kind() {
-            Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)), 0)])],
-            _ => holders.pages(&self.open_by_user(activity)?),
-        };
-        let count = pages.len() as u64;
-        for (number, page) in pages.into_iter().enumerate() {
-            if !self.write_page(&keys, &found.epoch, name, number, page)? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(count))
-    }
-
-    /// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
-    /// `is_paused` is what that ledger says.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    #[allow(clippy::too_many_arguments, reason = "each is checked by the script against what it finds")]
-    pub fn finish_adoption(
-        &mut self,
-        plan: &Plan,
-        found: &Adoptable,
-        adopted: Adopted,
-        name: &str,
-        pages: Option<u64>,
-        is_paused: bool,
-        reason: Option<&str>,
-    ) -> Result<Finished, StoreError> {
-        let given = |field: Option<String>| field.map(|value| format!("={value}")).unwrap_or_default();
-        // A meta that was lost had the sum of what is held open.
-        let open: i64 = self.open_by_user(&plan.id)?.values().sum();
-        let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
-        let arguments = vec![
-            reason.unwrap_or_default().to_owned(),
-            name.to_owned(),
-            adopted.total.to_string(),
-            adopted.held.to_string(),
-            with_pages(adopted.units.to_string()),
-            with_pages(found.participants.to_string()),
-            found.last.clone().unwrap_or_default(),
-            pages.map(|pages| pages.to_string()).unwrap_or_default(),
-            given(plan.per_user_limit.map(|limit| limit.to_string())),
-            given(plan.title.clone()),
-            given(plan.starts_at.map(|time: Millis| time.get().to_string())),
-            given(plan.ends_at.map(|time: Millis| time.get().to_string())),
-            if is_paused { "paused" } else { "live" }.to_owned(),
-            if open > 0 { open.to_string() } else { String::new() },
-        ];
-        let value = self.adopt(&plan.id, RetrySafety::Idempotent, "switch", arguments)?;
-        if is_stale(&value) {
-            return Ok(Finished::Stale);
-        }
-        let reply = Reply::of(&ADOPT);
-        let values = reply.array(value)?;
-        let units = reply.count(values.get(1)).unwrap_or(None).unwrap_or_default();
-        match reply.status(values.first())? {
-            Status::Ok => {
-                let keys = self.keys(&plan.id);
-                self.clear(&keys, &found.epoch)?;
-                Ok(Finished::Done(units))
-            }
-            Status::Replayed => Ok(Finished::Replayed(units)),
-            // It is corrupt now, or gone.
-            _ => Ok(Finished::Stale),
+/// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn write_holders(
+    store: &mut Store,
+    activity: &ActivityId,
+    found: &Adoptable,
+    name: &str,
+    holders: &Holders,
+    held: u64,
+) -> Result<Option<u64>, StoreError> {
+    let keys = store.keys(activity);
+    trim::clear(store, &keys, &found.epoch)?;
+    // A bare counter sold to one user without a name.
+    let pages = match store.layout.kind() {
+        Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)), 0)])],
+        _ => holders.pages(&holds::open_by_user(store, activity)?),
+    };
+    let count = pages.len() as u64;
+    for (number, page) in pages.into_iter().enumerate() {
+        if !trim::write_page(store, &keys, &found.epoch, name, number, page)? {
+            return Ok(None);
         }
     }
+    Ok(Some(count))
+}
 
-    /// Ends an adoption that cannot be finished: what it found is as it was, and for sale again.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn undo_adoption(&mut self, activity: &ActivityId, found: &Adoptable, name: &str) -> Result<(), StoreError> {
-        let keys = self.keys(activity);
-        self.clear(&keys, &found.epoch)?;
-        self.adopt(activity, RetrySafety::Idempotent, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
+/// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
+/// `is_paused` is what that ledger says.
+///
+/// # Errors
+/// Any of [`StoreError`].
+#[allow(clippy::too_many_arguments, reason = "each is checked by the script against what it finds")]
+pub(crate) fn finish_adoption(
+    store: &mut Store,
+    plan: &Plan,
+    found: &Adoptable,
+    adopted: Adopted,
+    name: &str,
+    pages: Option<u64>,
+    is_paused: bool,
+    reason: Option<&str>,
+) -> Result<Finished, StoreError> {
+    let given = |field: Option<String>| field.map(|value| format!("={value}")).unwrap_or_default();
+    // A meta that was lost had the sum of what is held open.
+    let open: i64 = holds::open_by_user(store, &plan.id)?.values().sum();
+    let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
+    let arguments = vec![
+        reason.unwrap_or_default().to_owned(),
+        name.to_owned(),
+        adopted.total.to_string(),
+        adopted.held.to_string(),
+        with_pages(adopted.units.to_string()),
+        with_pages(found.participants.to_string()),
+        found.last.clone().unwrap_or_default(),
+        pages.map(|pages| pages.to_string()).unwrap_or_default(),
+        given(plan.per_user_limit.map(|limit| limit.to_string())),
+        given(plan.title.clone()),
+        given(plan.starts_at.map(|time: Millis| time.get().to_string())),
+        given(plan.ends_at.map(|time: Millis| time.get().to_string())),
+        if is_paused { "paused" } else { "live" }.to_owned(),
+        if open > 0 { open.to_string() } else { String::new() },
+    ];
+    let value = adopt(store, &plan.id, RetrySafety::Idempotent, "switch", arguments)?;
+    if is_stale(&value) {
+        return Ok(Finished::Stale);
     }
-
-    /// One step of the script; `arguments` are those from the reason on.
-    fn adopt(
-        &mut self,
-        activity: &ActivityId,
-        safety: RetrySafety,
-        step: &str,
-        arguments: Vec<String>,
-    ) -> Result<Value, StoreError> {
-        let keys = self.keys(activity);
-        let arguments = [self.kind(), step.to_owned(), self.operator.clone()].into_iter().chain(arguments);
-        let call = Call::script(&ADOPT, keys.in_order(), arguments).with_safety(safety);
-        let value = self.servers.call(&call.recovered_by(Recovery::SameCall))?;
-        if safety != RetrySafety::ReadOnly {
-            self.changed(activity);
+    let reply = Reply::of(&ADOPT);
+    let values = reply.array(value)?;
+    let units = reply.count(values.get(1)).unwrap_or(None).unwrap_or_default();
+    match reply.status(values.first())? {
+        Status::Ok => {
+            let keys = store.keys(&plan.id);
+            trim::clear(store, &keys, &found.epoch)?;
+            Ok(Finished::Done(units))
         }
-        Ok(value)
+        Status::Replayed => Ok(Finished::Replayed(units)),
+        // It is corrupt now, or gone.
+        _ => Ok(Finished::Stale),
     }
+}
+
+/// Ends an adoption that cannot be finished: what it found is as it was, and for sale again.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn undo_adoption(
+    store: &mut Store,
+    activity: &ActivityId,
+    found: &Adoptable,
+    name: &str,
+) -> Result<(), StoreError> {
+    let keys = store.keys(activity);
+    trim::clear(store, &keys, &found.epoch)?;
+    adopt(store, activity, RetrySafety::Idempotent, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
+}
+
+/// One step of the script; `arguments` are those from the reason on.
+fn adopt(
+    store: &mut Store,
+    activity: &ActivityId,
+    safety: RetrySafety,
+    step: &str,
+    arguments: Vec<String>,
+) -> Result<Value, StoreError> {
+    let keys = store.keys(activity);
+    let arguments = [store.kind(), step.to_owned(), store.operator.clone()].into_iter().chain(arguments);
+    let call = Call::script(&ADOPT, keys.in_order(), arguments).with_safety(safety);
+    let value = store.servers.call(&call.recovered_by(Recovery::SameCall))?;
+    if safety != RetrySafety::ReadOnly {
+        store.changed(activity);
+    }
+    Ok(value)
 }
 
 fn is_stale(value: &Value) -> bool {

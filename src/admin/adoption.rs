@@ -22,7 +22,7 @@ pub(crate) struct Found {
 
 /// What it will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Adopted {
+pub(crate) struct Adopted {
     /// Its total.
     pub total: u64,
     /// Units that participants hold, those of unknown holdings included.

@@ -14,7 +14,7 @@ use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
 use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::connection::Connection;
-use crate::redis::scan::{Scan, Stopped};
+use crate::redis::scan::{Scan, ScanFailure};
 use crate::script::ARCHIVE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -26,7 +26,7 @@ const MAX_ENTRIES: usize = 400;
 
 /// An activity before it is archived.
 #[derive(Debug, Clone)]
-pub struct Archivable {
+pub(crate) struct Archivable {
     /// `ok`, `not_preheated`, `ended` (it is archived), `exists` (an adoption is unfinished) or `corrupt`.
     pub status: Status,
     /// Which key is corrupt, and what it holds.
@@ -47,13 +47,13 @@ pub struct Archivable {
 
 impl Archivable {
     /// How many lines the files will have: requests, entries and participants.
-    pub fn counts(&self) -> [u64; 3] {
+    pub(crate) fn counts(&self) -> [u64; 3] {
         let mut words = self.seen.split(' ').skip(2).map(|word| word.parse().unwrap_or(0));
         [(); 3].map(|()| words.next().unwrap_or(0))
     }
 
     /// What of it a manifest says, as the script compares it.
-    pub fn is_as(&self, manifest: &Manifest) -> bool {
+    pub(crate) fn is_as(&self, manifest: &Manifest) -> bool {
         let lines = |part| manifest.lines(part);
         let counts =
             [Part::Requests, Part::Ledger, Part::Participants, Part::Units].map(|part| lines(part).to_string());
@@ -62,20 +62,20 @@ impl Archivable {
     }
 
     /// The SHA-256 of the manifest that it was archived by.
-    pub fn sha256(&self) -> Option<&str> {
+    pub(crate) fn sha256(&self) -> Option<&str> {
         self.archive.as_deref()?.split(' ').nth(1)
     }
 }
 
 /// A connection on which all keys of an activity are watched.
-pub struct Watch {
+pub(crate) struct Watch {
     connection: Connection,
     keys: Keys,
 }
 
 /// What is in no file of lines.
 #[derive(Debug, Clone, Default)]
-pub struct Rest {
+pub(crate) struct Rest {
     /// The stock key's text.
     pub stock: String,
     /// All fields of the meta.
@@ -88,171 +88,175 @@ pub struct Rest {
 
 /// How the removal ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Removed {
+pub(crate) enum Removed {
     /// The keys are gone.
     Done,
     /// Somebody wrote one of them since they were watched; nothing was changed.
     Changed,
 }
 
-impl Store {
-    /// What an activity is, and whether it may be archived. Nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn plan_archive(&mut self, activity: &ActivityId) -> Result<Archivable, StoreError> {
-        let keys = self.keys(activity);
-        let value = self.archive(&keys, RetrySafety::ReadOnly, "plan", &[])?;
-        archivable(value, &keys)
-    }
+/// What an activity is, and whether it may be archived. Nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn plan_archive(store: &mut Store, activity: &ActivityId) -> Result<Archivable, StoreError> {
+    let keys = store.keys(activity);
+    let value = archive(store, &keys, RetrySafety::ReadOnly, "plan", &[])?;
+    archivable(value, &keys)
+}
 
-    /// Names the archive in the activity's meta, and gives the name in force: that of an earlier run, if one was cut
-    /// short. `None` if the activity changed meanwhile.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn mark_archive(
-        &mut self,
-        activity: &ActivityId,
-        found: &Archivable,
-        name: &str,
-    ) -> Result<Option<String>, StoreError> {
-        let keys = self.keys(activity);
-        let arguments = [name.to_owned(), found.epoch.to_string()];
-        let value = self.archive(&keys, RetrySafety::Idempotent, "mark", &arguments)?;
-        let reply = Reply::of(&ARCHIVE);
-        match reply.array(value)?.as_slice() {
-            [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
-            _ => Ok(None),
-        }
+/// Names the archive in the activity's meta, and gives the name that counts: that of an earlier run, if one was cut
+/// short. `None` if the activity changed meanwhile.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn mark_archive(
+    store: &mut Store,
+    activity: &ActivityId,
+    found: &Archivable,
+    name: &str,
+) -> Result<Option<String>, StoreError> {
+    let keys = store.keys(activity);
+    let arguments = [name.to_owned(), found.epoch.to_string()];
+    let value = archive(store, &keys, RetrySafety::Idempotent, "mark", &arguments)?;
+    let reply = Reply::of(&ARCHIVE);
+    match reply.array(value)?.as_slice() {
+        [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
+        _ => Ok(None),
     }
+}
 
-    /// The key that is a file of an archive, for the manifest.
-    pub fn key_of_part(&self, activity: &ActivityId, part: Part) -> String {
-        self.keys(activity).of_part(part).to_owned()
-    }
+/// The key that is a file of an archive, for the manifest.
+pub(crate) fn key_of_part(store: &Store, activity: &ActivityId, part: Part) -> String {
+    store.keys(activity).of_part(part).to_owned()
+}
 
-    /// Watches all keys of an activity but its meta from now on.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn watch_keys(&mut self, activity: &ActivityId) -> Result<Watch, StoreError> {
-        let keys = self.keys(activity);
-        // It finds the node of the keys, if there are several.
-        self.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
-        let node = self.servers.node_of(keys.slot());
-        let mut connection = self.servers.node(node).connect_new()?;
-        let mut watch = redis::cmd("WATCH");
-        keys.all().filter(|key| *key != keys.meta).for_each(|key| {
-            watch.arg(key);
-        });
-        connection.request(&watch)?;
-        Ok(Watch { connection, keys })
-    }
+/// Watches all keys of an activity but its meta from now on.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Watch, StoreError> {
+    let keys = store.keys(activity);
+    // It finds the node of the keys, if there are several.
+    store.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
+    let node = store.servers.node_of(keys.slot());
+    let mut connection = store.servers.node(node).connect_new()?;
+    let mut watch = redis::cmd("WATCH");
+    keys.all().filter(|key| *key != keys.meta).for_each(|key| {
+        watch.arg(key);
+    });
+    connection.request(&watch)?;
+    Ok(Watch { connection, keys })
+}
 
-    /// Watches the meta too, once the archive is named there.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn watch_meta(&self, watch: &mut Watch) -> Result<(), StoreError> {
-        watch.connection.request(redis::cmd("WATCH").arg(&watch.keys.meta)).map(|_| ())
-    }
+/// Watches the meta too, once the archive is named there.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn watch_meta(watch: &mut Watch) -> Result<(), StoreError> {
+    watch.connection.request(redis::cmd("WATCH").arg(&watch.keys.meta)).map(|_| ())
+}
 
-    /// Reads everything of a watched activity, page by page: each line's texts go to `each`, those of one part after the
-    /// other. A member may come twice if the hash shrinks meanwhile, in which case the removal will find that something
-    /// changed.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`], and whatever `each` fails with.
-    pub fn dump_watched<E: From<StoreError>>(
-        &self,
-        watch: &mut Watch,
-        mut each: impl FnMut(Part, &[&[u8]]) -> Result<(), E>,
-    ) -> Result<Rest, E> {
-        let kind = self.layout.kind();
-        let Watch { connection, keys } = watch;
-        for part in Part::of(kind) {
-            let key = keys.of_part(*part);
-            match part {
-                Part::Ledger => read_entries(connection, key, &mut |texts| each(Part::Ledger, texts))?,
-                part => {
-                    let (scan, width) = if part.is_set(kind) { (Scan::Set(key), 1) } else { (Scan::Hash(key), 2) };
-                    let page = |texts: &[&[u8]]| texts.chunks(width).try_for_each(|line| each(*part, line));
-                    connection.scan(scan, false, page).map_err(|stopped| match stopped {
-                        Stopped::Store(error) => error.into(),
-                        Stopped::Reader(error) => error,
-                    })?;
-                }
+/// Reads everything of a watched activity, page by page: each line's texts go to `each`, those of one part after the
+/// other. A member may come twice if the hash shrinks meanwhile, in which case the removal will find that something
+/// changed.
+///
+/// # Errors
+/// Any of [`StoreError`], and whatever `each` fails with.
+pub(crate) fn dump_watched<E: From<StoreError>>(
+    store: &Store,
+    watch: &mut Watch,
+    mut each: impl FnMut(Part, &[&[u8]]) -> Result<(), E>,
+) -> Result<Rest, E> {
+    let kind = store.layout.kind();
+    let Watch { connection, keys } = watch;
+    for part in Part::of(kind) {
+        let key = keys.of_part(*part);
+        match part {
+            Part::Ledger => read_entries(connection, key, &mut |texts| each(Part::Ledger, texts))?,
+            part => {
+                let (scan, width) = if part.is_set(kind) { (Scan::Set(key), 1) } else { (Scan::Hash(key), 2) };
+                let page = |texts: &[&[u8]]| texts.chunks(width).try_for_each(|line| each(*part, line));
+                connection.scan(scan, false, page).map_err(|stopped| match stopped {
+                    ScanFailure::Store(error) => error.into(),
+                    ScanFailure::Reader(error) => error,
+                })?;
             }
         }
-        Ok(read_rest(connection, keys)?)
     }
+    Ok(read_rest(connection, keys)?)
+}
 
-    /// Removes the keys, if nobody wrote any of them since they were watched. `seen` is what the files have.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; [`StoreError::Unknown`] if nobody can say whether they were removed.
-    pub fn remove_watched(
-        &mut self,
-        activity: &ActivityId,
-        watch: Watch,
-        found: &Archivable,
-        name: &str,
-        sha256: &str,
-        reason: Option<&str>,
-    ) -> Result<Removed, StoreError> {
-        let Watch { mut connection, keys } = watch;
-        let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
-        let arguments = [
-            self.kind(),
-            "remove".to_owned(),
-            name.to_owned(),
-            found.epoch.to_string(),
-            sha256.to_owned(),
-            found.seen.clone(),
-            by,
-        ];
-        // Without the transaction nothing would hold back the script, so that begins first.
-        connection.request(&redis::cmd("MULTI"))?;
-        let mut packed = Vec::new();
-        Call::script(&ARCHIVE, keys.all(), arguments).pack(Try::First, true, &mut packed);
-        packed.extend(redis::cmd("EXEC").get_packed_command());
-        let ended = connection.send(&packed).and_then(|()| executed(&mut connection));
-        let removed = match ended {
-            Ok(removed) => removed,
-            // The reply was lost, or the server gave up in between: what is there says what happened.
-            Err(error) if error.is_connection() => match self.plan_archive(activity) {
-                Ok(now) if now.sha256() == Some(sha256) => Removed::Done,
-                Ok(_) => Removed::Changed,
-                Err(_) => {
-                    let (server, why) = (self.server_name().to_owned(), error.why());
-                    return Err(StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) });
-                }
-            },
-            Err(error) => return Err(self.servers.explained(error)),
-        };
-        if removed == Removed::Done {
-            self.changed(activity);
-        }
-        Ok(removed)
+/// Removes the keys, if nobody wrote any of them since they were watched. `seen` is what the files have.
+///
+/// # Errors
+/// Any of [`StoreError`]; [`StoreError::Unknown`] if nobody can say whether they were removed.
+pub(crate) fn remove_watched(
+    store: &mut Store,
+    activity: &ActivityId,
+    watch: Watch,
+    found: &Archivable,
+    name: &str,
+    sha256: &str,
+    reason: Option<&str>,
+) -> Result<Removed, StoreError> {
+    let Watch { mut connection, keys } = watch;
+    let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
+    let arguments = [
+        store.kind(),
+        "remove".to_owned(),
+        name.to_owned(),
+        found.epoch.to_string(),
+        sha256.to_owned(),
+        found.seen.clone(),
+        by,
+    ];
+    // Without the transaction nothing would hold back the script, so that begins first.
+    connection.request(&redis::cmd("MULTI"))?;
+    let mut packed = Vec::new();
+    Call::script(&ARCHIVE, keys.all(), arguments).pack(Try::First, true, &mut packed);
+    packed.extend(redis::cmd("EXEC").get_packed_command());
+    let ended = connection.send(&packed).and_then(|()| executed(&mut connection));
+    let removed = match ended {
+        Ok(removed) => removed,
+        // The reply was lost, or the server gave up in between: what is there says what happened.
+        Err(error) if error.is_connection() => match plan_archive(store, activity) {
+            Ok(now) if now.sha256() == Some(sha256) => Removed::Done,
+            Ok(_) => Removed::Changed,
+            Err(_) => {
+                let (server, why) = (store.server_name().to_owned(), error.why());
+                return Err(StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) });
+            }
+        },
+        Err(error) => return Err(store.servers.explained(error)),
+    };
+    if removed == Removed::Done {
+        store.changed(activity);
     }
+    Ok(removed)
+}
 
-    /// Removes what a removal that was cut left of an archived activity.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn remove_rest(&mut self, activity: &ActivityId, found: &Archivable) -> Result<(), StoreError> {
-        let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
-        let [name, sha256, _] = words[..] else { return Ok(()) };
-        let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
-        self.archive(&self.keys(activity), RetrySafety::Idempotent, "remove", &arguments).map(|_| ())
-    }
+/// Removes what a removal that was cut left of an archived activity.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn remove_rest(store: &mut Store, activity: &ActivityId, found: &Archivable) -> Result<(), StoreError> {
+    let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
+    let [name, sha256, _] = words[..] else { return Ok(()) };
+    let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
+    archive(store, &store.keys(activity), RetrySafety::Idempotent, "remove", &arguments).map(|_| ())
+}
 
-    fn archive(&mut self, keys: &Keys, safety: RetrySafety, step: &str, more: &[String]) -> Result<Value, StoreError> {
-        let arguments = [self.kind(), step.to_owned()].into_iter().chain(more.iter().cloned());
-        let call = Call::script(&ARCHIVE, keys.all(), arguments).with_safety(safety);
-        self.servers.call(&call.recovered_by(Recovery::SameCall))
-    }
+fn archive(
+    store: &mut Store,
+    keys: &Keys,
+    safety: RetrySafety,
+    step: &str,
+    more: &[String],
+) -> Result<Value, StoreError> {
+    let arguments = [store.kind(), step.to_owned()].into_iter().chain(more.iter().cloned());
+    let call = Call::script(&ARCHIVE, keys.all(), arguments).with_safety(safety);
+    store.servers.call(&call.recovered_by(Recovery::SameCall))
 }
 
 /// Reads the replies of the transaction.

@@ -102,73 +102,69 @@ pub(crate) enum Changed {
     Stale,
 }
 
-impl Store {
-    /// What the meta of an activity says.
-    pub(crate) fn read_parent(&mut self, activity: &ActivityId) -> Result<Parent, StoreError> {
-        let keys = self.keys(activity);
-        let value = self.servers.call(&Call::script(&PARENT, keys.all(), ["read"]))?;
-        let reply = Reply::of(&PARENT);
-        let values = reply.array(value)?;
-        match reply.status(values.first())? {
-            Status::Ok => read(&reply, &values),
-            Status::Corrupt => Ok(Parent { corrupt: Some(reply.corrupt(&values, &keys)?), ..Parent::default() }),
-            _ => Err(reply.invalid(&values)),
-        }
-    }
-
-    /// Makes the meta of an activity say something else, if it is as it was read. `clears` makes a parent of whatever was there. What it
-    /// plans a replica has afterwards, if there is one: a failover that lost the plan, and nothing of what was done by it, would have
-    /// it done again. [`look_for_replicas`](crate::redis::cluster::Servers::look_for_replicas) first.
-    pub(crate) fn change_parent(
-        &mut self,
-        activity: &ActivityId,
-        before: &Parent,
-        after: &Says,
-        clears: bool,
-    ) -> Result<Changed, StoreError> {
-        let keys: Keys = self.keys(activity);
-        let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
-        let mode = if clears { "clear" } else { "set" };
-        let arguments = std::iter::once(mode.as_bytes().to_vec())
-            .chain(before.texts.clone().map(given))
-            .chain(after.texts().map(given));
-        let call = Call::script(&PARENT, keys.all(), arguments).idempotent().recovered_by(Recovery::SameCall);
-        let value = match after.plan {
-            Some(_) => self.replicated_step(&call, activity)?,
-            None => self.servers.call(&call)?,
-        };
-        let reply = Reply::of(&PARENT);
-        let values = reply.array(value)?;
-        if values.first() == Some(&Value::Int(call_code::STALE)) {
-            return Ok(Changed::Stale);
-        }
-        match reply.status(values.first())? {
-            Status::Ok | Status::Replayed => {
-                self.changed(activity);
-                Ok(Changed::Done)
-            }
-            Status::Exists | Status::Corrupt => Ok(Changed::Stale),
-            _ => Err(reply.invalid(&values)),
-        }
+/// What the meta of an activity says.
+pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Parent, StoreError> {
+    let keys = store.keys(activity);
+    let value = store.servers.call(&Call::script(&PARENT, keys.all(), ["read"]))?;
+    let reply = Reply::of(&PARENT);
+    let values = reply.array(value)?;
+    match reply.status(values.first())? {
+        Status::Ok => read(&reply, &values),
+        Status::Corrupt => Ok(Parent { corrupt: Some(reply.corrupt(&values, &keys)?), ..Parent::default() }),
+        _ => Err(reply.invalid(&values)),
     }
 }
 
-impl Store {
-    /// Makes a call that may be sent again until a replica has what it wrote, if there is one.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; no replica said in time that it has it.
-    pub(crate) fn replicated_step(&mut self, call: &Call, activity: &ActivityId) -> Result<Value, StoreError> {
-        let at_most = self.servers.target().timeout;
-        let value = self.servers.call_until_replicated(call, at_most)?;
-        value.ok_or_else(|| StoreError::Unfinished {
-            activity: activity.to_string(),
-            why: format!(
-                "no replica of `{activity}` confirmed within {} that it has this step",
-                humantime::format_duration(at_most)
-            ),
-        })
+/// Makes the meta of an activity say something else, if it is as it was read. `clears` makes a parent of whatever was there. What it
+/// plans a replica has afterwards, if there is one: a failover that lost the plan, and nothing of what was done by it, would have
+/// it done again. [`look_for_replicas`](crate::redis::cluster::Servers::look_for_replicas) first.
+pub(crate) fn change_parent(
+    store: &mut Store,
+    activity: &ActivityId,
+    before: &Parent,
+    after: &Says,
+    clears: bool,
+) -> Result<Changed, StoreError> {
+    let keys: Keys = store.keys(activity);
+    let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
+    let mode = if clears { "clear" } else { "set" };
+    let arguments = std::iter::once(mode.as_bytes().to_vec())
+        .chain(before.texts.clone().map(given))
+        .chain(after.texts().map(given));
+    let call = Call::script(&PARENT, keys.all(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let value = match after.plan {
+        Some(_) => replicated_step(store, &call, activity)?,
+        None => store.servers.call(&call)?,
+    };
+    let reply = Reply::of(&PARENT);
+    let values = reply.array(value)?;
+    if values.first() == Some(&Value::Int(call_code::STALE)) {
+        return Ok(Changed::Stale);
     }
+    match reply.status(values.first())? {
+        Status::Ok | Status::Replayed => {
+            store.changed(activity);
+            Ok(Changed::Done)
+        }
+        Status::Exists | Status::Corrupt => Ok(Changed::Stale),
+        _ => Err(reply.invalid(&values)),
+    }
+}
+
+/// Makes a call that may be sent again until a replica has what it wrote, if there is one.
+///
+/// # Errors
+/// Any of [`StoreError`]; no replica said in time that it has it.
+pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &ActivityId) -> Result<Value, StoreError> {
+    let at_most = store.servers.target().timeout;
+    let value = store.servers.call_until_replicated(call, at_most)?;
+    value.ok_or_else(|| StoreError::Unfinished {
+        activity: activity.to_string(),
+        why: format!(
+            "no replica of `{activity}` confirmed within {} that it has this step",
+            humantime::format_duration(at_most)
+        ),
+    })
 }
 
 /// What a reply says of a parent.

@@ -4,6 +4,7 @@
 
 use redis::Value;
 
+use crate::admin::preheat;
 use crate::error::{Recovery, StoreError};
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
 use crate::model::id::ActivityId;
@@ -12,7 +13,7 @@ use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
 use crate::read::checkpoint::encode_texts;
-use crate::redis::call::ahead::CallAhead;
+use crate::redis::call::fan_out::CallAhead;
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::RESTORE;
 use crate::script::keys::Keys;
@@ -28,7 +29,7 @@ const OWN_FIELDS: [&[u8]; 3] = [b"archive", b"restore", b"restored"];
 
 /// What is there before a restore.
 #[derive(Debug, Clone)]
-pub struct Restorable {
+pub(crate) struct Restorable {
     /// `ok`, `replayed` (it was restored from this archive), `exists` or `corrupt`.
     pub status: Status,
     /// Which key is corrupt, and what it holds.
@@ -44,15 +45,15 @@ pub struct Restorable {
 
 /// How a restore, or a step of it, ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Restored {
+pub(crate) enum Restored {
     /// It is done.
     Done,
-    /// It was reset meanwhile, or somebody else wrote to it: what is there instead of what the files have.
+    /// It was reset meanwhile, or another client wrote to it: what is there instead of what the files have.
     Stale(Option<String>),
 }
 
 /// Pages that are sent one after the other; while the server writes one, the next is made.
-pub struct Pages<'a> {
+pub(crate) struct Pages<'a> {
     store: &'a mut Store,
     keys: Keys,
     sha256: String,
@@ -64,84 +65,91 @@ pub struct Pages<'a> {
     under_way: Option<CallAhead>,
 }
 
-impl Store {
-    /// What is there, and whether the archive can be restored. Nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn plan_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable, StoreError> {
-        let value = self.restore(activity, RetrySafety::ReadOnly, "plan", &sealed.sha256, Vec::new())?;
-        restorable(value, &self.keys(activity))
-    }
+/// What is there, and whether the archive can be restored. Nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn plan_restore(
+    store: &mut Store,
+    activity: &ActivityId,
+    sealed: &Sealed,
+) -> Result<Restorable, StoreError> {
+    let value = restore(store, activity, RetrySafety::ReadOnly, "plan", &sealed.sha256, Vec::new())?;
+    restorable(value, &store.keys(activity))
+}
 
-    /// Makes a meta in the state `archived`, behind which pages are written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn begin_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable, StoreError> {
-        self.add_to_index([activity])?;
-        let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
-        let value =
-            self.restore(activity, RetrySafety::Idempotent, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
-        restorable(value, &self.keys(activity))
-    }
+/// Makes a meta in the state `archived`, behind which pages are written.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn begin_restore(
+    store: &mut Store,
+    activity: &ActivityId,
+    sealed: &Sealed,
+) -> Result<Restorable, StoreError> {
+    // Lists name the activity, not its shards.
+    let whole = store.layout.whole(activity);
+    preheat::add_to_index(store, [&whole])?;
+    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
+    let value = restore(store, activity, RetrySafety::Idempotent, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
+    restorable(value, &store.keys(activity))
+}
 
-    /// Writes lines of the files, page by page.
-    pub fn restore_pages(&mut self, activity: &ActivityId, sealed: &Sealed) -> Pages<'_> {
-        let (keys, kind) = (self.keys(activity), self.layout.kind());
-        let sha256 = sealed.sha256.clone();
-        Pages { store: self, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None }
-    }
+/// Writes lines of the files, page by page.
+pub(crate) fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Pages<'a> {
+    let (keys, kind) = (store.keys(activity), store.layout.kind());
+    let sha256 = sealed.sha256.clone();
+    Pages { store, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None }
+}
 
-    /// Makes the activity what it was, if all that the files have is there, and nothing else.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn finish_restore(
-        &mut self,
-        activity: &ActivityId,
-        sealed: &Sealed,
-        reason: Option<&str>,
-    ) -> Result<Restored, StoreError> {
-        let manifest = &sealed.manifest;
-        let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
-        let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
-        let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
-        for (field, value) in &manifest.meta {
-            if !OWN_FIELDS.contains(&field.0.as_slice()) {
-                arguments.extend([field.0.clone(), value.0.clone()]);
-            }
+/// Makes the activity what it was, if all that the files have is there, and nothing else.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn finish_restore(
+    store: &mut Store,
+    activity: &ActivityId,
+    sealed: &Sealed,
+    reason: Option<&str>,
+) -> Result<Restored, StoreError> {
+    let manifest = &sealed.manifest;
+    let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
+    let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
+    let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
+    for (field, value) in &manifest.meta {
+        if !OWN_FIELDS.contains(&field.0.as_slice()) {
+            arguments.extend([field.0.clone(), value.0.clone()]);
         }
-        let value = self.restore(activity, RetrySafety::Idempotent, "switch", &sealed.sha256, arguments)?;
-        let done = done(value)?;
-        if done == Restored::Done {
-            self.changed(activity);
-        }
-        Ok(done)
     }
+    let value = restore(store, activity, RetrySafety::Idempotent, "switch", &sealed.sha256, arguments)?;
+    let done = done(value)?;
+    if done == Restored::Done {
+        store.changed(activity);
+    }
+    Ok(done)
+}
 
-    /// Removes what was written so far.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn undo_restore(&mut self, activity: &ActivityId, sealed: &Sealed) -> Result<Restored, StoreError> {
-        done(self.restore(activity, RetrySafety::Idempotent, "undo", &sealed.sha256, Vec::new())?)
-    }
+/// Removes what was written so far.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn undo_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restored, StoreError> {
+    done(restore(store, activity, RetrySafety::Idempotent, "undo", &sealed.sha256, Vec::new())?)
+}
 
-    fn restore(
-        &mut self,
-        activity: &ActivityId,
-        safety: RetrySafety,
-        step: &str,
-        sha256: &str,
-        more: Vec<Vec<u8>>,
-    ) -> Result<Value, StoreError> {
-        let keys = self.keys(activity);
-        let head = [self.kind(), step.to_owned(), sha256.to_owned()];
-        let arguments = head.map(String::into_bytes).into_iter().chain(more);
-        let call = Call::script(&RESTORE, keys.in_order(), arguments).with_safety(safety);
-        self.servers.call(&call.recovered_by(Recovery::SameCall))
-    }
+fn restore(
+    store: &mut Store,
+    activity: &ActivityId,
+    safety: RetrySafety,
+    step: &str,
+    sha256: &str,
+    more: Vec<Vec<u8>>,
+) -> Result<Value, StoreError> {
+    let keys = store.keys(activity);
+    let head = [store.kind(), step.to_owned(), sha256.to_owned()];
+    let arguments = head.map(String::into_bytes).into_iter().chain(more);
+    let call = Call::script(&RESTORE, keys.in_order(), arguments).with_safety(safety);
+    store.servers.call(&call.recovered_by(Recovery::SameCall))
 }
 
 impl Pages<'_> {
@@ -149,7 +157,7 @@ impl Pages<'_> {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool, StoreError> {
+    pub(crate) fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool, StoreError> {
         let is_full = self.texts.len() + line.len() + 1 > MAX_TEXTS || self.bytes > MAX_BYTES;
         if (is_full || self.part != Some(part)) && !self.send()? {
             return Ok(false);
@@ -172,7 +180,7 @@ impl Pages<'_> {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn finish(&mut self) -> Result<bool, StoreError> {
+    pub(crate) fn finish(&mut self) -> Result<bool, StoreError> {
         Ok(self.send()? && self.settle()?)
     }
 
@@ -241,7 +249,7 @@ fn restorable(value: Value, keys: &Keys) -> Result<Restorable, StoreError> {
     }
     found.stage = reply.text(values.get(1))?.unwrap_or_default();
     found.total = reply.count(values.get(2))?;
-    // It may be anything that somebody else wrote.
+    // It may be anything that another client wrote.
     found.stock = reply.count(values.get(3)).unwrap_or(None);
     Ok(found)
 }

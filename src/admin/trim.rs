@@ -4,7 +4,9 @@
 
 use redis::Value;
 
+use crate::audit::apply::transfers;
 use crate::audit::ledger_state::LedgerState;
+use crate::audit::read::fold::{self, pages};
 use crate::error::{Recovery, StoreError};
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
@@ -13,7 +15,6 @@ use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::{call_code::STALE, call_code::UNREAD};
 use crate::model::time::Millis;
-use crate::read::checkpoint::pages;
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::TRIM;
 use crate::script::keys::Keys;
@@ -23,7 +24,7 @@ use crate::store::throttle::Throttle;
 
 /// What can be removed of a ledger.
 #[derive(Debug)]
-pub struct Trim {
+pub(crate) struct Trim {
     /// `ok`, `not_preheated` or `corrupt`.
     pub status: Status,
     /// Which key is corrupt, and what it holds.
@@ -43,14 +44,14 @@ pub struct Trim {
 
 impl Trim {
     /// Whether entries that an audit still reads should go.
-    pub fn needs_checkpoint(&self) -> bool {
+    pub(crate) fn needs_checkpoint(&self) -> bool {
         let begins = self.checkpoint.as_ref().map(|checkpoint| checkpoint.from).or(self.first);
         self.from > begins
     }
 
     /// Whether entries or pages are left that no audit reads, or entries that are gone were not counted: an earlier trim did
     /// not come to its end.
-    pub fn is_unfinished(&self) -> bool {
+    pub(crate) fn is_unfinished(&self) -> bool {
         let is_cut =
             |checkpoint: &Checkpoint, first| first >= checkpoint.from && checkpoint.removed == checkpoint.entries;
         self.has_draft || self.checkpoint.as_ref().zip(self.first).is_some_and(|(known, first)| !is_cut(known, first))
@@ -58,7 +59,7 @@ impl Trim {
 }
 
 /// The sums of the entries that should be removed.
-pub struct Sums {
+pub(crate) struct Sums {
     state: LedgerState,
     /// How many entries would be removed.
     pub entries: u64,
@@ -68,7 +69,7 @@ pub struct Sums {
 
 /// Why a ledger cannot be trimmed.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Untrimmed {
+pub(crate) enum Untrimmed {
     /// Somebody else trims it, or it was reset.
     Stale,
     /// It begins with neither a preheat nor a checkpoint.
@@ -77,164 +78,168 @@ pub enum Untrimmed {
     Unreadable(EntryId, String),
 }
 
-impl Store {
-    /// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn plan_trim(&mut self, activity: &ActivityId, before: Millis) -> Result<Trim, StoreError> {
-        let keys = self.keys(activity);
-        let reply = Reply::of(&TRIM);
-        let values = reply.array(self.trim(&keys, "plan", "", &[EntryId::first_at(before).to_string()])?)?;
-        let status = reply.status(values.first())?;
-        let corrupt = match status {
-            Status::Corrupt => Some(reply.corrupt(&values, &keys)?),
-            _ => None,
-        };
-        let text = |at: usize| if status == Status::Ok { reply.text(values.get(at)) } else { Ok(None) };
-        let id = |at: usize| match text(at)? {
-            None => Ok(None),
-            Some(id) => id.parse().map(Some).map_err(|why: String| reply.invalid(why)),
-        };
-        Ok(Trim {
-            status,
-            corrupt,
-            epoch: text(1)?.unwrap_or_default(),
-            from: id(2)?,
-            held_by: text(3)?,
-            first: id(4)?,
-            // One that takes pages is somebody else's, who may be at work.
-            has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
-            checkpoint: match text(5)? {
-                None => None,
-                Some(words) => Some(words.parse().map_err(|_| reply.invalid(&words))?),
-            },
-        })
-    }
+/// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<Trim, StoreError> {
+    let keys = store.keys(activity);
+    let reply = Reply::of(&TRIM);
+    let values = reply.array(trim_call(store, &keys, "plan", "", &[EntryId::first_at(before).to_string()])?)?;
+    let status = reply.status(values.first())?;
+    let corrupt = match status {
+        Status::Corrupt => Some(reply.corrupt(&values, &keys)?),
+        _ => None,
+    };
+    let text = |at: usize| if status == Status::Ok { reply.text(values.get(at)) } else { Ok(None) };
+    let id = |at: usize| match text(at)? {
+        None => Ok(None),
+        Some(id) => id.parse().map(Some).map_err(|why: String| reply.invalid(why)),
+    };
+    Ok(Trim {
+        status,
+        corrupt,
+        epoch: text(1)?.unwrap_or_default(),
+        from: id(2)?,
+        held_by: text(3)?,
+        first: id(4)?,
+        // A draft that takes pages belongs to another trim, which may be running.
+        has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
+        checkpoint: match text(5)? {
+            None => None,
+            Some(words) => Some(words.parse().map_err(|_| reply.invalid(&words))?),
+        },
+    })
+}
 
-    /// Sums up the entries that would be removed. They never change, so this is exact during the sale.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn sum_up(&mut self, activity: &ActivityId, trim: &Trim) -> Result<Result<Sums, Untrimmed>, StoreError> {
-        let keys = self.keys(activity);
-        let mut state = LedgerState::new(self.layout.kind(), None);
-        let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
-        let known = match &trim.checkpoint {
-            Some(checkpoint) if !self.begin_at(&keys, &mut state, checkpoint)? => return Ok(Err(Untrimmed::Headless)),
-            Some(checkpoint) => checkpoint.entries,
-            None => 0,
-        };
-        // Nobody is in a hurry here.
-        self.throttle = Throttle::gentle(self.servers.system());
-        self.fold(&keys.ledger, &mut state, from.previous())?;
-        let whole = trim.epoch.parse().is_ok_and(|epoch| state.is_whole(epoch));
-        if let Some((id, why)) = state.unreadable.pop() {
-            return Ok(Err(Untrimmed::Unreadable(id, why)));
-        }
-        if !whole || state.total.is_none() {
+/// Sums up the entries that would be removed. They never change, so this is exact during the sale.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn sum_up(
+    store: &mut Store,
+    activity: &ActivityId,
+    trim: &Trim,
+) -> Result<Result<Sums, Untrimmed>, StoreError> {
+    let keys = store.keys(activity);
+    let mut state = LedgerState::new(store.layout.kind(), None);
+    let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+    let known = match &trim.checkpoint {
+        Some(checkpoint) if !fold::begin_at(store, &keys, &mut state, checkpoint)? => {
             return Ok(Err(Untrimmed::Headless));
         }
-        let (entries, users) = (state.entries - known, state.held().count());
-        Ok(Ok(Sums { state, entries, users }))
+        Some(checkpoint) => checkpoint.entries,
+        None => 0,
+    };
+    // Nobody is in a hurry here.
+    store.throttle = Throttle::gentle(store.servers.system());
+    fold::fold(store, &keys.ledger, &mut state, from.previous())?;
+    let whole = trim.epoch.parse().is_ok_and(|epoch| state.is_whole(epoch));
+    if let Some((id, why)) = state.unreadable.pop() {
+        return Ok(Err(Untrimmed::Unreadable(id, why)));
     }
+    if !whole || state.total.is_none() {
+        return Ok(Err(Untrimmed::Headless));
+    }
+    let (entries, users) = (state.entries - known, state.held().count());
+    Ok(Ok(Sums { state, entries, users }))
+}
 
-    /// Writes a checkpoint, at which audits begin from then on.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn switch(
-        &mut self,
-        activity: &ActivityId,
-        trim: &Trim,
-        sums: &Sums,
-        reason: Option<&str>,
-    ) -> Result<Result<(), Untrimmed>, StoreError> {
-        let keys = self.keys(activity);
-        let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
-        // A change of a shard's total that a cut left looks for its entry behind one that may go now.
-        self.finish_change(activity, &trim.epoch)?;
-        self.clear(&keys, &trim.epoch)?;
-        let name = self.servers.system().unique_id().to_string();
-        let pages = pages(&sums.state);
-        let count = pages.len().to_string();
-        for (number, page) in pages.into_iter().enumerate() {
-            if !self.write_page(&keys, &trim.epoch, &name, number, page)? {
-                return Ok(Err(Untrimmed::Stale));
-            }
+/// Writes a checkpoint, at which audits begin from then on.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn switch(
+    store: &mut Store,
+    activity: &ActivityId,
+    trim: &Trim,
+    sums: &Sums,
+    reason: Option<&str>,
+) -> Result<Result<(), Untrimmed>, StoreError> {
+    let keys = store.keys(activity);
+    let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
+    // A change of a shard's total that a cut left looks for its entry behind one that may go now.
+    transfers::finish_change(store, activity, &trim.epoch)?;
+    clear(store, &keys, &trim.epoch)?;
+    let name = store.servers.system().unique_id().to_string();
+    let pages = pages(&sums.state);
+    let count = pages.len().to_string();
+    for (number, page) in pages.into_iter().enumerate() {
+        if !write_page(store, &keys, &trim.epoch, &name, number, page)? {
+            return Ok(Err(Untrimmed::Stale));
         }
-        let state = &sums.state;
-        let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
-        let words = Checkpoint::sums(from, state.end, state.entries, state.total.unwrap_or_default(), state.sum);
-        // A checkpoint has no field for a reason: it is kept with the name.
-        let by = reason.map_or_else(|| self.operator.clone(), |why| format!("{}: {why}", self.operator));
-        let value = self.trim(&keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;
-        let switched = done(value)?.map(|_| ()).ok_or(Untrimmed::Stale);
-        if switched.is_ok() {
-            self.changed(activity);
+    }
+    let state = &sums.state;
+    let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
+    let words = Checkpoint::sums(from, state.end, state.entries, state.total.unwrap_or_default(), state.sum);
+    // A checkpoint has no field for a reason: it is kept with the name.
+    let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
+    let value = trim_call(store, &keys, "switch", &trim.epoch, &[name, count, replaced, words, by])?;
+    let switched = done(value)?.map(|_| ()).ok_or(Untrimmed::Stale);
+    if switched.is_ok() {
+        store.changed(activity);
+    }
+    Ok(switched)
+}
+
+/// Removes what no audit reads any more. Returns how many entries were removed, and the group that needs the rest.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn cut(store: &mut Store, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>), StoreError> {
+    let keys = store.keys(activity);
+    store.changed(activity);
+    let reply = Reply::of(&TRIM);
+    let before = trim.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
+    let mut removed = 0;
+    loop {
+        let value = trim_call(store, &keys, "cut", &trim.epoch, &[String::new()])?;
+        if let Value::Array(values) = &value
+            && let [Value::Int(UNREAD), _, group] = &values[..]
+        {
+            return Ok((removed, reply.text(Some(group))?));
         }
-        Ok(switched)
-    }
-
-    /// Removes what no audit reads any more. Returns how many entries were removed, and the group that needs the rest.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn cut(&mut self, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>), StoreError> {
-        let keys = self.keys(activity);
-        self.changed(activity);
-        let reply = Reply::of(&TRIM);
-        let before = trim.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
-        let mut removed = 0;
-        loop {
-            let value = self.trim(&keys, "cut", &trim.epoch, &[String::new()])?;
-            if let Value::Array(values) = &value
-                && let [Value::Int(UNREAD), _, group] = &values[..]
-            {
-                return Ok((removed, reply.text(Some(group))?));
-            }
-            let Some(values) = done(value)? else { return Ok((removed, None)) };
-            // Counted from the preheat on, so that a reply that was lost hides nothing.
-            removed = reply.count(values.get(1))?.unwrap_or_default().saturating_sub(before);
-            if reply.count(values.get(2))? != Some(1) {
-                break;
-            }
+        let Some(values) = done(value)? else { return Ok((removed, None)) };
+        // Counted from the preheat on, so that a reply that was lost hides nothing.
+        removed = reply.count(values.get(1))?.unwrap_or_default().saturating_sub(before);
+        if reply.count(values.get(2))? != Some(1) {
+            break;
         }
-        self.clear(&keys, &trim.epoch)?;
-        Ok((removed, None))
     }
+    clear(store, &keys, &trim.epoch)?;
+    Ok((removed, None))
+}
 
-    /// Writes one page of a draft; false if somebody else writes one.
-    pub(crate) fn write_page(
-        &mut self,
-        keys: &Keys,
-        epoch: &str,
-        name: &str,
-        number: usize,
-        page: Vec<u8>,
-    ) -> Result<bool, StoreError> {
-        let arguments = [b"page".to_vec(), epoch.into(), name.into(), number.to_string().into_bytes(), page];
-        let call = Call::script(&TRIM, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
-        Ok(done(self.servers.call(&call)?)?.is_some())
-    }
+/// Writes one page of a draft; false if another trim writes one.
+pub(crate) fn write_page(
+    store: &mut Store,
+    keys: &Keys,
+    epoch: &str,
+    name: &str,
+    number: usize,
+    page: Vec<u8>,
+) -> Result<bool, StoreError> {
+    let arguments = [b"page".to_vec(), epoch.into(), name.into(), number.to_string().into_bytes(), page];
+    let call = Call::script(&TRIM, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    Ok(done(store.servers.call(&call)?)?.is_some())
+}
 
-    /// Removes the pages of a draft.
-    pub(crate) fn clear(&mut self, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
-        let reply = Reply::of(&TRIM);
-        while let Some(values) = done(self.trim(keys, "clear", epoch, &[String::new()])?)? {
-            if reply.count(values.get(1))? != Some(1) {
-                break;
-            }
+/// Removes the pages of a draft.
+pub(crate) fn clear(store: &mut Store, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
+    let reply = Reply::of(&TRIM);
+    while let Some(values) = done(trim_call(store, keys, "clear", epoch, &[String::new()])?)? {
+        if reply.count(values.get(1))? != Some(1) {
+            break;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    fn trim(&mut self, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
-        let safety = if step == "plan" { RetrySafety::ReadOnly } else { RetrySafety::Idempotent };
-        let arguments = [step, epoch].into_iter().chain(more.iter().map(String::as_str));
-        let call = Call::script(&TRIM, keys.in_order(), arguments).with_safety(safety);
-        self.servers.call(&call.recovered_by(Recovery::SameCall))
-    }
+fn trim_call(store: &mut Store, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
+    let safety = if step == "plan" { RetrySafety::ReadOnly } else { RetrySafety::Idempotent };
+    let arguments = [step, epoch].into_iter().chain(more.iter().map(String::as_str));
+    let call = Call::script(&TRIM, keys.in_order(), arguments).with_safety(safety);
+    store.servers.call(&call.recovered_by(Recovery::SameCall))
 }
 
 /// A reply that begins with `ok`; `None` for one that says that the activity is not what it was.

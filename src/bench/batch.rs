@@ -89,7 +89,7 @@ impl Batches for Multis {
 /// Loads a sale by batches.
 ///
 /// # Errors
-/// See [`Store::load`].
+/// See [`load`](crate::bench::load).
 pub(crate) fn load(
     store: &mut Store,
     sale: &Sale,

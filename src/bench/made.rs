@@ -2,6 +2,8 @@
 
 use redis::Value;
 
+use crate::admin::preheat;
+use crate::bench;
 use crate::error::StoreError;
 use crate::model::activity::{Plan, Preheat};
 use crate::model::id::ActivityId;
@@ -9,6 +11,8 @@ use crate::model::layout::Kind;
 use crate::model::number::{Limit, Units};
 use crate::model::slot::SLOTS;
 use crate::model::status::Status;
+use crate::read::holders;
+use crate::read::index;
 use crate::script::keys::Keys;
 use crate::store::Store;
 
@@ -21,7 +25,7 @@ pub(crate) struct BenchActivities {
 
 /// What a sale did to an activity, as the server has it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadBack {
+pub(crate) struct ReadBack {
     /// Units that were sold, by the stock: it may be below zero.
     pub sold: u64,
     /// Units that were sold, by the records of users; of a layout without users, by the stock.
@@ -36,7 +40,7 @@ impl BenchActivities {
     /// Ids for baskets of `items` activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
     /// a basket.
     pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>, StoreError> {
-        let Some(primaries) = store.primary_count()? else {
+        let Some(primaries) = bench::primary_count(store)? else {
             let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
             return Ok(vec![ids.collect()]);
         };
@@ -72,7 +76,7 @@ impl BenchActivities {
         let plan = Plan {
             id: id.clone(),
             title: None,
-            total: stock,
+            total: Some(stock),
             per_user_limit: limit,
             starts_at: None,
             ends_at: None,
@@ -82,7 +86,7 @@ impl BenchActivities {
         // Before it is there: a reply that is lost leaves nothing behind.
         self.activities.push(id.clone());
         let mut status = Status::Ok;
-        store.preheat_all(&[&plan], Preheat::Create, false, None, |_, preheated| status = preheated.status)?;
+        preheat::preheat_all(store, &[&plan], Preheat::Create, false, None, |_, preheated| status = preheated.status)?;
         match status.is_done() {
             true => Ok(()),
             false => {
@@ -102,7 +106,7 @@ impl BenchActivities {
             for key in keys_of(store, id) {
                 store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
             }
-            let index = store.index_key();
+            let index = index::index_key(store);
             store.servers.command(index, redis::cmd("SREM").arg(index).arg(id.as_str()))?;
             self.activities.pop();
         }
@@ -116,7 +120,7 @@ impl BenchActivities {
             keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()
         };
         let all = self.activities.iter().flat_map(unlink);
-        all.chain(self.activities.iter().map(|id| format!("SREM {} {id}", store.index_key()))).collect()
+        all.chain(self.activities.iter().map(|id| format!("SREM {} {id}", index::index_key(store)))).collect()
     }
 }
 
@@ -126,35 +130,37 @@ fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
     keys.all().map(str::to_owned).chain([lock]).collect()
 }
 
-impl Store {
-    /// Reads back what was sold of an activity that began with `units`.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn read_back(&mut self, activity: &ActivityId, total: u64, limit: Option<u64>) -> Result<ReadBack, StoreError> {
-        let stock = self.keys(activity).stock;
-        let value = self.servers.command(&stock, redis::cmd("GET").arg(&stock))?;
-        let left = match &value {
-            Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()),
-            _ => None,
-        };
-        let left =
-            left.ok_or_else(|| StoreError::Reply { what: format!("GET {stock}"), reply: format!("{value:?}") })?;
-        let sold = u64::try_from(i128::from(total) - i128::from(left)).unwrap_or(0);
-        let kind = self.layout.kind();
-        let (held, above_limit) = match kind {
-            Kind::Counter => (sold, 0),
-            Kind::Hash => {
-                let holders = self.holders(activity, |_| {})?;
-                (holders.held(), limit.map_or(0, |limit| holders.units_above(limit)))
-            }
-            // A set has a user once, whatever was sold to him.
-            Kind::Set | Kind::Coupon => {
-                let holders = self.holders(activity, |_| {})?.holders();
-                (holders, sold.saturating_sub(holders))
-            }
-        };
-        let above_stock = held.max(sold).saturating_sub(total);
-        Ok(ReadBack { sold, held, above_stock, above_limit })
-    }
+/// Reads back what was sold of an activity that began with `units`.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn read_back(
+    store: &mut Store,
+    activity: &ActivityId,
+    total: u64,
+    limit: Option<u64>,
+) -> Result<ReadBack, StoreError> {
+    let stock = store.keys(activity).stock;
+    let value = store.servers.command(&stock, redis::cmd("GET").arg(&stock))?;
+    let left = match &value {
+        Value::BulkString(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok()),
+        _ => None,
+    };
+    let left = left.ok_or_else(|| StoreError::Reply { what: format!("GET {stock}"), reply: format!("{value:?}") })?;
+    let sold = u64::try_from(i128::from(total) - i128::from(left)).unwrap_or(0);
+    let kind = store.layout.kind();
+    let (held, above_limit) = match kind {
+        Kind::Counter => (sold, 0),
+        Kind::Hash => {
+            let holders = holders::holders(store, activity, |_| {})?;
+            (holders.held(), limit.map_or(0, |limit| holders.units_above(limit)))
+        }
+        // A set has a user once, whatever was sold to him.
+        Kind::Set | Kind::Coupon => {
+            let holders = holders::holders(store, activity, |_| {})?.holders();
+            (holders, sold.saturating_sub(holders))
+        }
+    };
+    let above_stock = held.max(sold).saturating_sub(total);
+    Ok(ReadBack { sold, held, above_stock, above_limit })
 }

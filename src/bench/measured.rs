@@ -14,7 +14,7 @@ const LONGEST_NANOS: u64 = 3_600_000_000_000;
 
 /// What came of the orders of a load test.
 #[derive(Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Nanoseconds of each order that was answered, with three digits.
     latencies: Histogram<u64>,
     /// How many orders ended with each status.
@@ -68,30 +68,30 @@ impl Measured {
     }
 
     /// Orders that were answered.
-    pub fn answers(&self) -> u64 {
+    pub(crate) fn answers(&self) -> u64 {
         self.statuses.values().sum()
     }
 
     /// Orders that ended with a status.
-    pub fn of(&self, status: Status) -> u64 {
+    pub(crate) fn of(&self, status: Status) -> u64 {
         self.statuses.get(&status).copied().unwrap_or_default()
     }
 
     /// Orders that were answered, a second.
     #[allow(clippy::cast_precision_loss, reason = "a rate is shown, not counted with")]
-    pub fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.answers() as f64 / self.took.as_secs_f64().max(0.000_001)
     }
 
     /// The mean latency; `None` if nothing was answered.
-    pub fn mean(&self) -> Option<Duration> {
+    pub(crate) fn mean(&self) -> Option<Duration> {
         let nanos = self.latencies.mean();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between two u64")]
         (!self.latencies.is_empty()).then(|| Duration::from_nanos(nanos as u64))
     }
 
     /// The latency that this share of all answers kept, in percent; `None` if nothing was answered.
-    pub fn percentile(&self, percent: f64) -> Option<Duration> {
+    pub(crate) fn percentile(&self, percent: f64) -> Option<Duration> {
         (!self.latencies.is_empty()).then(|| Duration::from_nanos(self.latencies.value_at_percentile(percent)))
     }
 }

@@ -1,7 +1,7 @@
 //! A load test: many clients on one thread, each with a connection of its own, buy from a sale by one of several
 //! strategies, and what they saw is measured.
 //!
-//! [`Store::load`] drives them. A strategy (`strategy`) is a small state machine for one order; the engine
+//! [`load`] drives them. A strategy (`strategy`) is a small state machine for one order; the engine
 //! (`engine`) owns connections, clocks and counts. `batch` alone has no clients of its own: it is what applies files of
 //! orders (`batch`).
 
@@ -13,7 +13,7 @@
 
 mod batch;
 mod engine;
-mod made;
+pub(crate) mod made;
 mod measured;
 mod opener;
 mod order;
@@ -56,7 +56,7 @@ names! {
 
 /// How a sale is loaded.
 #[derive(Debug, Clone)]
-pub struct LoadOptions {
+pub(crate) struct LoadOptions {
     /// How orders are taken.
     pub strategy: StrategyName,
     /// How many clients there are: connections, or for batches orders that wait at the same time.
@@ -69,43 +69,41 @@ pub struct LoadOptions {
     pub must_succeed: bool,
 }
 
-impl Store {
-    /// Loads a sale, and measures. `progress` gets how many orders ended since it was called last.
-    ///
-    /// # Errors
-    /// Clients cannot connect or may not do this; or nobody answers any more.
-    pub fn load(
-        &mut self,
-        sale: &Sale,
-        options: &LoadOptions,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Measured, StoreError> {
-        self.servers.discover()?;
-        for basket in sale.baskets.iter().filter(|_| self.servers.is_cluster()) {
-            let keys: Vec<Keys> = basket.items.iter().map(|(activity, _)| self.keys(activity)).collect();
-            if common_slot(keys.iter().flat_map(Keys::in_order)).is_none() {
-                return Err(spread(&basket.items, &keys));
-            }
+/// Loads a sale, and measures. `progress` gets how many orders ended since it was called last.
+///
+/// # Errors
+/// Clients cannot connect or may not do this; or nobody answers any more.
+pub(crate) fn load(
+    store: &mut Store,
+    sale: &Sale,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Measured, StoreError> {
+    store.servers.discover()?;
+    for basket in sale.baskets.iter().filter(|_| store.servers.is_cluster()) {
+        let keys: Vec<Keys> = basket.items.iter().map(|(activity, _)| store.keys(activity)).collect();
+        if common_slot(keys.iter().flat_map(Keys::in_order)).is_none() {
+            return Err(spread(&basket.items, &keys));
         }
-        let measured = match options.strategy {
-            StrategyName::Batch => batch::load(self, sale, options, progress)?,
-            _ => engine::load(self, sale, options, progress)?,
-        };
-        // For who waits for replicas.
-        for basket in &sale.baskets {
-            basket.items.iter().for_each(|(activity, _)| self.changed(activity));
-        }
-        Ok(measured)
     }
+    let measured = match options.strategy {
+        StrategyName::Batch => batch::load(store, sale, options, progress)?,
+        _ => engine::load(store, sale, options, progress)?,
+    };
+    // For who waits for replicas.
+    for basket in &sale.baskets {
+        basket.items.iter().for_each(|(activity, _)| store.changed(activity));
+    }
+    Ok(measured)
+}
 
-    /// How many nodes of a cluster serve slots; `None` for a single server.
-    ///
-    /// # Errors
-    /// No server can be reached, or the layout has no keys for a cluster.
-    pub fn primary_count(&mut self) -> Result<Option<usize>, StoreError> {
-        self.servers.discover()?;
-        Ok(self.servers.is_cluster().then(|| self.servers.primaries().len()))
-    }
+/// How many nodes of a cluster serve slots; `None` for a single server.
+///
+/// # Errors
+/// No server can be reached, or the layout has no keys for a cluster.
+pub(crate) fn primary_count(store: &mut Store) -> Result<Option<usize>, StoreError> {
+    store.servers.discover()?;
+    Ok(store.servers.is_cluster().then(|| store.servers.primaries().len()))
 }
 
 /// The longest that an order is tried, in timeouts: as for any other call.

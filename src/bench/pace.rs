@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// When orders start, and how many.
 #[derive(Debug, Clone, Copy)]
-pub struct PaceOptions {
+pub(crate) struct PaceOptions {
     /// Orders a second; without it a client that is free starts the next one at once.
     pub rate: Option<NonZeroU32>,
     /// When no more start.
@@ -14,7 +14,7 @@ pub struct PaceOptions {
 
 /// When no more orders start.
 #[derive(Debug, Clone, Copy)]
-pub enum Until {
+pub(crate) enum Until {
     /// After this many orders.
     Orders(u64),
     /// After this time.

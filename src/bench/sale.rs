@@ -5,7 +5,7 @@ use crate::model::order::Items;
 
 /// What is sold, and to whom.
 #[derive(Debug, Clone)]
-pub struct Sale {
+pub(crate) struct Sale {
     /// Each client buys from one of them; there is at least one.
     pub baskets: Vec<Basket>,
     /// Who buys.
@@ -22,14 +22,14 @@ pub struct Sale {
 
 /// What one order takes: all of it or nothing.
 #[derive(Debug, Clone)]
-pub struct Basket {
+pub(crate) struct Basket {
     /// Activities and quantities, at least one; on a cluster in one slot.
     pub items: Items,
 }
 
 /// Who buys: `user-1` to `user-<count>`, again and again.
 #[derive(Debug, Clone, Copy)]
-pub struct Buyers {
+pub(crate) struct Buyers {
     /// How many there are, at least one.
     pub count: u64,
     /// How many orders in a row are one user's, at least one.

@@ -11,7 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::input::yaml::layouts::LayoutParser;
 use crate::cli::output::{ColorChoice, Format};
 use crate::model::number::between;
-use crate::model::order::reason;
+use crate::model::order;
 use crate::model::time::{UnknownZone, Zone};
 
 /// Options that every command takes. Each has one line of help, with its default and its environment variable if
@@ -30,7 +30,7 @@ pub struct Global {
     #[arg(long, global = true, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = "", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub embedded: Option<PathBuf>,
 
-    /// Start a private cluster of N nodes; with --embedded
+    /// With --embedded: a cluster of N nodes, -l cluster
     #[arg(long, global = true, value_name = "N", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub nodes: Option<u16>,
 
@@ -50,11 +50,11 @@ pub struct Global {
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
     pub key: Option<PathBuf>,
 
-    /// seckill, sku, coupon, product, cluster, or FILE.yaml
+    /// seckill, sku, coupon, product, cluster, FILE.yaml
     #[arg(short, long, global = true, value_name = "NAME", value_parser = LayoutParser)]
     pub layout: Option<String>,
 
-    /// table, json, jsonl, csv, tsv, yaml or prometheus
+    /// table, json[l], csv, tsv, yaml, name or prometheus
     #[arg(short, long, global = true, value_name = "FORMAT", value_enum)]
     output: Option<Format>,
 
@@ -91,7 +91,7 @@ impl Global {
     /// Takes what was not given from the environment.
     pub fn complete(&mut self) -> Result<(), Failure> {
         if self.output.is_none() {
-            let expected = "expected table, json, jsonl, csv, tsv, yaml or prometheus";
+            let expected = "expected table, json, jsonl, csv, tsv, yaml, name or prometheus";
             self.output = environment::parsed("SECKILL_OUTPUT", Format::named, expected)?;
         }
         if self.timeout.is_none() {
@@ -122,7 +122,7 @@ impl Global {
 #[derive(Debug, Args)]
 pub struct Mutating {
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given)]
+    #[arg(long, value_name = "TEXT", value_parser = order::given_reason)]
     pub reason: Option<String>,
 
     /// Print what would happen; change nothing

@@ -6,12 +6,14 @@ use std::fmt::Write as _;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
+use crate::cli::output::text::{filled, width, wrapped};
 use crate::cli::{Cli, GROUPS};
 use crate::model::layout::Layout;
 
 pub(crate) const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]
 SECKILL_CONTEXT                  Context [default: the one of `context use`]
+XDG_CONFIG_HOME                  Folder of seckill/config.yaml [default: ~/.config]
 SECKILL_PASSWORD, REDISCLI_AUTH  Password of the server
 SECKILL_SENTINEL_PASSWORD        Password of the sentinels [default: the server's]
 SECKILL_LAYOUT                   Layout [default: the fixture's, else seckill]
@@ -57,7 +59,7 @@ pub(crate) fn command() -> Command {
         section(&root, "Layouts", &layouts()),
         section(&root, "Environment", &indented(ENVIRONMENT)),
         section(&root, "Exit codes", &indented(EXIT_CODES)),
-        section(&root, "Examples", &indented(&examples(&root))),
+        section(&root, "Examples", &indented(&to_paste(&examples(&root)))),
     ];
     let template = "{about-with-newline}\n{usage-heading} {usage}{after-help}";
     let end = "Use `seckill COMMAND --help` for the options and examples of a command.\n";
@@ -71,7 +73,7 @@ pub(crate) fn command() -> Command {
 /// Ends the help of a command, and of those below it, with the global options and, if long, with examples.
 fn page(command: Command, globals: &str) -> Command {
     let options = section(&command, "Global options", globals);
-    let examples = section(&command, "Examples", &indented(&examples(&command)));
+    let examples = section(&command, "Examples", &indented(&to_paste(&examples(&command))));
     command
         .after_help(StyledStr::from(options.clone()))
         .after_long_help(StyledStr::from(options + &examples))
@@ -139,6 +141,32 @@ pub(crate) fn layouts() -> String {
     named.chain(["  FILE.yaml  The keys that a shop has, see docs/layouts.md\n".to_owned()]).collect()
 }
 
+/// The columns of a terminal that is not wide, without the indent.
+const COLUMNS: usize = 78;
+
+/// Examples that fit on such a terminal and can be pasted: a command continues after a `\`, a comment after another `#`.
+fn to_paste(examples: &str) -> String {
+    let fits = |line: &str| width(line) <= COLUMNS;
+    let broken = |line: &str| match line.strip_prefix("# ") {
+        _ if fits(line) => line.to_owned(),
+        Some(comment) => format!("# {}", wrapped(comment, COLUMNS - 2).join("\n# ")),
+        None => filled(options_with_values(line), COLUMNS - 4).join(" \\\n  "),
+    };
+    examples.trim().lines().map(|line| broken(line) + "\n").collect()
+}
+
+/// A command line broken before each option that is not in quotes.
+fn options_with_values(line: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for word in line.split(' ') {
+        match parts.last_mut() {
+            Some(part) if !word.starts_with('-') || part.matches('\'').count() % 2 == 1 => part.extend([" ", word]),
+            _ => parts.push(word.to_owned()),
+        }
+    }
+    parts
+}
+
 fn indented(lines: &str) -> String {
     lines.trim().lines().map(|line| format!("  {line}\n")).collect()
 }
@@ -161,6 +189,7 @@ mod tests {
     /// The words of a line as a shell reads them, up to a redirection.
     fn words(line: &str) -> Vec<String> {
         let mut words = Vec::new();
+        let line = line.trim().trim_start_matches("source <(").trim_end_matches(')');
         for (index, part) in line.split('\'').enumerate() {
             match index % 2 {
                 0 => words.extend(part.split_whitespace().map(str::to_owned)),
@@ -174,11 +203,10 @@ mod tests {
     fn every_command_has_examples_that_parse() {
         for (path, examples) in all_examples(&Cli::command(), "") {
             let lines: Vec<&str> = examples.trim().lines().filter(|line| !line.starts_with('#')).collect();
-            assert!(
-                lines.iter().any(|line| line.starts_with(format!("seckill {path}").trim())),
-                "`{path}`: {examples}"
-            );
+            assert!(lines.iter().any(|line| line.contains(format!("seckill {path}").trim())), "`{path}`: {examples}");
             for line in lines {
+                let pasted = to_paste(line).replace(" \\\n", "");
+                assert_eq!(words(&pasted), words(line));
                 let matches = command().try_get_matches_from(words(line));
                 let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
                 assert!(cli.is_ok(), "{line}: {}", cli.unwrap_err());

@@ -5,6 +5,8 @@
     clippy::iter_over_hash_type,
     reason = "it is the process itself, and is not simulated"
 )]
+// Of the crate alone as a whole: only `start` leaves it.
+#![allow(unreachable_pub)]
 // Doc comments of arguments are their help.
 #![allow(rustdoc::invalid_html_tags)]
 
@@ -22,6 +24,7 @@ pub mod shared;
 mod suggest;
 
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
@@ -33,7 +36,7 @@ use crate::cli::output::{ColorChoice, Format};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
 #[derive(Debug, Parser)]
-#[command(name = "seckill", version, long_version = include_str!(concat!(env!("OUT_DIR"), "/version.txt")), max_term_width = 100)]
+#[command(name = "seckill", version, long_version = commands::version::TEXT, max_term_width = 100)]
 #[command(after_long_help = "
 seckill preheat --id 1001 --stock 50 --per-user-limit 2
 seckill deduct 1001 --user 12345
@@ -49,6 +52,31 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The command line of this process: parses, runs and reports.
+pub fn start() -> ExitCode {
+    if complete() {
+        return ExitCode::SUCCESS;
+    }
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(failure) => {
+            let (format, color) = asked_for(std::env::args_os());
+            let exit = match failure {
+                ParseFailure::Arguments(error) => output::report_usage(&error, correction(&error), format, color),
+                ParseFailure::Environment(failure) => output::report(&failure, format, color),
+            };
+            return ExitCode::from(exit as u8);
+        }
+    };
+    let (format, color) = (cli.global.output(), cli.global.color);
+    let exit = match commands::run(cli) {
+        Ok(exit) => exit,
+        Err(failure) => output::report(&failure, format, color),
+    };
+    interrupt::clean_up();
+    ExitCode::from(exit as u8)
 }
 
 /// Why there is nothing to do.

@@ -1,4 +1,4 @@
-//! What somebody meant who gave an option or argument that a command does not have.
+//! What was meant by an option, argument or command that does not exist.
 
 use std::ffi::OsString;
 
@@ -7,52 +7,170 @@ use clap::{Arg, Command};
 
 use crate::cli::help;
 
-/// Names that other tools, or people in a hurry, use for ours.
-const ALIASES: [(&str, &[&str]); 9] = [
+/// Names that other tools, or people in a hurry, use for our options.
+const OPTIONS: [(&str, &[&str]); 22] = [
     ("--quantity", &["--qty", "--count", "--amount", "--num", "--units", "-n", "-q"]),
     ("--user", &["--uid", "--user-id", "--userid", "--buyer", "--customer"]),
-    ("--request", &["--request-id", "--requestid", "--order-id", "--idempotency-key", "--key"]),
+    ("--request", &["--request-id", "--requestid", "--order-id", "--order", "--idempotency-key", "--key"]),
     ("--per-user-limit", &["--limit", "--max-per-user"]),
     ("--stock", &["--units", "--quantity"]),
     ("--from", &["--file", "--input", "-f"]),
     ("--id", &["--activity-id"]),
     ("--url", &["--host", "--server", "-h", "--uri"]),
     ("--password-file", &["--password", "--pass", "-a"]),
+    ("--for", &["--ttl", "--duration", "--expires", "--deadline"]),
+    ("--every", &["--interval", "--watch"]),
+    ("--watch", &["--follow", "--interval", "--every", "-w", "-f"]),
+    ("--follow", &["--tail", "--watch", "-w", "-f"]),
+    ("--top", &["--limit", "--last", "--head", "-n"]),
+    ("--yes", &["--force", "--no-confirm", "--assume-yes", "-f"]),
+    ("--reason", &["--comment", "--message", "--note", "-m"]),
+    ("-o json", &["--json", "--as-json", "-j"]),
+    ("-o csv", &["--csv"]),
+    ("-o yaml", &["--yaml", "--yml"]),
+    ("--output", &["--format", "--out", "--output-format"]),
+    ("--dry-run", &["--check", "--simulate", "--plan"]),
+    ("--to", &["--dir", "--directory", "--output-dir"]),
 ];
 
-/// The hint for an argument that the command line's command does not have.
+/// What other tools call our commands.
+const COMMANDS: [(&str, &[&str]); 12] = [
+    ("inspect", &["status", "list", "ls", "show", "get", "stock", "info"]),
+    ("inspect --watch", &["watch", "top", "monitor", "dashboard"]),
+    ("deduct", &["buy", "sell", "order", "purchase"]),
+    ("refund", &["return", "cancel"]),
+    ("hold", &["reserve", "lock"]),
+    ("pause", &["stop", "halt", "disable"]),
+    ("resume", &["start", "unpause", "continue", "enable"]),
+    ("preheat", &["create", "add", "load", "warmup", "set", "update"]),
+    ("archive", &["delete", "remove", "rm", "del"]),
+    ("reconcile", &["audit", "check", "verify", "diff"]),
+    ("ledger", &["log", "logs", "history", "events"]),
+    ("context", &["config", "servers", "login"]),
+];
+
+/// A hint that is better than clap's.
 pub(crate) fn correction(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Option<String> {
-    if error.kind() != ErrorKind::UnknownArgument {
-        return None;
-    }
-    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
+    let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
     let root = help::command();
-    let command = named(&root, arguments);
-    let has = |option: &str| options(&root, command).any(|arg| option.strip_prefix("--") == arg.get_long());
-    let name = given.split('=').next().unwrap_or(given);
-    if name.starts_with('-') {
-        let (option, _) = ALIASES.iter().find(|(option, aliases)| aliases.contains(&name) && has(option))?;
-        return Some(match *option {
-            "--password-file" => {
-                "a password is given by `--password-file FILE` or the variable SECKILL_PASSWORD".to_owned()
-            }
-            option => format!("did you mean `{option}`?"),
-        });
+    let line = Line::read(&root, &arguments);
+    let given = match error.kind() {
+        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return None,
+    };
+    let Some(ContextValue::String(given)) = error.get(given) else { return None };
+    if !given.starts_with('-')
+        && let Some(folder) = line.folder_apart()
+    {
+        return Some(format!("did you mean `--embedded={folder}`? a directory is given after `=`"));
     }
-    has("--user").then(|| format!("did you mean `--user {given}`?"))
+    let has_similar =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].map(|kind| error.get(kind).is_some());
+    let fallback = |hint: String| (!has_similar.contains(&true)).then_some(hint);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let known = line.path.is_empty().then(|| known_as(&COMMANDS, given)).flatten();
+            known
+                .map(|command| format!("did you mean `seckill {command}`?"))
+                .or_else(|| fallback(line.help("commands")))
+        }
+        ErrorKind::UnknownArgument if given.starts_with('-') => {
+            line.option(given).or_else(|| fallback(line.help("options")))
+        }
+        ErrorKind::UnknownArgument => line.option_of_value(given),
+        _ => None,
+    }
 }
 
-/// The options that a command takes: its own and the global ones.
-fn options<'a>(root: &'a Command, command: &'a Command) -> impl Iterator<Item = &'a Arg> {
-    command.get_arguments().chain(root.get_arguments())
+/// Our name for what another tool calls by this one.
+fn known_as<'a>(names: &[(&'a str, &[&str])], given: &str) -> Option<&'a str> {
+    names.iter().find_map(|(ours, theirs)| theirs.contains(&given).then_some(*ours))
 }
 
-/// The command that the arguments name. Values of options before it may be taken for it only if they equal a
-/// command's name, and then only the hint is worse.
-fn named(root: &Command, arguments: impl Iterator<Item = OsString>) -> &Command {
-    arguments.fold(root, |command, argument| {
-        argument.to_str().and_then(|name| command.find_subcommand(name)).unwrap_or(command)
-    })
+/// A command line that cannot be parsed, as far as it names a command.
+struct Line<'a> {
+    root: &'a Command,
+    command: &'a Command,
+    /// The names of the command.
+    path: Vec<&'a str>,
+    arguments: &'a [String],
+}
+
+impl<'a> Line<'a> {
+    /// Values of options before it may be taken for the command only if they equal its name, and then only the hint is
+    /// worse.
+    fn read(root: &'a Command, arguments: &'a [String]) -> Self {
+        let mut line = Self { root, command: root, path: Vec::new(), arguments };
+        for argument in arguments {
+            if let Some(below) = line.command.find_subcommand(argument) {
+                line.command = below;
+                line.path.push(below.get_name());
+            }
+        }
+        line
+    }
+
+    fn help(&self, what: &str) -> String {
+        let path: String = self.path.iter().map(|name| format!("{name} ")).collect();
+        format!("`seckill {path}--help` lists the {what}")
+    }
+
+    /// The options that the command takes: its own and the global ones.
+    fn options(&self) -> impl Iterator<Item = &'a Arg> {
+        self.command.get_arguments().chain(self.root.get_arguments())
+    }
+
+    /// Whether the command has an option, which may have a value behind it.
+    fn has(&self, option: &str) -> bool {
+        let name = option.split(' ').next().unwrap_or(option);
+        self.options().any(|arg| match name.strip_prefix("--") {
+            Some(long) => arg.get_long() == Some(long),
+            None => arg.get_short().is_some_and(|short| name.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4]))),
+        })
+    }
+
+    /// Whether the option is given already.
+    fn gives(&self, option: &str) -> bool {
+        self.arguments.iter().any(|argument| argument.split('=').next() == Some(option))
+    }
+
+    /// The argument after `--embedded`, which takes a value only after `=`.
+    fn folder_apart(&self) -> Option<&'a str> {
+        let mut pairs = self.arguments.windows(2);
+        let folder = pairs.find_map(|pair| (pair[0] == "--embedded").then_some(pair[1].as_str()))?;
+        (!folder.starts_with('-') && !self.path.contains(&folder)).then_some(folder)
+    }
+
+    /// The option by another name.
+    fn option(&self, given: &str) -> Option<String> {
+        let name = given.split('=').next().unwrap_or(given);
+        let has_activity = self.command.get_positionals().any(|arg| arg.get_id().as_str().starts_with("activit"));
+        if ["--id", "--activity", "--activity-id"].contains(&name) && has_activity {
+            return Some(format!("an activity is given without an option: `seckill {} 1001`", self.path.join(" ")));
+        }
+        let ours =
+            |(ours, theirs): &(&'static str, &[&str])| (theirs.contains(&name) && self.has(ours)).then_some(*ours);
+        match OPTIONS.iter().find_map(ours)? {
+            "--password-file" => {
+                Some("a password is given by `--password-file FILE` or the variable SECKILL_PASSWORD".to_owned())
+            }
+            option => Some(format!("did you mean `{option}`?")),
+        }
+    }
+
+    /// The option whose value was given without it.
+    fn option_of_value(&self, given: &str) -> Option<String> {
+        let is_number = given.bytes().all(|byte| byte.is_ascii_digit());
+        let is_url = given.contains("://");
+        let ends_holds = self.path.iter().any(|name| ["confirm", "release"].contains(name));
+        let candidates = [("--url", is_url), ("--request", ends_holds), ("--user", !is_url), ("--quantity", is_number)];
+        let fits = |(option, fits): &(&str, bool)| *fits && self.has(option) && !self.gives(option);
+        let (option, _) = candidates.iter().find(|candidate| fits(candidate))?;
+        // What is an URL may hold a password.
+        let value = if is_url { "URL" } else { given };
+        Some(format!("did you mean `{option} {value}`?"))
+    }
 }
 
 #[cfg(test)]
@@ -66,18 +184,65 @@ mod tests {
     }
 
     #[test]
-    fn an_option_by_another_name_is_recognized() {
-        for (line, option) in [
-            ("seckill deduct 1001 --user 7 --qty 2", "`--quantity`"),
-            ("seckill deduct 1001 --uid=7", "`--user`"),
-            ("seckill preheat --id 1 --units 5", "`--stock`"),
-            ("seckill inspect --host x", "`--url`"),
-            ("seckill inspect --password x", "SECKILL_PASSWORD"),
-            ("seckill deduct 1001 12345", "`--user 12345`"),
+    fn what_other_tools_call_it_is_recognized() {
+        for (line, expected) in [
+            ("seckill deduct 1001 --user 7 --qty 2", "did you mean `--quantity`?"),
+            ("seckill deduct 1001 --uid=7", "did you mean `--user`?"),
+            ("seckill preheat --id 1 --units 5", "did you mean `--stock`?"),
+            ("seckill inspect --host x", "did you mean `--url`?"),
+            ("seckill inspect --follow", "did you mean `--watch`?"),
+            ("seckill hold 1001 --user 7 --ttl 15m", "did you mean `--for`?"),
+            ("seckill reconcile --fix --force", "did you mean `--yes`?"),
+            ("seckill inspect --json", "did you mean `-o json`?"),
+            ("seckill inspect --password x", "by `--password-file FILE` or the variable SECKILL_PASSWORD"),
+            ("seckill pause --id 1001", "an activity is given without an option: `seckill pause 1001`"),
+            ("seckill deduct 1001 12345", "did you mean `--user 12345`?"),
+            ("seckill deduct 1001 --user 7 2", "did you mean `--quantity 2`?"),
+            ("seckill confirm 1001 r1", "did you mean `--request r1`?"),
+            ("seckill context add sale redis://:secret@h", "did you mean `--url URL`?"),
+            ("seckill watch", "did you mean `seckill inspect --watch`?"),
+            ("seckill status", "did you mean `seckill inspect`?"),
         ] {
-            assert!(hint(line).unwrap().contains(option), "{line}: {:?}", hint(line));
+            assert!(hint(line).is_some_and(|hint| hint.contains(expected)), "{line}: {:?}", hint(line));
         }
+    }
+
+    #[test]
+    fn the_directory_of_embedded_is_given_after_an_equals_sign() {
+        for line in [
+            "seckill --embedded data inspect",
+            "seckill deduct --embedded data 1001 --user 7",
+            "seckill deduct 1001 --embedded data --user 7",
+            "seckill preheat --embedded data --id 1 --stock 2",
+        ] {
+            assert!(hint(line).is_some_and(|hint| hint.contains("`--embedded=data`")), "{line}: {:?}", hint(line));
+        }
+        let other = hint("seckill --embedded inspect --host x");
+        assert!(other.is_some_and(|hint| hint.contains("`--url`")));
+    }
+
+    #[test]
+    fn what_nobody_knows_is_answered_with_the_help() {
+        assert_eq!(hint("seckill deduct 1001 --all").unwrap(), "`seckill deduct --help` lists the options");
+        assert_eq!(hint("seckill context add x --bogus").unwrap(), "`seckill context add --help` lists the options");
+        assert_eq!(hint("seckill frobnicate").unwrap(), "`seckill --help` lists the commands");
+        assert_eq!(hint("seckill script frobnicate").unwrap(), "`seckill script --help` lists the commands");
         assert_eq!(hint("seckill script list extra"), None);
-        assert_eq!(hint("seckill inspect --usr 7"), None, "clap has a suggestion of its own");
+        for line in ["seckill inspect --usr 7", "seckill refnd 1001"] {
+            assert_eq!(hint(line), None, "clap has a suggestion of its own");
+        }
+    }
+
+    #[test]
+    fn every_name_that_a_hint_gives_is_there() {
+        let root = help::command();
+        for (ours, _) in COMMANDS {
+            assert!(root.find_subcommand(ours.split(' ').next().unwrap()).is_some(), "{ours}");
+        }
+        for (ours, _) in OPTIONS {
+            let commands = root.get_subcommands().map(|command| command.get_name().to_owned());
+            let has = |name: String| Line::read(&root, &[name]).has(ours);
+            assert!(commands.into_iter().any(has), "{ours}");
+        }
     }
 }

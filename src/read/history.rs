@@ -6,14 +6,14 @@ use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::order::hold::HoldRecord;
-use crate::read::checkpoint::units_in_page;
+use crate::read::checkpoint::{self, Page};
 use crate::redis::call::Call;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// What a user held by the entries that a trim removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrimmedUnits {
+pub(crate) enum TrimmedUnits {
     /// So many units.
     Units(i64),
     /// Something: nobody recorded how much.
@@ -24,7 +24,7 @@ pub enum TrimmedUnits {
 
 /// What an activity knows of a request id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub(crate) struct Known {
     /// The digest that is stored under the id itself.
     pub record: Option<Vec<u8>>,
     /// The hold of that id.
@@ -36,67 +36,69 @@ pub struct Known {
 /// Operations of which files of orders exist.
 const JOB_OPERATIONS: [&str; 6] = ["deduct", "refund", "multi_deduct", "hold", "confirm", "release"];
 
-impl Store {
-    /// Whether what is read page by page lets those who buy go first.
-    pub fn set_background(&mut self, is_live: bool) {
-        self.throttle.set_live(is_live);
-    }
+/// Whether what is read page by page lets those who buy go first.
+pub(crate) fn set_background(store: &mut Store, is_live: bool) {
+    store.throttle.set_live(is_live);
+}
 
-    /// What a user held by the entries before a checkpoint, page by page.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn carried(
-        &mut self,
-        activity: &ActivityId,
-        checkpoint: &Checkpoint,
-        user: &[u8],
-    ) -> Result<TrimmedUnits, StoreError> {
-        let mut carried = TrimmedUnits::Units(0);
-        self.each_checkpoint_page(&self.keys(activity), checkpoint, |page| {
-            carried = match page.and_then(|page| units_in_page(page, user)) {
-                Some(None) => return true,
-                Some(Some(found)) => found.map_or(TrimmedUnits::Unknown, TrimmedUnits::Units),
-                None => TrimmedUnits::Damaged,
-            };
-            false
-        })?;
-        Ok(carried)
-    }
+/// What a user held by the entries before a checkpoint, page by page.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn carried(
+    store: &mut Store,
+    activity: &ActivityId,
+    checkpoint: &Checkpoint,
+    user: &[u8],
+) -> Result<TrimmedUnits, StoreError> {
+    let mut carried = TrimmedUnits::Units(0);
+    checkpoint::each_page(store, &store.keys(activity), checkpoint, |page| {
+        carried = match page.and_then(Page::decode).map(|page| page.units(user)) {
+            Some(None) => return true,
+            Some(Some(found)) => found.map_or(TrimmedUnits::Unknown, TrimmedUnits::Units),
+            None => TrimmedUnits::Damaged,
+        };
+        false
+    })?;
+    Ok(carried)
+}
 
-    /// What each of these activities knows of a request id, or of the line of a job that it names.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn known_requests(&mut self, activities: &[ActivityId], request: &str) -> Result<Vec<Known>, StoreError> {
-        let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, crate::model::number::whole(line)?)));
-        let mut fields = vec![request.to_owned(), format!("\th:{request}")];
-        if let Some((job, _)) = line {
-            fields.extend(JOB_OPERATIONS.iter().map(|operation| format!("\tj:{operation}:{job}")));
-        }
-        let reply = Reply::of_command("HMGET");
-        let call = |activity: &ActivityId| {
-            let key = self.keys(activity).requests;
-            Call::command(&key, redis::cmd("HMGET").arg(&key).arg(&fields))
-        };
-        let calls: Vec<Call> = activities.iter().map(call).collect();
-        let known = |value: Value| {
-            let mut values = reply.array(value)?.into_iter();
-            let mut text = || match values.next() {
-                Some(Value::BulkString(text)) => Some(text),
-                _ => None,
-            };
-            let (record, hold) = (text(), text().and_then(|record| HoldRecord::read(&record)));
-            let reached = |value: &Value| match value {
-                Value::BulkString(text) => {
-                    std::str::from_utf8(text).ok().and_then(|text| crate::model::number::whole(text.split(' ').next()?))
-                }
-                _ => None,
-            };
-            let is_decided =
-                line.is_some_and(|(_, line)| values.any(|value| reached(&value).is_some_and(|upto| upto >= line)));
-            Ok(Known { record, hold, is_decided })
-        };
-        self.servers.read_all(&calls)?.into_iter().map(known).collect()
+/// What each of these activities knows of a request id, or of the line of a job that it names.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn known_requests(
+    store: &mut Store,
+    activities: &[ActivityId],
+    request: &str,
+) -> Result<Vec<Known>, StoreError> {
+    let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, crate::model::number::whole(line)?)));
+    let mut fields = vec![request.to_owned(), format!("\th:{request}")];
+    if let Some((job, _)) = line {
+        fields.extend(JOB_OPERATIONS.iter().map(|operation| format!("\tj:{operation}:{job}")));
     }
+    let reply = Reply::of_command("HMGET");
+    let call = |activity: &ActivityId| {
+        let key = store.keys(activity).requests;
+        Call::command(&key, redis::cmd("HMGET").arg(&key).arg(&fields))
+    };
+    let calls: Vec<Call> = activities.iter().map(call).collect();
+    let known = |value: Value| {
+        let mut values = reply.array(value)?.into_iter();
+        let mut text = || match values.next() {
+            Some(Value::BulkString(text)) => Some(text),
+            _ => None,
+        };
+        let (record, hold) = (text(), text().and_then(|record| HoldRecord::read(&record)));
+        let reached = |value: &Value| match value {
+            Value::BulkString(text) => {
+                std::str::from_utf8(text).ok().and_then(|text| crate::model::number::whole(text.split(' ').next()?))
+            }
+            _ => None,
+        };
+        let is_decided =
+            line.is_some_and(|(_, line)| values.any(|value| reached(&value).is_some_and(|upto| upto >= line)));
+        Ok(Known { record, hold, is_decided })
+    };
+    store.servers.read_all(&calls)?.into_iter().map(known).collect()
 }

@@ -9,6 +9,7 @@ use crate::model::layout::Kind;
 use crate::model::number::signed;
 use crate::model::order::{Bought, Corrupt};
 use crate::read::checkpoint::{PageRow, USERS, encode_page};
+use crate::read::participants;
 use crate::script::reply::corrupt;
 use crate::store::Store;
 
@@ -17,7 +18,7 @@ const PROGRESS: u64 = 500;
 
 /// What participants hold.
 #[derive(Default)]
-pub struct Holders {
+pub(crate) struct Holders {
     users: Interner,
     /// By index; `None` for a member of a set whose units nobody recorded.
     units: Vec<Option<u64>>,
@@ -27,27 +28,27 @@ pub struct Holders {
 
 impl Holders {
     /// Units whose number is recorded.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.units.iter().flatten().fold(0, |sum, units| sum.saturating_add(*units))
     }
 
     /// Participants who hold something.
-    pub fn holders(&self) -> u64 {
+    pub(crate) fn holders(&self) -> u64 {
         self.units.iter().filter(|units| **units != Some(0)).count() as u64
     }
 
     /// Participants whose units nobody recorded.
-    pub fn unknown(&self) -> u64 {
+    pub(crate) fn unknown(&self) -> u64 {
         self.units.iter().filter(|units| units.is_none()).count() as u64
     }
 
     /// Participants who hold more than a limit.
-    pub fn above(&self, limit: u64) -> u64 {
+    pub(crate) fn above(&self, limit: u64) -> u64 {
         self.units.iter().flatten().filter(|units| **units > limit).count() as u64
     }
 
     /// Units that participants hold above a limit.
-    pub fn units_above(&self, limit: u64) -> u64 {
+    pub(crate) fn units_above(&self, limit: u64) -> u64 {
         self.units.iter().flatten().fold(0, |sum, units| sum.saturating_add(units.saturating_sub(limit)))
     }
 
@@ -62,7 +63,7 @@ impl Holders {
     }
 
     /// Whether another scan found the same.
-    pub fn equal(&mut self, other: &Self) -> bool {
+    pub(crate) fn equal(&mut self, other: &Self) -> bool {
         if self.units.len() != other.units.len() {
             return false;
         }
@@ -86,29 +87,27 @@ impl Holders {
     }
 }
 
-impl Store {
-    /// What all participants hold. `each` is called with the number of participants read since the last call.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn holders(&mut self, activity: &ActivityId, each: impl Fn(u64)) -> Result<Holders, StoreError> {
-        let keys = self.keys(activity);
-        let units_key = if self.layout.kind() == Kind::Hash { 5 } else { 6 };
-        let mut holders = Holders::default();
-        let mut count = 0;
-        self.participants(activity, |user, units| {
-            match units {
-                Ok(Bought::Units(units)) => holders.record(user, Some(units)),
-                Ok(Bought::Unknown) => holders.record(user, None),
-                Err(text) => _ = holders.corrupt.get_or_insert_with(|| corrupt(&keys, units_key, Some(&text))),
-            }
-            count += 1;
-            if count == PROGRESS {
-                each(std::mem::take(&mut count));
-            }
-            Ok::<_, StoreError>(())
-        })?;
-        each(count);
-        Ok(holders)
-    }
+/// What all participants hold. `each` is called with the number of participants read since the last call.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn holders(store: &mut Store, activity: &ActivityId, each: impl Fn(u64)) -> Result<Holders, StoreError> {
+    let keys = store.keys(activity);
+    let units_key = if store.layout.kind() == Kind::Hash { 5 } else { 6 };
+    let mut holders = Holders::default();
+    let mut count = 0;
+    participants::each(store, activity, |user, units| {
+        match units {
+            Ok(Bought::Units(units)) => holders.record(user, Some(units)),
+            Ok(Bought::Unknown) => holders.record(user, None),
+            Err(text) => _ = holders.corrupt.get_or_insert_with(|| corrupt(&keys, units_key, Some(&text))),
+        }
+        count += 1;
+        if count == PROGRESS {
+            each(std::mem::take(&mut count));
+        }
+        Ok::<_, StoreError>(())
+    })?;
+    each(count);
+    Ok(holders)
 }

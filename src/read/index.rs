@@ -1,43 +1,81 @@
-//! The index of activities: the set that preheat fills, one for each layout.
+//! The index of activities, the set that preheat fills, one for each layout; and what else a server knows about an answer: whether
+//! another layout has the activity, and whether it is a replica. Those are read for hints alone: a user who lacks the right, or a
+//! connection that breaks, gets no hint.
+
+use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::CallFailure;
 use crate::script::keys::Keys;
 use crate::store::Store;
 
-impl Store {
-    /// The index key of this store's layout, for messages.
-    pub fn index_key(&self) -> &'static str {
-        Keys::index(self.layout)
-    }
+/// The index key of this store's layout, for messages.
+pub(crate) fn index_key(store: &Store) -> &'static str {
+    Keys::index(store.layout)
+}
 
-    /// The other layouts whose index names activities, and how many. One call each, of constant time; an index that
-    /// cannot be read counts as empty, because this is only asked for a hint.
-    pub fn other_layouts(&mut self) -> Vec<(Layout, i64)> {
-        let mut found = Vec::new();
-        // On a cluster there are no others.
-        if self.servers.is_cluster() {
-            return found;
-        }
-        for layout in Layout::NAMED.into_iter().filter(|layout| *layout != self.layout) {
-            let size = self.servers.command(Keys::index(layout), redis::cmd("SCARD").arg(Keys::index(layout)));
-            if let Ok(redis::Value::Int(count)) = size
-                && count > 0
-            {
-                found.push((layout, count));
-            }
-        }
-        found
+/// The other layouts whose index names activities, and how many. One call each, of constant time; an index that
+/// cannot be read counts as empty, because this is only asked for a hint.
+pub(crate) fn other_layouts(store: &mut Store) -> Vec<(Layout, i64)> {
+    let mut found = Vec::new();
+    // On a cluster there are no others.
+    if store.servers.is_cluster() {
+        return found;
     }
+    for layout in Layout::NAMED.into_iter().filter(|layout| *layout != store.layout) {
+        let size = store.servers.command(Keys::index(layout), redis::cmd("SCARD").arg(Keys::index(layout)));
+        if let Ok(Value::Int(count)) = size
+            && count > 0
+        {
+            found.push((layout, count));
+        }
+    }
+    found
+}
 
-    /// Whether an activity was preheated, whatever the index says: whether it has a `meta`.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn has_meta(&mut self, activity: &ActivityId) -> Result<bool, StoreError> {
-        let keys = self.keys(activity);
-        let value = self.servers.command(&keys.meta, redis::cmd("EXISTS").arg(&keys.meta))?;
-        Ok(value == redis::Value::Int(1))
+/// Whether an activity was preheated, whatever the index says: whether it has a `meta`.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn has_meta(store: &mut Store, activity: &ActivityId) -> Result<bool, StoreError> {
+    let keys = store.keys(activity);
+    let value = store.servers.command(&keys.meta, redis::cmd("EXISTS").arg(&keys.meta))?;
+    Ok(value == Value::Int(1))
+}
+
+/// The other layouts in which each of these activities exists.
+pub(crate) fn layouts_with(store: &mut Store, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
+    let others: Vec<Layout> = Layout::NAMED.into_iter().filter(|layout| *layout != store.layout).collect();
+    // On a cluster there are no others.
+    if store.servers.is_cluster() {
+        return Vec::new();
     }
+    let mut calls = Vec::with_capacity(activities.len() * others.len());
+    for activity in activities {
+        for layout in &others {
+            let keys = Keys::of(*layout, activity);
+            calls.push(Call::keyless(redis::cmd("EXISTS").arg(keys.stock).arg(keys.meta)));
+        }
+    }
+    let found: Result<Vec<Value>, CallFailure> = store.servers.fan_out(&calls, None).into_iter().collect();
+    let Ok(found) = found else { return Vec::new() };
+    let exists = |value: &Value| matches!(value, Value::Int(count) if *count > 0);
+    let layouts = |found: &[Value]| {
+        let known = others.iter().zip(found).filter(|(_, value)| exists(value));
+        known.map(|(layout, _)| *layout).collect()
+    };
+    found.chunks(others.len()).map(layouts).collect()
+}
+
+/// Whether the server is a replica, which may lag behind its primary.
+pub(crate) fn is_replica(store: &mut Store) -> bool {
+    // On a cluster only primaries are asked.
+    if store.servers.is_cluster() {
+        return false;
+    }
+    let role = store.servers.fan_out(&[Call::keyless(&redis::cmd("ROLE"))], None).pop();
+    matches!(role, Some(Ok(Value::Array(role))) if role.first() == Some(&Value::BulkString(b"slave".to_vec())))
 }

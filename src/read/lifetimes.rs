@@ -13,10 +13,10 @@ use crate::store::Store;
 
 /// How long a key ttl.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ttl {
+pub(crate) enum Ttl {
     /// It is not there.
     Missing,
-    /// Until somebody removes it.
+    /// Until it is removed.
     Forever,
     /// So long, then the server removes it.
     For(Duration),
@@ -24,7 +24,7 @@ pub enum Ttl {
 
 /// A key of a sale.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyLifetime {
+pub(crate) struct KeyLifetime {
     /// The activity; `None` for the index of all.
     pub activity: Option<ActivityId>,
     /// The key.
@@ -33,31 +33,29 @@ pub struct KeyLifetime {
     pub ttl: Ttl,
 }
 
-impl Store {
-    /// All keys of these activities, and the index of all activities.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; a user who may not ask among them.
-    pub fn lifetimes(&mut self, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>, StoreError> {
-        let index = (None, Keys::index(self.layout).to_owned());
-        let of_activity = |activity: &ActivityId| {
-            let keys: Vec<String> = self.keys(activity).all().map(str::to_owned).collect();
-            keys.into_iter().map(|key| (Some(activity.clone()), key)).collect::<Vec<_>>()
-        };
-        let keys: Vec<_> = std::iter::once(index).chain(activities.iter().flat_map(of_activity)).collect();
-        let calls: Vec<Call> = keys.iter().map(|(_, key)| Call::command(key, redis::cmd("PTTL").arg(key))).collect();
-        let values = self.servers.read_all(&calls)?;
-        keys.into_iter()
-            .zip(values)
-            .map(|((activity, key), value)| {
-                let ttl = match value {
-                    Value::Int(-2) => Ttl::Missing,
-                    Value::Int(-1) => Ttl::Forever,
-                    Value::Int(millis) => Ttl::For(Duration::from_millis(u64::try_from(millis).unwrap_or_default())),
-                    other => return Err(Reply::of_command("PTTL").invalid(other)),
-                };
-                Ok(KeyLifetime { activity, key, ttl })
-            })
-            .collect()
-    }
+/// All keys of these activities, and the index of all activities.
+///
+/// # Errors
+/// Any of [`StoreError`]; a user who may not ask among them.
+pub(crate) fn lifetimes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>, StoreError> {
+    let index = (None, Keys::index(store.layout).to_owned());
+    let of_activity = |activity: &ActivityId| {
+        let keys: Vec<String> = store.keys(activity).all().map(str::to_owned).collect();
+        keys.into_iter().map(|key| (Some(activity.clone()), key)).collect::<Vec<_>>()
+    };
+    let keys: Vec<_> = std::iter::once(index).chain(activities.iter().flat_map(of_activity)).collect();
+    let calls: Vec<Call> = keys.iter().map(|(_, key)| Call::command(key, redis::cmd("PTTL").arg(key))).collect();
+    let values = store.servers.read_all(&calls)?;
+    keys.into_iter()
+        .zip(values)
+        .map(|((activity, key), value)| {
+            let ttl = match value {
+                Value::Int(-2) => Ttl::Missing,
+                Value::Int(-1) => Ttl::Forever,
+                Value::Int(millis) => Ttl::For(Duration::from_millis(u64::try_from(millis).unwrap_or_default())),
+                other => return Err(Reply::of_command("PTTL").invalid(other)),
+            };
+            Ok(KeyLifetime { activity, key, ttl })
+        })
+        .collect()
 }

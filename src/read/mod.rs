@@ -1,16 +1,15 @@
 //! What is read without an audit: snapshots, ledgers, feeds, histories, screens, health and statistics.
 
 pub(crate) mod checkpoint;
-pub(crate) mod elsewhere;
 pub(crate) mod feeds;
 pub(crate) mod health;
-#[doc(hidden)]
 pub(crate) mod history;
-#[doc(hidden)]
 pub(crate) mod holders;
+pub(crate) mod holds;
 pub(crate) mod index;
 pub(crate) mod ledger;
 pub(crate) mod lifetimes;
+pub(crate) mod participants;
 pub(crate) mod snapshot;
 pub(crate) mod stats;
 pub(crate) mod watch;

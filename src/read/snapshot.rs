@@ -17,48 +17,50 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-impl Store {
-    /// One activity at one instant.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; what is missing or corrupt is a status.
-    pub fn snapshot(&mut self, activity: &ActivityId) -> Result<Snapshot, StoreError> {
-        Ok(self.bought(activity, &[])?.0)
-    }
+/// One activity at one instant.
+///
+/// # Errors
+/// Any of [`StoreError`]; what is missing or corrupt is a status.
+pub(crate) fn snapshot(store: &mut Store, activity: &ActivityId) -> Result<Snapshot, StoreError> {
+    Ok(bought(store, activity, &[])?.0)
+}
 
-    /// One activity, and what some users hold at that same instant: `None` for nobody that is recorded.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
-    pub fn bought(
-        &mut self,
-        activity: &ActivityId,
-        users: &[UserId],
-    ) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
-        let keys = self.keys(activity);
-        let value = self.servers.call(&self.snapshot_call(&keys, users))?;
-        snapshot(activity, value, &keys)
-    }
+/// One activity, and what some users hold at that same instant: `None` for nobody that is recorded.
+///
+/// # Errors
+/// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
+pub(crate) fn bought(
+    store: &mut Store,
+    activity: &ActivityId,
+    users: &[UserId],
+) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
+    let keys = store.keys(activity);
+    let value = store.servers.call(&snapshot_call(store, &keys, users))?;
+    read_snapshot(activity, value, &keys)
+}
 
-    /// Several activities, each at its own instant.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn snapshots(&mut self, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
-        let keys: Vec<Keys> = activities.iter().map(|activity| self.keys(activity)).collect();
-        let calls: Vec<Call> = keys.iter().map(|keys| self.snapshot_call(keys, &[])).collect();
-        let values = self.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
-        values.map(|((value, activity), keys)| Ok(snapshot(activity, value, keys)?.0)).collect()
-    }
+/// Several activities, each at its own instant.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn snapshots(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
+    let keys: Vec<Keys> = activities.iter().map(|activity| store.keys(activity)).collect();
+    let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call(store, keys, &[])).collect();
+    let values = store.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
+    values.map(|((value, activity), keys)| Ok(read_snapshot(activity, value, keys)?.0)).collect()
+}
 
-    fn snapshot_call(&self, keys: &Keys, users: &[UserId]) -> Call {
-        let users = users.iter().map(|user| user.as_str().to_owned());
-        Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(self.kind()).chain(users))
-    }
+fn snapshot_call(store: &Store, keys: &Keys, users: &[UserId]) -> Call {
+    let users = users.iter().map(|user| user.as_str().to_owned());
+    Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(store.kind()).chain(users))
 }
 
 /// Reads the reply of the script snapshot.
-fn snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
+fn read_snapshot(
+    activity: &ActivityId,
+    value: Value,
+    keys: &Keys,
+) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
     let reply = Reply::of(&SNAPSHOT);
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;

@@ -30,7 +30,7 @@ pub(crate) enum Scan<'k> {
 }
 
 impl Scan<'_> {
-    /// The command for so many members from a cursor on.
+    /// The command for the page behind a cursor.
     fn page(self, cursor: &[u8]) -> Cmd {
         let mut command = match self {
             Self::Hash(key) => redis::cmd("HSCAN").arg(key).arg(cursor).to_owned(),
@@ -42,14 +42,14 @@ impl Scan<'_> {
 }
 
 /// Why a scan stopped before its end.
-pub(crate) enum Stopped<E> {
+pub(crate) enum ScanFailure<E> {
     /// The server, or the connection to it.
     Store(StoreError),
-    /// Whoever looked at a page.
+    /// The code that looked at a page.
     Reader(E),
 }
 
-impl<E> From<StoreError> for Stopped<E> {
+impl<E> From<StoreError> for ScanFailure<E> {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -72,11 +72,11 @@ impl Servers {
         let mut attempts = Attempts::new(self);
         loop {
             let (node, asks) = attempts.node(self, slot);
-            let connection = self.node(node).connect_new().map_err(Stopped::Store);
+            let connection = self.node(node).connect_new().map_err(ScanFailure::Store);
             let stopped = match connection.and_then(|mut connection| connection.scan(scan, asks, &mut each)) {
                 Ok(()) => return Ok(()),
-                Err(Stopped::Reader(error)) => return Err(error),
-                Err(Stopped::Store(error)) => error,
+                Err(ScanFailure::Reader(error)) => return Err(error),
+                Err(ScanFailure::Store(error)) => error,
             };
             self.learn(&stopped)?;
             if !self.may_begin_again(&stopped) {
@@ -99,7 +99,7 @@ impl Servers {
         loop {
             let map = self.owners().to_vec();
             let walked = self.primaries().into_iter().try_for_each(|node| {
-                let connection = self.node(node).connect_new().map_err(Stopped::Store);
+                let connection = self.node(node).connect_new().map_err(ScanFailure::Store);
                 connection.and_then(|mut it| it.scan(scan, false, &mut each)).map_err(|stopped| (node, stopped))
             });
             match walked {
@@ -111,12 +111,12 @@ impl Servers {
                     }
                     changes += 1;
                 }
-                Err((_, Stopped::Reader(error))) => return Err(error),
-                Err((node, Stopped::Store(error))) if self.may_begin_again(&error) => match self.is_cluster() {
+                Err((_, ScanFailure::Reader(error))) => return Err(error),
+                Err((node, ScanFailure::Store(error))) if self.may_begin_again(&error) => match self.is_cluster() {
                     true => self.wait_for_failover(&mut attempts, node, error)?,
                     false => self.recover(&mut attempts, None, node, error)?,
                 },
-                Err((_, Stopped::Store(error))) => return Err(self.explained(error).into()),
+                Err((_, ScanFailure::Store(error))) => return Err(self.explained(error).into()),
             }
         }
     }
@@ -134,7 +134,7 @@ impl Connection {
         scan: Scan<'_>,
         asks: bool,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
-    ) -> Result<(), Stopped<E>> {
+    ) -> Result<(), ScanFailure<E>> {
         let request = |connection: &mut Self, cursor: &[u8]| {
             let packed = scan.page(cursor).get_packed_command();
             connection.send(&if asks { [ASKING, &packed[..]].concat() } else { packed })
@@ -150,7 +150,7 @@ impl Connection {
                 // While the server makes the next page, we read this one.
                 request(self, &cursor)?;
             }
-            each(&self.texts(count)?).map_err(Stopped::Reader)?;
+            each(&self.texts(count)?).map_err(ScanFailure::Reader)?;
             if is_last {
                 return Ok(());
             }

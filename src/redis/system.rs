@@ -33,14 +33,14 @@ pub trait System: fmt::Debug + Send + Sync {
     /// The wall clock, since 1970.
     fn unix_time(&self) -> Duration;
 
-    /// Does nothing for so long.
+    /// Waits for a duration.
     fn sleep(&self, duration: Duration);
 
     /// A number that nobody can guess.
     fn random(&self) -> u64;
 
-    /// Waits until bytes can be read from one of some sockets: which one, the first if there are several. `None` if none came for
-    /// so long.
+    /// Waits until bytes can be read from one of some sockets: which one, the first if there are several. `None` if none came
+    /// in time.
     fn wait_readable(&self, sockets: &[&dyn Socket], at_most: Duration) -> Option<usize>;
 
     /// An id that nobody has used, and that sorts by time: a UUIDv7.
@@ -77,7 +77,7 @@ pub trait Socket: Read + Write + Send {
         None
     }
 
-    /// The socket itself, also with TLS: for who reads until nothing is left.
+    /// The descriptor itself, also with TLS: for a reader that reads until nothing is left.
     #[cfg(unix)]
     fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd()
@@ -143,7 +143,7 @@ impl System for RealSystem {
     #[cfg(unix)]
     fn wait_readable(&self, sockets: &[&dyn Socket], at_most: Duration) -> Option<usize> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        // Nobody can tell of a socket without: whoever reads finds out.
+        // Without a descriptor a socket cannot be polled: reading it shows whether bytes are there.
         if let Some(unknown) = sockets.iter().position(|socket| socket.fd().is_none()) {
             return Some(unknown);
         }
@@ -224,7 +224,7 @@ impl Socket for Encrypted {
 mod tests {
     use super::*;
 
-    /// A machine whose clock stands still and whose numbers are all the same.
+    /// A machine whose clock does not move and whose numbers are all the same.
     #[derive(Debug)]
     struct Still(u64);
 

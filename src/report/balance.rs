@@ -33,8 +33,8 @@ pub(crate) struct Balance {
     pub stock: Option<u64>,
     /// Units that users hold by the ledger.
     pub sold: i64,
-    /// Units that participants hold; `None` if they were not compared.
-    pub held: Option<u64>,
+    /// The sum of the participants' counters; `None` if it was not compared.
+    pub counters: Option<u64>,
     /// What does not add up.
     pub objection: Option<Objection>,
     /// When it was first seen that the stock differs.
@@ -42,9 +42,9 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// Compares what the ledger says with the stock of the same instant. `held` is what participants hold, if all of them
-    /// are known and nothing changed meanwhile.
-    pub(crate) fn new(sales: &Sales, epoch: u64, total: u64, stock: Option<u64>, held: Option<u64>) -> Self {
+    /// Compares what the ledger says with the stock of the same instant. `counters` is the sum of the participants' counters,
+    /// if all of them are known and nothing changed meanwhile.
+    pub(crate) fn new(sales: &Sales, epoch: u64, total: u64, stock: Option<u64>, counters: Option<u64>) -> Self {
         let left = |stock| signed(total) - signed(stock);
         let objection = match stock {
             _ if sales.unreadable.is_some() => Some(Objection::Unreadable),
@@ -52,11 +52,11 @@ impl Balance {
             _ if sales.total != Some(total) => Some(Objection::Total),
             None => Some(Objection::NoStock),
             Some(stock) if left(stock) != sales.sold => Some(Objection::Stock),
-            Some(_) if held.is_some_and(|held| signed(held) != sales.sold) => Some(Objection::Participants),
+            Some(_) if counters.is_some_and(|units| signed(units) != sales.sold) => Some(Objection::Participants),
             Some(_) => None,
         };
         let since = sales.differs_at.filter(|_| objection == Some(Objection::Stock));
-        Self { total, stock, sold: sales.sold, held, objection, since }
+        Self { total, stock, sold: sales.sold, counters, objection, since }
     }
 
     /// The verdict, in the words of an audit.

@@ -10,7 +10,7 @@ pub(crate) struct UnitsAUser {
     /// Users whose units nobody recorded.
     pub unknown: u64,
     /// The units of all others.
-    pub held: u64,
+    pub units: u64,
 }
 
 /// Users whose units are in a range.
@@ -26,7 +26,7 @@ pub(crate) struct UnitRange {
 
 impl Default for UnitsAUser {
     fn default() -> Self {
-        Self { users: [0; RANGES], unknown: 0, held: 0 }
+        Self { users: [0; RANGES], unknown: 0, units: 0 }
     }
 }
 
@@ -48,7 +48,7 @@ impl UnitsAUser {
         if units == 0 {
             return;
         }
-        self.held = self.held.saturating_add(units);
+        self.units = self.units.saturating_add(units);
         let range = (0..RANGES).find(|range| units <= last(*range)).unwrap_or(RANGES - 1);
         self.users[range] += 1;
     }
@@ -87,7 +87,7 @@ mod tests {
             [(1, 1, 2), (2, 2, 1), (10, 10, 1), (11, 20, 2), (21, 50, 2), (51, 100, 2), (101, 200, 2), (201, 500, 1)];
         assert_eq!(found[..8], expected);
         assert!(found[8].0 <= MAX_UNITS && MAX_UNITS <= found[8].1 && found.len() == 9);
-        assert_eq!((users.users(), users.unknown, users.held), (14, 1, 769 + MAX_UNITS));
+        assert_eq!((users.users(), users.unknown, users.units), (14, 1, 769 + MAX_UNITS));
     }
 
     #[test]

@@ -167,6 +167,6 @@ impl Script {
 
     /// Whether its `KEYS` end with the deadlines of holds.
     pub fn knows_holds(&self) -> bool {
-        matches!(self.name, "preheat" | "hold" | "settle" | "parent" | "preheat_shard")
+        matches!(self.name, "preheat" | "hold" | "settle" | "parent" | "preheat_shard" | "archive")
     }
 }

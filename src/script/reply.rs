@@ -158,6 +158,7 @@ pub(crate) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
             b"reasons" => entry.reasons = Some(text),
             b"from" => entry.from = Some(text),
             b"to" => entry.to = Some(text),
+            b"stock_change" => entry.stock_change = Some(text),
             b"job" => entry.job = Some(text),
             b"lines" => entry.lines = Some(text),
             b"reversed" => entry.reversed = Some(text),

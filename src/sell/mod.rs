@@ -1,7 +1,6 @@
 //! Orders: deduct, refund, holds, several activities at once, and files of them.
 
 pub(crate) mod bulk;
-pub(crate) mod cross_slot;
 pub(crate) mod holds;
 pub(crate) mod multi_orders;
 pub(crate) mod orders;

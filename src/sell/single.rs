@@ -158,18 +158,16 @@ impl SingleCall {
     }
 }
 
-impl Store {
-    /// Sends a call to an activity.
-    pub(crate) fn send_single(
-        &mut self,
-        call: &SingleCall,
-        activity: &ActivityId,
-        modes: Modes,
-    ) -> Result<Value, StoreError> {
-        let Answer { value, was_resent } = self.servers.answer(&call.call(&self.keys(activity), modes))?;
-        self.borrower.was_resent |= was_resent;
-        Ok(value)
-    }
+/// Sends a call to an activity.
+pub(crate) fn send_single(
+    store: &mut Store,
+    call: &SingleCall,
+    activity: &ActivityId,
+    modes: Modes,
+) -> Result<Value, StoreError> {
+    let Answer { value, was_resent } = store.servers.answer(&call.call(&store.keys(activity), modes))?;
+    store.borrower.was_resent |= was_resent;
+    Ok(value)
 }
 
 #[cfg(test)]

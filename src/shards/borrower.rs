@@ -276,9 +276,9 @@ fn in_transit(views: &[ShardView]) -> u64 {
 
 /// The shard that has most, other than the home and these.
 fn richest(views: &[ShardView], home: usize, but: &[usize]) -> Option<usize> {
-    let is_other = |nth: &usize| *nth != home && !but.contains(nth);
-    let others = views.iter().enumerate().filter(|(nth, view)| is_other(nth) && view.stock > 0);
-    others.max_by_key(|(_, view)| view.stock).map(|(nth, _)| nth)
+    let is_other = |shard: &usize| *shard != home && !but.contains(shard);
+    let others = views.iter().enumerate().filter(|(shard, view)| is_other(shard) && view.stock > 0);
+    others.max_by_key(|(_, view)| view.stock).map(|(shard, _)| shard)
 }
 
 /// 5 to 50 ms, so that those who wait for each other come at different times.

@@ -1,6 +1,5 @@
 //! A [`Store`] is the servers of one layout: what every room asks through.
 
-mod participants;
 pub(crate) mod replicas;
 pub(crate) mod shards;
 pub(crate) mod throttle;
@@ -11,12 +10,14 @@ use crate::error::StoreError;
 use crate::redis::cluster::Servers;
 use crate::redis::connect::Target;
 use crate::script::keys::Keys;
+use crate::script::reply::Reply;
 use crate::shards::{Directory, ShardBorrower};
 use crate::store::replicas::Changes;
 use crate::store::throttle::Throttle;
 
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
+use crate::model::time::Millis;
 
 /// One server or cluster and one layout: everything that can be asked of a sale.
 pub struct Store {
@@ -31,7 +32,7 @@ pub struct Store {
     pub(crate) directory: Directory,
     /// What gets units from other shards.
     pub(crate) borrower: ShardBorrower,
-    /// Whether somebody asked these servers which of them have replicas.
+    /// Whether these servers were asked which of them have replicas.
     pub(crate) knows_replicas: bool,
     /// Whether long operations should stop.
     pub(crate) stop: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -55,8 +56,7 @@ impl Store {
         self
     }
 
-    /// Calls wait for no failover: whoever asks what is wrong wants to know that a node is down, and not to wait for
-    /// another.
+    /// Calls wait for no failover: `doctor` reports that a node is down, instead of waiting for another.
     #[must_use]
     pub fn without_waiting_for_failover(mut self) -> Self {
         self.servers.fail_fast();
@@ -109,36 +109,18 @@ impl Store {
         Keys::of(self.layout, activity)
     }
 
-    /// The key of an activity's participants, for messages.
-    pub fn participants_key(&self, activity: &ActivityId) -> String {
-        self.keys(activity).participants.unwrap_or_default()
-    }
-
-    /// The key of what preheat wrote about an activity, for messages.
-    pub fn meta_key(&self, activity: &ActivityId) -> String {
-        self.keys(activity).meta
-    }
-
-    /// How URLs of this server and its like begin.
-    pub fn scheme(&self) -> &'static str {
-        if self.servers.target().has_tls() { "rediss" } else { "redis" }
-    }
-
     pub(crate) fn kind(&self) -> String {
         self.layout.kind().name().to_owned()
     }
 
-    /// Loads all scripts, of all kinds, into every primary, so that others can call them by their SHA-1.
+    /// The server's clock.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub fn load_scripts(&mut self) -> Result<(), StoreError> {
-        self.servers.discover()?;
-        for node in self.servers.primaries() {
-            for script in crate::script::Script::every() {
-                self.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-            }
-        }
-        Ok(())
+    pub(crate) fn now(&mut self) -> Result<Millis, StoreError> {
+        let reply = Reply::of_command("TIME");
+        let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
+        let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
+        Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
     }
 }

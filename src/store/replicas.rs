@@ -2,7 +2,7 @@
 //!
 //! `WAIT` covers what its own connection wrote: on another one it says that replicas have everything, although they have
 //! nothing. So an activity that was changed is written once more first, as it is, on the connection that waits. Replicas
-//! get all writes of a server in one order: whoever has this one has everything before it, whichever connection, process
+//! get all writes of a server in one order: a replica that has this one has everything before it, whichever connection, process
 //! or retry wrote that.
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub struct Replicated {
 }
 
 impl Store {
-    /// What is changed from now on must reach so many replicas: see [`wait_for_replicas`](Self::wait_for_replicas).
+    /// What is changed from now on must reach this many replicas: see [`wait_for_replicas`](Self::wait_for_replicas).
     pub fn require_replicas(&mut self, replicas: Option<u32>) {
         self.changes.noted().replicas = replicas;
     }
@@ -82,7 +82,7 @@ impl Store {
         }
     }
 
-    /// Waits, somewhat less than the timeout for each server, until so many replicas as are required have everything
+    /// Waits, somewhat less than the timeout for each server, until as many replicas as are required have everything
     /// that was written there so far, and gives the first server of which fewer have it. `None` if there is none, or if
     /// nothing was changed.
     ///

@@ -31,18 +31,10 @@ impl Store {
         let mut all = Vec::with_capacity(activities.len());
         for (activity, value) in activities.iter().zip(self.servers.read_all(&calls)?) {
             let shards = reply.text(reply.array(value)?.first())?.and_then(|text| text.parse::<Shards>().ok());
-            self.remember_shards(activity, shards.clone());
+            self.directory.learn(activity, shards.clone());
             all.push(shards);
         }
         Ok(all)
-    }
-
-    /// Remembers what was asked for.
-    pub(crate) fn remember_shards(&mut self, activity: &ActivityId, shards: Option<Shards>) {
-        match shards {
-            Some(shards) => self.directory.learn(activity, shards),
-            None => self.directory.learn_unsharded(activity),
-        }
     }
 
     /// Records that orders of an activity were applied, in any of its shards if it has some.

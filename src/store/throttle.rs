@@ -21,12 +21,12 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// In a hurry until somebody buys.
+    /// Quick until a purchase is seen.
     pub(crate) fn quick(system: &Arc<dyn System>) -> Self {
         Self { system: Arc::clone(system), is_live: false, sent: system.now(), rest: Duration::ZERO }
     }
 
-    /// As if somebody bought.
+    /// As during a sale.
     pub(crate) fn gentle(system: &Arc<dyn System>) -> Self {
         Self { is_live: true, ..Self::quick(system) }
     }

@@ -35,6 +35,7 @@ impl Home {
     fn path(&self, name: &str, text: &str) -> String {
         let path = self.0.path().join(name);
         fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path.to_str().unwrap().to_owned()
     }
 }
@@ -43,6 +44,7 @@ impl Home {
 fn contexts_are_added_chosen_shown_and_removed() {
     let home = Home::new();
     home.seckill(["context", "list", "-o", "json"]).code(0).stdout_is("[]\n").stderr_has("context add");
+    home.seckill(["context", "list"]).code(0).stdout_is("").stderr_has(home.file().to_str().unwrap());
     home.seckill(["context", "show"]).code(2).stderr_has("context use NAME");
     let add = ["context", "add", "sale", "--url", "redis://ops:hush@10.0.0.5", "--layout", "sku", "--protected"];
     home.seckill(add).args(["--timezone", "+08:00"]).code(0).stdout_lacks("hush").stderr_has("context use sale");
@@ -61,11 +63,31 @@ fn contexts_are_added_chosen_shown_and_removed() {
     home.seckill(["context", "show", "b", "-o", "json"]).code(0).stdout_has(r#""url": "redis://h:1""#);
     home.seckill(["context", "use", "sale"]).env("REDIS_URL", "h:1").code(0).stderr_has("unset REDIS_URL");
     home.seckill(["context", "list"]).env("SECKILL_URL", "h:1").code(0).stderr_has("not in use");
+    home.seckill(["context", "list", "-o", "name"]).code(0).stdout_is("sale\nb\n");
     home.seckill(["context", "remove", "sale"]).code(0).stderr_has("no context is current");
-    home.seckill(["context", "remove", "sale"]).code(2);
+    home.seckill(["context", "rm", "sale"]).code(2).stderr_has("there are `b`");
     home.seckill(["context", "use", "--none"]).code(0);
     let left = home.seckill(["context", "list", "-o", "jsonl"]).code(0).jsonl();
     assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn the_context_in_use_is_named_alone() {
+    let home = Home::new();
+    let current = || home.seckill(["context", "current"]);
+    current().code(2).stdout_is("").stderr_has("no context is in use").stderr_has("context use NAME");
+    for name in ["sale", "b"] {
+        home.seckill(["context", "add", name, "-u", "h:1", "-q"]).code(0);
+    }
+    home.seckill(["context", "use", "sale"]).code(0);
+    current().code(0).stdout_is("sale\n").stderr("");
+    current().args(["-o", "json"]).code(0).stdout_has(r#""name": "sale""#);
+    current().args(["--context", "b"]).code(0).stdout_is("b\n").stderr("");
+    current().env("SECKILL_CONTEXT", "b").code(0).stdout_is("b\n").stderr("");
+    current().env("SECKILL_CONTEXT", "c").code(2).stdout_is("").stderr_has("there are `sale`, `b`");
+    current().env("REDIS_URL", "h:2").code(0).stdout_is("sale\n").stderr_has("REDIS_URL is set");
+    home.seckill(["context", "rm", "sale", "-q"]).code(0);
+    current().code(2);
 }
 
 #[test]

@@ -41,6 +41,20 @@ fn keys_and_kinds_of_the_contract_are_those_of_the_layouts() {
 }
 
 #[test]
+fn scripts_with_the_key_of_deadlines_are_those_whose_headers_have_it() {
+    let (_, said) = CONTRACT.split_once("\nThe scripts ").unwrap();
+    let (said, _) = said.split_once(" take one more key").unwrap();
+    let said: BTreeSet<&str> = said.split('`').skip(1).step_by(2).collect();
+    let all = seckill::internals::Script::all(Kind::Hash);
+    let has = |script: &&seckill::internals::Script| {
+        script.text.lines().any(|line| line.starts_with("  ") && line.contains(" deadlines  "))
+    };
+    let scripts: BTreeSet<&str> = all.into_iter().filter(has).map(|script| script.name).collect();
+    assert_eq!(said, scripts);
+    assert!(all.iter().all(|script| script.knows_holds() == scripts.contains(script.name)));
+}
+
+#[test]
 fn arguments_of_the_contract_are_those_of_the_headers() {
     let rows = table("ARGV | `deduct`");
     for (column, script) in

@@ -66,7 +66,7 @@ fn sections(page: &str) -> Vec<Section> {
     sections
 }
 
-/// What stands between backticks: statuses, fields, keys, commands.
+/// The texts between backticks: statuses, fields, keys, commands.
 fn spans(text: &str) -> BTreeSet<String> {
     let spans = text.split('`').skip(1).step_by(2);
     spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")).collect()

@@ -205,12 +205,14 @@ fn a_private_cluster_keeps_its_data_and_its_number_of_nodes() {
     // Too long for a socket below it.
     let dir = tmp.path().join("x".repeat(100));
     let embedded = format!("--embedded={}", dir.display());
-    let on = |args: [&str; 4]| in_own_tmp(tmp.path(), args).args([&embedded]).env("SECKILL_LAYOUT", "cluster");
+    let on = |args: [&str; 4]| in_own_tmp(tmp.path(), args).args([&embedded]);
     on(["preheat", "--nodes=3", "--id=1001", "--stock=5"]).code(0).stderr_lacks("discarded");
     assert_eq!((nodes_of(&dir), fs::metadata(&dir).unwrap().permissions().mode() & 0o777), (3, 0o700));
     on(["deduct", "1001", "--user=7", "--quantity=2"]).code(0);
-    let row = on(["inspect", "1001", "-o", "json"]).code(0).json();
+    // Its layout is `cluster`, whatever the environment says, unless a flag names another.
+    let row = on(["inspect", "1001", "-o", "json"]).env("SECKILL_LAYOUT", "sku").code(0).json();
     assert_eq!(row[0]["stock"], 3);
+    on(["inspect", "1001", "-l", "sku"]).code(2).stderr_has("use the layout `cluster`");
     on(["inspect", "1001", "--nodes", "4"])
         .code(2)
         .stderr_has("has the data of a cluster of 3 nodes, and `--nodes` is 4")

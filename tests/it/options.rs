@@ -1,5 +1,7 @@
 //! The options every command takes: where the server is, who logs in, which layout, in what form the answer comes.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::support::{TestRedis, seckill};
 
 /// A server with one activity of 10 units.
@@ -43,11 +45,13 @@ fn a_password_comes_from_a_file_or_the_environment_and_is_never_shown() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");
     std::fs::write(&file, "open sesame\n").unwrap();
-    let file = file.to_str().unwrap();
     let wrong = folder.path().join("wrong");
     std::fs::write(&wrong, "guess").unwrap();
+    for path in [&file, &wrong] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
 
-    seckill(["inspect", "-u", &plain, "--password-file", file]).code(0);
+    seckill(["inspect", "-u", &plain, "--password-file", file.to_str().unwrap()]).code(0);
     seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", "open sesame").code(0);
     seckill(["inspect", "-u", &plain]).env("REDISCLI_AUTH", "open sesame").code(0);
     seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", "open sesame").env("REDISCLI_AUTH", "guess").code(0);

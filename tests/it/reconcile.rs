@@ -14,6 +14,7 @@ mod plans;
 mod proof;
 mod repair;
 mod reversed;
+mod service;
 
 use crate::support::{TestRedis, backend};
 use serde_json::{Value, json};

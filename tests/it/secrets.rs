@@ -1,6 +1,9 @@
 //! Where a server is, who logs in there, and that no password is ever printed.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crate::support::{TestRedis, seckill};
 
@@ -61,16 +64,41 @@ fn the_password_of_a_url_is_masked_in_every_message() {
     seckill(["inspect", "--uri", url]).code(2).stderr_lacks("hush").stderr_has("`--url`");
 }
 
+/// A file that its owner alone may read.
+fn private_file(folder: &Path, name: &str, text: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_password_file_that_others_may_read_is_refused() {
+    let redis = TestRedis::with(["--requirepass", "hushhush"]);
+    let plain = format!("unix://{}", redis.socket().display());
+    let folder = tempfile::tempdir().unwrap();
+    let path = private_file(folder.path(), "my secret", b"hushhush\n");
+    let call = || seckill(["inspect", "-u", &plain, "--password-file", &path]);
+    for mode in [0o644, 0o640, 0o604] {
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let refused = call().code(2).stdout_is("");
+        refused.stderr_has("others may read the password file").stderr_lacks("hushhush");
+    }
+    // The hint works as it is printed.
+    let hint = call().code(2).stderr_has(&format!("hint: chmod 600 '{path}'")).stderr.clone();
+    let command = hint.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap();
+    assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
+    call().code(0);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+    call().code(0);
+}
+
 #[test]
 fn the_password_file_may_be_a_pipe_and_is_read_with_care() {
     let redis = TestRedis::with(["--requirepass", "open sesame "]);
     let plain = format!("unix://{}", redis.socket().display());
     let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, text: &[u8]| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
+    let file = |name: &str, text: &[u8]| private_file(folder.path(), name, text);
     for (name, text) in [("bare", &b"open sesame "[..]), ("line", b"open sesame \n"), ("dos", b"open sesame \r\n")] {
         seckill(["inspect", "-u", &plain, "--password-file", &file(name, text)]).code(0);
     }

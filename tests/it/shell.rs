@@ -89,6 +89,24 @@ fn a_tab_completes_commands_options_and_what_the_server_has() {
         ("seckill context use s", &["sale", "staging"]),
         ("seckill inspect --layout c", &["coupon", "cluster"]),
         ("seckill completions z", &["zsh"]),
+        ("seckill pause 1001 --confirm s", &["sale", "staging"]),
+        ("seckill preheat --id 10", &["1001", "1002"]),
+        ("seckill inspect --state live,pa", &["live,paused"]),
+        ("seckill script show mul", &["multi_deduct"]),
+        ("seckill script show --drop-in co", &["coupon"]),
+        ("seckill man rec", &["reconcile"]),
+        // Files and directories, from where the shell is.
+        ("seckill preheat fix", &["fixtures/"]),
+        ("seckill preheat fixtures/hol", &["fixtures/holds.yaml"]),
+        ("seckill run fixtures/hol", &["fixtures/holds.yaml"]),
+        ("seckill deduct --from README", &["README.md", "README.zh-CN.md"]),
+        ("seckill reconcile --orders README.z", &["README.zh-CN.md"]),
+        ("seckill repair README.z", &["README.zh-CN.md"]),
+        ("seckill report 1001 --svg README.z", &["README.zh-CN.md"]),
+        ("seckill inspect --password-file README.z", &["README.zh-CN.md"]),
+        ("seckill archive 1001 --to fix", &["fixtures/"]),
+        ("seckill archive 1001 --to README", &[]),
+        ("seckill inspect --layout layouts/st", &["layouts/stock.yaml"]),
         // Nothing, and nothing is said.
         ("seckill inspect -u unix:///nonexistent/s ''", &[]),
         ("seckill inspect -u 'no url' ''", &[]),
@@ -135,6 +153,8 @@ fn zsh_and_fish_complete_too() {
     if has_shell("fish") {
         let line = "seckill completions fish | source; complete -C 'seckill inspect 10'";
         assert_eq!(printed("fish", &["--no-config", "-c", line], &env).trim(), "1001");
+        let line = "seckill completions fish | source; complete -C 'seckill preheat fixtures/hol'";
+        assert_eq!(printed("fish", &["--no-config", "-c", line], &env).trim(), "fixtures/holds.yaml");
     }
     if has_shell("zsh") {
         // What the script does with the answer needs a terminal: here, that it is read and asks for the right thing.
@@ -143,6 +163,8 @@ fn zsh_and_fish_complete_too() {
                     compadd() { print -r -- $@; }; _clap_dynamic_completer_seckill";
         let text = printed("zsh", &["-f", "-c", line], &env);
         assert!(text.contains("1001"), "{text:?}");
+        let line = line.replace("inspect 10", "preheat fixtures/hol");
+        assert!(printed("zsh", &["-f", "-c", &line], &env).contains("fixtures/holds.yaml"));
     }
 }
 
@@ -198,6 +220,14 @@ fn the_long_version_has_the_commit_and_the_sha1_of_each_script() {
     }
     assert_eq!(lines.next(), Some("scripts"));
     assert_eq!(lines.count(), texts.len());
+    // The command says the same, also for programs.
+    seckill(["version"]).code(0).stdout_is(&long);
+    let said = seckill(["version", "-o", "json"]).code(0).json();
+    assert_eq!((&said["version"], &said["commit"]), (&env!("CARGO_PKG_VERSION").into(), &commit.into()));
+    let scripts: BTreeSet<String> =
+        said["scripts"].as_object().unwrap().values().map(|sha1| sha1.as_str().unwrap().to_owned()).collect();
+    assert_eq!(scripts, texts);
+    seckill(["version", "-o", "csv"]).code(2).stderr_has("no form as csv");
 }
 
 #[test]

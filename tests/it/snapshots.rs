@@ -3,6 +3,7 @@
 //! `SNAPSHOTS=overwrite cargo test --test it snapshots` writes them anew; read the difference before it is committed.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anstyle_svg::{Term, WIN10_CONSOLE};
 use snapbox::{Assert, Data};
@@ -54,6 +55,33 @@ fn the_help_of_every_command() {
     }
 }
 
+/// What a shell runs if the examples are pasted: one line for each command.
+fn pasted(examples: &str) -> String {
+    let call = r#"source() { :; }; seckill() { printf 'seckill%s\n' "$(printf ' <%s>' "$@")"; } >&2"#;
+    let folder = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("{call}\n{examples}")]).current_dir(folder.path()).stdin(Stdio::null());
+    let ran = shell.output().unwrap();
+    assert!(ran.status.success(), "{examples}\n{ran:?}");
+    String::from_utf8(ran.stderr).unwrap()
+}
+
+#[test]
+fn examples_can_be_pasted_from_a_terminal_of_80_columns() {
+    for command in [vec![]].into_iter().chain(every_command()) {
+        let help = |columns| seckill([]).args(&command).args(["--help"]).env("COLUMNS", columns).code(0).stdout;
+        let examples = |help: String| help.split_once("\nExamples:\n").map(|(_, rest)| rest.to_owned());
+        let shown = examples(help("80")).unwrap_or_else(|| panic!("{command:?} has no examples"));
+        let shown = shown.split("\n\n").next().unwrap();
+        let long = shown.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{command:?}");
+        let ran = pasted(shown);
+        assert!(ran.lines().all(|line| line.starts_with("seckill <")), "{command:?}: {ran}");
+        let calls = shown.lines().filter(|line| line.starts_with("  seckill ") || line.contains("<(seckill "));
+        assert_eq!(ran.lines().count(), calls.count(), "{command:?}: {ran}");
+    }
+}
+
 /// In `-h`, and for the global options in `--help`, an option has one line of at most 80 columns.
 #[test]
 fn the_short_help_has_a_line_for_each_option() {
@@ -66,6 +94,9 @@ fn the_short_help_has_a_line_for_each_option() {
                 continue;
             }
             assert!(line.chars().count() <= 80, "{command:?}: too long: {line}");
+            let is_broken =
+                line.strip_prefix("  ").is_some_and(|text| !text.starts_with([' ', '-']) && !text.contains("  "));
+            assert!(!is_broken || !command.is_empty(), "a command has one line: {line}");
             if are_options && line.starts_with(' ') {
                 lines += 1;
                 assert!(

@@ -6,7 +6,7 @@ use seckill::Layout;
 use seckill::Store;
 use seckill::StoreError;
 use seckill::Target;
-use seckill::internals::{Info, Role, Section};
+use seckill::internals::{self, Info, Role, Section};
 
 use crate::support::{TestCluster, TestRedis};
 
@@ -18,7 +18,7 @@ fn store(url: &str, layout: Layout) -> Store {
 }
 
 fn info(store: &mut Store) -> Info {
-    store.info(&ALL).unwrap().remove(0).info.unwrap()
+    internals::info(store, &ALL).unwrap().remove(0).info.unwrap()
 }
 
 /// Whether the server sends percentiles and lags: Redis 6.2 does not.
@@ -53,13 +53,13 @@ fn who_may_not_ask_is_refused_and_a_dead_server_is_named() {
     redis.cmd(["ACL", "SETUSER", "default", "-info"].as_slice());
     let mut store = store(&redis.url(), Layout::Seckill);
     for _ in 0..2 {
-        let found = store.info(&ALL).unwrap().remove(0);
+        let found = internals::info(&mut store, &ALL).unwrap().remove(0);
         assert!(matches!(found.info, Err(StoreError::Permission { .. })), "{found:?}");
     }
     // The connection is in step.
-    assert!(store.preheated().unwrap().is_empty());
+    assert!(internals::preheated(&mut store).unwrap().is_empty());
     redis.stop();
-    let found = store.info(&ALL).unwrap().remove(0);
+    let found = internals::info(&mut store, &ALL).unwrap().remove(0);
     assert!(matches!(found.info, Err(StoreError::Unreachable { .. })) && found.server.contains("redis.sock"));
 }
 
@@ -67,7 +67,7 @@ fn who_may_not_ask_is_refused_and_a_dead_server_is_named() {
 fn each_primary_of_a_cluster_says_its_own() {
     let cluster = TestCluster::start(3);
     let mut store = store(&cluster.url(), Layout::Cluster);
-    let found = store.info(&ALL).unwrap();
+    let found = internals::info(&mut store, &ALL).unwrap();
     let ids: std::collections::BTreeSet<String> =
         found.iter().map(|node| node.info.as_ref().unwrap().text("run_id").unwrap().to_owned()).collect();
     assert_eq!((found.len(), ids.len()), (3, 3));
@@ -85,7 +85,7 @@ fn a_group_is_behind_by_what_it_did_not_acknowledge() {
     redis.cmd(("XGROUP", "CREATE", "seckill:ledger:a", "db", 0));
     redis.seckill(["deduct", "a", "--user", "7"]).code(0);
     redis.cmd(["XREADGROUP", "GROUP", "db", "c", "COUNT", "1", "STREAMS", "seckill:ledger:a", ">"].as_slice());
-    let groups = store.groups(&activities).unwrap();
+    let groups = internals::groups(&mut store, &activities).unwrap();
     assert_eq!((groups[0].len(), groups[1].len(), groups[2].len()), (1, 0, 0));
     let group = &groups[0][0];
     assert_eq!((group.name.as_str(), group.pending), ("db", 1));

@@ -1,6 +1,7 @@
 //! Times: the zone they are shown and read in, every form a flag accepts, and what refuses an order by its window.
 
 use std::os::unix::ffi::OsStrExt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::support::{TestRedis, seckill};
 
@@ -68,7 +69,7 @@ fn flags_accept_every_form_of_a_time() {
     ] {
         assert_eq!(starts_at(text), millis, "{text}");
     }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let number = |text: String| text.parse::<u128>().unwrap();
     let hour_ago = number(starts_at("1h"));
     // It was asked for between `now` and a minute later, and `now` is older than the answer.
@@ -117,6 +118,44 @@ fn the_ledger_is_read_and_trimmed_by_every_form_of_a_time() {
         .stdin("activity,user,quantity\n7,1,1\n")
         .run()
         .stderr_has("as of 20");
+}
+
+#[test]
+fn a_window_may_be_given_from_now_in_fixtures_lists_and_flags() {
+    let redis = TestRedis::start();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    let before = now();
+    let fixture = "activities:\n  - {id: 1, stock: 5, starts_at: +0s, ends_at: +2h}\n";
+    redis.seckill(["preheat", "-"]).stdin(fixture).code(0).stderr_lacks("nobody can buy");
+    let list = "id,stock,starts_at,ends_at\n2,5,+0s,+2h\n";
+    redis.seckill(["preheat", "--from", "-"]).stdin(list).code(0);
+    redis.seckill(["preheat", "--id", "3", "--stock", "5", "--starts-at", "+0s", "--ends-at", "+2h"]).code(0);
+    let after = now();
+    for id in ["1", "2", "3"] {
+        let meta = redis.meta(&format!("seckill:meta:{id}"));
+        let [start, end]: [u128; 2] = ["starts_at", "ends_at"].map(|field| meta[field].parse().unwrap());
+        assert!((before..=after).contains(&start), "{id}: {meta:?}");
+        assert!((before + 7_200_000..=after + 7_200_000).contains(&end), "{id}: {meta:?}");
+    }
+    redis
+        .seckill(["preheat", "-"])
+        .stdin("activities: [{id: 4, stock: 5, ends_at: 2h}]")
+        .code(2)
+        .stderr_has("+2h (from now)");
+    redis.seckill(["preheat", "--id", "4", "--stock", "5", "--ends-at", "+2"]).code(2).stderr_has("+1h (from now)");
+}
+
+#[test]
+fn a_window_that_is_over_is_warned_of_before_it_is_preheated() {
+    let redis = TestRedis::start();
+    let fixture = "activities: [{id: 1, stock: 5, ends_at: 2020-11-11T02:00:00Z}, {id: 2, stock: 5, ends_at: +1h}]";
+    for args in [&["--dry-run"][..], &[], &[]] {
+        let outcome = redis.seckill(["preheat", "-"]).args(args).stdin(fixture).run();
+        outcome.stderr_has("the window of `1` ended at 2020-11-11T").stderr_lacks("window of `2`");
+    }
+    redis.seckill(["preheat", "--id", "1", "--update", "--ends-at", "+1h"]).code(0).stderr_lacks("nobody can buy");
+    redis.seckill(["preheat", "--id", "1", "--update", "--ends-at", "1h"]).code(0).stderr_has("nobody can buy");
+    redis.seckill(["deduct", "1", "--user", "7"]).code(3).stdout_has("ended");
 }
 
 #[test]

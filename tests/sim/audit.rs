@@ -36,7 +36,7 @@ fn audit(history: &mut History<'_>, activity: usize, with_records: bool, cut: Op
     let now = history.now();
     let History { oracle, random, activities, .. } = history;
     let compared = with_records.then(|| records(oracle, random, activity, &activities[activity], now));
-    let evidence = match store.audit(&id, None, compared) {
+    let evidence = match seckill::audit(&mut store, &id, None, compared) {
         Ok(evidence) => evidence,
         Err(error) => return broken("an audit says something", error.to_string()),
     };
@@ -60,7 +60,7 @@ fn audit(history: &mut History<'_>, activity: usize, with_records: bool, cut: Op
         of_activity.for_each(|order| order.may_be_void |= order.told != Told::Bought);
     }
     history.engine.server.borrow_mut().cut_after = cut;
-    let repaired = store.repair(&id, &repairs, false, None);
+    let repaired = seckill::internals::repair(&mut store, &id, &repairs, false, None);
     history.was_cut |= repaired.is_err();
     history.engine.server.borrow_mut().cut_after = None;
     history.tell(|| format!("    repair {:?}: {repaired:?}", shown_repairs(&repairs)));

@@ -72,7 +72,7 @@ pub struct History<'s> {
     is_calm: bool,
     /// Whether a call was cut.
     pub was_cut: bool,
-    /// Counters of which an audit says that they drift, and of which no ledger or record proves a repair.
+    /// Counters that drift by an audit, and that no ledger or record proves how to repair.
     pub left_to_operator: BTreeSet<usize>,
     /// Calls that were sent and have not run.
     late: Vec<Message>,

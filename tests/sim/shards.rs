@@ -7,9 +7,9 @@ use std::rc::Rc;
 use seckill::ActivityId;
 use seckill::Layout;
 use seckill::MissingOrders;
-use seckill::internals::Repair;
 use seckill::internals::Shards;
 use seckill::internals::judge_shards;
+use seckill::internals::{self, Repair};
 use seckill::{Audit, Verdict};
 
 use super::audit::{note_reversals, records, shown as shown_audit, shown_repairs};
@@ -379,14 +379,14 @@ impl Night<'_> {
             let number = activities.iter().position(|activity| activity.id == *shard)?;
             with_records.then(|| records(oracle, random, number, &activities[number], now))
         };
-        let found = match store.audit_shards(&self.sale, &self.shards, None, compared) {
+        let found = match internals::audit_shards(&mut store, &self.sale, &self.shards, None, compared) {
             Ok(found) => found,
             Err(error) => return broken("an audit says something", error.to_string()),
         };
         let audit = judge_shards(found, MissingOrders::Repair);
         self.tell(|| format!("    audit: {} {:?}", shown_audit(&audit), audit.notes));
         for transfer in &audit.plan.transfers {
-            let done = store.repair_transfer(transfer);
+            let done = internals::repair_transfer(&mut store, transfer);
             self.tell(|| format!("    transfer {} {} units: {done:?}", transfer.id, transfer.units));
         }
         for (number, activity) in self.activities.iter().enumerate() {
@@ -398,7 +398,7 @@ impl Night<'_> {
             if with_records {
                 note_reversals(&mut self.oracle, number, &repairs);
             }
-            let done = store.repair(&activity.id, &repairs, false, None);
+            let done = internals::repair(&mut store, &activity.id, &repairs, false, None);
             if let Some(story) = &mut self.story {
                 story.push(format!("    repair of {}: {:?}: {done:?}", activity.id, shown_repairs(&repairs)));
             }

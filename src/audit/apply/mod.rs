@@ -8,17 +8,19 @@ use crate::audit::class::Class;
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::purchases::MAX_REVERSED;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
-use crate::audit::read::participants::PageRequest;
+use crate::audit::read::participants::{self, PageRequest};
 use crate::error::{Recovery, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
+use crate::read::ledger;
 use crate::redis::call::Call;
 use crate::script::REPAIR;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
+use crate::sell::holds;
 use crate::store::Store;
 
 /// Repairs a call; all of them are one entry of the ledger.
@@ -45,155 +47,156 @@ fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
 /// How often repairs that only raise the stock are tried while others buy.
 const TRIES: usize = 20;
 
-impl Store {
-    /// Applies repairs of one activity and one audit, and returns the outcome of each. With `dry_run` nothing is written.
-    /// Those that raise the stock come last, and are `stale` unless all others are in force: otherwise more would be for
-    /// sale than is left.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; what cannot be repaired is among the answers.
-    pub fn repair(
-        &mut self,
-        activity: &ActivityId,
-        repairs: &[&Repair],
-        dry_run: bool,
-        reason: Option<&str>,
-    ) -> Result<Vec<Repaired>, StoreError> {
-        // The script that knows holds counts them anew, before what is held open refuses anything.
-        let (counts, units): (Vec<usize>, Vec<usize>) =
-            (0..repairs.len()).partition(|at| repairs[*at].class == Class::OpenCount);
-        let mut done = vec![Repaired::Stale; repairs.len()];
-        for at in counts {
-            done[at] = match self.recount(activity, Evidence::MANY_HOLDS, dry_run)? {
-                Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
-                Recounted::Counts(_) => Repaired::Ok,
-                Recounted::Corrupt(_) => Repaired::Corrupt,
-                Recounted::TooMany => Repaired::Changed,
-                Recounted::Gone => Repaired::NotPreheated,
-            };
-        }
-        let all_counted =
-            done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
-        let of_units: Vec<&Repair> = units.iter().map(|at| repairs[*at]).collect();
-        let answers = self.repair_units(activity, &of_units, all_counted, dry_run, reason)?;
-        units.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
-        Ok(done)
+/// Applies repairs of one activity and one audit, and returns the outcome of each. With `dry_run` nothing is written.
+/// Those that raise the stock come last, and are `stale` unless all others were applied: otherwise more would be for
+/// sale than is left.
+///
+/// # Errors
+/// Any of [`StoreError`]; what cannot be repaired is among the answers.
+pub fn repair(
+    store: &mut Store,
+    activity: &ActivityId,
+    repairs: &[&Repair],
+    dry_run: bool,
+    reason: Option<&str>,
+) -> Result<Vec<Repaired>, StoreError> {
+    // The script that knows holds counts them anew, before what is held open refuses anything.
+    let (counts, units): (Vec<usize>, Vec<usize>) =
+        (0..repairs.len()).partition(|at| repairs[*at].class == Class::OpenCount);
+    let mut done = vec![Repaired::Stale; repairs.len()];
+    for at in counts {
+        done[at] = match holds::recount(store, activity, Evidence::MANY_HOLDS, dry_run)? {
+            Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
+            Recounted::Counts(_) => Repaired::Ok,
+            Recounted::Corrupt(_) => Repaired::Corrupt,
+            Recounted::TooMany => Repaired::Changed,
+            Recounted::Gone => Repaired::NotPreheated,
+        };
     }
+    let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
+    let of_units: Vec<&Repair> = units.iter().map(|at| repairs[*at]).collect();
+    let answers = repair_units(store, activity, &of_units, all_counted, dry_run, reason)?;
+    units.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
+    Ok(done)
+}
 
-    /// Applies repairs of units. `all_in_force`: whether those that must come before are.
-    fn repair_units(
-        &mut self,
-        activity: &ActivityId,
-        repairs: &[&Repair],
-        mut all_in_force: bool,
-        dry_run: bool,
-        reason: Option<&str>,
-    ) -> Result<Vec<Repaired>, StoreError> {
-        let mut order: Vec<usize> = (0..repairs.len()).collect();
-        order.sort_by_key(|at| repairs[*at].raises_stock());
-        let mut done = vec![Repaired::Stale; repairs.len()];
-        // Each call raises the count of repairs by one, so the next expects one more.
-        let mut calls = 0;
-        let mut audited = repairs.iter().find_map(|repair| repair.audited);
+/// Applies repairs of units. `all_in_force`: whether those that must come before are.
+fn repair_units(
+    store: &mut Store,
+    activity: &ActivityId,
+    repairs: &[&Repair],
+    mut all_in_force: bool,
+    dry_run: bool,
+    reason: Option<&str>,
+) -> Result<Vec<Repaired>, StoreError> {
+    let mut order: Vec<usize> = (0..repairs.len()).collect();
+    order.sort_by_key(|at| repairs[*at].raises_stock());
+    let mut done = vec![Repaired::Stale; repairs.len()];
+    // Each call raises the count of repairs by one, so the next expects one more.
+    let mut calls = 0;
+    let mut audited = repairs.iter().find_map(|repair| repair.audited);
+    for chunk in divide(&order, repairs) {
         if let Some(since) = audited {
-            audited = self.since_audit(activity, since)?.or(audited);
+            audited = since_audit(store, activity, since)?.or(audited);
         }
-        for chunk in divide(&order, repairs) {
-            let chunk: Vec<usize> =
-                chunk.into_iter().filter(|at| all_in_force || !repairs[*at].raises_stock()).collect();
-            if chunk.is_empty() {
-                break;
+        let chunk: Vec<usize> = chunk.into_iter().filter(|at| all_in_force || !repairs[*at].raises_stock()).collect();
+        if chunk.is_empty() {
+            break;
+        }
+        let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
+        // A dry run raises nothing.
+        let answers = repair_once(store, activity, &rows, audited, if dry_run { None } else { Some(calls) }, reason)?;
+        calls += 1;
+        for (at, answer) in chunk.into_iter().zip(answers) {
+            all_in_force &= repairs[at].raises_stock() || answer.is_done();
+            done[at] = answer;
+            // Without a ledger nothing else says how the stock moved since.
+            let unrecorded = audited.as_mut().filter(|since| since.last.is_none() && answer == Repaired::Ok);
+            if let Some(since) = unrecorded {
+                since.stock = since.stock.saturating_add_signed(repairs[at].stock_change);
             }
-            let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
-            // A dry run raises nothing.
-            let answers =
-                self.repair_once(activity, &rows, audited, if dry_run { None } else { Some(calls) }, reason)?;
-            calls += 1;
-            for (at, answer) in chunk.into_iter().zip(answers) {
-                all_in_force &= repairs[at].raises_stock() || answer.is_done();
-                done[at] = answer;
-            }
         }
-        // So many bought between our look and the call that the script did not follow: look again.
-        for _ in 0..TRIES {
-            let again = |at: &usize| done[*at] == Repaired::Changed && repairs[*at].audited.is_some();
-            let late: Vec<usize> = (0..repairs.len()).filter(again).collect();
-            let Some(since) = audited.filter(|_| !late.is_empty() && all_in_force && !dry_run) else { break };
-            audited = self.since_audit(activity, since)?;
-            if audited.is_none() {
-                break;
-            }
-            let rows: Vec<&Repair> = late.iter().map(|at| repairs[*at]).collect();
-            let answers = self.repair_once(activity, &rows, audited, Some(calls), reason)?;
-            calls += 1;
-            late.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
-        }
-        if !dry_run && done.iter().any(|repaired| repaired.is_done()) {
-            self.changed(activity);
-        }
-        Ok(done)
     }
+    // So many bought between our look and the call that the script did not follow: look again.
+    for _ in 0..TRIES {
+        let again = |at: &usize| done[*at] == Repaired::Changed && repairs[*at].audited.is_some();
+        let late: Vec<usize> = (0..repairs.len()).filter(again).collect();
+        let Some(since) = audited.filter(|_| !late.is_empty() && all_in_force && !dry_run) else { break };
+        audited = since_audit(store, activity, since)?;
+        if audited.is_none() {
+            break;
+        }
+        let chunk = divide(&late, repairs).swap_remove(0);
+        let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
+        let answers = repair_once(store, activity, &rows, audited, Some(calls), reason)?;
+        calls += 1;
+        chunk.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
+    }
+    if !dry_run && done.iter().any(|repaired| repaired.is_done()) {
+        store.changed(activity);
+    }
+    Ok(done)
+}
 
-    /// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock
-    /// moved since the audit exactly as the ledger says. `None` if it did not, or if nobody can say.
-    fn since_audit(&mut self, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
-        let Some(after) = audited.last else { return Ok(None) };
-        let keys = self.keys(activity);
-        let view = self.read_participants(&keys, &PageRequest::Users(&[]))?.view;
-        let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
-        // `None` once an entry does not say how the stock moved.
-        let (mut expected, mut end) = (Some(signed(audited.stock)), after);
-        self.each_entry_of(&keys.ledger, after, last, |entry| {
-            end = entry.id;
-            expected = expected.zip(entry.stock_change()).map(|(sum, change)| sum.saturating_add(change));
-            expected.is_some()
-        })?;
-        let is_explained = end >= last && expected == Some(signed(stock));
-        Ok(is_explained.then_some(Audited { stock, last: Some(last) }))
-    }
+/// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock
+/// moved since the audit exactly as the ledger says. `None` if it did not, or if nobody can say.
+fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
+    let Some(after) = audited.last else { return Ok(None) };
+    let keys = store.keys(activity);
+    let view = participants::read_participants(store, &keys, &PageRequest::Users(&[]))?.view;
+    let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
+    // `None` once an entry does not say how the stock moved.
+    let (mut expected, mut end) = (Some(signed(audited.stock)), after);
+    ledger::each_entry_of(store, &keys.ledger, after, last, |entry| {
+        end = entry.id;
+        expected = expected.zip(entry.stock_change()).map(|(sum, change)| sum.saturating_add(change));
+        expected.is_some()
+    })?;
+    let is_explained = end >= last && expected == Some(signed(stock));
+    Ok(is_explained.then_some(Audited { stock, last: Some(last) }))
+}
 
-    /// One call. `before` is how many calls of the same audit came before it; `None` of a dry run.
-    fn repair_once(
-        &mut self,
-        activity: &ActivityId,
-        repairs: &[&Repair],
-        audited: Option<Audited>,
-        before: Option<u64>,
-        reason: Option<&str>,
-    ) -> Result<Vec<Repaired>, StoreError> {
-        let keys = self.keys(activity);
-        let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
-        let first = repairs.first();
-        let count = first.and_then(|repair| repair.repairs).map(|count| count + before.unwrap_or_default());
-        let mut arguments = [
-            self.kind(),
-            self.operator.clone(),
-            reason.unwrap_or_default().to_owned(),
-            if before.is_none() { "1" } else { "0" }.to_owned(),
-            text(first.and_then(|repair| repair.epoch)),
-            text(count),
-        ]
-        .map(String::into_bytes)
-        .to_vec();
-        for repair in repairs {
-            let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
-            let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
-            arguments.push(repair.id.clone().into_bytes());
-            arguments.push(user.to_owned());
-            arguments.extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
-        }
-        if repairs.iter().any(|repair| !repair.reversed.is_empty()) {
-            let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed.join("\t")).collect();
-            arguments.push(lines.join("\n").into_bytes());
-        }
-        if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
-            let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
-            arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
-        }
-        let call = Call::script(&REPAIR, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
-        let value = self.servers.call(&call)?;
-        read(value, repairs.len(), &keys)
+/// One call. `before` is how many calls of the same audit came before it; `None` of a dry run.
+fn repair_once(
+    store: &mut Store,
+    activity: &ActivityId,
+    repairs: &[&Repair],
+    audited: Option<Audited>,
+    before: Option<u64>,
+    reason: Option<&str>,
+) -> Result<Vec<Repaired>, StoreError> {
+    let keys = store.keys(activity);
+    let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
+    let first = repairs.first();
+    let count = first.and_then(|repair| repair.repairs).map(|count| count + before.unwrap_or_default());
+    let mut arguments = [
+        store.kind(),
+        store.operator.clone(),
+        reason.unwrap_or_default().to_owned(),
+        if before.is_none() { "1" } else { "0" }.to_owned(),
+        text(first.and_then(|repair| repair.epoch)),
+        text(count),
+    ]
+    .map(String::into_bytes)
+    .to_vec();
+    for repair in repairs {
+        let user = repair.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
+        let from = repair.from.map_or_else(|| "?".to_owned(), |from| from.to_string());
+        arguments.push(repair.id.clone().into_bytes());
+        arguments.push(user.to_owned());
+        arguments.extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
     }
+    if repairs.iter().any(|repair| !repair.reversed.is_empty()) {
+        let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed.join("\t")).collect();
+        arguments.push(lines.join("\n").into_bytes());
+    }
+    if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
+        let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
+        arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
+    }
+    let call = Call::script(&REPAIR, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let value = store.servers.call(&call)?;
+    read(value, repairs.len(), &keys)
 }
 
 /// Reads the script's reply: an answer for each repair of a call.

@@ -9,7 +9,7 @@ use crate::model::number::signed;
 
 impl LedgerState {
     /// What a participant's record holds if it is what the ledger says.
-    pub fn holding(&self, user: u32) -> Holding {
+    pub(crate) fn holding(&self, user: u32) -> Holding {
         match self.is_unknown(user) {
             true => Holding::Unknown,
             false => Holding::Units(u64::try_from(self.units(user)).unwrap_or(0)),
@@ -18,7 +18,7 @@ impl LedgerState {
 
     /// What differs of a user between record, ledger and limit, at the instant at which the ledger state ends. What the
     /// ledger does not know counts too, unless it is as unknown to the record.
-    pub fn against_ledger(&self, user: u32, holds: Holding, limit: Option<u64>) -> Option<Mismatch> {
+    pub(crate) fn against_ledger(&self, user: u32, holds: Holding, limit: Option<u64>) -> Option<Mismatch> {
         let found = self.compare(user, holds, true, None);
         let is_equal = match &found.holds {
             Holding::Invalid(_) => false,
@@ -30,7 +30,7 @@ impl LedgerState {
 
     /// What differs of a user between record, ledger, limit and order records, at the instant at which the ledger state
     /// ends; nothing of most.
-    pub fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
+    pub(crate) fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
         let orders = if self.lists_users() { self.ordered(user) } else { None };
         let found = self.compare(user, holds, by_ledger, orders);
         let is_equal = match &found.holds {

@@ -6,7 +6,7 @@ use crate::model::number::signed;
 
 /// What a participant's record holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Holding {
+pub(crate) enum Holding {
     /// This many units.
     Units(u64),
     /// A member of a set that another system's script recorded without units.
@@ -17,7 +17,7 @@ pub enum Holding {
 
 /// A user whose counter, ledger or order records disagree, or who exceeds the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mismatch {
+pub(crate) struct Mismatch {
     /// The user's index in the ledger state.
     pub user: u32,
     /// What the record holds.
@@ -34,7 +34,7 @@ pub struct Mismatch {
 
 impl Mismatch {
     /// Units held. Of a record without units, what the order records say of the user.
-    pub fn units(&self) -> Option<i64> {
+    pub(crate) fn units(&self) -> Option<i64> {
         match &self.holds {
             Holding::Units(units) => Some(signed(*units)),
             Holding::Unknown => self.recorded_now().filter(|units| *units > 0),
@@ -48,7 +48,7 @@ impl Mismatch {
 
     /// What the order records say, with what the ledger has that is newer. Where they may have what is held open or not, what
     /// is nearer to the units held; what is held open at least.
-    pub fn ordered_now(&self) -> Option<i64> {
+    pub(crate) fn ordered_now(&self) -> Option<i64> {
         let recorded = self.recorded_now()?;
         match self.holds {
             Holding::Units(units) => {
@@ -60,25 +60,25 @@ impl Mismatch {
     }
 
     /// Whether the user holds more than order records, or else the ledger, say: a repair may take some of it.
-    pub fn loses_units(&self) -> bool {
+    pub(crate) fn loses_units(&self) -> bool {
         let to = self.ordered_now().or(self.ledger);
         to.is_some_and(|to| self.units().is_none_or(|units| to < units))
     }
 
     /// By how much the counter is above the ledger; `None` if either is unknown.
-    pub fn drift(&self) -> Option<i64> {
+    pub(crate) fn drift(&self) -> Option<i64> {
         Some(self.units()?.saturating_sub(self.ledger?))
     }
 
     /// How the order records differ from Redis; `None` if they agree, or if nobody knows.
-    pub fn against_orders(&self) -> Option<Class> {
+    pub(crate) fn against_orders(&self) -> Option<Class> {
         let orders = self.orders?;
         let units = match &self.holds {
             // The records do not name the user.
             Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
             _ => self.units()?,
         };
-        // What is held open was promised, and was returned past the scripts.
+        // What is held open was promised, and was returned outside the scripts.
         if units < self.open {
             return Some(Class::QuantityMismatch);
         }
@@ -98,7 +98,7 @@ impl Mismatch {
     }
 
     /// Whether the order records agree with Redis, and the ledger does not.
-    pub fn is_of_ledger_alone(&self) -> bool {
+    pub(crate) fn is_of_ledger_alone(&self) -> bool {
         let is_recorded = self.orders.is_some() && self.against_orders().is_none_or(|class| class == Class::Timing);
         is_recorded && self.drift().is_some_and(|drift| drift != 0)
     }

@@ -22,7 +22,7 @@ use crate::model::time::Millis;
 
 /// What preheat wrote, as far as an audit needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// Units it was preheated with, updates included.
     pub total: u64,
     /// The most units a user may hold.
@@ -41,31 +41,31 @@ pub struct Rules {
 
 /// An activity at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActivityView {
+pub(crate) struct ActivityView {
     /// The server's clock.
-    pub at: Millis,
+    pub(crate) at: Millis,
     /// Units left, with those that are withdrawn; `None` without a stock key.
-    pub stock: Option<u64>,
+    pub(crate) stock: Option<u64>,
     /// `None` if only a backend created it.
-    pub rules: Option<Rules>,
+    pub(crate) rules: Option<Rules>,
     /// The ledger's last entry.
-    pub last: Option<EntryId>,
+    pub(crate) last: Option<EntryId>,
     /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` if nobody asked.
-    pub length: Option<u64>,
+    pub(crate) length: Option<u64>,
     /// The sums that the ledger begins with, if it was trimmed.
-    pub checkpoint: Option<Checkpoint>,
+    pub(crate) checkpoint: Option<Checkpoint>,
 }
 
 impl ActivityView {
     /// Whether somebody bought or gave back within the last second.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
     }
 }
 
 /// What all participants hold, as a scan found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Units, as far as they are known. Of a record without units, what the order records say of the user.
     pub units: i64,
     /// How many users there are.
@@ -76,7 +76,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds a participant, whom the ledger state knows.
-    pub fn add(&mut self, holds: &Holding, state: &LedgerState, user: u32) {
+    pub(crate) fn add(&mut self, holds: &Holding, state: &LedgerState, user: u32) {
         let recorded = || state.ordered(user).filter(|units| state.lists_users() && *units > 0);
         let units = match holds {
             Holding::Units(units) => Some(signed(*units)),
@@ -92,51 +92,51 @@ impl Tally {
 /// All that was found of one activity.
 pub struct Evidence {
     /// The activity.
-    pub activity: ActivityId,
+    pub(crate) activity: ActivityId,
     /// Its layout.
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     /// How it records who bought.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// The total that the caller says it has.
-    pub total: Option<u64>,
+    pub(crate) total: Option<u64>,
     /// The activity when it was read last, which is where the ledger state ends; `None` if there is no such activity.
-    pub end: Option<ActivityView>,
+    pub(crate) end: Option<ActivityView>,
     /// A key that is corrupt as a whole.
-    pub corrupt: Option<Corrupt>,
+    pub(crate) corrupt: Option<Corrupt>,
     /// What the ledger leads to, and the order records.
-    pub ledger: LedgerState,
+    pub(crate) ledger: LedgerState,
     /// Without a ledger: what all participants hold.
-    pub held: Tally,
+    pub(crate) held: Tally,
     /// Members of a set that have no units beside them.
-    pub without_units: u64,
+    pub(crate) without_units: u64,
     /// Whether the ledger was folded from its beginning.
-    pub by_ledger: bool,
+    pub(crate) by_ledger: bool,
     /// Whether nothing moved that would make the rest a guess.
-    pub settled: bool,
+    pub(crate) settled: bool,
     /// Whether its scans were of several instants, so that their sums never were.
-    pub is_torn: bool,
+    pub(crate) is_torn: bool,
     /// By how much the stock was off the ledger when it was first compared with it.
-    pub stock_drift: Option<i64>,
+    pub(crate) stock_drift: Option<i64>,
     /// Whether that changed while the counters were read: somebody sells past the ledger right now, so counters and
     /// stock are not of one instant.
-    pub stock_drift_changed: bool,
+    pub(crate) stock_drift_changed: bool,
     /// Users whose counter, ledger or order records disagree, or who exceed the limit.
-    pub mismatches: Vec<Mismatch>,
+    pub(crate) mismatches: Vec<Mismatch>,
     /// A hold that is not what it should be, so that nothing could be counted.
-    pub damaged_hold: Option<Corrupt>,
+    pub(crate) damaged_hold: Option<Corrupt>,
     /// The units held open by the holds themselves, if they were counted.
-    pub open: Option<OpenCounts>,
+    pub(crate) open: Option<OpenCounts>,
     /// What the request ids did of users who hold more than they should.
-    pub purchases: Purchases,
+    pub(crate) purchases: Purchases,
     /// Orders of activities in several slots that are bought in part.
-    pub split_orders: Vec<SplitOrder>,
+    pub(crate) split_orders: Vec<SplitOrder>,
     /// Warnings.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Evidence {
     /// Nothing was found yet. `total` is what the caller says it has.
-    pub fn new(activity: &ActivityId, layout: Layout, total: Option<u64>, compared: Option<Compared>) -> Self {
+    pub(crate) fn new(activity: &ActivityId, layout: Layout, total: Option<u64>, compared: Option<Compared>) -> Self {
         let kind = layout.kind();
         Self {
             activity: activity.clone(),
@@ -163,7 +163,7 @@ impl Evidence {
     }
 
     /// Forgets all that was found, but for the order records.
-    pub fn begin_again(&mut self) {
+    pub(crate) fn begin_again(&mut self) {
         let ledger = std::mem::take(&mut self.ledger);
         *self = Self { ledger, ..Self::new(&self.activity, self.layout, self.total, None) };
         self.ledger.begin_again();
@@ -176,7 +176,7 @@ impl Evidence {
 
     /// How many holds may be counted; `None` if none can be open. The ledger must be folded up to the last view, so that a
     /// difference is one, even while others buy.
-    pub fn holds_to_count(&self) -> Option<u64> {
+    pub(crate) fn holds_to_count(&self) -> Option<u64> {
         let holds = self.rules().filter(|_| self.kind.has_users() && self.corrupt.is_none())?.holds;
         if !self.by_ledger {
             return Some(if holds == 0 { Self::FEW_HOLDS } else { Self::MANY_HOLDS });
@@ -190,13 +190,13 @@ impl Evidence {
 
     /// Takes over what counting the open units came to, and corrects what the ledger says of them: an entry may have been lost.
     /// `is_later`: the sale went on since the ledger's end.
-    pub fn take_open(&mut self, recounted: Recounted, is_later: bool) {
+    pub(crate) fn take_open(&mut self, recounted: Recounted, is_later: bool) {
         match recounted {
             Recounted::Counts(counts) => {
-                // Read at one instant, the two differ only if an entry was lost.
+                // Read at one instant, the two differ only if an entry was lost. Two that were lost may leave the sum as it is.
                 let (stored, open) = (self.rules().map_or(0, |rules| signed(rules.holds)), self.ledger.open_units());
-                if self.by_ledger && stored != open {
-                    if counts.is_right() {
+                if self.by_ledger && (stored != open || !is_later) {
+                    if counts.is_right() && stored != open {
                         self.notes.push(format!(
                             "its ledger says that {open} units are held open, and {} are: the entry of a hold or of a \
                              confirmation was lost",
@@ -217,7 +217,7 @@ impl Evidence {
     }
 
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
-    pub fn compare_stock(&mut self, view: &ActivityView) {
+    pub(crate) fn compare_stock(&mut self, view: &ActivityView) {
         let Some((stock, total)) = view.stock.zip(self.ledger.total) else { return };
         let drift = signed(stock).saturating_add(self.ledger.sum).saturating_sub(signed(total));
         self.stock_drift_changed |= self.stock_drift.is_some_and(|first| first != drift);
@@ -225,7 +225,7 @@ impl Evidence {
     }
 
     /// Notes why scans prove nothing, if they don't. `lost_beginning`: it has a ledger, which is not whole.
-    pub fn note_scans(&mut self, lost_beginning: bool) {
+    pub(crate) fn note_scans(&mut self, lost_beginning: bool) {
         if !self.settled {
             self.is_torn = true;
             self.notes.push(
@@ -243,7 +243,7 @@ impl Evidence {
     }
 
     /// Notes what a checkpoint leaves unknown.
-    pub fn note_orders_too_old(&mut self) {
+    pub(crate) fn note_orders_too_old(&mut self) {
         let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
         if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
             self.notes.push(format!(
@@ -254,22 +254,22 @@ impl Evidence {
     }
 
     /// Units it had to sell, as the caller or else its preheat says.
-    pub fn total(&self) -> Option<u64> {
+    pub(crate) fn total(&self) -> Option<u64> {
         self.total.or(self.rules().map(|rules| rules.total))
     }
 
     /// What preheat wrote.
-    pub fn rules(&self) -> Option<Rules> {
+    pub(crate) fn rules(&self) -> Option<Rules> {
         self.end.as_ref().and_then(|end| end.rules)
     }
 
     /// Units left, with those that are withdrawn.
-    pub fn stock(&self) -> Option<u64> {
+    pub(crate) fn stock(&self) -> Option<u64> {
         self.end.as_ref().and_then(|end| end.stock)
     }
 
     /// Whether caller, preheat and ledger say different totals.
-    pub fn totals_differ(&self) -> bool {
+    pub(crate) fn totals_differ(&self) -> bool {
         let preheated = self.rules().map(|rules| rules.total);
         self.total.is_some() && preheated.is_some() && self.total != preheated
             || self.by_ledger && preheated != self.ledger.total
@@ -277,7 +277,7 @@ impl Evidence {
 
     /// Units that participants hold: what the ledger says, and by how much each counter differs from it. `None` if
     /// nobody knows.
-    pub fn bought(&self) -> Option<i64> {
+    pub(crate) fn bought(&self) -> Option<i64> {
         if self.end.is_none() || self.corrupt.is_some() {
             return None;
         }
@@ -296,7 +296,7 @@ impl Evidence {
     }
 
     /// Units that are missing from the total; `None` if more are left than there were.
-    pub fn sold(&self) -> Option<i64> {
+    pub(crate) fn sold(&self) -> Option<i64> {
         self.total()
             .zip(self.stock())
             .filter(|(total, stock)| stock <= total)
@@ -304,12 +304,12 @@ impl Evidence {
     }
 
     /// Whether each member of a set has its units beside it.
-    pub fn has_units(&self) -> bool {
+    pub(crate) fn has_units(&self) -> bool {
         self.without_units == 0 && self.ledger.unknown().next().is_none()
     }
 
     /// Whether order records name ledger entries newer than the ledger's last.
-    pub fn lost_tail(&self) -> bool {
+    pub(crate) fn lost_tail(&self) -> bool {
         let Some(end) = &self.end else { return false };
         end.rules.is_some_and(|rules| rules.ledger)
             && self.ledger.newest_named().is_some_and(|named| end.last.is_none_or(|last| named > last))

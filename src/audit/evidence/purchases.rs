@@ -16,7 +16,7 @@ pub(crate) const MAX_REVERSED: usize = 10_000;
 
 /// A purchase that a request id names, and that holds units.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Purchase {
+pub(crate) struct Purchase {
     /// Its request id.
     pub request: String,
     /// Its units; `None` if no record says how many, as of an order of several activities.
@@ -27,7 +27,7 @@ pub struct Purchase {
 
 /// What the request ids of one user did.
 #[derive(Debug, Default)]
-pub struct UserPurchases {
+pub(crate) struct UserPurchases {
     /// Those that order records may know.
     pub purchases: Vec<Purchase>,
     /// Those that are newer than the order records.
@@ -38,7 +38,7 @@ pub struct UserPurchases {
 
 /// What the request ids did of users who hold more than they should.
 #[derive(Debug, Default)]
-pub struct Purchases {
+pub(crate) struct Purchases {
     /// By the user's index in the ledger state.
     pub by_user: HashMap<u32, UserPurchases>,
     /// Whether the server refused to show them.
@@ -50,7 +50,12 @@ impl Purchases {
     ///
     /// # Errors
     /// Why that is not known.
-    pub fn reversed(&self, mismatch: &Mismatch, to: i64, ledger: &LedgerState) -> Result<Vec<String>, &'static str> {
+    pub(crate) fn reversed(
+        &self,
+        mismatch: &Mismatch,
+        to: i64,
+        ledger: &LedgerState,
+    ) -> Result<Vec<String>, &'static str> {
         if self.is_unread {
             return Err(UNREAD);
         }
@@ -69,18 +74,25 @@ impl Purchases {
             of.iter().map(|purchase| purchase.units.or_else(|| is_named(purchase).then_some(0))).sum::<Option<i64>>()
         };
         let taken = mismatch.units().map(|units| units.saturating_sub(to));
-        // What is reversed, if that is known: with `all` everything that is not newer.
-        let decided = |all: bool| {
+        // What is reversed, and what is kept: with `all` everything that is not newer is.
+        let divided = |all: bool| {
             let (reversed, mut kept): (Vec<_>, Vec<_>) =
                 of_user.purchases.iter().partition(|purchase| all || has_no_row(purchase));
             kept.extend(&of_user.newer);
+            (reversed, kept)
+        };
+        let is_covered =
+            |kept: &[&Purchase]| units(kept).is_some_and(|units| units.saturating_sub(of_user.refunded) <= to);
+        // What is reversed, if that is known.
+        let decided = |all: bool| {
+            let (reversed, kept) = divided(all);
             let are_behind_it =
                 !reversed.is_empty() && units(&reversed).zip(taken).is_none_or(|(units, taken)| units >= taken);
-            let are_covered = units(&kept).is_some_and(|units| units.saturating_sub(of_user.refunded) <= to);
-            (mismatch.orders.is_none() || are_behind_it || are_covered).then_some(reversed)
+            (mismatch.orders.is_none() || are_behind_it || is_covered(&kept)).then_some(reversed)
         };
         let reversed = match mismatch.orders {
-            None => decided(to == 0),
+            // What was returned since has its entry, and its id says so.
+            None => decided(to == 0 && !is_covered(&divided(false).1)),
             // An id that was refunded has its row.
             Some(orders) => decided(false).or_else(|| decided(true).filter(|_| orders == 0)),
         };
@@ -175,6 +187,8 @@ mod tests {
             (None, two, (7, 5), ""),
             (None, (&[("a", Some(3)), ("?b", Some(2))], &[], 0), (5, 3), "b"),
             (None, two, (5, 0), "a b"),
+            // All of it was refunded: its ids say what was done.
+            (None, (&[("a", Some(3)), ("?b", Some(2))], &[], 3), (2, 0), "b"),
         ] {
             assert_eq!(reversed(rows, of_user, (units, to)), wanted, "{rows:?} {units} {to}");
         }

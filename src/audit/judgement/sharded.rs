@@ -24,31 +24,31 @@ pub(crate) const STUCK_AFTER: u64 = 5000;
 /// All that was found of a sharded activity.
 pub struct ShardedEvidence {
     /// The activity.
-    pub activity: ActivityId,
+    pub(crate) activity: ActivityId,
     /// Its shards.
-    pub shards: Shards,
+    pub(crate) shards: Shards,
     /// Units that it was preheated with, updates included.
-    pub total: u64,
+    pub(crate) total: u64,
     /// The total that the caller says it has.
-    pub given: Option<u64>,
+    pub(crate) given: Option<u64>,
     /// Its epoch, which is that of each shard unless a reset is unfinished.
-    pub epoch: u64,
+    pub(crate) epoch: u64,
     /// Whether a preheat of it has not come to its end, or changed it while it was read.
-    pub is_changing: bool,
+    pub(crate) is_changing: bool,
     /// Each shard, in their order.
-    pub evidence: Vec<Evidence>,
+    pub(crate) evidence: Vec<Evidence>,
     /// Shards that are in files.
-    pub archived: Vec<ActivityId>,
+    pub(crate) archived: Vec<ActivityId>,
     /// Of each shard the transfers that it has and that were written after it was read, as far as somebody looked for them.
-    pub later: Vec<Transfers>,
+    pub(crate) later: Vec<Transfers>,
     /// Of each shard the change of its total that a cut left, if there is one.
-    pub cut: Vec<Option<CutChange>>,
+    pub(crate) cut: Vec<Option<CutChange>>,
 }
 
 impl ShardedEvidence {
     /// For each shard, the ids of transfers that it should have, and whose entry it did not have when it was read: those it should
     /// have lent, and those it should have borrowed.
-    pub fn missing(&self) -> Vec<(Vec<String>, Vec<String>)> {
+    pub(crate) fn missing(&self) -> Vec<(Vec<String>, Vec<String>)> {
         let mut missing = vec![(Vec::new(), Vec::new()); self.evidence.len()];
         if !self.has_all_ledgers() {
             return missing;

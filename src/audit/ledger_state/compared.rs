@@ -9,7 +9,7 @@ use crate::model::ledger::EntryId;
 
 /// How far a user's units moved since the order records were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Newer {
+pub(crate) struct Newer {
     /// In total.
     pub net: i64,
     /// The lowest they were in between, from where they began, without what was held open: records need not have that.
@@ -35,67 +35,67 @@ pub struct Compared {
 
 impl Compared {
     /// Records of which none was read yet.
-    pub fn unread(unread: Option<Receiver<OrderRows>>, newer_from: EntryId, named: bool) -> Self {
+    pub(crate) fn unread(unread: Option<Receiver<OrderRows>>, newer_from: EntryId, named: bool) -> Self {
         Self { users: Interner::default(), orders: OrderSums::default(), unread, newer_from, named }
     }
 }
 
 impl LedgerState {
     /// Adds order records.
-    pub fn add_orders(&mut self, rows: &OrderRows) {
+    pub(crate) fn add_orders(&mut self, rows: &OrderRows) {
         if let Some(orders) = &mut self.orders {
             orders.add(rows, &mut self.users);
         }
     }
 
     /// Whether order records were given that are older than the ledger's beginning.
-    pub fn orders_too_old(&self) -> bool {
+    pub(crate) fn orders_too_old(&self) -> bool {
         self.orders_too_old
     }
 
     /// Whether there are order records.
-    pub fn has_orders(&self) -> bool {
+    pub(crate) fn has_orders(&self) -> bool {
         self.orders.is_some() && !self.orders_too_old
     }
 
     /// Whether order records were given, and no row of them mentions the activity.
-    pub fn is_unrecorded(&self) -> bool {
+    pub(crate) fn is_unrecorded(&self) -> bool {
         self.orders.as_ref().is_some_and(|orders| orders.rows == 0)
     }
 
     /// Whether users are compared with the order records one by one.
-    pub fn lists_users(&self) -> bool {
+    pub(crate) fn lists_users(&self) -> bool {
         self.has_orders() && (self.named || !self.is_unrecorded())
     }
 
     /// The newest ledger entry that an order record names.
-    pub fn newest_named(&self) -> Option<EntryId> {
+    pub(crate) fn newest_named(&self) -> Option<EntryId> {
         self.orders.as_ref().and_then(|orders| orders.newest)
     }
 
     /// The order records that the users are compared with.
-    pub fn records(&self) -> Option<&OrderSums> {
+    pub(crate) fn records(&self) -> Option<&OrderSums> {
         self.orders.as_ref()
     }
 
     /// The first ledger entry that the order records cannot know.
-    pub fn newer_from(&self) -> Option<EntryId> {
+    pub(crate) fn newer_from(&self) -> Option<EntryId> {
         self.newer_from
     }
 
     /// What the order records say a user bought; `None` if there are none.
-    pub fn ordered(&self, user: u32) -> Option<i64> {
+    pub(crate) fn ordered(&self, user: u32) -> Option<i64> {
         self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders.of(user))
     }
 
     /// What the order records say a user bought, with what the ledger has that is newer; 0 if there are none.
-    pub fn ordered_now(&self, user: u32) -> i64 {
+    pub(crate) fn ordered_now(&self, user: u32) -> i64 {
         let ordered = self.orders.as_ref().map_or(0, |orders| orders.of(user));
         ordered.saturating_add(self.newer(user).net)
     }
 
     /// How far a user's units moved since the order records were written.
-    pub fn newer(&self, user: u32) -> Newer {
+    pub(crate) fn newer(&self, user: u32) -> Newer {
         let [net, low, high] = self.newer.get(user);
         Newer { net, low: low.min(net - self.open(user)), high }
     }

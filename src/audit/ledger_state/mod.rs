@@ -27,7 +27,7 @@ use crate::model::number::signed;
 
 /// What the ledger says up to one entry, beside what order records say of the same users.
 #[derive(Default)]
-pub struct LedgerState {
+pub(crate) struct LedgerState {
     kind: Kind,
     /// Everybody whom ledger, participants or order records name. Each has an index, by which all else is kept.
     pub users: Interner,
@@ -74,7 +74,7 @@ pub struct LedgerState {
 
 impl LedgerState {
     /// Nothing was read yet.
-    pub fn new(kind: Kind, compared: Option<Compared>) -> Self {
+    pub(crate) fn new(kind: Kind, compared: Option<Compared>) -> Self {
         let newer_from = compared.as_ref().map(|compared| compared.newer_from);
         let named = compared.as_ref().is_none_or(|compared| compared.named);
         let (users, orders) = compared.map(|compared| (compared.users, compared.orders)).unzip();
@@ -82,12 +82,12 @@ impl LedgerState {
     }
 
     /// The same, which also remembers orders of activities in several slots.
-    pub fn with_order_parts(self) -> Self {
+    pub(crate) fn with_order_parts(self) -> Self {
         Self { order_parts: Some(OrderParts::default()), ..self }
     }
 
     /// Forgets the ledger and who was seen, not the order records.
-    pub fn begin_again(&mut self) {
+    pub(crate) fn begin_again(&mut self) {
         let Self { kind, users, orders, newer_from, named, order_parts, .. } = std::mem::take(self);
         let order_parts = order_parts.map(|_| OrderParts::default());
         *self = Self { kind, users, orders, newer_from, named, order_parts, ..Self::default() };
@@ -95,7 +95,7 @@ impl LedgerState {
 
     /// Begins, instead of with a preheat, with what a checkpoint says, of which each user's units come by
     /// [`carry`](Self::carry).
-    pub fn begin_at(&mut self, checkpoint: &Checkpoint) {
+    pub(crate) fn begin_at(&mut self, checkpoint: &Checkpoint) {
         self.begin_again();
         (self.total, self.end, self.entries) = (Some(checkpoint.total), checkpoint.upto, checkpoint.entries);
         (self.epoch, self.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
@@ -103,7 +103,7 @@ impl LedgerState {
     }
 
     /// Takes over a user's units from a checkpoint, and how many of them are held open.
-    pub fn carry(&mut self, user: &[u8], units: i64, open: i64) {
+    pub(crate) fn carry(&mut self, user: &[u8], units: i64, open: i64) {
         let user = self.user(if self.kind.has_users() { user } else { b"" });
         self.move_held(user, units);
         self.set_open(user, open);
@@ -111,13 +111,13 @@ impl LedgerState {
     }
 
     /// Takes over a user from a checkpoint whose units nobody recorded.
-    pub fn carry_unknown(&mut self, user: &[u8]) {
+    pub(crate) fn carry_unknown(&mut self, user: &[u8]) {
         let user = self.user(user);
         self.unknown.insert(user);
     }
 
     /// Ends what a checkpoint says, with the units that all its users hold. False if it contradicts itself.
-    pub fn carried(&mut self, sum: i64) -> bool {
+    pub(crate) fn carried(&mut self, sum: i64) -> bool {
         let of_unknown = sum.saturating_sub(self.sum);
         self.sum = sum;
         // A member has at least one unit.
@@ -126,40 +126,40 @@ impl LedgerState {
     }
 
     /// Whether the ledger knows that a user holds something, and not how much.
-    pub fn is_unknown(&self, user: u32) -> bool {
+    pub(crate) fn is_unknown(&self, user: u32) -> bool {
         self.unknown.contains(&user)
     }
 
     /// Users who hold something by the ledger, and nobody knows how much.
-    pub fn unknown(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn unknown(&self) -> impl Iterator<Item = &[u8]> {
         self.unknown.iter().map(|user| self.users.name(*user))
     }
 
     /// Whether this is the ledger of an epoch, without a gap from its preheat or its checkpoint on.
-    pub fn is_whole(&self, epoch: u64) -> bool {
+    pub(crate) fn is_whole(&self, epoch: u64) -> bool {
         self.epoch == Some(epoch) && self.expected.is_none()
     }
 
     /// Users who hold something by the ledger, how much, and how much of it is held open.
-    pub fn held(&self) -> impl Iterator<Item = (&[u8], i64, i64)> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&[u8], i64, i64)> {
         let held = self.units.iter().filter(|(_, [units])| *units != 0);
         held.map(|(user, [units])| (self.users.name(user), units, self.open(user)))
     }
 
     /// What the ledger says a user holds open.
-    pub fn open(&self, user: u32) -> i64 {
+    pub(crate) fn open(&self, user: u32) -> i64 {
         let [open] = self.open.get(user);
         open
     }
 
     /// What the ledger says all users hold open.
-    pub fn open_units(&self) -> i64 {
+    pub(crate) fn open_units(&self) -> i64 {
         self.open.iter().map(|(_, [open])| open).sum()
     }
 
     /// Takes over what users hold open by the holds themselves; those who are not among them hold nothing. Counted at a later
     /// instant than the ledger ends at, it only adds: what was open then may be bought by now.
-    pub fn count_open(&mut self, counted: &BTreeMap<&[u8], u64>, is_later: bool) {
+    pub(crate) fn count_open(&mut self, counted: &BTreeMap<&[u8], u64>, is_later: bool) {
         let open: Vec<u32> = self.open.iter().filter(|(_, [open])| *open > 0).map(|(user, _)| user).collect();
         for user in open.into_iter().filter(|_| !is_later) {
             self.set_open(user, 0);
@@ -171,28 +171,28 @@ impl LedgerState {
     }
 
     /// Records what a user holds open, where no ledger says it.
-    pub fn set_open(&mut self, user: u32, open: i64) {
+    pub(crate) fn set_open(&mut self, user: u32, open: i64) {
         self.open.set(user, [open]);
     }
 
     /// The index of a user, who is now known.
-    pub fn user(&mut self, name: &[u8]) -> u32 {
+    pub(crate) fn user(&mut self, name: &[u8]) -> u32 {
         self.users.number(name)
     }
 
     /// The indexes of all users so far.
-    pub fn everybody(&self) -> impl Iterator<Item = u32> + use<> {
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = u32> + use<> {
         (0u32..).take(self.users.count())
     }
 
     /// What the ledger says a user holds.
-    pub fn units(&self, user: u32) -> i64 {
+    pub(crate) fn units(&self, user: u32) -> i64 {
         let [units] = self.units.get(user);
         units
     }
 
     /// Records that a page of participants had a user; false if one had before.
-    pub fn see(&mut self, user: u32) -> bool {
+    pub(crate) fn see(&mut self, user: u32) -> bool {
         let at = user as usize;
         if at >= self.seen.len() {
             self.seen.resize(at + 1, false);
@@ -201,7 +201,7 @@ impl LedgerState {
     }
 
     /// Users who should hold something by ledger or order records, and whom no page of participants had.
-    pub fn unseen(&self) -> Vec<u32> {
+    pub(crate) fn unseen(&self) -> Vec<u32> {
         let is_unseen = |user: &u32| !self.seen.get(*user as usize).is_some_and(|seen| *seen);
         let expected = |user: &u32| {
             self.units(*user) != 0 || self.is_unknown(*user) || self.ordered(*user).is_some_and(|units| units != 0)
@@ -210,7 +210,7 @@ impl LedgerState {
     }
 
     /// Adds the next entry.
-    pub fn add(&mut self, entry: &Entry) {
+    pub(crate) fn add(&mut self, entry: &Entry) {
         let is_first = self.entries == 0;
         if self.expected.take().is_some_and(|expected| expected != entry.id) {
             // What came behind the checkpoint is gone.

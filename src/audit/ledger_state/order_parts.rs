@@ -10,7 +10,7 @@ use crate::model::order::hold::HoldState;
 
 /// What a ledger says of one item of an order, and with which other item that is to be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OrderPart {
+pub(crate) struct OrderPart {
     /// The order's request id.
     pub request: Box<str>,
     /// Who ordered, by the index of the ledger state.
@@ -28,7 +28,7 @@ pub struct OrderPart {
 impl OrderPart {
     /// Whether the order is split, by what the other item has become. While the primary alone is bought, the others are still
     /// held; what was returned here may never have been held there.
-    pub fn is_split(&self, other: Option<HoldState>) -> bool {
+    pub(crate) fn is_split(&self, other: Option<HoldState>) -> bool {
         match (self.is_bought, other) {
             (true, Some(HoldState::Held)) => !self.is_primary,
             (is_bought, state) => is_bought != (state == Some(HoldState::Confirmed)),
@@ -38,7 +38,7 @@ impl OrderPart {
 
 /// An order of which one item is bought and another one is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SplitOrder {
+pub(crate) struct SplitOrder {
     /// The order's request id.
     pub request: String,
     /// Who ordered.
@@ -53,7 +53,7 @@ pub struct SplitOrder {
 
 /// The orders that a ledger has, as far as their items here were bought or returned.
 #[derive(Default)]
-pub struct OrderParts {
+pub(crate) struct OrderParts {
     /// Stock keys of other items.
     keys: Interner,
     /// The other items of orders of which this is the primary, from its hold to its end.
@@ -66,7 +66,7 @@ impl OrderParts {
     ///
     /// # Errors
     /// What cannot be read.
-    pub fn add(&mut self, op: Op, entry: &Entry, user: u32) -> Result<(), String> {
+    pub(crate) fn add(&mut self, op: Op, entry: &Entry, user: u32) -> Result<(), String> {
         if op == Op::Repair {
             let reversed = entry.reversed_ids();
             self.ended.retain(|part| !reversed.iter().any(|request| **request == *part.request));
@@ -101,12 +101,12 @@ impl OrderParts {
     }
 
     /// What ended since this was asked before.
-    pub fn take_ended(&mut self) -> Vec<OrderPart> {
+    pub(crate) fn take_ended(&mut self) -> Vec<OrderPart> {
         std::mem::take(&mut self.ended)
     }
 
     /// The stock key of an index.
-    pub fn key(&self, index: u32) -> &[u8] {
+    pub(crate) fn key(&self, index: u32) -> &[u8] {
         self.keys.name(index)
     }
 }

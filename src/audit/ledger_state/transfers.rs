@@ -23,7 +23,7 @@ names! {
 
 /// What a ledger says of one transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TransferEntry {
+pub(crate) struct TransferEntry {
     /// Units that moved.
     pub units: u64,
     /// The number of the other shard.
@@ -51,7 +51,7 @@ pub struct BrokenTransfer {
 
 /// A change of a shard's total that a cut left: what the field `<tab>moving` of its `requests` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CutChange {
+pub(crate) struct CutChange {
     /// Which side of a transfer it is; `None` for an update.
     pub direction: Option<Direction>,
     /// The id of the transfer, or the name of the plan.
@@ -64,16 +64,16 @@ pub struct CutChange {
 
 /// All transfers of one ledger, by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Transfers {
+pub(crate) struct Transfers {
     /// Where it is the donor.
-    pub lent: BTreeMap<String, TransferEntry>,
+    pub(crate) lent: BTreeMap<String, TransferEntry>,
     /// Where it is the home.
-    pub borrowed: BTreeMap<String, TransferEntry>,
+    pub(crate) borrowed: BTreeMap<String, TransferEntry>,
 }
 
 impl Direction {
     /// That of an operation; `None` if it transfers nothing.
-    pub fn of(op: Op) -> Option<Self> {
+    pub(crate) fn of(op: Op) -> Option<Self> {
         match op {
             Op::Lend => Some(Self::Lend),
             Op::Borrow => Some(Self::Borrow),
@@ -87,7 +87,7 @@ impl TransferEntry {
     ///
     /// # Errors
     /// What it lacks.
-    pub fn read(entry: &Entry) -> Result<(String, Self), String> {
+    pub(crate) fn read(entry: &Entry) -> Result<(String, Self), String> {
         let text = |field: &Option<Vec<u8>>| String::from_utf8(field.clone()?).ok();
         let id = text(&entry.transfer).filter(|id| !id.is_empty()).ok_or("a transfer without an id")?;
         let shard = entry.other_shard().ok_or("a transfer without the number of a shard")?;
@@ -98,7 +98,7 @@ impl TransferEntry {
 
 impl CutChange {
     /// Reads the field; `None` if no script writes this.
-    pub fn read(text: &[u8]) -> Option<Self> {
+    pub(crate) fn read(text: &[u8]) -> Option<Self> {
         // Only the names of people may be other bytes.
         let words: Vec<String> = serde_json::from_str(&String::from_utf8_lossy(text)).ok()?;
         let [op, id, units, shard, ..] = &words[..] else { return None };
@@ -110,13 +110,13 @@ impl CutChange {
 
 impl Transfers {
     /// Adds a transfer. False if its id is known with other units or another shard: nothing is changed then.
-    pub fn add(&mut self, direction: Direction, id: String, transfer: TransferEntry) -> bool {
+    pub(crate) fn add(&mut self, direction: Direction, id: String, transfer: TransferEntry) -> bool {
         let known = self.of(direction).entry(id).or_insert_with(|| transfer.clone());
         (known.units, known.shard) == (transfer.units, transfer.shard)
     }
 
     /// Whether it has this side of a transfer.
-    pub fn has(&self, direction: Direction, id: &str) -> bool {
+    pub(crate) fn has(&self, direction: Direction, id: &str) -> bool {
         match direction {
             Direction::Lend => self.lent.contains_key(id),
             Direction::Borrow => self.borrowed.contains_key(id),
@@ -130,19 +130,14 @@ impl Transfers {
         }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.lent.is_empty() && self.borrowed.is_empty()
-    }
-
     /// By how many units all of them raised this shard's total; below zero if it lent more than it borrowed.
-    pub fn balance(&self) -> i64 {
+    pub(crate) fn balance(&self) -> i64 {
         let sum = |side: &BTreeMap<_, TransferEntry>| side.values().map(|transfer| signed(transfer.units)).sum::<i64>();
         sum(&self.borrowed) - sum(&self.lent)
     }
 
     /// Each of them as three texts, in a fixed order: direction, id, and `units shard ms`. A checkpoint keeps these.
-    pub fn rows(&self) -> Vec<[String; 3]> {
+    pub(crate) fn rows(&self) -> Vec<[String; 3]> {
         let row = |direction: Direction| {
             move |(id, transfer): (&String, &TransferEntry)| {
                 let TransferEntry { units, shard, at } = transfer;
@@ -156,7 +151,7 @@ impl Transfers {
     }
 
     /// Adds what a row of a checkpoint says; false if it says nothing of a transfer, or what is known otherwise.
-    pub fn carry(&mut self, [direction, id, rest]: [&str; 3]) -> bool {
+    pub(crate) fn carry(&mut self, [direction, id, rest]: [&str; 3]) -> bool {
         let words: Vec<Option<u64>> = rest.split(' ').map(whole).collect();
         let &[Some(units), Some(shard), Some(at)] = &words[..] else { return false };
         let (Some(direction), Ok(shard)) = (Direction::named(direction), u32::try_from(shard)) else { return false };
@@ -192,13 +187,13 @@ mod tests {
     #[test]
     fn a_balance_is_what_came_less_what_went() {
         let mut transfers = Transfers::default();
-        assert!(transfers.is_empty() && transfers.add(Direction::Lend, "a".to_owned(), transfer(40, 17)));
+        assert!(transfers.add(Direction::Lend, "a".to_owned(), transfer(40, 17)));
         assert!(transfers.add(Direction::Borrow, "b".to_owned(), transfer(7, 3)));
         // The same again changes nothing; other units under its id are nonsense.
         assert!(transfers.add(Direction::Lend, "a".to_owned(), transfer(40, 17)));
         assert!(!transfers.add(Direction::Lend, "a".to_owned(), transfer(41, 17)));
         assert!(!transfers.add(Direction::Lend, "a".to_owned(), transfer(40, 3)));
-        assert_eq!((transfers.balance(), transfers.is_empty()), (-33, false));
+        assert_eq!(transfers.balance(), -33);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! units past the ledger, and undoing would sell them again.
 
 mod changes;
-mod explained;
 pub(crate) mod repair;
 
 use crate::audit::plan::changes::{Change, Changes};
@@ -74,8 +73,8 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
     plan
 }
 
-/// The stock and the ledger's end as audited, which a repair that only raises the stock requires unchanged: whatever was
-/// sold since, by a backend past the ledger too, must not be sold again. A stock key that is gone is required to be gone.
+/// The stock and the ledger's end as audited, which a repair that adds to what was promised or is for sale requires unchanged:
+/// whatever was sold since, by a backend past the ledger too, or returned, must not be there twice. A stock key that is gone is required to be gone.
 fn audited(evidence: &Evidence) -> Option<Audited> {
     let end = evidence.end.as_ref()?;
     let has_ledger = end.rules.is_some_and(|rules| rules.ledger);
@@ -110,7 +109,7 @@ impl RepairPlan {
             layout: evidence.layout,
             activity: evidence.activity.to_string(),
             class: change.class,
-            audited: if change.user.is_none() && change.stock_change > 0 { audited(evidence) } else { None },
+            audited: if change.needs_stock_as_audited() { audited(evidence) } else { None },
             user: change.user,
             from: change.from,
             to: change.to,

@@ -40,10 +40,10 @@ pub struct Repair {
     pub stock_change: i64,
     /// Request ids of the user that hold nothing any more: their orders are reversed, for good.
     pub reversed: Vec<String>,
-    /// Of a repair that raises the stock: the [`gate`] of the plan's other repairs of the activity, which must be in
+    /// Of a repair that raises the stock: the `gate` of the plan's other repairs of the activity, which must be in
     /// force before it. Without them more would be for sale than is left.
     pub after: Option<String>,
-    /// Of a repair that only raises the stock: what must not have changed since.
+    /// Of a repair that only raises the stock, or gives a user more than it takes from the stock: what must not have changed since.
     pub audited: Option<Audited>,
     /// The activity's epoch when it was audited; `None` without a meta.
     pub epoch: Option<u64>,
@@ -80,7 +80,7 @@ names! {
 }
 
 impl Repaired {
-    /// Whether it is in force, now or before.
+    /// Whether it was applied, now or before.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Ok | Self::Replayed)
     }

@@ -5,6 +5,7 @@
 //! ledger says. Order records are read beside that, and compared at the end with what the ledger says then. Without a
 //! ledger, scans are repeated until two are equal.
 
+pub(crate) mod fold;
 pub(crate) mod held_by;
 pub(crate) mod page_reader;
 pub(crate) mod participants;
@@ -32,8 +33,10 @@ use crate::model::number::signed;
 use crate::model::order::Corrupt;
 use crate::model::order::hold::OpenCounts;
 use crate::model::status::Status;
+use crate::read::holds;
 use crate::script::keys::Keys;
 use crate::script::reply::corrupt;
+use crate::sell::holds::recount;
 use crate::store::Store;
 use crate::store::throttle::Throttle;
 
@@ -42,26 +45,24 @@ const MAX_USERS_PER_CALL: usize = 1000;
 /// How often an audit begins again if the activity was reset meanwhile, and how many scans may differ.
 const TRIES: usize = 3;
 
-impl Store {
-    /// All evidence about an activity. `total` is what the caller says it has; `compared` is what its users are compared
-    /// with besides. Order records that are still being read are read to their end.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
-    pub fn audit(
-        &mut self,
-        activity: &ActivityId,
-        total: Option<u64>,
-        mut compared: Option<Compared>,
-    ) -> Result<Evidence, StoreError> {
-        let unread = compared.as_mut().and_then(|compared| compared.unread.take());
-        self.throttle = Throttle::quick(self.servers.system());
-        let evidence = Evidence::new(activity, self.layout, total, compared);
-        let mut run = AuditRun { keys: self.keys(activity), evidence, unread, store: self };
-        run.read()?;
-        run.read_orders();
-        Ok(run.evidence)
-    }
+/// All evidence about an activity. `total` is what the caller says it has; `compared` is what its users are compared
+/// with besides. Order records that are still being read are read to their end.
+///
+/// # Errors
+/// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
+pub fn audit(
+    store: &mut Store,
+    activity: &ActivityId,
+    total: Option<u64>,
+    mut compared: Option<Compared>,
+) -> Result<Evidence, StoreError> {
+    let unread = compared.as_mut().and_then(|compared| compared.unread.take());
+    store.throttle = Throttle::quick(store.servers.system());
+    let evidence = Evidence::new(activity, store.layout, total, compared);
+    let mut run = AuditRun { keys: store.keys(activity), evidence, unread, store };
+    run.read()?;
+    run.read_orders();
+    Ok(run.evidence)
 }
 
 /// The reading of one activity.
@@ -85,7 +86,7 @@ impl AuditRun<'_> {
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
             if is_done {
                 self.compare_order_parts()?;
-                self.store.read_purchases(&self.keys, &mut self.evidence)?;
+                purchases::read_purchases(self.store, &self.keys, &mut self.evidence)?;
                 self.evidence.note_orders_too_old();
                 return Ok(());
             }
@@ -99,7 +100,7 @@ impl AuditRun<'_> {
 
     /// The first page; `None` if there is nothing to audit.
     fn first_page(&mut self) -> Result<Option<ParticipantsPage>, StoreError> {
-        let mut page = self.store.read_participants(&self.keys, &PageRequest::Page("0"))?;
+        let mut page = participants::read_participants(self.store, &self.keys, &PageRequest::Page("0"))?;
         let is_there = self.evidence.take(&page);
         // An adoption, which begins another ledger, scans by the same script.
         self.evidence.corrupt = page.corrupt.take().or_else(|| closed_ledger(&page.view, &self.keys));
@@ -112,12 +113,12 @@ impl AuditRun<'_> {
             return Ok(false);
         };
         if let Some(checkpoint) = &view.checkpoint
-            && !self.store.begin_at(&self.keys, &mut self.evidence.ledger, checkpoint)?
+            && !fold::begin_at(self.store, &self.keys, &mut self.evidence.ledger, checkpoint)?
         {
             return Ok(false);
         }
         self.store.throttle.set_live(view.is_live());
-        self.store.fold(&self.keys.ledger, &mut self.evidence.ledger, last)?;
+        fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         Ok(self.evidence.ledger.is_whole(rules.epoch))
     }
 
@@ -127,7 +128,7 @@ impl AuditRun<'_> {
             let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
             (view.rules.map(|rules| rules.epoch), name)
         };
-        let now = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?.view;
+        let now = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&[]))?.view;
         Ok(begins(&now) != begins(since))
     }
 
@@ -136,7 +137,7 @@ impl AuditRun<'_> {
     fn compare_with_ledger(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
         (self.evidence.by_ledger, self.evidence.settled) = (true, true);
         let epoch = self.evidence.ledger.epoch;
-        let mut reader = self.store.page_reader(&self.keys, &first.view);
+        let mut reader = page_reader::page_reader(self.store, &self.keys, &first.view);
         let mut page = first;
         loop {
             page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
@@ -144,10 +145,10 @@ impl AuditRun<'_> {
                 return Ok(false);
             }
             self.evidence.compare_stock(&page.view);
-            self.store.request_page(&self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
+            page_reader::request_page(self.store, &self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
             self.compare_page(&page);
             self.read_some_orders();
-            page = match self.store.receive_page(&self.keys, &mut reader, &page.cursor)? {
+            page = match page_reader::receive_page(self.store, &self.keys, &mut reader, &page.cursor)? {
                 // Users who were compared already are passed over.
                 NextPage::Page(page) | NextPage::Again(page) => page,
                 NextPage::End => break,
@@ -198,7 +199,7 @@ impl AuditRun<'_> {
     fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool, StoreError> {
         let names: Vec<Vec<u8>> = users.iter().map(|user| self.evidence.ledger.users.name(*user).to_owned()).collect();
         self.store.throttle.wait();
-        let page = self.store.read_participants(&self.keys, &PageRequest::Users(&names))?;
+        let page = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&names))?;
         self.store.throttle.took();
         if !self.evidence.take(&page) || !self.catch_up(&page.view, epoch)? {
             return Ok(false);
@@ -228,7 +229,7 @@ impl AuditRun<'_> {
         let known: HashSet<u32> = found.iter().map(|(user, _)| *user).collect();
         let names: Vec<Vec<u8>> = counts.iter().flatten().map(|(name, _)| name.to_vec()).collect();
         for names in names.chunks(MAX_USERS_PER_CALL) {
-            let page = self.store.read_participants(&self.keys, &PageRequest::Users(names))?;
+            let page = participants::read_participants(self.store, &self.keys, &PageRequest::Users(names))?;
             for (name, value) in names.iter().zip(page.held.units()) {
                 let user = self.evidence.ledger.user(name);
                 if !known.contains(&user) {
@@ -243,7 +244,7 @@ impl AuditRun<'_> {
                 Some(counts) => {
                     names.iter().map(|name| signed(counts.get(name).copied().unwrap_or_default())).collect()
                 }
-                None => self.store.open_units(&self.keys, &names)?,
+                None => holds::open_units(self.store, &self.keys, &names)?,
             };
             for ((user, holds), open) in found.iter().zip(open) {
                 ledger.set_open(*user, open);
@@ -256,7 +257,7 @@ impl AuditRun<'_> {
     /// Compares orders of activities in several slots with the records of their other items.
     fn compare_order_parts(&mut self) -> Result<(), StoreError> {
         if self.evidence.by_ledger {
-            match self.store.split_orders(&self.keys, &mut self.evidence.ledger) {
+            match parts::split_orders(self.store, &self.keys, &mut self.evidence.ledger) {
                 Ok(split) => self.evidence.split_orders = split,
                 // Who may read this activity alone is audited all the same.
                 Err(StoreError::Permission { why }) => {
@@ -273,10 +274,10 @@ impl AuditRun<'_> {
         let Some(most) = self.evidence.holds_to_count() else { return Ok(()) };
         let activity = self.evidence.activity.clone();
         self.store.throttle.wait();
-        let recounted = self.store.recount(&activity, most, true);
+        let recounted = recount(self.store, &activity, most, true);
         self.store.throttle.took();
         let seen = self.evidence.end.as_ref().map(|end| (end.last, end.rules));
-        let now = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?.view;
+        let now = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&[]))?.view;
         let is_later = seen != Some((now.last, now.rules));
         match recounted {
             Ok(recounted) => self.evidence.take_open(recounted, is_later),
@@ -293,7 +294,7 @@ impl AuditRun<'_> {
     fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool, StoreError> {
         self.store.throttle.set_live(view.is_live());
         if let Some(last) = view.last {
-            self.store.fold(&self.keys.ledger, &mut self.evidence.ledger, last)?;
+            fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         }
         let is_same = view.rules.map(|rules| rules.epoch) == epoch;
         let is_complete = view.length.is_none_or(|length| length == self.evidence.ledger.entries);
@@ -320,7 +321,7 @@ impl AuditRun<'_> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
         self.read_orders();
-        let mut reader = self.store.page_reader(&self.keys, &first.view);
+        let mut reader = page_reader::page_reader(self.store, &self.keys, &first.view);
         let mut first = Some(first);
         let mut before = None;
         let mut tries = 0;
@@ -331,7 +332,7 @@ impl AuditRun<'_> {
             self.evidence.without_units = 0;
             let mut page = match first.take() {
                 Some(page) => page,
-                None => self.store.read_participants(&self.keys, &PageRequest::Page("0"))?,
+                None => participants::read_participants(self.store, &self.keys, &PageRequest::Page("0"))?,
             };
             let stock = page.view.stock;
             loop {
@@ -339,7 +340,7 @@ impl AuditRun<'_> {
                     return Ok(self.evidence.corrupt.is_some());
                 }
                 let known = page.view.last.unwrap_or(EntryId::ZERO);
-                self.store.request_page(&self.keys, &mut reader, &page.cursor, known);
+                page_reader::request_page(self.store, &self.keys, &mut reader, &page.cursor, known);
                 let limit = limit(self.evidence.kind, page.view.rules);
                 let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
@@ -352,7 +353,7 @@ impl AuditRun<'_> {
                     }
                 }
                 let before = page.view.stock;
-                page = match self.store.receive_page(&self.keys, &mut reader, &page.cursor)? {
+                page = match page_reader::receive_page(self.store, &self.keys, &mut reader, &page.cursor)? {
                     NextPage::Page(page) => page,
                     NextPage::End => break,
                     NextPage::Again(page) => {
@@ -362,7 +363,7 @@ impl AuditRun<'_> {
                 };
                 self.store.throttle.set_live(page.view.stock != before);
             }
-            let end = self.store.read_participants(&self.keys, &PageRequest::Users(&[]))?;
+            let end = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&[]))?;
             if !self.evidence.take(&end) {
                 return Ok(self.evidence.corrupt.is_some());
             }

@@ -11,12 +11,12 @@
 
 use crate::audit::evidence::ActivityView;
 use crate::audit::read::held_by::{HeldBy, ScannedPage};
-use crate::audit::read::participants::{PAGE, PageRequest, ParticipantsPage, read};
+use crate::audit::read::participants::{self, PAGE, PageRequest, ParticipantsPage, read};
 use crate::error::StoreError;
 use crate::model::layout::Kind;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::status::Status;
-use crate::redis::call::ahead::CallAhead;
+use crate::redis::call::fan_out::CallAhead;
 use crate::redis::connection::Connection;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -58,119 +58,117 @@ pub(crate) enum NextPage {
     Again(ParticipantsPage),
 }
 
-impl Store {
-    /// Nothing is asked for yet. The pass begins with the page that was read last.
-    pub(crate) fn page_reader(&mut self, keys: &Keys, view: &ActivityView) -> PageReader {
-        let scans = matches!(self.layout.kind(), Kind::Hash | Kind::Coupon);
-        let scope = self.servers.cursor_scope(keys.slot());
-        // If there is no second connection, one does.
-        let connection = if scans { self.servers.node(scope.0).connect_new().ok() } else { None };
-        PageReader { connection, asked: false, under_way: None, view: view.clone(), since: 0, scope, restarts: 0 }
-    }
+/// Nothing is asked for yet. The pass begins with the page that was read last.
+pub(crate) fn page_reader(store: &mut Store, keys: &Keys, view: &ActivityView) -> PageReader {
+    let scans = matches!(store.layout.kind(), Kind::Hash | Kind::Coupon);
+    let scope = store.servers.cursor_scope(keys.slot());
+    // If there is no second connection, one does.
+    let connection = if scans { store.servers.node(scope.0).connect_new().ok() } else { None };
+    PageReader { connection, asked: false, under_way: None, view: view.clone(), since: 0, scope, restarts: 0 }
+}
 
-    /// Asks for the page of a cursor, and for some of the entries after one.
-    pub(crate) fn request_page(&mut self, keys: &Keys, reader: &mut PageReader, cursor: &str, known: EntryId) {
-        if cursor == "0" {
-            return;
+/// Asks for the page of a cursor, and for some of the entries after one.
+pub(crate) fn request_page(store: &mut Store, keys: &Keys, reader: &mut PageReader, cursor: &str, known: EntryId) {
+    if cursor == "0" {
+        return;
+    }
+    store.throttle.wait();
+    let Some(connection) = &mut reader.connection else {
+        let page = participants::participants_call(store, keys, &PageRequest::Page(cursor), false);
+        reader.under_way = Some(store.servers.send_ahead(page));
+        return;
+    };
+    let mut pipe = redis::pipe();
+    pipe.atomic().get(&keys.stock).cmd("XREVRANGE").arg(&keys.ledger).arg(&["+", "-", "COUNT", "1"]);
+    pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
+    pipe.cmd(if store.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
+    pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
+    reader.asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
+}
+
+/// The page that was asked for. If that went wrong, whatever it was, the script is asked, which says what it is.
+pub(crate) fn receive_page(
+    store: &mut Store,
+    keys: &Keys,
+    reader: &mut PageReader,
+    cursor: &str,
+) -> Result<NextPage, StoreError> {
+    if cursor == "0" {
+        // Another connection must not have come unnoticed between the first page and the others.
+        if store.servers.is_cluster() {
+            participants::read_participants(store, keys, &PageRequest::Users(&[]))?;
         }
-        self.throttle.wait();
-        let Some(connection) = &mut reader.connection else {
-            let page = self.participants_call(keys, &PageRequest::Page(cursor), false);
-            reader.under_way = Some(self.servers.send_ahead(page));
-            return;
+        let is_whole = store.servers.cursor_scope(keys.slot()) == reader.scope;
+        return if is_whole { Ok(NextPage::End) } else { begin_pass_again(store, keys, reader) };
+    }
+    if let Some(connection) = &mut reader.connection {
+        let has_units = store.layout.kind() == Kind::Hash;
+        // If it was not sent, nothing will come.
+        let page = match std::mem::take(&mut reader.asked) {
+            true => receive(connection, &reader.view, has_units).ok(),
+            false => None,
         };
-        let mut pipe = redis::pipe();
-        pipe.atomic().get(&keys.stock).cmd("XREVRANGE").arg(&keys.ledger).arg(&["+", "-", "COUNT", "1"]);
-        pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
-        pipe.cmd(if self.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
-        pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
-        reader.asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
-    }
-
-    /// The page that was asked for. If that went wrong, whatever it was, the script is asked, which says what it is.
-    pub(crate) fn receive_page(
-        &mut self,
-        keys: &Keys,
-        reader: &mut PageReader,
-        cursor: &str,
-    ) -> Result<NextPage, StoreError> {
-        if cursor == "0" {
-            // Another connection must not have come unnoticed between the first page and the others.
-            if self.servers.is_cluster() {
-                self.read_participants(keys, &PageRequest::Users(&[]))?;
-            }
-            let is_whole = self.servers.cursor_scope(keys.slot()) == reader.scope;
-            return if is_whole { Ok(NextPage::End) } else { self.begin_pass_again(keys, reader) };
-        }
-        if let Some(connection) = &mut reader.connection {
-            let has_units = self.layout.kind() == Kind::Hash;
-            // If it was not sent, nothing will come.
-            let page = match std::mem::take(&mut reader.asked) {
-                true => receive(connection, &reader.view, has_units).ok(),
-                false => None,
-            };
-            self.throttle.took();
-            reader.since += 1;
-            return match page {
-                Some(page) => self.refresh(keys, reader, page).map(NextPage::Page),
-                None => self.begin_pass_again(keys, reader),
-            };
-        }
-        let found = match reader.under_way.take() {
-            Some(ahead) => read(self.servers.finish(ahead)?, keys)?,
-            None => None,
+        store.throttle.took();
+        reader.since += 1;
+        return match page {
+            Some(page) => refresh(store, keys, reader, page).map(NextPage::Page),
+            None => begin_pass_again(store, keys, reader),
         };
-        self.throttle.took();
-        let page = match found {
-            Some(page) => page,
-            None => self.read_participants(keys, &PageRequest::Page(cursor))?,
-        };
-        self.of_this_pass(keys, reader, page)
     }
+    let found = match reader.under_way.take() {
+        Some(ahead) => read(store.servers.finish(ahead)?, keys)?,
+        None => None,
+    };
+    store.throttle.took();
+    let page = match found {
+        Some(page) => page,
+        None => participants::read_participants(store, keys, &PageRequest::Page(cursor))?,
+    };
+    of_this_pass(store, keys, reader, page)
+}
 
-    /// A page of the script, unless it came on another connection than its cursor.
-    fn of_this_pass(
-        &mut self,
-        keys: &Keys,
-        reader: &mut PageReader,
-        page: ParticipantsPage,
-    ) -> Result<NextPage, StoreError> {
-        match self.servers.cursor_scope(keys.slot()) == reader.scope {
-            true => Ok(NextPage::Page(page)),
-            false => self.begin_pass_again(keys, reader),
-        }
+/// A page of the script, unless it came on another connection than its cursor.
+fn of_this_pass(
+    store: &mut Store,
+    keys: &Keys,
+    reader: &mut PageReader,
+    page: ParticipantsPage,
+) -> Result<NextPage, StoreError> {
+    match store.servers.cursor_scope(keys.slot()) == reader.scope {
+        true => Ok(NextPage::Page(page)),
+        false => begin_pass_again(store, keys, reader),
     }
+}
 
-    /// Begins a pass again, with pages from the script.
-    fn begin_pass_again(&mut self, keys: &Keys, reader: &mut PageReader) -> Result<NextPage, StoreError> {
-        reader.connection = None;
-        reader.restarts += 1;
-        if reader.restarts > RESTARTS {
-            let why = format!("the connection broke {RESTARTS} times during one scan");
-            return Err(StoreError::Unreachable { server: self.server_name().to_owned(), why });
-        }
-        let page = self.read_participants(keys, &PageRequest::Page("0"))?;
-        reader.scope = self.servers.cursor_scope(keys.slot());
-        Ok(NextPage::Again(page))
+/// Begins a pass again, with pages from the script.
+fn begin_pass_again(store: &mut Store, keys: &Keys, reader: &mut PageReader) -> Result<NextPage, StoreError> {
+    reader.connection = None;
+    reader.restarts += 1;
+    if reader.restarts > RESTARTS {
+        let why = format!("the connection broke {RESTARTS} times during one scan");
+        return Err(StoreError::Unreachable { server: store.server_name().to_owned(), why });
     }
+    let page = participants::read_participants(store, keys, &PageRequest::Page("0"))?;
+    reader.scope = store.servers.cursor_scope(keys.slot());
+    Ok(NextPage::Again(page))
+}
 
-    /// Reads the activity whole, now and then. If something is wrong with it, that is the answer.
-    fn refresh(
-        &mut self,
-        keys: &Keys,
-        reader: &mut PageReader,
-        page: ParticipantsPage,
-    ) -> Result<ParticipantsPage, StoreError> {
-        if reader.since < FRESH {
-            return Ok(page);
-        }
-        let whole = self.read_participants(keys, &PageRequest::Users(&[]))?;
-        if whole.status != Status::Ok {
-            return Ok(whole);
-        }
-        (reader.view, reader.since) = (whole.view, 0);
-        Ok(page)
+/// Reads the activity whole, now and then. If something is wrong with it, that is the answer.
+fn refresh(
+    store: &mut Store,
+    keys: &Keys,
+    reader: &mut PageReader,
+    page: ParticipantsPage,
+) -> Result<ParticipantsPage, StoreError> {
+    if reader.since < FRESH {
+        return Ok(page);
     }
+    let whole = participants::read_participants(store, keys, &PageRequest::Users(&[]))?;
+    if whole.status != Status::Ok {
+        return Ok(whole);
+    }
+    (reader.view, reader.since) = (whole.view, 0);
+    Ok(page)
 }
 
 /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.

@@ -40,37 +40,35 @@ pub(crate) struct ParticipantsPage {
     pub held: HeldBy,
 }
 
-impl Store {
-    /// What the script says.
-    pub(crate) fn read_participants(
-        &mut self,
-        keys: &Keys,
-        ask: &PageRequest<'_>,
-    ) -> Result<ParticipantsPage, StoreError> {
-        let page = self.servers.call(&self.participants_call(keys, ask, false))?;
-        if let Some(page) = read(page, keys)? {
-            return Ok(page);
-        }
-        // A user with a zero byte, which only a backend can have made.
-        let page = self.servers.call(&self.participants_call(keys, ask, true))?;
-        read(page, keys)?.ok_or_else(|| Reply::of(&AUDIT).invalid("no list"))
+/// What the script says.
+pub(crate) fn read_participants(
+    store: &mut Store,
+    keys: &Keys,
+    ask: &PageRequest<'_>,
+) -> Result<ParticipantsPage, StoreError> {
+    let page = store.servers.call(&participants_call(store, keys, ask, false))?;
+    if let Some(page) = read(page, keys)? {
+        return Ok(page);
     }
+    // A user with a zero byte, which only a backend can have made.
+    let page = store.servers.call(&participants_call(store, keys, ask, true))?;
+    read(page, keys)?.ok_or_else(|| Reply::of(&AUDIT).invalid("no list"))
+}
 
-    /// The call of the script.
-    pub(crate) fn participants_call(&self, keys: &Keys, ask: &PageRequest<'_>, as_list: bool) -> Call {
-        let mut arguments = vec![self.kind().into_bytes()];
-        match ask {
-            PageRequest::Page(cursor) => {
-                arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
-                arguments.extend(as_list.then(|| b"list".to_vec()));
-            }
-            PageRequest::Users(users) => {
-                arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
-                arguments.extend_from_slice(users);
-            }
+/// The call of the script.
+pub(crate) fn participants_call(store: &Store, keys: &Keys, ask: &PageRequest<'_>, as_list: bool) -> Call {
+    let mut arguments = vec![store.kind().into_bytes()];
+    match ask {
+        PageRequest::Page(cursor) => {
+            arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
+            arguments.extend(as_list.then(|| b"list".to_vec()));
         }
-        Call::script(&AUDIT, keys.in_order(), arguments)
+        PageRequest::Users(users) => {
+            arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
+            arguments.extend_from_slice(users);
+        }
     }
+    Call::script(&AUDIT, keys.in_order(), arguments)
 }
 
 /// Reads the script's reply; `None` if users and units cannot be separated in it.

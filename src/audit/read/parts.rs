@@ -14,6 +14,8 @@ use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::EntryId;
 use crate::model::order::hold::{HoldRecord, HoldState};
 use crate::model::time::Millis;
+use crate::read::ledger;
+use crate::read::snapshot;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -21,85 +23,85 @@ use crate::store::Store;
 /// Records that are read at one instant.
 const AT_ONCE: usize = 500;
 
-impl Store {
-    /// The orders of a ledger that are bought in part.
-    pub(crate) fn split_orders(
-        &mut self,
-        keys: &Keys,
-        ledger: &mut LedgerState,
-    ) -> Result<Vec<SplitOrder>, StoreError> {
-        let Some(parts) = &mut ledger.order_parts else { return Ok(Vec::new()) };
-        let mut by_other: BTreeMap<u32, Vec<OrderPart>> = BTreeMap::new();
-        for part in parts.take_ended() {
-            by_other.entry(part.other).or_default().push(part);
-        }
-        let mut split = Vec::new();
-        for (other, ended) in by_other {
-            let key = ledger.order_parts.as_ref().map_or(&b""[..], |parts| parts.key(other));
-            let Ok(key) = std::str::from_utf8(key) else { continue };
-            // The hold of a primary that names its items may be behind a checkpoint.
-            let Some(activity) = Keys::activity_of(self.layout, key).filter(|_| key != keys.stock) else { continue };
-            let found = self.split_with(keys, &activity, &ended)?;
-            split.extend(found.into_iter().map(|(part, state)| SplitOrder {
-                request: part.request.to_string(),
-                user: StoredUser::new(ledger.users.name(part.user)),
-                is_bought: part.is_bought,
-                other: activity.clone(),
-                state,
-            }));
-        }
-        Ok(split)
+/// The orders of a ledger that are bought in part.
+pub(crate) fn split_orders(
+    store: &mut Store,
+    keys: &Keys,
+    ledger: &mut LedgerState,
+) -> Result<Vec<SplitOrder>, StoreError> {
+    let Some(parts) = &mut ledger.order_parts else { return Ok(Vec::new()) };
+    let mut by_other: BTreeMap<u32, Vec<OrderPart>> = BTreeMap::new();
+    for part in parts.take_ended() {
+        by_other.entry(part.other).or_default().push(part);
     }
+    let mut split = Vec::new();
+    for (other, ended) in by_other {
+        let key = ledger.order_parts.as_ref().map_or(&b""[..], |parts| parts.key(other));
+        let Ok(key) = std::str::from_utf8(key) else { continue };
+        // The hold of a primary that names its items may be behind a checkpoint.
+        let Some(activity) = Keys::activity_of(store.layout, key).filter(|_| key != keys.stock) else { continue };
+        let found = split_with(store, keys, &activity, &ended)?;
+        split.extend(found.into_iter().map(|(part, state)| SplitOrder {
+            request: part.request.to_string(),
+            user: StoredUser::new(ledger.users.name(part.user)),
+            is_bought: part.is_bought,
+            other: activity.clone(),
+            state,
+        }));
+    }
+    Ok(split)
+}
 
-    /// Those of some orders that are split between an activity, whose keys are `keys`, and another one, with what the other item
-    /// has become.
-    fn split_with<'p>(
-        &mut self,
-        keys: &Keys,
-        other: &ActivityId,
-        parts: &'p [OrderPart],
-    ) -> Result<Vec<(&'p OrderPart, Option<HoldState>)>, StoreError> {
-        let others = self.keys(other);
-        let reply = Reply::of_command("HMGET");
-        let mut split = Vec::new();
-        for chunk in parts.chunks(AT_ONCE) {
-            let mut command = redis::cmd("HMGET");
-            command.arg(&others.requests);
-            for part in chunk {
-                command.arg(format!("\th:{}", part.request));
-            }
-            self.throttle.wait();
-            let records = reply.array(self.servers.command(&others.requests, &command)?)?;
-            self.throttle.took();
-            let state = |(part, record): (&'p OrderPart, Value)| {
-                let Value::BulkString(record) = record else { return (part, None) };
-                let primary = if part.is_primary { &keys.stock } else { &others.stock };
-                let is_of_order = |record: &HoldRecord| {
-                    record.order.as_deref().and_then(|order| order.strip_prefix("m:")) == Some(primary.as_str())
-                };
-                (part, HoldRecord::read(&record).filter(is_of_order).map(|record| record.state))
+/// Those of some orders that are split between an activity, whose keys are `keys`, and another one, with what the other item
+/// has become.
+fn split_with<'p>(
+    store: &mut Store,
+    keys: &Keys,
+    other: &ActivityId,
+    parts: &'p [OrderPart],
+) -> Result<Vec<(&'p OrderPart, Option<HoldState>)>, StoreError> {
+    let others = store.keys(other);
+    let reply = Reply::of_command("HMGET");
+    let mut split = Vec::new();
+    for chunk in parts.chunks(AT_ONCE) {
+        let mut command = redis::cmd("HMGET");
+        command.arg(&others.requests);
+        for part in chunk {
+            command.arg(format!("\th:{}", part.request));
+        }
+        store.throttle.wait();
+        let records = reply.array(store.servers.command(&others.requests, &command)?)?;
+        store.throttle.took();
+        let state = |(part, record): (&'p OrderPart, Value)| {
+            let Value::BulkString(record) = record else { return (part, None) };
+            let primary = if part.is_primary { &keys.stock } else { &others.stock };
+            let is_of_order = |record: &HoldRecord| {
+                record.order.as_deref().and_then(|order| order.strip_prefix("m:")) == Some(primary.as_str())
             };
-            split.extend(chunk.iter().zip(records).map(state).filter(|(part, state)| part.is_split(*state)));
-        }
-        if split.iter().any(|(_, state)| state.is_none()) {
-            // Whatever began after an order has no record of it.
-            let began = self.began(other)?;
-            split.retain(|(part, state)| state.is_some() || began.is_some_and(|began| began < part.at.at()));
-        }
-        Ok(split)
+            (part, HoldRecord::read(&record).filter(is_of_order).map(|record| record.state))
+        };
+        split.extend(chunk.iter().zip(records).map(state).filter(|(part, state)| part.is_split(*state)));
     }
+    if split.iter().any(|(_, state)| state.is_none()) {
+        // Whatever began after an order has no record of it.
+        let began = began(store, other)?;
+        split.retain(|(part, state)| state.is_some() || began.is_some_and(|began| began < part.at.at()));
+    }
+    Ok(split)
+}
 
-    /// An instant at which a sale had begun, by what is left of its ledger; `None` if nobody knows one.
-    fn began(&mut self, activity: &ActivityId) -> Result<Option<Millis>, StoreError> {
-        let Some(Meta { checkpoint, ledger: true, .. }) = self.snapshot(activity)?.meta else { return Ok(None) };
-        if let Some(checkpoint) = checkpoint {
-            return Ok(Some(checkpoint.upto.at()));
-        }
-        let mut first = None;
-        self.each_entry(activity, EntryId::ZERO, EntryId::before(Millis::new(u64::MAX)), |entry| {
-            first = Some(entry.id.at());
-            false
-        })?;
-        Ok(first)
+/// An instant at which a sale had begun, by what is left of its ledger; `None` if nobody knows one.
+fn began(store: &mut Store, activity: &ActivityId) -> Result<Option<Millis>, StoreError> {
+    let Some(Meta { checkpoint, ledger: true, .. }) = snapshot::snapshot(store, activity)?.meta else {
+        return Ok(None);
+    };
+    if let Some(checkpoint) = checkpoint {
+        return Ok(Some(checkpoint.upto.at()));
     }
+    let mut first = None;
+    ledger::each_entry(store, activity, EntryId::ZERO, EntryId::before(Millis::new(u64::MAX)), |entry| {
+        first = Some(entry.id.at());
+        false
+    })?;
+    Ok(first)
 }

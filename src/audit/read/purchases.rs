@@ -13,6 +13,7 @@ use crate::error::StoreError;
 use crate::model::ledger::{EntryId, Op};
 use crate::model::order::hold::{HoldRecord, HoldState};
 use crate::model::status::Status;
+use crate::read::ledger;
 use crate::redis::scan::Scan;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -21,107 +22,105 @@ use crate::store::Store;
 /// Records that are read at once: about half a millisecond of the server's time.
 const PAGE: usize = 1000;
 
-impl Store {
-    /// Reads the purchases of users who hold more than they should.
-    pub(crate) fn read_purchases(&mut self, keys: &Keys, evidence: &mut Evidence) -> Result<(), StoreError> {
-        let has_users = evidence.kind.has_users();
-        let of_counter = if has_users { None } else { counter(evidence) };
-        let ledger = &evidence.ledger;
-        let name = |mismatch: &Mismatch| (ledger.users.name(mismatch.user).to_owned(), mismatch.user);
-        let differing = evidence.mismatches.iter().chain(&of_counter);
-        let users: HashMap<Vec<u8>, u32> = differing.filter(|mismatch| mismatch.loses_units()).map(name).collect();
-        if users.is_empty() {
-            return Ok(());
+/// Reads the purchases of users who hold more than they should.
+pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evidence) -> Result<(), StoreError> {
+    let has_users = evidence.kind.has_users();
+    let of_counter = if has_users { None } else { counter(evidence) };
+    let ledger = &evidence.ledger;
+    let name = |mismatch: &Mismatch| (ledger.users.name(mismatch.user).to_owned(), mismatch.user);
+    let differing = evidence.mismatches.iter().chain(&of_counter);
+    let users: HashMap<Vec<u8>, u32> = differing.filter(|mismatch| mismatch.loses_units()).map(name).collect();
+    if users.is_empty() {
+        return Ok(());
+    }
+    // A bare counter sells to nobody in particular: all of it is one user without a name.
+    let number_of = |user: &[u8]| users.get(if has_users { user } else { b"" }).copied();
+    let newer = match ledger.newer_from().filter(|from| evidence.by_ledger && *from <= ledger.end) {
+        Some(from) => requests_since(store, evidence, from.previous(), number_of)?,
+        None => HashSet::new(),
+    };
+    // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
+    let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint.is_none());
+    let entered = match evidence.by_ledger && ledger.records().is_none() && is_all_there {
+        true => Some(requests_since(store, evidence, EntryId::ZERO, number_of)?),
+        false => None,
+    };
+    // A scan may report a field twice.
+    let mut found: HashMap<String, (u32, RequestRecord)> = HashMap::new();
+    let scanned = store.servers.scan(Scan::Hash(&keys.requests), |pairs| {
+        for pair in pairs.chunks_exact(2).filter(|pair| !pair[0].starts_with(b"\t")) {
+            let (Ok(request), Some(record)) = (std::str::from_utf8(pair[0]), RequestRecord::read(pair[1])) else {
+                continue;
+            };
+            if let Some(user) = number_of(record.user.as_bytes()).filter(|_| record.status == Status::Ok) {
+                found.insert(request.to_owned(), (user, record));
+            }
         }
-        // A bare counter sells to nobody in particular: all of it is one user without a name.
-        let number_of = |user: &[u8]| users.get(if has_users { user } else { b"" }).copied();
-        let newer = match ledger.newer_from().filter(|from| evidence.by_ledger && *from <= ledger.end) {
-            Some(from) => self.requests_since(evidence, from.previous(), number_of)?,
-            None => HashSet::new(),
-        };
-        // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
-        let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint.is_none());
-        let entered = match evidence.by_ledger && ledger.records().is_none() && is_all_there {
-            true => Some(self.requests_since(evidence, EntryId::ZERO, number_of)?),
-            false => None,
-        };
-        // A scan may report a field twice.
-        let mut found: HashMap<String, (u32, RequestRecord)> = HashMap::new();
-        let scanned = self.servers.scan(Scan::Hash(&keys.requests), |pairs| {
-            for pair in pairs.chunks_exact(2).filter(|pair| !pair[0].starts_with(b"\t")) {
-                let (Ok(request), Some(record)) = (std::str::from_utf8(pair[0]), RequestRecord::read(pair[1])) else {
+        Ok::<_, StoreError>(())
+    });
+    match scanned {
+        // Who may read only what an audit needs is audited all the same.
+        Err(StoreError::Permission { .. }) => evidence.purchases.is_unread = true,
+        scanned => scanned?,
+    }
+    let mut found: Vec<(String, (u32, RequestRecord))> = found.into_iter().collect();
+    found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    for chunk in found.chunks(PAGE) {
+        let requests = chunk.iter().map(|(request, _)| request.as_str());
+        for ((request, (user, record)), hold) in chunk.iter().zip(hold_records(store, keys, requests)?) {
+            let of_user: &mut UserPurchases = evidence.purchases.by_user.entry(*user).or_default();
+            let units = match (&*record.op, hold) {
+                ("refund", _) => {
+                    of_user.refunded = of_user.refunded.saturating_add(record.quantity.unwrap_or_default());
                     continue;
-                };
-                if let Some(user) = number_of(record.user.as_bytes()).filter(|_| record.status == Status::Ok) {
-                    found.insert(request.to_owned(), (user, record));
                 }
-            }
-            Ok::<_, StoreError>(())
-        });
-        match scanned {
-            // Who may read only what an audit needs is audited all the same.
-            Err(StoreError::Permission { .. }) => evidence.purchases.is_unread = true,
-            scanned => scanned?,
+                ("deduct", _) | ("multi_deduct", None) => record.quantity,
+                ("hold" | "multi_deduct", Some(hold)) if hold.state == HoldState::Confirmed => {
+                    i64::try_from(hold.quantity).ok()
+                }
+                _ => continue,
+            };
+            let is_newer = newer.contains(request);
+            let list = if is_newer { &mut of_user.newer } else { &mut of_user.purchases };
+            let has_entry = entered.as_ref().is_none_or(|entered| entered.contains(request));
+            list.push(Purchase { request: request.clone(), units, has_entry });
         }
-        let mut found: Vec<(String, (u32, RequestRecord))> = found.into_iter().collect();
-        found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        for chunk in found.chunks(PAGE) {
-            let requests = chunk.iter().map(|(request, _)| request.as_str());
-            for ((request, (user, record)), hold) in chunk.iter().zip(self.hold_records(keys, requests)?) {
-                let of_user: &mut UserPurchases = evidence.purchases.by_user.entry(*user).or_default();
-                let units = match (&*record.op, hold) {
-                    ("refund", _) => {
-                        of_user.refunded = of_user.refunded.saturating_add(record.quantity.unwrap_or_default());
-                        continue;
-                    }
-                    ("deduct", _) | ("multi_deduct", None) => record.quantity,
-                    ("hold" | "multi_deduct", Some(hold)) if hold.state == HoldState::Confirmed => {
-                        i64::try_from(hold.quantity).ok()
-                    }
-                    _ => continue,
-                };
-                let is_newer = newer.contains(request);
-                let list = if is_newer { &mut of_user.newer } else { &mut of_user.purchases };
-                let has_entry = entered.as_ref().is_none_or(|entered| entered.contains(request));
-                list.push(Purchase { request: request.clone(), units, has_entry });
-            }
+    }
+    Ok(())
+}
+
+/// The requests of some users by which they bought after an entry.
+fn requests_since(
+    store: &mut Store,
+    evidence: &Evidence,
+    after: EntryId,
+    number_of: impl Fn(&[u8]) -> Option<u32>,
+) -> Result<HashSet<String>, StoreError> {
+    let mut requests = HashSet::new();
+    ledger::each_entry(store, &evidence.activity, after, evidence.ledger.end, |entry| {
+        if matches!(entry.known_op(), Some(Op::Deduct | Op::Confirm)) {
+            let rows = entry.rows().unwrap_or_default();
+            let of_users = rows.iter().filter(|row| number_of(row.user()).is_some());
+            requests.extend(of_users.filter_map(|row| row.text(2)).map(str::to_owned));
         }
-        Ok(())
-    }
+        true
+    })?;
+    Ok(requests)
+}
 
-    /// The requests of some users by which they bought after an entry.
-    fn requests_since(
-        &mut self,
-        evidence: &Evidence,
-        after: EntryId,
-        number_of: impl Fn(&[u8]) -> Option<u32>,
-    ) -> Result<HashSet<String>, StoreError> {
-        let mut requests = HashSet::new();
-        self.each_entry(&evidence.activity, after, evidence.ledger.end, |entry| {
-            if matches!(entry.known_op(), Some(Op::Deduct | Op::Confirm)) {
-                let rows = entry.rows().unwrap_or_default();
-                let of_users = rows.iter().filter(|row| number_of(row.user()).is_some());
-                requests.extend(of_users.filter_map(|row| row.text(2)).map(str::to_owned));
-            }
-            true
-        })?;
-        Ok(requests)
-    }
-
-    /// The holds that some request ids have.
-    fn hold_records<'a>(
-        &mut self,
-        keys: &Keys,
-        requests: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<Option<HoldRecord>>, StoreError> {
-        let mut command = redis::cmd("HMGET");
-        command.arg(&keys.requests);
-        requests.for_each(|request| _ = command.arg(format!("\th:{request}")));
-        let records = Reply::of_command("HMGET").array(self.servers.command(&keys.requests, &command)?)?;
-        let read = |record| match record {
-            Value::BulkString(record) => HoldRecord::read(&record),
-            _ => None,
-        };
-        Ok(records.into_iter().map(read).collect())
-    }
+/// The holds that some request ids have.
+fn hold_records<'a>(
+    store: &mut Store,
+    keys: &Keys,
+    requests: impl Iterator<Item = &'a str>,
+) -> Result<Vec<Option<HoldRecord>>, StoreError> {
+    let mut command = redis::cmd("HMGET");
+    command.arg(&keys.requests);
+    requests.for_each(|request| _ = command.arg(format!("\th:{request}")));
+    let records = Reply::of_command("HMGET").array(store.servers.command(&keys.requests, &command)?)?;
+    let read = |record| match record {
+        Value::BulkString(record) => HoldRecord::read(&record),
+        _ => None,
+    };
+    Ok(records.into_iter().map(read).collect())
 }

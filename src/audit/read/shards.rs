@@ -6,11 +6,14 @@ use redis::Value;
 use crate::audit::judgement::sharded::ShardedEvidence;
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, Transfers};
+use crate::audit::read;
 use crate::error::StoreError;
 use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::shards::Shards;
+use crate::read::ledger;
+use crate::read::snapshot;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
@@ -24,109 +27,107 @@ struct Sale {
     plan: Option<String>,
 }
 
-impl Store {
-    /// All evidence about a sharded activity, whose `shards` are known. `total` is what the caller says it has; `compared` gives what
-    /// the users of a shard are compared with besides.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
-    pub fn audit_shards(
-        &mut self,
-        activity: &ActivityId,
-        shards: &Shards,
-        total: Option<u64>,
-        mut compared: impl FnMut(&ActivityId) -> Option<Compared>,
-    ) -> Result<ShardedEvidence, StoreError> {
-        let before = self.sale(activity)?;
-        let mut evidence = Vec::with_capacity(shards.count());
-        for shard in shards.ids(activity) {
-            evidence.push(self.audit(&shard, None, compared(&shard))?);
-        }
-        let mut found = ShardedEvidence {
-            activity: activity.clone(),
-            shards: shards.clone(),
-            total: before.as_ref().map_or(0, |sale| sale.total),
-            given: total,
-            epoch: before.as_ref().map_or(0, |sale| sale.epoch),
-            is_changing: before.as_ref().is_none_or(|sale| sale.plan.is_some() || sale.shards.as_ref() != Some(shards)),
-            evidence,
-            archived: Vec::new(),
-            later: vec![Transfers::default(); shards.count()],
-            cut: Vec::with_capacity(shards.count()),
-        };
-        // One side of a transfer was read before the other side is looked for here, so what was lent is found.
-        for (at, (lent, borrowed)) in found.missing().into_iter().enumerate() {
-            let after = found.evidence[at].ledger.end;
-            self.look_for(&activity.shard(shards.numbers()[at]), after, &lent, &borrowed, &mut found.later[at])?;
-        }
-        for shard in shards.ids(activity) {
-            found.cut.push(self.cut_change(&shard)?);
-        }
-        let names = shards.ids(activity).zip(&found.evidence);
-        let gone: Vec<ActivityId> = names.filter(|(_, part)| part.end.is_none()).map(|(shard, _)| shard).collect();
-        let archived = self.snapshots(&gone)?.into_iter().filter(Snapshot::is_archived);
-        found.archived = archived.map(|snapshot| snapshot.activity).collect();
-        found.is_changing |= self.sale(activity)? != before;
-        Ok(found)
+/// All evidence about a sharded activity, whose `shards` are known. `total` is what the caller says it has; `compared` gives what
+/// the users of a shard are compared with besides.
+///
+/// # Errors
+/// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
+pub fn audit_shards(
+    store: &mut Store,
+    activity: &ActivityId,
+    shards: &Shards,
+    total: Option<u64>,
+    mut compared: impl FnMut(&ActivityId) -> Option<Compared>,
+) -> Result<ShardedEvidence, StoreError> {
+    let before = sale(store, activity)?;
+    let mut evidence = Vec::with_capacity(shards.count());
+    for shard in shards.ids(activity) {
+        evidence.push(read::audit(store, &shard, None, compared(&shard))?);
     }
-
-    /// How many transfers a shard began of which it does not know that the units arrived.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn open_transfers(&mut self, shard: &ActivityId) -> Result<usize, StoreError> {
-        let key = self.keys(shard).requests;
-        let value = self.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tlent"))?;
-        let lent = Reply::of_command("HGET").text(Some(&value))?;
-        Ok(lent.map_or(0, |ids| ids.split(' ').filter(|id| !id.is_empty()).count()))
+    let mut found = ShardedEvidence {
+        activity: activity.clone(),
+        shards: shards.clone(),
+        total: before.as_ref().map_or(0, |sale| sale.total),
+        given: total,
+        epoch: before.as_ref().map_or(0, |sale| sale.epoch),
+        is_changing: before.as_ref().is_none_or(|sale| sale.plan.is_some() || sale.shards.as_ref() != Some(shards)),
+        evidence,
+        archived: Vec::new(),
+        later: vec![Transfers::default(); shards.count()],
+        cut: Vec::with_capacity(shards.count()),
+    };
+    // One side of a transfer was read before the other side is looked for here, so what was lent is found.
+    for (at, (lent, borrowed)) in found.missing().into_iter().enumerate() {
+        let after = found.evidence[at].ledger.end;
+        look_for(store, &activity.shard(shards.numbers()[at]), after, &lent, &borrowed, &mut found.later[at])?;
     }
-
-    /// What the parent says of the sale as a whole.
-    fn sale(&mut self, activity: &ActivityId) -> Result<Option<Sale>, StoreError> {
-        let key = self.meta_key(activity);
-        let value = self.servers.command(&key, redis::cmd("HGET").arg(&key).arg("plan"))?;
-        let plan = Reply::of_command("HGET").text(Some(&value))?;
-        let meta = self.snapshot(activity)?.meta;
-        Ok(meta.map(|Meta { total, epoch, shards, .. }| Sale { total, epoch, shards, plan }))
+    for shard in shards.ids(activity) {
+        found.cut.push(cut_change(store, &shard)?);
     }
+    let names = shards.ids(activity).zip(&found.evidence);
+    let gone: Vec<ActivityId> = names.filter(|(_, part)| part.end.is_none()).map(|(shard, _)| shard).collect();
+    let archived = snapshot::snapshots(store, &gone)?.into_iter().filter(Snapshot::is_archived);
+    found.archived = archived.map(|snapshot| snapshot.activity).collect();
+    found.is_changing |= sale(store, activity)? != before;
+    Ok(found)
+}
 
-    /// Adds transfers that a shard's ledger has behind an entry, until these are among them or it ends. A record of a transfer would
-    /// not do: it proves only that something was begun.
-    fn look_for(
-        &mut self,
-        shard: &ActivityId,
-        after: EntryId,
-        lent: &[String],
-        borrowed: &[String],
-        found: &mut Transfers,
-    ) -> Result<(), StoreError> {
-        let is_found = |found: &Transfers| {
-            let has = |direction| move |id: &String| found.has(direction, id);
-            lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
-        };
-        if is_found(found) {
-            return Ok(());
+/// How many transfers a shard began of which it does not know that the units arrived.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn open_transfers(store: &mut Store, shard: &ActivityId) -> Result<usize, StoreError> {
+    let key = store.keys(shard).requests;
+    let value = store.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tlent"))?;
+    let lent = Reply::of_command("HGET").text(Some(&value))?;
+    Ok(lent.map_or(0, |ids| ids.split(' ').filter(|id| !id.is_empty()).count()))
+}
+
+/// What the parent says of the sale as a whole.
+fn sale(store: &mut Store, activity: &ActivityId) -> Result<Option<Sale>, StoreError> {
+    let key = store.keys(activity).meta;
+    let value = store.servers.command(&key, redis::cmd("HGET").arg(&key).arg("plan"))?;
+    let plan = Reply::of_command("HGET").text(Some(&value))?;
+    let meta = snapshot::snapshot(store, activity)?.meta;
+    Ok(meta.map(|Meta { total, epoch, shards, .. }| Sale { total, epoch, shards, plan }))
+}
+
+/// Adds transfers that a shard's ledger has behind an entry, until these are among them or it ends. A record of a transfer would
+/// not do: it proves only that something was begun.
+fn look_for(
+    store: &mut Store,
+    shard: &ActivityId,
+    after: EntryId,
+    lent: &[String],
+    borrowed: &[String],
+    found: &mut Transfers,
+) -> Result<(), StoreError> {
+    let is_found = |found: &Transfers| {
+        let has = |direction| move |id: &String| found.has(direction, id);
+        lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
+    };
+    if is_found(found) {
+        return Ok(());
+    }
+    let key = store.keys(shard).ledger;
+    ledger::each_entry_of(store, &key, after, EntryId::LAST, |entry| {
+        if let Some(direction) = entry.known_op().and_then(Direction::of)
+            && let Ok((id, transfer)) = TransferEntry::read(entry)
+        {
+            found.add(direction, id, transfer);
         }
-        let key = self.keys(shard).ledger;
-        self.each_entry_of(&key, after, EntryId::LAST, |entry| {
-            if let Some(direction) = entry.known_op().and_then(Direction::of)
-                && let Ok((id, transfer)) = TransferEntry::read(entry)
-            {
-                found.add(direction, id, transfer);
-            }
-            !is_found(found)
-        })
-    }
+        !is_found(found)
+    })
+}
 
-    /// The change of a shard's total that a cut left, if there is one.
-    fn cut_change(&mut self, shard: &ActivityId) -> Result<Option<CutChange>, StoreError> {
-        let key = self.keys(shard).requests;
-        let reply = Reply::of_command("HGET");
-        match self.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tmoving"))? {
-            Value::BulkString(text) => {
-                CutChange::read(&text).map(Some).ok_or_else(|| reply.invalid(String::from_utf8_lossy(&text)))
-            }
-            _ => Ok(None),
+/// The change of a shard's total that a cut left, if there is one.
+fn cut_change(store: &mut Store, shard: &ActivityId) -> Result<Option<CutChange>, StoreError> {
+    let key = store.keys(shard).requests;
+    let reply = Reply::of_command("HGET");
+    match store.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tmoving"))? {
+        Value::BulkString(text) => {
+            CutChange::read(&text).map(Some).ok_or_else(|| reply.invalid(String::from_utf8_lossy(&text)))
         }
+        _ => Ok(None),
     }
 }

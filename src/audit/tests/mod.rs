@@ -19,7 +19,7 @@ use crate::model::time::Millis;
 
 /// A sale as an audit finds it. What is `None` was not there.
 #[derive(Clone)]
-pub struct Sale {
+pub(crate) struct Sale {
     pub layout: Layout,
     pub total: Option<u64>,
     pub stock: Option<u64>,

@@ -94,7 +94,7 @@ struct Engine<'r> {
 /// Connects all clients, loads the scripts, and drives them until the last order has ended.
 ///
 /// # Errors
-/// See [`Store::load`].
+/// See [`load`](crate::bench::load).
 pub(crate) fn load(
     store: &mut Store,
     sale: &Sale,

@@ -5,11 +5,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use clap::{Arg, Command, FromArgMatches};
+use clap::{Arg, Command, FromArgMatches, ValueHint};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
 
+use crate::admin::activities;
 use crate::cli::args::Global;
 use crate::cli::environment::config_file;
 use crate::cli::error::{Error, Result};
@@ -18,6 +19,8 @@ use crate::cli::input::yaml::contexts;
 use crate::cli::output::Output;
 use crate::cli::shared::target;
 use crate::model::id::ActivityId;
+use crate::model::layout::{Kind, Layout};
+use crate::script::Script;
 use crate::store::Store;
 
 /// By which the script of a shell says that it wants completions, and that it is that shell.
@@ -28,15 +31,17 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Print the completions of a shell
 ///
-/// The script asks this binary at each Tab: for options and their values, contexts, and the activities of the server that
-/// the command line, the environment or the context in use names. A server that does not answer within 100 ms, or whose
+/// The script asks this binary at each Tab: for options and their values, files, contexts, and the activities of the server
+/// that the command line, the environment or the context in use names. A server that does not answer within 100 ms, or whose
 /// password a command must print, gives none.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "
-# Now and in each new shell: bash, zsh, fish
-seckill completions bash > ~/.local/share/bash-completion/completions/seckill
-seckill completions zsh > ~/.local/share/zsh/site-functions/_seckill
-seckill completions fish > ~/.config/fish/completions/seckill.fish
+# In this bash; in ~/.bashrc, in every one
+source <(seckill completions bash)
+# In zsh, in ~/.zshrc below `compinit`
+source <(seckill completions zsh)
+# In fish, in ~/.config/fish/config.fish
+seckill completions fish | source
 ")]
 pub struct CompletionsArgs {
     /// Shell to complete in
@@ -77,24 +82,58 @@ pub fn run(args: CompletionsArgs, _: &Global, out: &mut Output) -> Result<Exit> 
 /// Prints what may come next on the command line behind `--`. `tree` is the whole command tree.
 pub fn complete(tree: fn() -> Command) -> bool {
     let tree = move || completed(tree());
-    CompleteEnv::with_factory(tree).var(VARIABLE).try_complete(std::env::args_os(), None).unwrap_or(true)
+    let here = std::env::current_dir().ok();
+    let shells = CompleteEnv::with_factory(tree).var(VARIABLE);
+    shells.try_complete(std::env::args_os(), here.as_deref()).unwrap_or(true)
 }
 
-/// The tree, with what completes activities and contexts.
+/// The tree, with what completes activities, contexts, names of scripts and files.
 fn completed(command: Command) -> Command {
-    let is_context = command.get_name() == "context";
-    let command = command.mut_args(|arg| match arg.get_id().as_str() {
-        "activity" | "activities" | "only" => arg.add(ArgValueCompleter::new(activities)),
-        "items" => arg.add(ArgValueCompleter::new(items)),
-        "context" => arg.add(ArgValueCompleter::new(context_names)),
-        _ => arg,
+    let names: Option<fn(&OsStr) -> Vec<CompletionCandidate>> = match command.get_name() {
+        "use" | "remove" => Some(context_names),
+        // Of `context`, and of `script`, which has drop-ins.
+        "show" if command.get_arguments().all(|arg| arg.get_id() != "drop_in") => Some(context_names),
+        "show" => Some(scripts),
+        _ => None,
+    };
+    let command = command.mut_args(|arg| match (arg.get_id().as_str(), names) {
+        ("activity" | "activities" | "only" | "id", _) => arg.add(ArgValueCompleter::new(activities)),
+        ("items", _) => arg.add(ArgValueCompleter::new(items)),
+        ("context" | "confirm", _) => arg.add(ArgValueCompleter::new(context_names)),
+        ("command", _) => arg.add(ArgValueCompleter::new(commands)),
+        // A directory follows only after `=`, which nobody here sees.
+        ("embedded", _) => arg.value_hint(ValueHint::Other),
+        ("layout", _) => arg.add(ArgValueCompleter::new(layouts)),
+        ("name", Some(names)) => arg.add(ArgValueCompleter::new(names)),
+        _ => with_files(arg),
     });
-    command.mut_subcommands(|below| match (is_context, below.get_name()) {
-        (true, "use" | "show" | "remove") => {
-            below.mut_arg("name", |name: Arg| name.add(ArgValueCompleter::new(context_names)))
-        }
-        _ => completed(below),
-    })
+    command.mut_subcommands(completed)
+}
+
+/// An argument whose value is a file or a directory by its name.
+fn with_files(arg: Arg) -> Arg {
+    let is_named = |names: &[&str]| {
+        arg.get_value_names().is_some_and(|known| known.iter().any(|name| names.contains(&name.as_str())))
+    };
+    if is_named(&["FILE", "FIXTURE"]) {
+        return arg.value_hint(ValueHint::FilePath);
+    }
+    if is_named(&["DIR"]) { arg.value_hint(ValueHint::DirPath) } else { arg }
+}
+
+fn commands(current: &OsStr) -> Vec<CompletionCandidate> {
+    let root = crate::cli::command_line();
+    fitting(current, root.get_subcommands().map(|command| command.get_name().to_owned()))
+}
+
+fn scripts(current: &OsStr) -> Vec<CompletionCandidate> {
+    fitting(current, Script::all(Kind::Hash).into_iter().map(|script| script.name.to_owned()))
+}
+
+/// Layouts that have a name, else files.
+fn layouts(current: &OsStr) -> Vec<CompletionCandidate> {
+    let named = fitting(current, Layout::NAMED.into_iter().map(|layout| layout.name().to_owned()));
+    if named.is_empty() { PathCompleter::file().complete(current) } else { named }
 }
 
 fn activities(current: &OsStr) -> Vec<CompletionCandidate> {
@@ -136,7 +175,7 @@ fn ask() -> Result<Vec<ActivityId>> {
     // It may ask on the terminal, where somebody is typing.
     let run = |_: &str| Err::<String, Error>(Failure::usage("a password command does not run for completions").into());
     let target = target::target(&global, in_use.as_ref(), run)?.target;
-    Ok(Store::new(target, layout, String::new()).preheated()?)
+    Ok(activities::preheated(&mut Store::new(target, layout, String::new()))?)
 }
 
 /// The global options of a line that is not complete.

@@ -4,14 +4,14 @@ use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use crate::cli::shared::bulk;
-use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
 use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::{Limit, Quantity};
 use crate::model::order::Order;
 use crate::sell::bulk::Operation;
+use crate::sell::orders;
 use crate::store::Store;
 
 /// Take units of one activity for a user
@@ -82,7 +82,7 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         reason: args.mutating.reason.clone(),
         per_user_limit: args.per_user_limit,
     };
-    let outcome = store.deduct(&order, dry_run)?;
+    let outcome = orders::deduct(store, &order, dry_run)?;
     let request = (!dry_run).then_some(&order.request);
     let row = OutcomeRow::new(activity, order.user.as_ref(), request, &outcome);
     show(&row, activity, &outcome, dry_run, store, out)

@@ -2,20 +2,25 @@
 
 use std::time::{Duration, Instant};
 
+use crate::admin::activities;
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
 use crate::cli::output::row;
-use crate::cli::output::{Output, Warnings};
+use crate::cli::output::{Cell, Field, Format, Output, Warnings};
 use crate::cli::shared::hints;
+use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::selection;
-use crate::cli::shared::session::changing;
+use crate::cli::shared::session::{changing, own_clock};
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::order::hold::{LeftHold, Step};
 use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::sell::holds;
+use crate::sell::multi_orders::cross_slot;
 use crate::store::Store;
 
 /// Ids of holds that are left which a warning names.
@@ -23,7 +28,7 @@ const MAX_NAMED: usize = 3;
 
 /// Return the units of holds that nobody confirmed in time
 ///
-/// 500 holds a call, with one ledger entry. A payment that comes later can still be confirmed, if its units are not sold by then.
+/// One row for each activity with holds that expired. 500 holds a call, with one ledger entry. A payment that comes later can still be confirmed, if its units are not sold by then.
 /// Nothing is lost if this does not run: `hold` expires what is overdue when it is short of stock.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "
@@ -38,8 +43,8 @@ pub struct ExpireArgs {
     activities: Vec<ActivityId>,
     /// Do it again every DURATION, until Ctrl-C
     ///
-    /// Shows a row whenever something expired. Activities that are preheated meanwhile are found.
-    #[arg(long, value_name = "DURATION", value_parser = every, conflicts_with = "dry_run")]
+    /// Shows a row with the time whenever something expired. Activities that are preheated meanwhile are found.
+    #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with = "dry_run")]
     every: Option<Duration>,
     #[command(flatten)]
     mutating: Mutating,
@@ -50,12 +55,21 @@ changing!(ExpireArgs: mutating, activities);
 row! {
     /// What expired of one activity.
     struct ExpireRow as row {
+        /// Of a round of `--every`, by this machine's clock.
+        optional time: Option<Millis> => row.time.as_ref().map_or_else(Cell::unknown, Field::cell);
         activity: String, flexible;
         status: Status;
         holds: u64;
         units: u64;
     }
     changed if row.holds > 0
+}
+
+impl ExpireRow {
+    /// Whether something expired, or could not.
+    fn has_news(&self) -> bool {
+        self.holds > 0 || !self.status.is_done()
+    }
 }
 
 /// Expires what is overdue, once or again and again.
@@ -93,9 +107,16 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         }
     }
     warnings.end();
-    out.array_until::<_, Error>(&rows, failed)?;
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
-    hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
+    let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
+    rows.retain(ExpireRow::has_news);
+    match (rows.is_empty() && failed.is_none(), out.format()) {
+        (true, Format::Table) if activities.is_empty() => {}
+        (true, Format::Table) if args.mutating.dry_run => out.note("no hold would expire"),
+        (true, Format::Table) => out.note("no hold expired"),
+        _ => out.array_until::<_, Error>(&rows, failed)?,
+    }
+    hints::other_layouts(missing, store, out);
     if interrupt::requested() {
         return Ok(Exit::Interrupted);
     }
@@ -105,8 +126,9 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
 /// Rounds until Ctrl-C, or until nobody reads any more.
 fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let (mut warnings, terminal) = (out.warnings(), out.terminal());
+    out.choose(&["time"]);
     let mut rows = out.stream::<ExpireRow>()?;
-    let mut is_down = false;
+    let mut outage = Outage::default();
     let mut refused: Vec<(ActivityId, Status)> = Vec::new();
     'rounds: loop {
         let began = Instant::now();
@@ -114,20 +136,19 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
             Ok(activities) => {
                 for activity in &activities {
                     let row = match expire(activity, args, store, &mut warnings) {
-                        Ok(row) => row,
-                        Err(error) if !is_transient(&error) => return Err(error.into()),
+                        Ok(row) => ExpireRow { time: Some(own_clock()), ..row },
                         Err(error) => {
-                            is_down = say_once(is_down, &error, |text| terminal.warn(text));
+                            outage.began(error, |text| terminal.warn(text))?;
                             break;
                         }
                     };
-                    is_down = false;
+                    outage.is_over();
                     let known = refused.iter().any(|(known, status)| known == activity && *status == row.status);
                     refused.retain(|(known, _)| known != activity);
                     if !row.status.is_done() {
                         refused.push((activity.clone(), row.status));
                     }
-                    if row.holds > 0 || !row.status.is_done() && !known {
+                    if row.has_news() && (row.holds > 0 || !known) {
                         rows.push(&row)?;
                     }
                     if interrupt::requested() {
@@ -135,37 +156,24 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                     }
                 }
             }
-            Err(Error::Store(error)) if is_transient(&error) => {
-                is_down = say_once(is_down, &error, |text| terminal.warn(text));
-            }
+            Err(Error::Store(error)) => outage.began(error, |text| terminal.warn(text))?,
             Err(error) => return Err(error),
         }
         rows.flush()?;
-        while began.elapsed() < every {
-            if interrupt::requested() || rows.reader_left() {
-                break 'rounds;
-            }
-            std::thread::sleep(every.saturating_sub(began.elapsed()).min(Duration::from_millis(50)));
+        if !rounds::wait(every, began, || rows.reader_left()) {
+            break;
         }
     }
     rows.finish()?;
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Whether a later round may succeed.
-fn is_transient(error: &StoreError) -> bool {
-    error.is_transient() || error.is_connection()
-}
-
-fn say_once(is_said: bool, error: &StoreError, warn: impl FnOnce(String)) -> bool {
-    if !is_said {
-        warn(format!("{error}; trying again"));
-    }
-    true
-}
-
 fn chosen(args: &ExpireArgs, store: &mut Store) -> Result<Vec<ActivityId>> {
-    if args.activities.is_empty() { Ok(store.preheated()?) } else { selection::resolve(&args.activities, store) }
+    if args.activities.is_empty() {
+        Ok(activities::preheated(store)?)
+    } else {
+        selection::resolve(&args.activities, store)
+    }
 }
 
 /// Expires all that is overdue of an activity, call by call.
@@ -175,9 +183,9 @@ fn expire(
     store: &mut Store,
     warnings: &mut Warnings,
 ) -> Result<ExpireRow, StoreError> {
-    let mut row = ExpireRow { activity: activity.to_string(), status: Status::Ok, holds: 0, units: 0 };
+    let mut row = ExpireRow { time: None, activity: activity.to_string(), status: Status::Ok, holds: 0, units: 0 };
     loop {
-        let expired = store.expire(activity, args.mutating.reason.as_deref(), args.mutating.dry_run)?;
+        let expired = holds::expire(store, activity, args.mutating.reason.as_deref(), args.mutating.dry_run)?;
         row.status = expired.status;
         row.holds += expired.holds;
         row.units += expired.units;
@@ -214,7 +222,7 @@ fn expire_items(
         if args.mutating.dry_run && item.order.is_some() {
             continue;
         }
-        match store.expire_item(&item)? {
+        match cross_slot::expire_item(store, &item)? {
             Some((Step::Release, settled)) if settled.outcome.status.is_done() => {
                 row.holds += 1;
                 row.units += settled.outcome.quantity.unwrap_or_default();
@@ -224,9 +232,4 @@ fn expire_items(
         }
     }
     Ok(left)
-}
-
-fn every(text: &str) -> Result<Duration, String> {
-    const EXPECTED: &str = "expected a duration from 10ms, such as 1s";
-    humantime::parse_duration(text).ok().filter(|every| *every >= Duration::from_millis(10)).ok_or(EXPECTED.to_owned())
 }

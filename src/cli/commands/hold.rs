@@ -4,8 +4,7 @@ use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use crate::cli::shared::bulk;
-use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
 use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, UserId};
@@ -14,9 +13,10 @@ use crate::model::number::Quantity;
 use crate::model::order::hold::{Hold, HoldFor};
 use crate::model::status::Status;
 use crate::sell::bulk::Operation;
+use crate::sell::orders;
 use crate::store::Store;
 
-/// Take units for a user until a deadline, for an order that is not paid yet
+/// Take units until a deadline, for an order that is not paid yet
 ///
 /// `confirm` makes it a purchase, `release` returns the units, and so does `expire` after the deadline. Until then the units
 /// count as the user's: for the limit, in `bought`, and in audits. The same request sent again changes nothing.
@@ -78,7 +78,7 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };
-    let held = store.hold(&hold, dry_run)?;
+    let held = orders::hold(store, &hold, dry_run)?;
     let request = (!dry_run).then_some(&hold.request);
     let row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
     let row = row.with_deadline(held.deadline);

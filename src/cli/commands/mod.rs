@@ -21,6 +21,7 @@ pub mod report;
 pub mod run;
 pub mod script;
 pub mod settle;
+pub mod version;
 
 use crate::cli::Cli;
 use crate::cli::args::Global;
@@ -82,6 +83,7 @@ commands! {
     Other: Bench(bench::BenchArgs) session bench::run;
     Other: Completions(completions::CompletionsArgs) offline completions::run;
     Other: Man(man::ManArgs) offline man::run;
+    Other: Version(version::VersionArgs) offline version::run;
 }
 
 /// Runs the command and returns its exit code.
@@ -89,7 +91,7 @@ commands! {
 /// # Errors
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
 pub fn run(cli: Cli) -> Result<Exit, Failure> {
-    refuse_metrics(cli.global.output(), &cli.command)?;
+    refuse_format(cli.global.output(), &cli.command)?;
     run_command(cli.command, cli.global)
 }
 
@@ -112,11 +114,15 @@ fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -
     out.end(ended)
 }
 
-/// The error of a command that has no metrics.
-fn refuse_metrics(format: Format, command: &Command) -> Result<(), Failure> {
-    if format != Format::Prometheus || matches!(command, Command::Inspect(_) | Command::Reconcile(_)) {
-        return Ok(());
-    }
-    Err(Failure::usage("`-o prometheus` is of `inspect` and `reconcile`")
+/// The error of a command that has no metrics, or lists no names, before it does anything.
+fn refuse_format(format: Format, command: &Command) -> Result<(), Failure> {
+    let known = match (format, command) {
+        (Format::Prometheus, Command::Inspect(_) | Command::Reconcile(_)) => return Ok(()),
+        (Format::Name, Command::Inspect(_) | Command::Context(_) | Command::Script(_)) => return Ok(()),
+        (Format::Prometheus, _) => "`inspect` and `reconcile`",
+        (Format::Name, _) => "`inspect`, `context` and `script`",
+        _ => return Ok(()),
+    };
+    Err(Failure::usage(format!("only {known} print `-o {}`", format.name()))
         .hint("other commands print table, json, jsonl, csv, tsv or yaml"))
 }

@@ -6,8 +6,7 @@ use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output, OutputError};
-use crate::cli::shared::bulk;
-use crate::cli::shared::bulk::MultiBulkArgs;
+use crate::cli::shared::bulk::{self, MultiBulkArgs};
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Changing;
@@ -15,6 +14,7 @@ use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::{MultiOrder, MultiOutcome};
 use crate::model::status::Status;
+use crate::sell::multi_orders;
 use crate::store::Store;
 
 /// Take units of several activities in one all-or-nothing step
@@ -93,7 +93,7 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };
-    let outcome = store.multi_deduct(&order, args.mutating.dry_run)?;
+    let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;
     out.set_dry_run(args.mutating.dry_run);
     let request = (!args.mutating.dry_run).then_some(&order.request);
     show(&order, request, &outcome, out)?;

@@ -1,6 +1,7 @@
 //! `seckill pause` and `seckill resume`: refuse every purchase for a while, and allow them again.
 
-use crate::admin::activities::{Pause, Paused};
+use crate::admin::activities;
+use crate::admin::pause::{self, Pause, Paused};
 use crate::cli::args::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
@@ -92,7 +93,7 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     let mut failed = None;
     let mut warnings = out.warnings();
     for activity in &activities {
-        match store.set_paused(activity, to, which.mutating.reason.as_deref(), dry_run) {
+        match pause::set_paused(store, activity, to, which.mutating.reason.as_deref(), dry_run) {
             Ok(paused) => {
                 crate::cli::shared::outcome::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
                 explain(activity, &paused, to, dry_run, out);
@@ -121,7 +122,8 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
 
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
 fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
-    let activities = if which.all { store.preheated()? } else { selection::resolve(&which.activities, store)? };
+    let activities =
+        if which.all { activities::preheated(store)? } else { selection::resolve(&which.activities, store)? };
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }

@@ -4,15 +4,17 @@ use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use crate::cli::shared::bulk;
-use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
 use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::{Bought, Refund, RefundOf};
 use crate::model::status::Status;
+use crate::read::holds;
+use crate::read::snapshot;
 use crate::sell::bulk::Operation;
+use crate::sell::orders;
 use crate::store::Store;
 
 /// Return units of a user, never more than the user holds
@@ -98,7 +100,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };
-    let outcome = store.refund(&refund, dry_run)?;
+    let outcome = orders::refund(store, &refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
     if is_unknown && args.quantity.is_none() {
         return Err(unknown_units(&refund, store)?.into());
@@ -126,8 +128,10 @@ pub(crate) fn user_hex(hex: &str) -> Result<StoredUser, String> {
 fn explain_open(refund: &Refund, status: Status, store: &mut Store, out: &Output) {
     let user = refund.user.as_ref().and_then(StoredUser::text).and_then(|user| user.parse::<UserId>().ok());
     let (Status::ExceedsBought, Some(user)) = (status, user) else { return };
-    let Ok(snapshot) = store.snapshot(&store.home_of(&refund.activity, user.as_str().as_bytes())) else { return };
-    let open = store.held_open(&snapshot, std::slice::from_ref(&user)).unwrap_or_default();
+    let Ok(snapshot) = snapshot::snapshot(store, &store.home_of(&refund.activity, user.as_str().as_bytes())) else {
+        return;
+    };
+    let open = holds::held_open(store, &snapshot, std::slice::from_ref(&user)).unwrap_or_default();
     if let Some(open @ 1..) = open.first() {
         let are = if *open == 1 { "1 unit is" } else { &*format!("{open} units are") };
         out.note(format!("{are} held open, which no refund touches"));
@@ -139,7 +143,7 @@ fn explain_open(refund: &Refund, status: Status, store: &mut Store, out: &Output
 fn unknown_units(refund: &Refund, store: &mut Store) -> Result<Failure> {
     let Refund { activity, user, .. } = refund;
     let user = user.as_ref().map(ToString::to_string).unwrap_or_default();
-    let snapshot = store.snapshot(activity)?;
+    let snapshot = snapshot::snapshot(store, activity)?;
     let most = snapshot.meta.zip(snapshot.stock).map(|(meta, stock)| meta.total.saturating_sub(stock));
     let most = most.map(|most| format!(", at most {most} (the total less the stock)")).unwrap_or_default();
     Ok(Failure::usage(format!(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::audit::apply;
 use crate::audit::class::Class;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Repair, Repaired};
@@ -171,7 +172,7 @@ pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, store: &m
         }
         let activity: Result<ActivityId> =
             group[0].activity.parse().context("the activity of a repair").map_err(Error::from);
-        match activity.and_then(|activity| Ok(store.repair(&activity, group, dry_run, reason)?)) {
+        match activity.and_then(|activity| Ok(apply::repair(store, &activity, group, dry_run, reason)?)) {
             Ok(done) => {
                 let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status);
                 applied.rows.extend(group.iter().zip(done).map(row));

@@ -6,14 +6,14 @@ use crate::cli::commands::refund::user_hex;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Output;
-use crate::cli::shared::bulk;
-use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
 use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::order::hold::{HoldEnd, Settled, Step};
 use crate::model::status::Status;
 use crate::sell::bulk::Operation;
+use crate::sell::orders;
 use crate::store::Store;
 
 /// Make a hold a purchase: it was paid
@@ -112,7 +112,7 @@ fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -
     };
     let user = which.user_hex.clone().or_else(|| which.user.as_ref().map(StoredUser::from));
     let end = HoldEnd { activity, request, user, step, reason: which.mutating.reason.clone() };
-    let settled = store.settle_hold(&end, dry_run)?;
+    let settled = orders::settle_hold(store, &end, dry_run)?;
     let HoldEnd { activity, request, .. } = &end;
     let user = settled.user.as_ref().or(end.user.as_ref());
     let row = OutcomeRow::stored(activity, user, (!dry_run).then_some(request), &settled.outcome);

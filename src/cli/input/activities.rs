@@ -10,6 +10,7 @@ use crate::cli::input::error::quoted;
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use crate::cli::input::problem::{Location, Problem, Problems};
 use crate::cli::input::source::Source;
+use crate::cli::input::window::WindowTime;
 use crate::model::activity::Plan;
 use crate::model::id::ActivityId;
 use crate::model::number::{Limit, Units};
@@ -127,11 +128,11 @@ impl Row<'_> {
         }
         let plan = Plan {
             id: self.required("id", ActivityId::EXPECTED)?,
-            total: self.required("stock", Units::EXPECTED)?,
+            total: Some(self.required("stock", Units::EXPECTED)?),
             per_user_limit: self.optional("per_user_limit", Limit::EXPECTED)?,
             title: self.optional("title", "a text")?,
-            starts_at: self.optional("starts_at", Millis::EXPECTED)?,
-            ends_at: self.optional("ends_at", Millis::EXPECTED)?,
+            starts_at: self.time("starts_at")?,
+            ends_at: self.time("ends_at")?,
             ledger: self.optional("ledger", "`true` or `false`")?,
             shards: None,
         };
@@ -156,6 +157,11 @@ impl Row<'_> {
             text if text.is_empty() => Some(None),
             text => self.parsed(name, &text, expected).map(Some),
         }
+    }
+
+    #[allow(clippy::option_option)]
+    fn time(&mut self, name: &str) -> Option<Option<Millis>> {
+        Some(self.optional::<WindowTime>(name, WindowTime::EXPECTED)?.map(|time| time.0))
     }
 
     fn parsed<T: FromStr>(&mut self, name: &str, text: &str, expected: &str) -> Option<T> {

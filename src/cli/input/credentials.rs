@@ -1,12 +1,13 @@
 //! The files of `--cacert`, `--cert` and `--key`, which the store reads, and a password from a file, so that no list of
 //! processes shows it.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, shell_quoted};
 use crate::cli::input::error::command_failed;
 use crate::error::cause;
 use crate::redis::connect::Pem;
@@ -79,15 +80,33 @@ fn password(bytes: Vec<u8>) -> Result<String, String> {
 /// The text of a file (or pipe; `-` is standard input) without the line end that editors add.
 ///
 /// # Errors
-/// Usage: it cannot be read, is empty, too long or not UTF-8.
+/// Usage: it cannot be read, others may read it, it is empty, too long or not UTF-8.
 pub fn password_of_file(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let unread = |why: &str| Failure::usage(format!("cannot read the password file `{shown}`: {why}"));
     let mut bytes = Vec::new();
     let reader: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
-        false => Box::new(File::open(path).map_err(|error| unread(&cause(&error)))?),
+        false => {
+            let file = File::open(path).map_err(|error| unread(&cause(&error)))?;
+            if others_may_read(&file.metadata().map_err(|error| unread(&cause(&error)))?) {
+                return Err(
+                    Failure::usage(format!("others may read the password file `{shown}`")).hint(owner_alone(path))
+                );
+            }
+            Box::new(file)
+        }
     };
     reader.take(MAX_PASSWORD_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unread(&cause(&error)))?;
     password(bytes).map_err(|why| unread(&why).hint("it must hold the password, and nothing else"))
+}
+
+/// Whether others than the owner may read a file. A pipe is always private.
+pub fn others_may_read(file: &Metadata) -> bool {
+    file.is_file() && file.permissions().mode() & 0o044 != 0
+}
+
+/// The command that takes a file from everybody but its owner.
+pub fn owner_alone(path: &Path) -> String {
+    format!("chmod 600 {}", shell_quoted(&path.display().to_string()))
 }

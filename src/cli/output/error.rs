@@ -9,8 +9,7 @@ use crate::cli::output::format::Format;
 use crate::cli::output::sink::Unwritable;
 use crate::cli::output::sink::in_words;
 use crate::cli::output::terminal::{ColorChoice, Terminal};
-use crate::cli::output::text::escape;
-use crate::cli::output::text::{Tone, paint};
+use crate::cli::output::text::{Tone, escape, labelled, paint, wrapped};
 
 /// Prints a failure to standard error and returns its exit code. With json, jsonl and yaml it is one JSON object.
 pub fn report(failure: &Failure, format: Format, color: ColorChoice) -> Exit {
@@ -87,18 +86,21 @@ fn document(failure: &Failure) -> String {
 /// The failure for people: the changes that standard output lost, the message and the hint.
 fn lines(failure: &Failure, color: ColorChoice) -> String {
     let mut text = String::new();
-    let coloured = Terminal::new(color, false, false).colours_notes;
+    let Terminal { colours_notes: coloured, notes_width: width, .. } = Terminal::new(color, false, false);
     for change in failure.changes.iter().flatten() {
         paint(&mut text, "changed:", Tone::Strong, coloured);
         text.extend([" ", &escape(&in_words(change)), "\n"]);
     }
-    let labelled = [("error:", Tone::Bad, Some(&failure.message)), ("hint:", Tone::Info, failure.hint.as_ref())];
-    for (label, tone, said) in labelled {
-        let Some(said) = said else { continue };
-        paint(&mut text, label, tone, coloured);
+    let parts = [("error", Tone::Bad, Some(&failure.message)), ("hint", Tone::Info, failure.hint.as_ref())];
+    for (label, tone, said) in parts {
         // A message may have lines: every mistake of a fixture has its own.
-        let lines: Vec<_> = said.lines().map(escape).collect();
-        text.extend([" ", &lines.join("\n"), "\n"]);
+        let Some((first, rest)) = said.map(|said| said.split_once('\n').unwrap_or((said, ""))) else { continue };
+        text += &labelled((label, tone), first, width, coloured);
+        let rest = rest.lines().map(escape).flat_map(|line| match width {
+            Some(columns) => wrapped(&line, columns),
+            None => vec![line.into_owned()],
+        });
+        rest.for_each(|line| text.extend([&line, "\n"]));
     }
     text
 }

@@ -216,7 +216,7 @@ impl Output {
             Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
             Format::Jsonl => serde_json::to_writer(&mut text, value)?,
             Format::Yaml => format::yaml::encode(value, &mut text)?,
-            Format::Table | Format::Csv | Format::Tsv | Format::Prometheus => {
+            Format::Table | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
                 return Err(OutputError::NoForm(self.format.name()));
             }
         }

@@ -16,6 +16,8 @@ pub trait Row: Serialize {
     const FIELDS: &'static [Column];
     /// The columns of the table for people, shown in capitals.
     const HEADINGS: &'static [Column];
+    /// What `-o name` prints of it; `None` if it has no name.
+    const NAME: Option<fn(&Self) -> &str> = None;
     /// Its cells in the table: one for each heading.
     fn cells(&self, chosen: Chosen) -> Vec<Cell>;
     /// Writes its values in csv: one for each field.
@@ -172,12 +174,14 @@ impl Field for Option<Bought> {
 ///         csv alert => row.sale.alert;                        a column that only csv and tsv have
 ///         hidden share: f64;                                  for cells
 ///     }
+///     named activity                                          what `-o name` prints; a field that is a text
 ///     changed if row.status == Status::Ok                     what `Row::is_change` answers
 /// }
 /// ```
 macro_rules! row {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? as $row:ident { $($body:tt)* } $(changed if $changed:expr)?) => {
-        row!(@ ($(#[$meta])* $vis struct $name ($(<$life>)?) $row ($($changed)?)) [] [] [] [] [] $($body)*);
+    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? as $row:ident { $($body:tt)* }
+        $(named $named:ident)? $(changed if $changed:expr)?) => {
+        row!(@ ($(#[$meta])* $vis struct $name ($(<$life>)?) $row ($($named)?) ($($changed)?)) [] [] [] [] [] $($body)*);
     };
 
     // Each kind of column, as: fields of the struct, columns of csv, of tables, cells, values of csv.
@@ -232,7 +236,7 @@ macro_rules! row {
     (@heading $field:ident $heading:literal) => { $heading };
 
     // All columns are read.
-    (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident ($($changed:expr)?))
+    (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident ($($named:ident)?) ($($changed:expr)?))
         [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($cell:tt)*] [$($value:tt)*]) => {
         $(#[$meta])*
         #[derive(Debug, serde::Serialize)]
@@ -251,6 +255,8 @@ macro_rules! row {
                 use $crate::cli::output::Column::{Always, Optional};
                 &[$($h)*]
             };
+
+            $(const NAME: Option<fn(&Self) -> &str> = Some(|row| row.$named.as_ref());)?
 
             fn cells(&self, _chosen: $crate::cli::output::Chosen) -> Vec<$crate::cli::output::Cell> {
                 let $row = self;

@@ -45,6 +45,7 @@ enum Form {
     Lines,
     Json { empty: bool },
     Yaml { empty: bool },
+    Names,
     Table(Page),
 }
 
@@ -68,7 +69,8 @@ impl<'a, T: Row> RowStream<'a, T> {
             Format::Jsonl => plain(sink, Form::Lines),
             Format::Json => plain(sink, Form::Json { empty: true }),
             Format::Yaml => plain(sink, Form::Yaml { empty: true }),
-            Format::Prometheus => return Err(OutputError::NoForm(out.format.name())),
+            Format::Name if T::NAME.is_some() => plain(sink, Form::Names),
+            Format::Name | Format::Prometheus => return Err(OutputError::NoForm(out.format.name())),
             Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
         };
         Ok(Self { rows, terminal, shown: Instant::now(), is_dry, chosen, renaming, is_strict: false, of: PhantomData })
@@ -123,6 +125,10 @@ impl<'a, T: Row> RowStream<'a, T> {
             Rows::Plain { sink, buffer, form } => {
                 match form {
                     Form::Table(page) => page.push(row, sink, &self.terminal, self.chosen, self.is_dry),
+                    Form::Names => {
+                        let name = R::NAME.map_or("", |name| name(row));
+                        sink.write_data(format!("{name}\n").as_bytes());
+                    }
                     _ => {
                         buffer.clear();
                         match (&self.renaming, self.is_dry) {
@@ -221,7 +227,7 @@ impl Form {
                 crate::cli::output::format::yaml::encode_item(row, buffer)?;
                 *empty = false;
             }
-            Self::Table(_) => (),
+            Self::Names | Self::Table(_) => (),
         }
         Ok(())
     }

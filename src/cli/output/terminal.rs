@@ -2,12 +2,13 @@
 
 use std::env;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle};
 
 use crate::cli::failure::Failure;
-use crate::cli::output::text::{Tone, escape, paint};
+use crate::cli::output::text::{Tone, escape, labelled};
 use crate::error::cause;
 
 /// When to colour.
@@ -31,6 +32,8 @@ pub struct Terminal {
     pub redraws: bool,
     /// Columns a table may take; `None` if nothing bounds it.
     pub width: Option<usize>,
+    /// Columns a message may take; `None` if nobody reads it on a terminal.
+    pub notes_width: Option<usize>,
     /// Tables are coloured.
     pub colours_data: bool,
     /// Notes, hints and errors are coloured.
@@ -55,7 +58,8 @@ impl Terminal {
         Self {
             shows_data,
             redraws: shows_data && !is_dumb(),
-            width: columns(env::var("COLUMNS").ok().as_deref()).or_else(measured),
+            width: width().or_else(|| measured(&io::stdout())),
+            notes_width: if shows_notes { width().or_else(|| measured(&io::stderr())) } else { None },
             colours_data: coloured(color, shows_data),
             colours_notes: coloured(color, shows_notes),
             notes: !quiet,
@@ -97,9 +101,15 @@ fn columns(text: Option<&str>) -> Option<usize> {
     text?.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// The width of the terminal that standard output is.
-fn measured() -> Option<usize> {
-    size().map(|(columns, _)| columns).filter(|columns| *columns > 0)
+/// The width that the environment asks for.
+fn width() -> Option<usize> {
+    columns(env::var("COLUMNS").ok().as_deref())
+}
+
+/// The width of the terminal that a stream is.
+fn measured(stream: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
 /// Columns and rows of the terminal that standard output is; 0 if it does not say.
@@ -141,14 +151,10 @@ impl Terminal {
         let _ = io::stderr().write_all(format!("{}\n", escape(text)).as_bytes());
     }
 
-    /// Prints one labelled line. If even that fails, there is nothing left to print to.
+    /// Prints a labelled message. If even that fails, there is nothing left to print to.
     pub(crate) fn say(&self, label: &str, tone: Tone, text: &str) {
-        let mut line = String::new();
-        paint(&mut line, &format!("{label}:"), tone, self.colours_notes);
-        line.push(' ');
-        line.push_str(&escape(text));
-        line.push('\n');
-        let _ = io::stderr().write_all(line.as_bytes());
+        let message = labelled((label, tone), text, self.notes_width, self.colours_notes);
+        let _ = io::stderr().write_all(message.as_bytes());
     }
 }
 

@@ -114,10 +114,21 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
-/// Wraps a text at a width in columns; a word that is longer gets a line of its own.
+/// Wraps a text at a width in columns. What is in backticks is one word: a command that is broken could not be copied.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut is_quoted = false;
+    let words = text.split(|c| {
+        is_quoted ^= c == '`';
+        c == ' ' && !is_quoted
+    });
+    filled(words, columns)
+}
+
+/// Lines of words, of that many columns; a word that is longer gets a line of its own.
+pub(crate) fn filled<W: AsRef<str>>(words: impl IntoIterator<Item = W>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in words {
+        let word = word.as_ref();
         match lines.last_mut() {
             Some(line) if width(line) + 1 + width(word) <= columns => {
                 line.push(' ');
@@ -128,6 +139,25 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     }
     lines
 }
+
+/// A message behind its label, in lines of that many columns if something bounds them.
+pub(crate) fn labelled(label: (&str, Tone), text: &str, columns: Option<usize>, coloured: bool) -> String {
+    let (name, tone) = label;
+    let whole = format!("{name}: {}", escape(text));
+    let lines = match columns {
+        Some(columns) => wrapped(&whole, columns.saturating_sub(INDENT.len())),
+        None => vec![whole],
+    };
+    let mut message = String::new();
+    let joined = lines.join(&format!("\n{INDENT}"));
+    paint(&mut message, &format!("{name}:"), tone, coloured);
+    message.push_str(joined.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&joined));
+    message.push('\n');
+    message
+}
+
+/// What the lines of a message begin with, but for the first.
+const INDENT: &str = "  ";
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -222,6 +252,17 @@ mod tests {
         assert_eq!(wrapped("abcdef gh", 4), ["abcdef", "gh"]);
         assert_eq!(wrapped("双十一 手机", 6), ["双十一", "手机"]);
         assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("a `b c` d", 5), ["a", "`b c`", "d"]);
+        assert_eq!(wrapped("a `b c d e` f", 5), ["a", "`b c d e`", "f"]);
+    }
+
+    #[test]
+    fn a_message_is_wrapped_behind_its_label() {
+        let said = |columns| labelled(("hint", Tone::Info), "give `--to DIR` to archive it", columns, false);
+        assert_eq!(said(None), "hint: give `--to DIR` to archive it\n");
+        assert_eq!(said(Some(24)), "hint: give `--to DIR`\n  to archive it\n");
+        let coloured = labelled(("error", Tone::Bad), "no\u{1b} server", Some(10), true);
+        assert_eq!(coloured, "\u{1b}[31merror:\u{1b}[0m\n  no\\u{1b}\n  server\n");
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::status::Status;
+use crate::read::index;
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// The most activities that are looked for in other layouts.
@@ -20,7 +22,7 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
         return;
     }
     let mut of_layout: HashMap<Layout, Vec<&ActivityId>> = HashMap::new();
-    for (activity, layouts) in missing.iter().zip(store.layouts_with(&missing)) {
+    for (activity, layouts) in missing.iter().zip(index::layouts_with(store, &missing)) {
         for layout in layouts {
             of_layout.entry(layout).or_default().push(activity);
         }
@@ -53,8 +55,8 @@ pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
 /// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server
 /// that does not answer fails the command first.
 pub fn warn_of_replica(store: &mut Store, out: &Output) {
-    if store.is_replica() {
-        out.warn(format!("`{}` is a replica: what it shows may be older than its primary", store.server()));
+    if index::is_replica(store) {
+        out.warn(format!("`{}` is a replica: what it shows may be older than its primary", store.server_name()));
     }
 }
 
@@ -71,7 +73,7 @@ pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Ou
     if !matches!(status, Status::NotStarted | Status::Ended | Status::NotPreheated) {
         return;
     }
-    let snapshots = store.snapshots(std::slice::from_ref(activity)).unwrap_or_default();
+    let snapshots = snapshot::snapshots(store, std::slice::from_ref(activity)).unwrap_or_default();
     let Some(snapshot) = snapshots.first() else { return };
     if snapshot.is_archived() {
         out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back"));

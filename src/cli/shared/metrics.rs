@@ -1,12 +1,12 @@
 //! `-o prometheus`: where the text goes, and what it says when the server does not answer.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
 use crate::cli::output::{Format, Output, OutputFile};
+use crate::cli::shared::session::own_clock;
 use crate::store::Store;
 
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -31,11 +31,16 @@ impl MetricsArgs {
     pub fn are_wanted(&self, format: Format) -> Result<bool> {
         let is_prometheus = format == Format::Prometheus;
         if self.to.is_some() && !is_prometheus {
-            return Err(Failure::usage(format!("`--to` is of `-o prometheus`, and the output is {}", format.name()))
+            return Err(Failure::usage(format!("`--to` needs `-o prometheus`, and the output is {}", format.name()))
                 .hint("add `-o prometheus`, or send standard output to the file")
                 .into());
         }
         Ok(is_prometheus)
+    }
+
+    /// Whether they go to a file.
+    pub fn has_file(&self) -> bool {
+        self.to.is_some()
     }
 
     /// Prints what `read` finds. If the server cannot be asked, the text says that, and the error remains one.
@@ -51,7 +56,7 @@ impl MetricsArgs {
     ) -> Result<Exit> {
         // What cannot be written is said before anything is read.
         let file = self.to.as_ref().map(|path| OutputFile::create("--to", path, &[])).transpose()?;
-        let common = || vec![("server", store.server_name().to_owned()), ("layout", store.layout().name().to_owned())];
+        let common = || vec![("server", store.servers.target().label()), ("layout", store.layout().name().to_owned())];
         let (mut text, mut found) = (Exposition::new(common()), Exposition::new(common()));
         let ended = read(store, out, &mut found);
         // Of a server that answered, there may be nothing to audit.
@@ -64,8 +69,8 @@ impl MetricsArgs {
         if let Some(has_answered) = has_answered {
             let labels = [("command", command)];
             text.family(UP).add(&labels, Some(u8::from(has_answered)));
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            text.family(READ_AT).add(&labels, Some(format!("{}.{:03}", now.as_secs(), now.subsec_millis())));
+            let now = own_clock().get();
+            text.family(READ_AT).add(&labels, Some(format!("{}.{:03}", now / 1000, now % 1000)));
             if ended.is_ok() {
                 text.append(&found);
             }

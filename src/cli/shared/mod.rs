@@ -1,11 +1,12 @@
 //! What commands share: `session` is what all need first, `target` decides which server a command is for, `outcome` has
 //! the rows of orders, `bulk` applies files of them, `selection` finds the activities of a
-//! command, `sharded` reads what has shards, `metrics` and `hints` say more.
+//! command, `rounds` is the loop of services, `sharded` reads what has shards, `metrics` and `hints` say more.
 
 pub mod bulk;
 pub mod hints;
 pub mod metrics;
 pub mod outcome;
+pub mod rounds;
 pub mod selection;
 pub mod session;
 pub mod sharded;

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 
 use glob::Pattern;
 
+use crate::admin::activities;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
@@ -81,7 +83,7 @@ impl ActivitySelector {
     /// # Errors
     /// A pattern that nothing fits.
     pub fn activities(&self, store: &mut Store) -> Result<Vec<ActivityId>> {
-        let preheated = if self.needs_index() { store.preheated()? } else { Vec::new() };
+        let preheated = if self.needs_index() { activities::preheated(store)? } else { Vec::new() };
         if self.arguments.is_empty() {
             return Ok(preheated);
         }
@@ -91,7 +93,7 @@ impl ActivitySelector {
                 continue;
             }
             // Another system may have created one of that very name.
-            if store.snapshot(argument)?.status == Status::NotPreheated {
+            if snapshot::snapshot(store, argument)?.status == Status::NotPreheated {
                 return Err(nothing_fits(argument, &preheated, store).into());
             }
             return Ok([found, vec![argument.clone()]].concat());

@@ -8,6 +8,7 @@ use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::credentials;
+pub use crate::cli::input::window::now as own_clock;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};

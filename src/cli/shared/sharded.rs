@@ -9,6 +9,8 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::shards::Shards;
+use crate::read::ledger;
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// Those of some activities that are sharded.
@@ -16,7 +18,7 @@ pub fn find(activities: &[ActivityId], store: &mut Store) -> Result<Sharded> {
     if store.layout() != Layout::Cluster {
         return Ok(Sharded::new());
     }
-    let snapshots = store.snapshots(activities)?;
+    let snapshots = snapshot::snapshots(store, activities)?;
     let shards = snapshots.into_iter().filter_map(|found| Some((found.activity, found.meta?.shards?)));
     Ok(shards.collect())
 }
@@ -44,7 +46,7 @@ pub fn each_merged(
     loop {
         for (shard, (activity, after)) in ledgers.iter().enumerate() {
             if pages[shard].is_empty() && !ended[shard] {
-                pages[shard].extend(store.ledger(activity, *after)?);
+                pages[shard].extend(ledger::ledger(store, activity, *after)?);
                 if let Some(upto) = upto {
                     pages[shard].retain(|entry| entry.id <= upto[shard]);
                 }

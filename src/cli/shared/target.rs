@@ -2,12 +2,12 @@
 //!
 //! What belongs to a context's server is used with the URL of the context alone: no other server ever gets its password.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::args::Global;
 use crate::cli::environment::{config_file, variable};
 use crate::cli::error::Result;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, shell_quoted};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts;
 use crate::cli::input::yaml::contexts::Context;
@@ -15,6 +15,7 @@ use crate::cli::input::yaml::layouts;
 use crate::model::layout::Layout;
 use crate::model::time::Zone;
 use crate::redis::connect::{Certificates, Pem, Target};
+use crate::redis::embedded::Embedded;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
@@ -87,7 +88,8 @@ pub fn zone(global: &Global, in_use: Option<&InUse>) -> Zone {
     given.or_else(|| of_context(false)).unwrap_or_else(Zone::of_system)
 }
 
-/// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
+/// The layout: the fixture's beats the environment, as does `cluster` of a private cluster; a flag that contradicts the fixture is
+/// refused.
 pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout>) -> Result<Layout> {
     let of_flag = global.layout.as_deref().map(layouts::given).transpose()?;
     if let (Some(flag), Some(fixture)) = (of_flag, of_fixture)
@@ -102,7 +104,10 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
         .into());
     }
     let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
-    if let Some(layout) = of_flag.or(of_fixture).or_else(|| of_context(true)) {
+    // A private cluster is wanted by a flag, or was by the one that made its directory.
+    let is_cluster = || global.nodes.is_some() || global.embedded.as_deref().is_some_and(Embedded::is_cluster);
+    let of_cluster = || is_cluster().then_some(Layout::Cluster);
+    if let Some(layout) = of_flag.or(of_fixture).or_else(|| of_context(true)).or_else(of_cluster) {
         return Ok(layout);
     }
     match variable("SECKILL_LAYOUT")? {
@@ -223,6 +228,26 @@ pub fn standing(global: &Global, in_use: Option<&InUse>, target: &Target) -> Res
         _ => None,
     };
     Ok(Standing { protected_by, overrides })
+}
+
+/// The options of a command for the same server and layout, as they were given to this one; the environment and the current
+/// context hold for the next command, too.
+pub fn options(global: &Global) -> String {
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let directory = global.embedded.as_ref().filter(|directory| !directory.as_os_str().is_empty());
+    let given = [
+        ("-l ", global.layout.clone()),
+        ("--context ", global.context.clone()),
+        // A URL with a password is not shown.
+        ("-u ", global.url.clone().filter(|url| !url.contains('@') && !url.contains("pass="))),
+        ("--embedded=", path(&directory.cloned())),
+        ("--password-file ", path(&global.password_file)),
+        ("--cacert ", path(&global.cacert)),
+        ("--cert ", path(&global.cert)),
+        ("--key ", path(&global.key)),
+    ];
+    let given = given.into_iter().filter_map(|(flag, value)| Some(format!(" {flag}{}", shell_quoted(&value?))));
+    given.collect()
 }
 
 fn of_context(context: &Context) -> String {

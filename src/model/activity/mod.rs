@@ -26,8 +26,8 @@ pub struct Plan {
     pub id: ActivityId,
     /// What people call it.
     pub title: Option<String>,
-    /// Units to sell in total.
-    pub total: Units,
+    /// Units to sell in total. Only an update may keep those that it has.
+    pub total: Option<Units>,
     /// The most units a user may hold.
     pub per_user_limit: Option<Limit>,
     /// Purchases are refused before this instant.
@@ -90,6 +90,7 @@ impl Plan {
     /// Whether it says anything about a field, named as in fixtures. What it does not say, an update keeps.
     pub fn gives(&self, field: &str) -> bool {
         match field {
+            "stock" => self.total.is_some(),
             "per_user_limit" => self.per_user_limit.is_some(),
             "title" => self.title.is_some(),
             "starts_at" => self.starts_at.is_some(),
@@ -233,7 +234,7 @@ names! {
 
 /// What the meta of an archived activity says of its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Archived {
+pub(crate) struct Archived {
     /// SHA-256 of the manifest.
     pub sha256: String,
     /// When its keys were removed.
@@ -248,7 +249,7 @@ pub struct Archived {
 
 /// A text that says nothing of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidArchived;
+pub(crate) struct InvalidArchived;
 
 impl FromStr for Archived {
     type Err = InvalidArchived;
@@ -269,7 +270,7 @@ impl FromStr for Archived {
 
 /// What preheat wrote about an activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Meta {
+pub(crate) struct Meta {
     /// Units it was preheated with, updates included.
     pub total: u64,
     /// The most units a user may hold.
@@ -305,12 +306,12 @@ pub struct Meta {
 
 impl Meta {
     /// Whether it is of a shard that a reset removed.
-    pub fn is_removed(&self) -> bool {
+    pub(crate) fn is_removed(&self) -> bool {
         self.stored_state == StoredState::Archived && !self.ledger && self.total == 0
     }
 
     /// Where the activity is in its life at an instant. A pause hides an open window, but not its end.
-    pub fn state(&self, now: Millis) -> State {
+    pub(crate) fn state(&self, now: Millis) -> State {
         if self.stored_state == StoredState::Archived {
             State::Archived
         } else if self.ends_at.is_some_and(|end| now >= end) {
@@ -327,7 +328,7 @@ impl Meta {
 
 /// What the shards of an activity have together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShardSums {
+pub(crate) struct ShardSums {
     /// The sum of their totals, which transfers between them change.
     pub total: u64,
     /// Units that one shard lent and another has not received yet: in no stock. Below zero if the shards have more units than
@@ -337,7 +338,7 @@ pub struct ShardSums {
 
 /// An activity at one instant, as the server's own clock has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// The activity.
     pub activity: ActivityId,
     /// `ok`, `not_preheated` or `corrupt`.
@@ -360,7 +361,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// The activities whose keys have its units, users and orders: itself, or its shards.
-    pub fn parts(&self) -> Vec<ActivityId> {
+    pub(crate) fn parts(&self) -> Vec<ActivityId> {
         match self.meta.as_ref().and_then(|meta| meta.shards.as_ref()) {
             Some(shards) => shards.ids(&self.activity).collect(),
             None => vec![self.activity.clone()],
@@ -368,7 +369,7 @@ impl Snapshot {
     }
 
     /// The one of them that has a user.
-    pub fn home(&self, user: &[u8]) -> ActivityId {
+    pub(crate) fn home(&self, user: &[u8]) -> ActivityId {
         match self.meta.as_ref().and_then(|meta| meta.shards.as_ref()) {
             Some(shards) => shards.home_of(&self.activity, user),
             None => self.activity.clone(),
@@ -376,18 +377,18 @@ impl Snapshot {
     }
 
     /// Whether it is a shard that a reset removed: only its epoch is left.
-    pub fn is_removed(&self) -> bool {
+    pub(crate) fn is_removed(&self) -> bool {
         self.meta.as_ref().is_some_and(Meta::is_removed)
     }
 
     /// Whether its keys are in files, and only its meta is left.
-    pub fn is_archived(&self) -> bool {
+    pub(crate) fn is_archived(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Archived)
     }
 
     /// The first that applies of archived, ended, paused, upcoming, sold out and live. One that only a backend created has no
     /// window and cannot be paused.
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         match self.meta.as_ref().map_or(State::Live, |meta| meta.state(self.at)) {
             State::Live if self.stock == Some(0) => State::SoldOut,
             state => state,

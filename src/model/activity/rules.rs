@@ -21,7 +21,7 @@ names! {
 
 /// `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackedRules {
+pub(crate) struct PackedRules {
     /// Whether it sells.
     pub state: StoredState,
     /// Whether changes are written to the ledger.
@@ -41,7 +41,7 @@ pub struct PackedRules {
 /// A text that is no packed rules.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `state ledger epoch limit total starts ends`")]
-pub struct InvalidRules;
+pub(crate) struct InvalidRules;
 
 impl FromStr for PackedRules {
     type Err = InvalidRules;

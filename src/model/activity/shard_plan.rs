@@ -49,7 +49,7 @@ impl fmt::Display for ShardCount {
 /// What is unfinished of a sharded activity's preheat: the field `plan` of its parent. Its words are separated by single spaces,
 /// lists by commas, `-` for none; the title is all the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ShardPlan {
+pub(crate) enum ShardPlan {
     /// `start <shards> <old shards>`: the old shards are removed, then the shards become new, with the epoch of the parent's rules,
     /// which are those of the new sale already. Without shards it becomes an activity that has none.
     Start {
@@ -75,7 +75,7 @@ pub enum ShardPlan {
 
 /// A text that is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidShardPlan;
+pub(crate) struct InvalidShardPlan;
 
 /// The numbers of a list.
 fn numbers<T: FromStr + ToString>(text: &str) -> Result<Vec<T>, InvalidShardPlan> {

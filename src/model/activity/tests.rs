@@ -4,7 +4,7 @@ fn plan() -> Plan {
     Plan {
         id: ActivityId::validated(b"1001"),
         title: None,
-        total: Units::new(50).unwrap(),
+        total: Units::new(50),
         per_user_limit: None,
         starts_at: None,
         ends_at: None,

@@ -10,7 +10,7 @@ use crate::model::id::StoredUser;
 
 /// A text as the server has it, in whatever encoding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bytes(pub Vec<u8>);
+pub(crate) struct Bytes(pub Vec<u8>);
 
 impl From<&str> for Bytes {
     fn from(text: &str) -> Self {

@@ -16,7 +16,7 @@ pub(crate) const VERSION: u32 = 1;
 
 /// A file and what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSum {
+pub(crate) struct FileSum {
     /// Which part of the activity it is.
     pub part: Part,
     /// Its name in the folder.
@@ -38,7 +38,7 @@ pub struct FileSum {
 
 /// A consumer group of the ledger: it has read and acknowledged everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Group {
+pub(crate) struct Group {
     /// Its name.
     pub name: Bytes,
     /// The last entry that was delivered to it.
@@ -47,7 +47,7 @@ pub struct Group {
 
 /// What an archive is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// Always `seckill-archive`.
     pub format: String,
     /// The version of the format.
@@ -98,7 +98,7 @@ pub struct Manifest {
 
 /// A manifest that was read, with the SHA-256 of its own bytes: which archive it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sealed {
+pub(crate) struct Sealed {
     /// What it says.
     pub manifest: Manifest,
     /// Its own SHA-256, in hexadecimal digits.
@@ -110,22 +110,22 @@ impl Manifest {
     ///
     /// # Errors
     /// It is no id.
-    pub fn id(&self) -> Result<ActivityId, String> {
+    pub(crate) fn id(&self) -> Result<ActivityId, String> {
         self.activity.parse().map_err(|error: crate::model::id::InvalidId| error.to_string())
     }
 
     /// The sums of a part.
-    pub fn file(&self, part: Part) -> Option<&FileSum> {
+    pub(crate) fn file(&self, part: Part) -> Option<&FileSum> {
         self.files.iter().find(|file| file.part == part)
     }
 
     /// How many lines a part has.
-    pub fn lines(&self, part: Part) -> u64 {
+    pub(crate) fn lines(&self, part: Part) -> u64 {
         self.file(part).map_or(0, |file| file.lines)
     }
 
     /// The rules of the meta.
-    pub fn rules(&self) -> Option<PackedRules> {
+    pub(crate) fn rules(&self) -> Option<PackedRules> {
         let (_, text) = self.meta.iter().find(|(field, _)| field.0 == b"rules")?;
         std::str::from_utf8(&text.0).ok()?.parse().ok()
     }
@@ -134,7 +134,7 @@ impl Manifest {
     ///
     /// # Errors
     /// What is wrong.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.format != FORMAT {
             return Err(format!("its format is `{}`, not `{FORMAT}`", self.format.escape_debug()));
         }

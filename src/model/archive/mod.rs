@@ -1,13 +1,14 @@
 //! An activity as files: what each line is, and the manifest that describes and seals them.
 
-mod digest;
 mod line;
 mod manifest;
 
-pub(crate) use crate::model::archive::digest::Digest;
+use std::fmt::Write;
+
+use ring::digest::{Context, SHA256};
+
 pub(crate) use crate::model::archive::line::{Bytes, encode_line, read_line};
 pub(crate) use crate::model::archive::manifest::{FORMAT, FileSum, Group, Manifest, Sealed, VERSION, folder_name};
-
 use crate::model::layout::Kind;
 use crate::model::names::names;
 
@@ -79,8 +80,48 @@ impl Part {
     }
 }
 
+/// A digest of bytes that come one after the other.
+#[derive(Clone)]
+pub(crate) struct Digest(Context);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(Context::new(&SHA256))
+    }
+}
+
+impl Digest {
+    /// Of these bytes alone, in hexadecimal digits.
+    pub(crate) fn of(bytes: &[u8]) -> String {
+        let mut digest = Self::default();
+        digest.add(bytes);
+        digest.finish()
+    }
+
+    /// The first 16 bytes of the digest of these bytes alone.
+    pub(crate) fn bytes_of(bytes: &[u8]) -> [u8; 16] {
+        let digest = ring::digest::digest(&SHA256, bytes);
+        std::array::from_fn(|at| digest.as_ref()[at])
+    }
+
+    /// Adds bytes.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest in hexadecimal digits.
+    pub(crate) fn finish(self) -> String {
+        self.0.finish().as_ref().iter().fold(String::new(), |mut hex, byte| {
+            // Writing to memory does not fail.
+            _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::Digest;
     use super::*;
 
     /// Whether each part of a kind is accepted with 0 to 6 texts a line.
@@ -121,5 +162,14 @@ mod tests {
         assert_eq!(columns(Part::Participants, Kind::Hash), "user units");
         assert_eq!(columns(Part::Units, Kind::Set), "user units");
         assert_eq!(columns(Part::Requests, Kind::Counter), "request order");
+    }
+
+    #[test]
+    fn it_is_what_sha256sum_prints() {
+        assert_eq!(Digest::of(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        let mut digest = Digest::default();
+        digest.add(b"a");
+        digest.add(b"bc");
+        assert_eq!(digest.finish(), Digest::of(b"abc"));
     }
 }

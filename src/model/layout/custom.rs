@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::model::id::ActivityId;
-use crate::model::layout::kind::Kind;
+use crate::model::layout::Kind;
 use crate::model::layout::pattern::Pattern;
 
 /// The parts of an activity that only we have: their keys are named from the stock key.

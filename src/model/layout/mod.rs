@@ -1,7 +1,6 @@
 //! Where the shared keys are and how participants are recorded: the contracts of systems in production.
 
 mod custom;
-mod kind;
 mod pattern;
 
 use std::fmt;
@@ -11,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::id::ActivityId;
 pub(crate) use crate::model::layout::custom::CustomLayout;
-pub use crate::model::layout::kind::Kind;
 pub(crate) use crate::model::layout::pattern::Pattern;
+use crate::model::names::names;
 
 /// One contract of keys. The four first are in wide use; `cluster` keeps an activity in one slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -140,6 +139,37 @@ impl<'de> Deserialize<'de> for Layout {
     }
 }
 
+names! {
+    /// How a layout records who bought, by the names that the scripts know.
+    #[derive(Default, Hash)]
+    pub enum Kind {
+        /// A hash: user to units.
+        #[default]
+        Hash = "hash",
+        /// A set of users; units that are not 1 are stored beside it.
+        Set = "set",
+        /// A set of users, one unit each.
+        Coupon = "coupon",
+        /// Nobody is recorded.
+        Counter = "counter",
+    }
+}
+
+impl Kind {
+    /// What a kind must be, for errors.
+    pub const EXPECTED: &'static str = "one of `hash`, `set`, `coupon`, `counter`";
+
+    /// Whether users are recorded at all.
+    pub fn has_users(self) -> bool {
+        self != Self::Counter
+    }
+
+    /// Whether a user is recorded once, so that the limit counts orders and is always 1.
+    pub fn records_once(self) -> bool {
+        matches!(self, Self::Set | Self::Coupon)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,5 +207,11 @@ mod tests {
         assert!(refused.contains("its key `checked:1:meta` would be one of another activity"), "{refused}");
         assert_eq!(layout.check_id(&"1".parse().unwrap()), Ok(()));
         assert_eq!(Layout::Sku.check_id(&"1:meta".parse().unwrap()), Ok(()));
+    }
+
+    #[test]
+    fn sets_record_a_user_once_and_a_counter_nobody() {
+        let facts = Kind::ALL.iter().map(|kind| (kind.has_users(), kind.records_once()));
+        assert!(facts.eq([(true, false), (true, true), (true, true), (false, false)]));
     }
 }

@@ -8,7 +8,7 @@ use crate::model::time::Millis;
 
 /// The sums of all entries before one. What each user holds is in pages beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// Entries that were removed since the preheat. Removing lags behind: those that are left count for nothing.
     pub removed: u64,
     /// Names its pages.
@@ -35,14 +35,14 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// The sums as the script takes them.
-    pub fn sums(from: EntryId, upto: EntryId, entries: u64, total: u64, sum: i64) -> String {
+    pub(crate) fn sums(from: EntryId, upto: EntryId, entries: u64, total: u64, sum: i64) -> String {
         format!("{from} {upto} {entries} {total} {sum}")
     }
 }
 
 /// A text that is no checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidCheckpoint;
+pub(crate) struct InvalidCheckpoint;
 
 impl FromStr for Checkpoint {
     type Err = InvalidCheckpoint;

@@ -119,7 +119,7 @@ names! {
 
 /// One entry as the server keeps it. Texts stay bytes until somebody wants them.
 #[derive(Debug, Clone, Default)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Its name.
     pub id: EntryId,
     /// What was done.
@@ -148,6 +148,8 @@ pub struct Entry {
     pub from: Option<Vec<u8>>,
     /// Units held after each repair: a JSON array of texts.
     pub to: Option<Vec<u8>>,
+    /// By how much a repair moved the stock.
+    pub stock_change: Option<Vec<u8>>,
     /// Request ids that a repair took back: a JSON array of texts.
     pub reversed: Option<Vec<u8>>,
     /// The job of a file of orders.
@@ -180,32 +182,33 @@ impl Op {
 
 impl Entry {
     /// An entry of which only the name is known.
-    pub fn new(id: EntryId) -> Self {
+    pub(crate) fn new(id: EntryId) -> Self {
         Self { id, ..Self::default() }
     }
 
     /// What was done, if the name of it is known.
-    pub fn known_op(&self) -> Option<Op> {
+    pub(crate) fn known_op(&self) -> Option<Op> {
         Op::named(std::str::from_utf8(&self.op).ok()?)
     }
 
     /// A field of digits.
-    pub fn count(field: Option<&[u8]>) -> Option<u64> {
+    pub(crate) fn count(field: Option<&[u8]>) -> Option<u64> {
         whole(std::str::from_utf8(field?).ok()?)
     }
 
     /// The number of the other shard of a transfer.
-    pub fn other_shard(&self) -> Option<u32> {
+    pub(crate) fn other_shard(&self) -> Option<u32> {
         u32::try_from(Self::count(self.shard.as_deref())?).ok()
     }
 
-    /// By how much it moved the stock, if it is an order, a transfer, a pause or what ends one; `None` of anything else, and
-    /// if it cannot be read.
-    pub fn stock_change(&self) -> Option<i64> {
+    /// By how much it moved the stock, if it is an order, a transfer, a repair, a pause or what ends one; `None` of anything else,
+    /// and if it cannot be read.
+    pub(crate) fn stock_change(&self) -> Option<i64> {
         let units = || i64::try_from(Self::count(self.units.as_deref())?).ok();
         let sign = match self.known_op()? {
             Op::Lend => return units().map(|units| -units),
             Op::Borrow => return units(),
+            Op::Repair => return checkpoint::units(std::str::from_utf8(self.stock_change.as_deref()?).ok()?),
             Op::Deduct | Op::Hold => -1,
             Op::Refund | Op::Release | Op::Expire => 1,
             // The stock counts what is withdrawn, and not what is held.
@@ -217,14 +220,14 @@ impl Entry {
     }
 
     /// What names its orders that have no request id, if it is of a job: `<job>:<line>` of each.
-    pub fn line_names(&self, count: usize) -> Vec<String> {
+    pub(crate) fn line_names(&self, count: usize) -> Vec<String> {
         let text = |field: &Option<Vec<u8>>| String::from_utf8(field.clone()?).ok();
         let Some((job, named)) = text(&self.job).zip(text(&self.lines)) else { return Vec::new() };
         lines(&named, count).into_iter().map(|line| format!("{job}:{line}")).collect()
     }
 
     /// Request ids that a repair took back; none if they cannot be read.
-    pub fn reversed_ids(&self) -> Vec<String> {
+    pub(crate) fn reversed_ids(&self) -> Vec<String> {
         self.reversed.as_deref().and_then(|ids| serde_json::from_slice(ids).ok()).unwrap_or_default()
     }
 
@@ -232,7 +235,7 @@ impl Entry {
     ///
     /// # Errors
     /// Which column is not a list of as many texts as there are users.
-    pub fn rows(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+    pub(crate) fn rows(&self) -> Result<Vec<OrderTexts<'_>>, String> {
         let mut rows = self.holdings()?;
         fill(&mut rows, 2, "requests", self.requests.as_deref())?;
         fill(&mut rows, 3, "reasons", self.reasons.as_deref())?;
@@ -243,7 +246,7 @@ impl Entry {
     ///
     /// # Errors
     /// Which column is not a list of as many texts as there are users.
-    pub fn holdings(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+    pub(crate) fn holdings(&self) -> Result<Vec<OrderTexts<'_>>, String> {
         let Some(users) = &self.users else { return Ok(Vec::new()) };
         let users = column("users", users)?.into_iter();
         let mut rows: Vec<_> = users.map(|Text(user)| OrderTexts([Some(user), None, None, None])).collect();

@@ -10,21 +10,21 @@ use crate::model::number::whole;
 
 /// One order of an entry, as texts. They are bytes: a backend may name its users in another encoding than UTF-8.
 #[derive(Debug, Clone)]
-pub struct OrderTexts<'a>(pub [Option<Cow<'a, [u8]>>; 4]);
+pub(crate) struct OrderTexts<'a>(pub [Option<Cow<'a, [u8]>>; 4]);
 
 impl OrderTexts<'_> {
     /// The user; empty if none is recorded.
-    pub fn user(&self) -> &[u8] {
+    pub(crate) fn user(&self) -> &[u8] {
         self.0[0].as_deref().unwrap_or_default()
     }
 
     /// The count at an index.
-    pub fn count(&self, at: usize) -> Option<i64> {
+    pub(crate) fn count(&self, at: usize) -> Option<i64> {
         whole(self.text(at)?).and_then(|count| i64::try_from(count).ok())
     }
 
     /// The text at an index; `None` if it is empty, missing or not UTF-8.
-    pub fn text(&self, at: usize) -> Option<&str> {
+    pub(crate) fn text(&self, at: usize) -> Option<&str> {
         std::str::from_utf8(self.0.get(at)?.as_deref()?).ok().filter(|text| !text.is_empty())
     }
 }

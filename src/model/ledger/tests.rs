@@ -86,6 +86,11 @@ fn orders_move_the_stock_and_a_pause_does_not() {
     assert_eq!((change("pause", &orders), change("resume", &orders)), (Some(0), Some(0)));
     let transfer = Entry { units: Some(b"7".to_vec()), ..Entry::new(EntryId::ZERO) };
     assert_eq!((change("lend", &transfer), change("borrow", &transfer)), (Some(-7), Some(7)));
+    let repaired = |by: &[u8]| Entry { stock_change: Some(by.to_vec()), ..Entry::new(EntryId::ZERO) };
+    assert_eq!(
+        [b"3", &b"-2"[..], b"+2", b"02"].map(|by| change("repair", &repaired(by))),
+        [Some(3), Some(-2), None, None]
+    );
     for op in ["preheat", "update", "repair", "sell", "lend", "borrow"] {
         assert_eq!(change(op, &orders), None, "{op}");
     }

@@ -14,25 +14,25 @@ use crate::model::time::Millis;
 
 /// How long units are held: 1 ms to a year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HoldFor(Duration);
+pub(crate) struct HoldFor(Duration);
 
 impl HoldFor {
     /// What a text must be, for errors.
-    pub const EXPECTED: &'static str = "a duration from 1ms to 365 days, such as 15m or 2h";
+    pub(crate) const EXPECTED: &'static str = "a duration from 1ms to 365 days, such as 15m or 2h";
 
     /// `None` outside the bounds.
-    pub fn new(duration: Duration) -> Option<Self> {
+    pub(crate) fn new(duration: Duration) -> Option<Self> {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         (Duration::from_millis(1)..=YEAR).contains(&duration).then_some(Self(duration))
     }
 
     /// In milliseconds, as the script takes it.
-    pub fn millis(self) -> u128 {
+    pub(crate) fn millis(self) -> u128 {
         self.0.as_millis()
     }
 
     /// The same as a duration.
-    pub fn duration(self) -> Duration {
+    pub(crate) fn duration(self) -> Duration {
         self.0
     }
 }
@@ -53,7 +53,7 @@ impl fmt::Display for HoldFor {
 
 /// One user's wish for units of one activity until a deadline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hold {
+pub(crate) struct Hold {
     /// What is sold.
     pub activity: ActivityId,
     /// Who holds.
@@ -70,7 +70,7 @@ pub struct Hold {
 
 /// The result of a `hold`, `confirm` or `release`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldOutcome {
+pub(crate) struct HoldOutcome {
     /// How it ended.
     pub outcome: Outcome,
     /// When its units return; `None` if nothing is held.
@@ -89,7 +89,7 @@ names! {
 
 /// A wish to end an open hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldEnd {
+pub(crate) struct HoldEnd {
     /// What is sold.
     pub activity: ActivityId,
     /// Names the hold.
@@ -104,7 +104,7 @@ pub struct HoldEnd {
 
 /// How the end of a hold ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settled {
+pub(crate) struct Settled {
     /// How it ended; the quantity is that of the hold.
     pub outcome: Outcome,
     /// Whose hold it is; `None` if there is none of that id.
@@ -113,7 +113,7 @@ pub struct Settled {
 
 /// What a call that expires overdue holds did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expired {
+pub(crate) struct Expired {
     /// `ok`, or why nothing could be done.
     pub status: Status,
     /// Which key is corrupt, and what it holds.
@@ -132,7 +132,7 @@ pub struct Expired {
 
 /// An overdue hold that a call to expire leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftHold {
+pub(crate) struct LeftHold {
     /// What it is of: an activity, or a shard of one.
     pub activity: ActivityId,
     /// Names it.
@@ -143,12 +143,12 @@ pub struct LeftHold {
 
 impl Expired {
     /// Nothing, and why.
-    pub fn nothing(status: Status) -> Self {
+    pub(crate) fn nothing(status: Status) -> Self {
         Self { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() }
     }
 
     /// Adds what another shard says. Its status counts if it is worse.
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         if self.status.is_done() {
             self.status = other.status;
         }
@@ -163,7 +163,7 @@ impl Expired {
 
 /// The units held open, as they are counted and by the holds themselves, at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenCounts {
+pub(crate) struct OpenCounts {
     /// What `holds` of the meta says.
     pub stored: u64,
     /// What the holds say.
@@ -175,24 +175,24 @@ pub struct OpenCounts {
 
 impl OpenCounts {
     /// What the holds say of each user who has one.
-    pub fn by_user(&self) -> BTreeMap<&[u8], u64> {
+    pub(crate) fn by_user(&self) -> BTreeMap<&[u8], u64> {
         self.users.iter().map(|(user, _, counted)| (user.as_bytes(), *counted)).collect()
     }
 
     /// Users whose two numbers differ.
-    pub fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
+    pub(crate) fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
         self.users.iter().filter(|(_, stored, counted)| stored != counted)
     }
 
     /// Whether every count is what the holds say.
-    pub fn is_right(&self) -> bool {
+    pub(crate) fn is_right(&self) -> bool {
         self.stored == self.counted && self.wrong_users().next().is_none()
     }
 }
 
 /// What counting the open units came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recounted {
+pub(crate) enum Recounted {
     /// They were counted.
     Counts(OpenCounts),
     /// More holds are open than may be counted.
@@ -221,7 +221,7 @@ names! {
 
 /// A hold as it is stored: `state quantity deadline order user`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HoldRecord {
+pub(crate) struct HoldRecord {
     /// Its state.
     pub state: HoldState,
     /// Units.
@@ -236,7 +236,7 @@ pub struct HoldRecord {
 
 impl HoldRecord {
     /// Reads a record; `None` if it is none.
-    pub fn read(record: &[u8]) -> Option<Self> {
+    pub(crate) fn read(record: &[u8]) -> Option<Self> {
         let mut words = record.splitn(5, |byte| *byte == b' ');
         let mut text = || std::str::from_utf8(words.next()?).ok();
         let (state, quantity, deadline, order) = (text()?, text()?, text()?, text()?);
@@ -252,7 +252,7 @@ impl HoldRecord {
 
 /// An open hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenHold {
+pub(crate) struct OpenHold {
     /// Names it.
     pub request: String,
     /// What is stored of it.

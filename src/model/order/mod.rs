@@ -1,8 +1,8 @@
 //! Orders of units of an activity, and how they ended.
 
 pub(crate) mod hold;
-pub(crate) mod reason;
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -59,7 +59,7 @@ pub(crate) type Items = Arc<[(ActivityId, Quantity)]>;
 
 /// One wish for units of several activities: all of them or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MultiOrder {
+pub(crate) struct MultiOrder {
     /// Who buys.
     pub user: Option<UserId>,
     /// What is asked for.
@@ -72,7 +72,7 @@ pub struct MultiOrder {
 
 impl MultiOrder {
     /// The most activities of one order: a bound of the script, far below what Lua could unpack.
-    pub const MAX_ITEMS: usize = 512;
+    pub(crate) const MAX_ITEMS: usize = 512;
 }
 
 /// A key that holds what it must not.
@@ -134,11 +134,48 @@ impl Outcome {
 
 /// How one order of several activities ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MultiOutcome {
+pub(crate) struct MultiOutcome {
     /// `ok`, `replayed` or `refused`.
     pub status: Status,
     /// One for each item, in the order given.
     pub items: Vec<Outcome>,
+}
+
+/// The longest reason, in bytes: each order of a file may have its own.
+pub(crate) const MAX_REASON: usize = 1024;
+
+/// The reason for a change: free text of at most [`MAX_REASON`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason(String);
+
+impl Reason {
+    /// What a text must be, for errors.
+    pub(crate) const EXPECTED: &'static str = "a reason of 1 to 1,024 bytes";
+
+    /// The text.
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+impl FromStr for Reason {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.len() {
+            0 => Err(format!("it is empty, expected {}", Self::EXPECTED)),
+            1..=MAX_REASON => Ok(Self(text.to_owned())),
+            length => Err(format!("it has {length} bytes, expected {}", Self::EXPECTED)),
+        }
+    }
+}
+
+/// A reason of the command line.
+///
+/// # Errors
+/// It is empty or too long.
+pub(crate) fn given_reason(text: &str) -> Result<String, String> {
+    text.parse().map(Reason::into_text)
 }
 
 #[cfg(test)]
@@ -150,5 +187,14 @@ mod tests {
         let json = |bought| serde_json::to_string(&bought).unwrap();
         assert_eq!((json(Bought::Units(3)), json(Bought::Unknown)), ("3".to_owned(), "null".to_owned()));
         assert_eq!((Bought::Units(3).units(), Bought::Unknown.units()), (Some(3), None));
+    }
+
+    #[test]
+    fn a_reason_has_1_to_1024_bytes() {
+        for text in ["a".to_owned(), "价".repeat(341), "b".repeat(MAX_REASON)] {
+            assert_eq!(given_reason(&text).as_ref(), Ok(&text));
+        }
+        assert_eq!(given_reason(""), Err("it is empty, expected a reason of 1 to 1,024 bytes".to_owned()));
+        assert!(given_reason(&"价".repeat(342)).unwrap_err().starts_with("it has 1026 bytes"));
     }
 }

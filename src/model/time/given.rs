@@ -12,6 +12,9 @@ use crate::model::time::{MIDNIGHT, Millis, Zone, in_years};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GivenTime(Form);
 
+/// How far from now a sale may be: a hundred years.
+const FARTHEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// With an offset.
@@ -22,12 +25,13 @@ enum Form {
     Today,
     /// That long before now.
     Ago(Duration),
+    /// That long after now.
+    FromNow(Duration),
 }
 
 impl GivenTime {
     /// What a text must be, for errors.
-    pub(crate) const EXPECTED: &'static str =
-        "a time, such as 2026-11-21T10:00:00+08:00, 2026-11-21, \"2026-11-21 10:00\", today, or 1h (ago)";
+    pub(crate) const EXPECTED: &'static str = "a time, such as 2026-11-21T10:00:00+08:00, 2026-11-21, \"2026-11-21 10:00\", today, 1h (ago) or +1h (from now)";
 
     /// The instant. `now` is asked for only if the time is relative to it.
     ///
@@ -42,12 +46,14 @@ impl GivenTime {
             Form::Instant(at) => at,
             Form::Clock(clock) => zone.instant(clock),
             Form::Today => zone.instant(zone.civil(now()?).date().to_datetime(MIDNIGHT)),
-            Form::Ago(duration) => {
-                let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-                Millis(now()?.0.saturating_sub(millis))
-            }
+            Form::Ago(duration) => Millis(now()?.0.saturating_sub(millis(duration))),
+            Form::FromNow(duration) => Millis(now()?.0.saturating_add(millis(duration))),
         })
     }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 impl FromStr for GivenTime {
@@ -62,6 +68,12 @@ impl FromStr for GivenTime {
         }
         if let Ok(duration) = humantime::parse_duration(text) {
             return Ok(Self(Form::Ago(duration)));
+        }
+        let from_now = text.strip_prefix('+').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        if let Some(duration) =
+            from_now.and_then(|rest| humantime::parse_duration(rest).ok()).filter(|it| *it <= FARTHEST)
+        {
+            return Ok(Self(Form::FromNow(duration)));
         }
         let clock = Pieces::parse(text)
             .ok()
@@ -96,6 +108,8 @@ mod tests {
             ("1h", "2026-11-22T03:30:00+08:00"),
             ("1h30m", "2026-11-22T03:00:00+08:00"),
             ("2days", "2026-11-20T04:30:00+08:00"),
+            ("+90m", "2026-11-22T06:00:00+08:00"),
+            ("+0s", "2026-11-22T04:30:00+08:00"),
             ("9999-12-31 23:59", "9999-12-31T23:59:00+08:00"),
         ] {
             assert_eq!(shown(text, "Asia/Shanghai"), at, "{text}");
@@ -110,6 +124,10 @@ mod tests {
             "2026-11-31",
             "1794326400000",
             "1h ago",
+            "+",
+            "+ 1h",
+            "+-1h",
+            "+101years",
             "12026-01-01",
             "2026-11-21T10:00[Asia/Tokyo]",
         ] {

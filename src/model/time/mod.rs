@@ -44,7 +44,7 @@ impl Millis {
     }
 
     /// To the second, for tables: the id beside it has the milliseconds.
-    pub fn to_second(self) -> Self {
+    pub(crate) fn to_second(self) -> Self {
         Self(self.0 - self.0.rem_euclid(1000))
     }
 

@@ -19,21 +19,22 @@ static PROCESS: OnceLock<Zone> = OnceLock::new();
 
 /// A time zone, and the text that it was given as.
 #[derive(Debug, Clone)]
-pub struct Zone(TimeZone, String);
+pub(crate) struct Zone(TimeZone, String);
 
 /// A name that no time zone has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is no known time zone: {}", .0.escape_debug(), Self::EXPECTED)]
-pub struct UnknownZone(String);
+pub(crate) struct UnknownZone(String);
 
 impl UnknownZone {
     /// What a name must be, for hints.
-    pub const EXPECTED: &'static str = "expected a name such as Asia/Shanghai or UTC, or an offset such as +08:00";
+    pub(crate) const EXPECTED: &'static str =
+        "expected a name such as Asia/Shanghai or UTC, or an offset such as +08:00";
 }
 
 impl Zone {
     /// The operating system's time zone; UTC if it has none.
-    pub fn of_system() -> Self {
+    pub(crate) fn of_system() -> Self {
         let linked = std::fs::read_link(LOCAL).ok();
         let name = linked.as_ref().and_then(|path| path.to_str()?.split_once("zoneinfo/").map(|(_, name)| name));
         let named = name.and_then(|name| name.parse().ok());
@@ -45,17 +46,17 @@ impl Zone {
     }
 
     /// As it was given.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.1
     }
 
     /// Makes it the zone of the process: the first one counts.
-    pub fn use_in_process(self) {
+    pub(crate) fn use_in_process(self) {
         let _ = PROCESS.set(self);
     }
 
     /// The zone of the process.
-    pub fn of_process() -> &'static Self {
+    pub(crate) fn of_process() -> &'static Self {
         PROCESS.get_or_init(Self::utc)
     }
 

@@ -23,7 +23,7 @@ pub(crate) type Known<T> = Result<T, String>;
 
 /// All servers of a store.
 #[derive(Debug)]
-pub struct Health {
+pub(crate) struct Health {
     /// If they are a cluster.
     pub slots: Option<Slots>,
     /// Every server that could be found, replicas of a cluster included.
@@ -32,7 +32,7 @@ pub struct Health {
 
 /// One server.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     /// `host:port`, or the path of a socket.
     pub name: String,
     /// The arguments by which `redis-cli` gets there, without a login.
@@ -43,33 +43,31 @@ pub struct Node {
     pub reading: Known<Reading>,
 }
 
-impl Store {
-    /// Asks each server about itself, and whether this user has some rights there, such as `hset` or `xinfo|groups`.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]: a single server that cannot be reached, or a cluster of which no node can.
-    pub fn health(&mut self, rights: &[String]) -> Result<Health, StoreError> {
-        let keys = self.keys(&crate::model::id::ActivityId::validated(b"1"));
-        let keys: Vec<String> = keys.all().map(str::to_owned).collect();
-        let kind = self.layout.kind();
-        self.servers.discover()?;
-        if !self.servers.is_cluster() {
-            let server = self.servers.node(0);
-            server.connection()?;
-            return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, &keys, kind)?] });
-        }
-        let slots = self.servers.slots()?;
-        let seed = self.servers.target().clone();
-        let mut nodes = Vec::with_capacity(slots.members.len());
-        for member in &slots.members {
-            let mut server = Server::new(seed.node(&member.host, member.port));
-            nodes.push(match Node::ask(&mut server, rights, &keys, kind) {
-                Ok(node) => node,
-                Err(error) => Node::unreached(&server, &error),
-            });
-        }
-        Ok(Health { slots: Some(slots), nodes })
+/// Asks each server about itself, and whether this user has some rights there, such as `hset` or `xinfo|groups`.
+///
+/// # Errors
+/// Any of [`StoreError`]: a single server that cannot be reached, or a cluster of which no node can.
+pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health, StoreError> {
+    let keys = store.keys(&crate::model::id::ActivityId::validated(b"1"));
+    let keys: Vec<String> = keys.all().map(str::to_owned).collect();
+    let kind = store.layout.kind();
+    store.servers.discover()?;
+    if !store.servers.is_cluster() {
+        let server = store.servers.node(0);
+        server.connection()?;
+        return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, &keys, kind)?] });
     }
+    let slots = store.servers.slots()?;
+    let seed = store.servers.target().clone();
+    let mut nodes = Vec::with_capacity(slots.members.len());
+    for member in &slots.members {
+        let mut server = Server::new(seed.node(&member.host, member.port));
+        nodes.push(match Node::ask(&mut server, rights, &keys, kind) {
+            Ok(node) => node,
+            Err(error) => Node::unreached(&server, &error),
+        });
+    }
+    Ok(Health { slots: Some(slots), nodes })
 }
 
 impl Node {
@@ -130,8 +128,8 @@ fn text(value: &Value) -> String {
 impl Servers {
     /// Who serves which slots, as any node says.
     fn slots(&mut self) -> Result<Slots, StoreError> {
-        let nth = self.primaries().into_iter().find(|nth| self.node(*nth).connection().is_ok());
-        let server = self.node(nth.unwrap_or(0));
+        let node = self.primaries().into_iter().find(|node| self.node(*node).connection().is_ok());
+        let server = self.node(node.unwrap_or(0));
         Slots::of(server)
     }
 }

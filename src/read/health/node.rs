@@ -44,7 +44,7 @@ pub(crate) type Settings = HashMap<&'static str, String>;
 
 /// What a server said.
 #[derive(Debug)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// The default sections of INFO.
     pub info: Known<Info>,
     /// Its settings.
@@ -61,7 +61,7 @@ pub struct Reading {
 
 /// A call that took long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlowCall {
+pub(crate) struct SlowCall {
     /// When it began.
     pub at: Millis,
     /// How long the server did nothing else.
@@ -74,7 +74,7 @@ pub struct SlowCall {
 
 /// A server's clock beside this machine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// How far it is ahead, in microseconds; below zero if it is behind.
     pub ahead_us: i64,
     /// How far that may be wrong: half the round trip.

@@ -10,7 +10,7 @@ use crate::redis::cluster::server::Server;
 
 /// Whether a user has a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Granted {
+pub(crate) enum Granted {
     /// It may be run on all keys of an activity.
     Yes,
     /// It may not be run at all.

@@ -11,7 +11,7 @@ use crate::redis::cluster::server::Server;
 
 /// A node of a cluster, as another one names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Member {
+pub(crate) struct Member {
     /// Its host.
     pub host: String,
     /// Its port.
@@ -20,7 +20,7 @@ pub struct Member {
 
 /// A cluster.
 #[derive(Debug, Default)]
-pub struct Slots {
+pub(crate) struct Slots {
     /// Its nodes, by host and port.
     pub members: Vec<Member>,
     /// How many slots no node serves.

@@ -149,11 +149,14 @@ impl Info {
 
     /// The replicas that follow it.
     pub fn replicas(&self) -> Vec<ReplicaInfo> {
-        let replica = |nth: usize| {
-            let fields = self.text(&format!("slave{nth}"))?;
+        let replica = |number: usize| {
+            let fields = self.text(&format!("slave{number}"))?;
             let field = |name: &str| parts(fields).find_map(|(known, value)| (known == name).then_some(value));
             Some(ReplicaInfo {
-                address: format!("{}:{}", field("ip")?, field("port")?),
+                address: match (field("ip")?, field("port")?) {
+                    (ip, port) if ip.contains(':') => format!("[{ip}]:{port}"),
+                    (ip, port) => format!("{ip}:{port}"),
+                },
                 state: field("state").unwrap_or_default().to_owned(),
                 offset: field("offset").and_then(|offset| offset.parse().ok()),
                 lag: field("lag").and_then(|lag| lag.parse().ok()),

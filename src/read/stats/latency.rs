@@ -15,7 +15,7 @@ const COMMANDS: [&str; 6] = ["evalsha", "eval", "fcall", "evalsha_ro", "eval_ro"
 
 /// How many calls of scripts took at most so long, since the server started or since `CONFIG RESETSTAT`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Durations {
+pub(crate) struct Durations {
     /// All calls.
     pub calls: u64,
     /// Calls that took more than the bucket before and at most so many microseconds.
@@ -25,33 +25,31 @@ pub struct Durations {
 impl Durations {
     /// Calls that took at most so many microseconds. Buckets end at powers of two: another bound counts only those
     /// that surely did.
-    pub fn within(&self, micros: u64) -> u64 {
+    pub(crate) fn within(&self, micros: u64) -> u64 {
         self.buckets.range(..=micros).map(|(_, calls)| calls).sum()
     }
 }
 
-impl Store {
-    /// How long the scripts of each primary take, with its name; `None` of a server that does not count it, or does not
-    /// say.
-    ///
-    /// # Errors
-    /// The servers cannot be reached.
-    pub fn script_durations(&mut self) -> Result<Vec<(String, Option<Durations>)>, StoreError> {
-        self.servers.discover()?;
-        let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&COMMANDS).to_owned();
-        let nodes = self.servers.primaries();
-        let calls: Vec<Call> = nodes.iter().map(|node| Call::at_node(*node, &histogram)).collect();
-        let mut all = Vec::with_capacity(nodes.len());
-        for (node, outcome) in nodes.into_iter().zip(self.servers.fan_out(&calls, None)) {
-            let durations = match outcome.map_err(CallFailure::into_error) {
-                Ok(value) => Some(read(value)?),
-                Err(error) if error.is_connection() => return Err(error),
-                Err(_) => None,
-            };
-            all.push((self.servers.node(node).target.shown.clone(), durations));
-        }
-        Ok(all)
+/// How long the scripts of each primary take, with its name; `None` of a server that does not count it, or does not
+/// say.
+///
+/// # Errors
+/// The servers cannot be reached.
+pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<Durations>)>, StoreError> {
+    store.servers.discover()?;
+    let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&COMMANDS).to_owned();
+    let nodes = store.servers.primaries();
+    let calls: Vec<Call> = nodes.iter().map(|node| Call::at_node(*node, &histogram)).collect();
+    let mut all = Vec::with_capacity(nodes.len());
+    for (node, outcome) in nodes.into_iter().zip(store.servers.fan_out(&calls, None)) {
+        let durations = match outcome.map_err(CallFailure::into_error) {
+            Ok(value) => Some(read(value)?),
+            Err(error) if error.is_connection() => return Err(error),
+            Err(_) => None,
+        };
+        all.push((store.servers.node(node).target.node_label(), durations));
     }
+    Ok(all)
 }
 
 /// Reads `[command, [calls, n, histogram_usec, [bound, calls so far, …]], …]`.

@@ -18,7 +18,7 @@ use crate::store::Store;
 /// What one server says about itself, or why it says nothing.
 #[derive(Debug)]
 pub struct ServerInfo {
-    /// Its URL without a password.
+    /// Its URL without user, password and database.
     pub server: String,
     /// The fields. Without the right to ask, that is [`StoreError::Permission`].
     pub info: Result<Info, StoreError>,
@@ -44,50 +44,48 @@ impl GroupStats {
     }
 }
 
-impl Store {
-    /// Some sections of INFO, of each primary: of the only server if it is no cluster, whatever its role. All are asked
-    /// at once, and none twice: one that does not answer is an error beside its name.
-    ///
-    /// # Errors
-    /// Nobody says who the primaries are.
-    pub fn info(&mut self, sections: &[Section]) -> Result<Vec<ServerInfo>, StoreError> {
-        match self.servers.discover() {
-            Err(error) if self.servers.is_cluster() => return Err(error),
-            // The server itself says why not.
-            _ => (),
-        }
-        let nodes = self.servers.primaries();
-        let of_node = |node: &usize| {
-            let node = *node;
-            sections.iter().map(move |section| Call::at_node(node, &info(*section)))
-        };
-        let calls: Vec<Call> = nodes.iter().flat_map(of_node).collect();
-        let mut outcomes = self.servers.fan_out(&calls, None).into_iter();
-        let mut replies = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            let outcomes: Vec<_> = outcomes.by_ref().take(sections.len()).collect();
-            let found = outcomes.into_iter().try_fold(Info::default(), |mut info, outcome| {
-                info.add(&text(outcome.map_err(CallFailure::into_error)?)?);
-                Ok(info)
-            });
-            replies.push(ServerInfo { server: self.servers.node(node).target.shown.clone(), info: found });
-        }
-        Ok(replies)
+/// Some sections of INFO, of each primary: of the only server if it is no cluster, whatever its role. All are asked
+/// at once, and none twice: one that does not answer is an error beside its name.
+///
+/// # Errors
+/// Nobody says who the primaries are.
+pub fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<ServerInfo>, StoreError> {
+    match store.servers.discover() {
+        Err(error) if store.servers.is_cluster() => return Err(error),
+        // The server itself says why not.
+        _ => (),
     }
-
-    /// The consumer groups of ledgers, in the order of the activities. What has no ledger has no groups.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn groups(&mut self, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
-        let ledgers: Vec<String> = activities.iter().map(|activity| self.keys(activity).ledger).collect();
-        let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups(ledger))).collect();
-        let answers = self.servers.call_all(&calls).into_iter();
-        answers.map(|answer| read_groups(answer.map(|answer| answer.value))).collect()
+    let nodes = store.servers.primaries();
+    let of_node = |node: &usize| {
+        let node = *node;
+        sections.iter().map(move |section| Call::at_node(node, &info_command(*section)))
+    };
+    let calls: Vec<Call> = nodes.iter().flat_map(of_node).collect();
+    let mut outcomes = store.servers.fan_out(&calls, None).into_iter();
+    let mut replies = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let outcomes: Vec<_> = outcomes.by_ref().take(sections.len()).collect();
+        let found = outcomes.into_iter().try_fold(Info::default(), |mut info, outcome| {
+            info.add(&text(outcome.map_err(CallFailure::into_error)?)?);
+            Ok(info)
+        });
+        replies.push(ServerInfo { server: store.servers.node(node).target.node_label(), info: found });
     }
+    Ok(replies)
 }
 
-fn info(section: Section) -> Cmd {
+/// The consumer groups of ledgers, in the order of the activities. What has no ledger has no groups.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
+    let ledgers: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
+    let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups_command(ledger))).collect();
+    let answers = store.servers.call_all(&calls).into_iter();
+    answers.map(|answer| read_groups(answer.map(|answer| answer.value))).collect()
+}
+
+fn info_command(section: Section) -> Cmd {
     redis::cmd("INFO").arg(section.name()).to_owned()
 }
 
@@ -100,7 +98,7 @@ fn text(value: Value) -> Result<String, StoreError> {
 }
 
 /// Asks for the groups of a ledger.
-pub(crate) fn groups(ledger: &str) -> Cmd {
+pub(crate) fn groups_command(ledger: &str) -> Cmd {
     redis::cmd("XINFO").arg("GROUPS").arg(ledger).to_owned()
 }
 

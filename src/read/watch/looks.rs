@@ -10,11 +10,11 @@ use crate::error::StoreError;
 use crate::model::id::StoredUser;
 use crate::model::layout::Kind;
 use crate::model::ledger::{Entry, EntryId, Op, unexplained_changes};
-use crate::read::stats::{groups, read_groups};
+use crate::read::stats::{groups_command, read_groups};
 use crate::read::watch::{NewestOrder, One, Watched};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
-use crate::redis::call::fan_out::Outcome;
+use crate::redis::call::fan_out::CallOutcome;
 use crate::script::reply::Reply;
 use crate::script::reply::entry;
 use crate::store::Store;
@@ -58,85 +58,84 @@ impl Ask {
     }
 }
 
-impl Store {
-    /// Asks what only some have to be asked; `sold` are those whose stock has just moved.
-    pub(crate) fn look(&mut self, watched: &mut Watched, sold: &[usize], read: Instant) -> Result<(), StoreError> {
-        let asks = self.asks(watched, sold);
-        let looks = asks.iter().filter(|(_, ask)| matches!(ask, Ask::Look | Ask::Newest)).count().max(1);
-        let shown = (ENTRIES / looks).max(1);
-        // What was written before anybody looked is not compared.
-        let most = if watched.readings == 1 { shown } else { COMPARED.min(ALL_COMPARED / looks) };
-        let of_ask = |(nth, ask): &(usize, Ask)| calls(&watched.activities[*nth], *ask, most, self.layout.kind());
-        let calls: Vec<Call> = asks.iter().flat_map(of_ask).collect();
-        let mut answers = self.servers.fan_out(&calls, None).into_iter();
-        for (nth, ask) in asks {
-            let answers: Vec<_> = answers.by_ref().take(ask.replies()).collect();
-            let Watched { activities, newest, rights, .. } = &mut *watched;
-            match activities[nth].take_answers(ask, answers, read, (shown, newest)) {
-                Ok(()) => {
-                    if matches!(ask, Ask::Look | Ask::Newest) {
-                        activities[nth].moved = 0;
-                    }
+/// Asks what only some have to be asked; `sold` are those whose stock has just moved.
+pub(crate) fn look(store: &mut Store, watched: &mut Watched, sold: &[usize], read: Instant) -> Result<(), StoreError> {
+    let asks = asks(store, watched, sold);
+    let looks = asks.iter().filter(|(_, ask)| matches!(ask, Ask::Look | Ask::Newest)).count().max(1);
+    let shown = (ENTRIES / looks).max(1);
+    // What was written before anybody looked is not compared.
+    let most = if watched.readings == 1 { shown } else { COMPARED.min(ALL_COMPARED / looks) };
+    let of_ask =
+        |(activity, ask): &(usize, Ask)| calls(&watched.activities[*activity], *ask, most, store.layout.kind());
+    let calls: Vec<Call> = asks.iter().flat_map(of_ask).collect();
+    let mut answers = store.servers.fan_out(&calls, None).into_iter();
+    for (activity, ask) in asks {
+        let answers: Vec<_> = answers.by_ref().take(ask.replies()).collect();
+        let Watched { activities, newest, rights, .. } = &mut *watched;
+        match activities[activity].take_answers(ask, answers, read, (shown, newest)) {
+            Ok(()) => {
+                if matches!(ask, Ask::Look | Ask::Newest) {
+                    activities[activity].moved = 0;
                 }
-                Err(CallFailure::Refused(StoreError::Permission { .. })) => match ask {
-                    Ask::Buyers => {}
-                    Ask::Look => rights.no_transactions = true,
-                    Ask::Newest => rights.no_ledger = true,
-                    Ask::Groups => rights.no_groups = true,
-                },
-                Err(CallFailure::Refused(error)) if !self.servers.may_recover(&error) => return Err(error),
-                // The next reading says so, if it stays so.
-                Err(_) => {}
             }
+            Err(CallFailure::Refused(StoreError::Permission { .. })) => match ask {
+                Ask::Buyers => {}
+                Ask::Look => rights.no_transactions = true,
+                Ask::Newest => rights.no_ledger = true,
+                Ask::Groups => rights.no_groups = true,
+            },
+            Err(CallFailure::Refused(error)) if !store.servers.may_recover(&error) => return Err(error),
+            // The next reading says so, if it stays so.
+            Err(_) => {}
         }
-        watched.newest.sort_by_key(|order| Reverse(order.id));
-        watched.newest.truncate(KEPT);
-        Ok(())
     }
+    watched.newest.sort_by_key(|order| Reverse(order.id));
+    watched.newest.truncate(KEPT);
+    Ok(())
+}
 
-    fn asks(&self, watched: &Watched, sold: &[usize]) -> Vec<(usize, Ask)> {
-        let mut asks = Vec::new();
-        let has_ledger = |nth: &usize| {
-            let view = watched.activities[*nth].view.as_ref();
-            view.is_some_and(|view| view.snapshot.ledger_last.is_some())
-        };
-        if self.layout.kind().has_users() {
-            asks.extend(sold.iter().map(|nth| (*nth, Ask::Buyers)));
-        }
-        let with_ledger: Vec<usize> = (0..watched.activities.len()).filter(has_ledger).collect();
-        let mut looked = with_ledger.clone();
-        if watched.readings == 1 {
-            // What was sold before anybody looked.
-            let last = |nth: &usize| {
-                let view = watched.activities[*nth].view.as_ref()?;
-                view.snapshot.ledger_last.as_ref()?.parse::<EntryId>().ok()
-            };
-            looked.sort_by_key(|nth| Reverse(last(nth)));
-        } else {
-            // Those that sold most since. The others' turn comes when they have sold more.
-            looked.retain(|nth| watched.activities[*nth].moved > 0);
-            looked.sort_by_key(|nth| Reverse(watched.activities[*nth].moved));
-        }
-        looked.truncate(LOOKS);
-        let rights = &watched.rights;
-        let look = if rights.no_transactions { Ask::Newest } else { Ask::Look };
-        if !(rights.no_transactions && rights.no_ledger) {
-            asks.extend(looked.into_iter().map(|nth| (nth, look)));
-        }
-        if !rights.no_groups {
-            let has_groups = |nth: &usize| {
-                let groups = watched.activities[*nth].view.as_ref().and_then(|view| view.groups.as_ref());
-                groups.is_some_and(|groups| !groups.is_empty())
-            };
-            let (with, without): (Vec<usize>, Vec<usize>) = with_ledger.into_iter().partition(has_groups);
-            for (list, most) in [(with, GROUPED), (without, UNGROUPED)] {
-                let from = (watched.readings * most).checked_rem(list.len()).unwrap_or(0);
-                let turn = list.iter().cycle().skip(from).take(most.min(list.len()));
-                asks.extend(turn.map(|nth| (*nth, Ask::Groups)));
-            }
-        }
-        asks
+fn asks(store: &Store, watched: &Watched, sold: &[usize]) -> Vec<(usize, Ask)> {
+    let mut asks = Vec::new();
+    let has_ledger = |activity: &usize| {
+        let view = watched.activities[*activity].view.as_ref();
+        view.is_some_and(|view| view.snapshot.ledger_last.is_some())
+    };
+    if store.layout.kind().has_users() {
+        asks.extend(sold.iter().map(|activity| (*activity, Ask::Buyers)));
     }
+    let with_ledger: Vec<usize> = (0..watched.activities.len()).filter(has_ledger).collect();
+    let mut looked = with_ledger.clone();
+    if watched.readings == 1 {
+        // What was sold before anybody looked.
+        let last = |activity: &usize| {
+            let view = watched.activities[*activity].view.as_ref()?;
+            view.snapshot.ledger_last.as_ref()?.parse::<EntryId>().ok()
+        };
+        looked.sort_by_key(|activity| Reverse(last(activity)));
+    } else {
+        // Those that sold most since. The others' turn comes when they have sold more.
+        looked.retain(|activity| watched.activities[*activity].moved > 0);
+        looked.sort_by_key(|activity| Reverse(watched.activities[*activity].moved));
+    }
+    looked.truncate(LOOKS);
+    let rights = &watched.rights;
+    let look = if rights.no_transactions { Ask::Newest } else { Ask::Look };
+    if !(rights.no_transactions && rights.no_ledger) {
+        asks.extend(looked.into_iter().map(|activity| (activity, look)));
+    }
+    if !rights.no_groups {
+        let has_groups = |activity: &usize| {
+            let groups = watched.activities[*activity].view.as_ref().and_then(|view| view.groups.as_ref());
+            groups.is_some_and(|groups| !groups.is_empty())
+        };
+        let (with, without): (Vec<usize>, Vec<usize>) = with_ledger.into_iter().partition(has_groups);
+        for (list, most) in [(with, GROUPED), (without, UNGROUPED)] {
+            let from = (watched.readings * most).checked_rem(list.len()).unwrap_or(0);
+            let turn = list.iter().cycle().skip(from).take(most.min(list.len()));
+            asks.extend(turn.map(|activity| (*activity, Ask::Groups)));
+        }
+    }
+    asks
 }
 
 fn calls(one: &One, ask: Ask, entries: usize, kind: Kind) -> Vec<Call> {
@@ -151,7 +150,7 @@ fn calls(one: &One, ask: Ask, entries: usize, kind: Kind) -> Vec<Call> {
             vec![one.call("MULTI", &[]), one.call("GET", &[&one.keys.stock]), newest(), one.call("EXEC", &[])]
         }
         Ask::Newest => vec![newest()],
-        Ask::Groups => vec![Call::command(&one.keys.ledger, &groups(&one.keys.ledger))],
+        Ask::Groups => vec![Call::command(&one.keys.ledger, &groups_command(&one.keys.ledger))],
     }
 }
 
@@ -159,12 +158,12 @@ impl One {
     fn take_answers(
         &mut self,
         ask: Ask,
-        mut answers: Vec<Outcome>,
+        mut answers: Vec<CallOutcome>,
         read: Instant,
         newest: (usize, &mut Vec<NewestOrder>),
     ) -> Result<(), CallFailure> {
         // Whoever may not do a part of a transaction is refused there, and at its end learns only that it failed.
-        let refused = |answer: &Outcome| matches!(answer, Err(CallFailure::Refused(StoreError::Permission { .. })));
+        let refused = |answer: &CallOutcome| matches!(answer, Err(CallFailure::Refused(StoreError::Permission { .. })));
         let which = answers.iter().position(refused).unwrap_or(answers.len().saturating_sub(1));
         let Some(view) = self.view.as_mut() else { return Ok(()) };
         if which >= answers.len() {

@@ -7,7 +7,7 @@
 
 mod looks;
 mod raw;
-mod wholes;
+pub(crate) mod wholes;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -19,12 +19,13 @@ use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::{EntryId, Op};
 use crate::model::time::Millis;
+use crate::read::snapshot;
 use crate::read::stats::GroupStats;
 use crate::read::watch::looks::Rights;
 use crate::read::watch::raw::{Change, Raw};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
-use crate::redis::call::fan_out::Outcome;
+use crate::redis::call::fan_out::CallOutcome;
 use crate::script::keys::Keys;
 use crate::store::Store;
 
@@ -33,7 +34,7 @@ const WHOLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Activities that are watched, as they were when they were last read.
 #[derive(Default)]
-pub struct Watched {
+pub(crate) struct Watched {
     activities: Vec<One>,
     /// The newest orders of all, the newest first.
     newest: Vec<NewestOrder>,
@@ -62,7 +63,7 @@ struct One {
 
 /// An activity as it was when it was last read.
 #[derive(Debug, Clone)]
-pub struct View {
+pub(crate) struct View {
     /// Its stock, rules and buyers.
     pub snapshot: Snapshot,
     /// When, by this machine's clock.
@@ -78,7 +79,7 @@ pub struct View {
 
 /// An order from the end of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewestOrder {
+pub(crate) struct NewestOrder {
     /// The entry that records it.
     pub id: EntryId,
     /// Of what.
@@ -93,10 +94,8 @@ pub struct NewestOrder {
 
 /// One time that all were read.
 #[derive(Debug)]
-pub struct Reading {
-    /// When, by this machine's clock.
-    pub read: Instant,
-    /// When, by the server's.
+pub(crate) struct Reading {
+    /// When, by the server's clock.
     pub at: Millis,
     /// Why some activities, or all, could not be read.
     pub error: Option<StoreError>,
@@ -104,17 +103,17 @@ pub struct Reading {
 
 impl Watched {
     /// All that were read at least once, in the order in which they were given.
-    pub fn views(&self) -> impl Iterator<Item = &View> {
+    pub(crate) fn views(&self) -> impl Iterator<Item = &View> {
         self.activities.iter().filter_map(|one| one.view.as_ref())
     }
 
     /// The newest orders of all, the newest first.
-    pub fn newest(&self) -> &[NewestOrder] {
+    pub(crate) fn newest(&self) -> &[NewestOrder] {
         &self.newest
     }
 
     /// How many scripts this called so far, on all servers.
-    pub fn own_calls(&self) -> u64 {
+    pub(crate) fn own_calls(&self) -> u64 {
         self.own_calls
     }
 
@@ -122,129 +121,119 @@ impl Watched {
     fn due(&self, whole: &mut Vec<usize>, read: Instant) {
         let most = (self.activities.len() / 30).max(1);
         let is_due = |one: &One| one.whole.is_some_and(|whole| read.duration_since(whole) >= WHOLE_AFTER);
-        let mut due: Vec<usize> = (0..self.activities.len()).filter(|nth| is_due(&self.activities[*nth])).collect();
-        due.sort_by_key(|nth| self.activities[*nth].whole);
+        let mut due: Vec<usize> = (0..self.activities.len()).filter(|place| is_due(&self.activities[*place])).collect();
+        due.sort_by_key(|place| self.activities[*place].whole);
         let known: std::collections::HashSet<usize> = whole.iter().copied().collect();
-        whole.extend(due.into_iter().filter(|nth| !known.contains(nth)).take(most));
+        whole.extend(due.into_iter().filter(|place| !known.contains(place)).take(most));
     }
 }
 
-impl Store {
-    /// Watches these from now on. What is known of those that were watched before stays known.
-    pub fn watch(&self, watched: &mut Watched, activities: &[ActivityId]) {
-        let known = std::mem::take(&mut watched.activities);
-        let mut known: HashMap<ActivityId, One> = known.into_iter().map(|one| (one.activity.clone(), one)).collect();
-        let one = |activity: &ActivityId| {
-            let keys = self.keys(activity);
-            let new = One {
-                activity: activity.clone(),
-                keys,
-                raw: None,
-                view: None,
-                whole: None,
-                seen: EntryId::ZERO,
-                moved: 0,
-            };
-            known.remove(activity).unwrap_or(new)
-        };
-        watched.activities = activities.iter().map(one).collect();
-    }
+/// Watches these from now on. What is known of those that were watched before stays known.
+pub(crate) fn watch(store: &Store, watched: &mut Watched, activities: &[ActivityId]) {
+    let known = std::mem::take(&mut watched.activities);
+    let mut known: HashMap<ActivityId, One> = known.into_iter().map(|one| (one.activity.clone(), one)).collect();
+    let one = |activity: &ActivityId| {
+        let keys = store.keys(activity);
+        let new =
+            One { activity: activity.clone(), keys, raw: None, view: None, whole: None, seen: EntryId::ZERO, moved: 0 };
+        known.remove(activity).unwrap_or(new)
+    };
+    watched.activities = activities.iter().map(one).collect();
+}
 
-    /// Reads all of them. What cannot be read is old from then on; nothing is asked twice.
-    ///
-    /// # Errors
-    /// The server refuses to be asked.
-    pub fn read_watched(&mut self, watched: &mut Watched) -> Result<Reading, StoreError> {
-        let mut calls = vec![Call::keyless(&redis::cmd("TIME"))];
-        for one in &watched.activities {
-            calls.push(one.call("GET", &[&one.keys.stock]));
-            calls.push(one.call("HMGET", &[&one.keys.meta, "rules", "withdrawn"]));
-        }
-        let mut answers = self.servers.fan_out(&calls, None).into_iter();
-        let read = self.servers.system().now();
-        let at = watched.now(answers.next(), read);
-        let mut reading = Reading { read, at, error: None };
-        let (mut whole, mut sold, mut lost) = (Vec::new(), Vec::new(), None);
-        for (nth, one) in watched.activities.iter_mut().enumerate() {
-            let (Some(stock), Some(meta)) = (answers.next(), answers.next()) else { break };
-            match Raw::read(stock, meta) {
-                Ok(raw) => match one.accept(raw, at, read) {
-                    Change::None => {}
-                    Change::Sold(units) => {
-                        one.moved = one.moved.saturating_add(units);
-                        sold.push(nth);
-                    }
-                    Change::Whole => whole.push(nth),
-                },
-                Err(CallFailure::Refused(error)) if !self.servers.may_recover(&error) => return Err(error),
-                Err(failure) => {
-                    one.view.iter_mut().for_each(|view| view.is_old = true);
-                    lost.get_or_insert(failure);
+/// Reads all of them. What cannot be read is old from then on; nothing is asked twice.
+///
+/// # Errors
+/// The server refuses to be asked.
+pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<Reading, StoreError> {
+    let mut calls = vec![Call::keyless(&redis::cmd("TIME"))];
+    for one in &watched.activities {
+        calls.push(one.call("GET", &[&one.keys.stock]));
+        calls.push(one.call("HMGET", &[&one.keys.meta, "rules", "withdrawn"]));
+    }
+    let mut answers = store.servers.fan_out(&calls, None).into_iter();
+    let read = store.servers.system().now();
+    let at = watched.now(answers.next(), read);
+    let mut reading = Reading { at, error: None };
+    let (mut whole, mut sold, mut lost) = (Vec::new(), Vec::new(), None);
+    for (place, one) in watched.activities.iter_mut().enumerate() {
+        let (Some(stock), Some(meta)) = (answers.next(), answers.next()) else { break };
+        match Raw::read(stock, meta) {
+            Ok(raw) => match one.accept(raw, at, read) {
+                Change::None => {}
+                Change::Sold(units) => {
+                    one.moved = one.moved.saturating_add(units);
+                    sold.push(place);
                 }
+                Change::Whole => whole.push(place),
+            },
+            Err(CallFailure::Refused(error)) if !store.servers.may_recover(&error) => return Err(error),
+            Err(failure) => {
+                one.view.iter_mut().for_each(|view| view.is_old = true);
+                lost.get_or_insert(failure);
             }
         }
-        watched.readings += 1;
-        if let Some(failure) = lost {
-            reading.error = Some(self.why(failure));
-            // Of a server that is gone nothing more is asked: each question would take a timeout.
-            if watched.activities.iter().all(|one| one.view.as_ref().is_none_or(|view| view.is_old)) {
-                return Ok(reading);
-            }
-        }
-        watched.due(&mut whole, read);
-        if let Err(error) = self.read_whole(watched, &whole, read) {
-            if watched.readings == 1 {
-                return Err(error);
-            }
-            reading.error.get_or_insert(error);
-        }
-        if let Err(error) = self.look(watched, &sold, read) {
-            reading.error.get_or_insert(error);
-        }
-        Ok(reading)
     }
+    watched.readings += 1;
+    if let Some(failure) = lost {
+        reading.error = Some(why(store, failure));
+        // Of a server that is gone nothing more is asked: each question would take a timeout.
+        if watched.activities.iter().all(|one| one.view.as_ref().is_none_or(|view| view.is_old)) {
+            return Ok(reading);
+        }
+    }
+    watched.due(&mut whole, read);
+    if let Err(error) = read_whole(store, watched, &whole, read) {
+        if watched.readings == 1 {
+            return Err(error);
+        }
+        reading.error.get_or_insert(error);
+    }
+    if let Err(error) = looks::look(store, watched, &sold, read) {
+        reading.error.get_or_insert(error);
+    }
+    Ok(reading)
+}
 
-    /// Reads some of them at one instant each.
-    fn read_whole(&mut self, watched: &mut Watched, which: &[usize], read: Instant) -> Result<(), StoreError> {
-        let activities: Vec<ActivityId> = which.iter().map(|nth| watched.activities[*nth].activity.clone()).collect();
-        watched.own_calls += activities.len() as u64;
-        let snapshots = match self.snapshots(&activities) {
-            Ok(snapshots) => snapshots,
-            Err(error) => {
-                for nth in which {
-                    let one = &mut watched.activities[*nth];
-                    // It is asked for again.
-                    one.raw = None;
-                    one.view.iter_mut().for_each(|view| view.is_old = true);
-                }
-                return Err(error);
+/// Reads some of them at one instant each.
+fn read_whole(store: &mut Store, watched: &mut Watched, which: &[usize], read: Instant) -> Result<(), StoreError> {
+    let activities: Vec<ActivityId> = which.iter().map(|place| watched.activities[*place].activity.clone()).collect();
+    watched.own_calls += activities.len() as u64;
+    let snapshots = match snapshot::snapshots(store, &activities) {
+        Ok(snapshots) => snapshots,
+        Err(error) => {
+            for place in which {
+                let one = &mut watched.activities[*place];
+                // It is asked for again.
+                one.raw = None;
+                one.view.iter_mut().for_each(|view| view.is_old = true);
             }
-        };
-        for (nth, snapshot) in which.iter().zip(snapshots) {
-            let one = &mut watched.activities[*nth];
-            one.whole = Some(read);
-            let (groups, foreign_write) =
-                one.view.take().map_or((None, None), |view| (view.groups, view.foreign_write));
-            one.view = Some(View { snapshot, read, is_old: false, groups, foreign_write });
+            return Err(error);
         }
-        Ok(())
+    };
+    for (place, snapshot) in which.iter().zip(snapshots) {
+        let one = &mut watched.activities[*place];
+        one.whole = Some(read);
+        let (groups, foreign_write) = one.view.take().map_or((None, None), |view| (view.groups, view.foreign_write));
+        one.view = Some(View { snapshot, read, is_old: false, groups, foreign_write });
     }
+    Ok(())
+}
 
-    /// Why there was no answer; on a cluster, who serves what is asked again.
-    fn why(&mut self, failure: CallFailure) -> StoreError {
-        if self.servers.is_cluster() {
-            // Another node may know a new primary; if none does, nobody is there.
-            if let Err(error) = self.servers.read_map(None) {
-                return error;
-            }
+/// Why there was no answer; on a cluster, who serves what is asked again.
+fn why(store: &mut Store, failure: CallFailure) -> StoreError {
+    if store.servers.is_cluster() {
+        // Another node may know a new primary; if none does, nobody is there.
+        if let Err(error) = store.servers.read_map(None) {
+            return error;
         }
-        failure.into_error()
     }
+    failure.into_error()
 }
 
 impl Watched {
     /// The server's clock; if it does not say, as far as it must have come since.
-    fn now(&mut self, answer: Option<Outcome>, read: Instant) -> Millis {
+    fn now(&mut self, answer: Option<CallOutcome>, read: Instant) -> Millis {
         let part = |value: &Value| match value {
             Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse::<u64>().ok(),
             _ => None,

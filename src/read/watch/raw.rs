@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::model::number::whole;
 use crate::model::status::Status;
 use crate::redis::call::exchange::CallFailure;
-use crate::redis::call::fan_out::Outcome;
+use crate::redis::call::fan_out::CallOutcome;
 
 /// Stock, and rules with withdrawn units, as the server sent them.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ enum Plain {
 pub(crate) enum Change {
     /// Nothing.
     None,
-    /// The stock moved by so many units and nothing else did.
+    /// The stock moved by this many units, and nothing else did.
     Sold(u64),
     /// All of it.
     Whole,
@@ -37,7 +37,7 @@ pub(crate) enum Change {
 
 impl Raw {
     /// The answers to GET and HMGET.
-    pub(crate) fn read(stock: Outcome, meta: Outcome) -> Result<Self, CallFailure> {
+    pub(crate) fn read(stock: CallOutcome, meta: CallOutcome) -> Result<Self, CallFailure> {
         Ok(Self { stock: Plain::read(stock)?, meta: Plain::read(meta)? })
     }
 
@@ -60,7 +60,7 @@ impl Raw {
 }
 
 impl Plain {
-    fn read(answer: Outcome) -> Result<Self, CallFailure> {
+    fn read(answer: CallOutcome) -> Result<Self, CallFailure> {
         match answer {
             Ok(value) => Ok(Self::Value(value)),
             Err(CallFailure::Refused(StoreError::Server { kind: ServerKind::WrongType, .. })) => Ok(Self::WrongType),

@@ -39,7 +39,7 @@ impl CallFailure {
 /// What a `WAIT` behind calls asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplicaWait {
-    /// So many replicas must have what the calls wrote,
+    /// Replicas that must have what the calls wrote,
     pub(crate) replicas: u32,
     /// and are waited for no longer than this.
     pub(crate) patience: Duration,

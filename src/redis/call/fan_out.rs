@@ -1,4 +1,5 @@
-//! Many calls at once: one pipeline a node, all nodes side by side.
+//! Many calls at once: one pipeline a node, all nodes side by side. And one that is sent before its reply is wanted: while the server
+//! makes that, we look at the reply before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +14,11 @@ use crate::redis::cluster::Servers;
 /// Calls that are sent before their replies are read.
 const MAX_PIPELINED: usize = 500;
 
-/// What became of a call.
-pub(crate) type Outcome = Result<Value, CallFailure>;
+/// The reply to a call, or why there is none.
+pub(crate) type CallOutcome = Result<Value, CallFailure>;
 
 impl Servers {
-    /// Sends many calls, and again what did not run or was lost, if that is safe: what became of each, in order. Once one
+    /// Sends many calls, and again what did not run or was lost, if that is safe: the answer to each, in order. Once one
     /// could not be sent again because nobody serves it, the others that have no reply yet fail like it.
     pub(crate) fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Answer, StoreError>> {
         calls.chunks(MAX_PIPELINED).flat_map(|calls| self.call_some(calls)).collect()
@@ -45,22 +46,23 @@ impl Servers {
                 (Err(CallFailure::Lost(error)), None) => self.answer_after(call, &error),
                 (Err(_), None) => self.answer(call),
             };
-            // A refusal is of one call, anything else of whoever serves it.
+            // A refusal concerns one call, anything else the node that serves it.
             unserved = unserved.or(answer.as_ref().err().filter(|error| !error.is_of_call()).cloned());
             answers.push(answer);
         }
         answers
     }
 
-    /// Sends many calls, none twice, and gives what became of each: replies that came before a connection broke are not lost.
+    /// Sends many calls, none twice, and gives the outcome of each: replies that came before a connection broke are not lost.
     /// With `wait` replicas of each node, if it has some, must have what its calls wrote.
-    pub(crate) fn fan_out(&mut self, calls: &[Call], wait: Option<ReplicaWait>) -> Vec<Outcome> {
-        let mut outcomes: Vec<Outcome> = calls.iter().map(|_| Err(CallFailure::NoScript)).collect();
+    pub(crate) fn fan_out(&mut self, calls: &[Call], wait: Option<ReplicaWait>) -> Vec<CallOutcome> {
+        let mut outcomes: Vec<CallOutcome> = calls.iter().map(|_| Err(CallFailure::NoScript)).collect();
         self.send_side_by_side(calls, &(0..calls.len()).collect::<Vec<_>>(), (wait, false), &mut outcomes);
         // Without a map some went to the wrong node, and of a script that a server lost its text must go first: nothing ran.
-        let is_moved = |outcome: &Outcome| matches!(outcome, Err(CallFailure::Refused(StoreError::Redirected(_))));
+        let is_moved = |outcome: &CallOutcome| matches!(outcome, Err(CallFailure::Refused(StoreError::Redirected(_))));
         let has_map = !outcomes.iter().any(is_moved) || self.read_map(None).is_ok();
-        let is_open = |outcome: &Outcome| matches!(outcome, Err(CallFailure::NoScript)) || has_map && is_moved(outcome);
+        let is_open =
+            |outcome: &CallOutcome| matches!(outcome, Err(CallFailure::NoScript)) || has_map && is_moved(outcome);
         let open: Vec<usize> = (0..calls.len()).filter(|at| is_open(&outcomes[*at])).collect();
         if !open.is_empty() {
             self.send_side_by_side(calls, &open, (wait, true), &mut outcomes);
@@ -74,7 +76,7 @@ impl Servers {
         calls: &[Call],
         which: &[usize],
         (wait, loads): (Option<ReplicaWait>, bool),
-        outcomes: &mut [Outcome],
+        outcomes: &mut [CallOutcome],
     ) {
         let mut by_node: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for at in which {
@@ -97,7 +99,7 @@ impl Servers {
                 };
                 match &outcomes[*at] {
                     Err(failure @ CallFailure::Lost(_)) => failed = Some(failure.clone()),
-                    // A layout that does not fit is refused by whoever sends it again.
+                    // A layout that does not fit a cluster is refused when the call is sent again.
                     Err(CallFailure::Refused(StoreError::Redirected(to))) => {
                         _ = self.found_cluster();
                         self.redirect(node, &to.clone());
@@ -110,6 +112,36 @@ impl Servers {
                 let replied = of_node.iter().filter(|at| outcomes[**at].is_ok()).copied().collect::<Vec<_>>();
                 replied.into_iter().for_each(|at| outcomes[at] = Err(CallFailure::NotReplicated));
             }
+        }
+    }
+}
+
+/// A call whose reply must be [read](Servers::finish) before anything else is sent.
+#[derive(Debug)]
+pub(crate) struct CallAhead {
+    call: Call,
+    /// The node that it was sent to, or why it was not.
+    sent: Result<usize, CallFailure>,
+}
+
+impl Servers {
+    /// Sends a call. Whatever goes wrong, its reply is where it is wanted.
+    pub(crate) fn send_ahead(&mut self, call: Call) -> CallAhead {
+        let node = self.node_of(call.slot);
+        let sent = self.node(node).write_calls([&call], Sending::FIRST, |_| false).map(|()| node);
+        CallAhead { call, sent }
+    }
+
+    /// The reply to a call that was sent before. If none comes, it is sent again, if that is safe.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn finish(&mut self, ahead: CallAhead) -> Result<Value, StoreError> {
+        let CallAhead { call, sent } = ahead;
+        match sent.and_then(|node| self.node(node).read_call(Sending::FIRST)) {
+            Ok(value) => Ok(value),
+            Err(CallFailure::Lost(error)) => self.answer_after(&call, &error).map(|answer| answer.value),
+            Err(_) => self.call(&call),
         }
     }
 }

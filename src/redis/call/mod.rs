@@ -13,7 +13,6 @@
 //! We retry, and only what is safe; redis-rs itself never sends anything twice here. On a cluster a call goes to the node of
 //! its slot, follows redirections, and waits for a failover. Calls in flight for files are a pipeline (`redis/pipeline/`).
 
-pub(crate) mod ahead;
 pub(crate) mod attempts;
 pub(crate) mod exchange;
 pub(crate) mod fan_out;

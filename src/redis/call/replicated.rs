@@ -38,7 +38,7 @@ impl Servers {
         self.send_with_retry(calls, Some(wait), None)
     }
 
-    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica; `None` if none has it after so long.
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica; `None` if none has it in time.
     ///
     /// # Errors
     /// Any of [`StoreError`].

@@ -40,7 +40,7 @@ impl Servers {
         self.send_with_retry(std::slice::from_ref(call), None, None).map(Answer::from)
     }
 
-    /// The same for a call of which an earlier try was lost: why.
+    /// The same for a call whose earlier try was lost, for the reason given.
     pub(super) fn answer_after(&mut self, call: &Call, lost: &StoreError) -> Result<Answer, StoreError> {
         self.send_with_retry(std::slice::from_ref(call), None, Some(lost)).map(Answer::from)
     }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
 use crate::error::{CertificateFault, StoreError};
+use crate::redis::connect::sentinel_url::SentinelUrl;
 use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 use crate::redis::tls::fault;
 pub(crate) use crate::redis::tls::{Certificates, Pem};
@@ -207,6 +208,24 @@ impl Target {
             ConnectionAddr::Unix(path) => path.display().to_string(),
             _ => self.shown.clone(),
         }
+    }
+
+    /// What metrics call the server: where it is, and which database, without user and password.
+    pub(crate) fn label(&self) -> String {
+        let database = RedisConnectionInfo::default().set_db(self.database);
+        let bare = |address: &ConnectionInfo| address.clone().set_redis_settings(database.clone());
+        match self.sentinels.as_deref() {
+            Some(Sentinels { addresses, primary, .. }) => sentinel_url::shown(&SentinelUrl {
+                sentinels: addresses.iter().map(bare).collect(),
+                primary: primary.clone(),
+            }),
+            None => address::shown(&std::iter::once(&self.address).chain(&self.others).map(bare).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The same without the database: what metrics call a server that has others too.
+    pub(crate) fn node_label(&self) -> String {
+        Self { database: 0, ..self.clone() }.label()
     }
 
     /// The arguments by which `redis-cli` gets there; without the login.

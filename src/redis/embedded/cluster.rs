@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use crate::error::cause;
-use crate::redis::embedded::error::EmbeddedError;
+use crate::redis::embedded::EmbeddedError;
 use crate::redis::embedded::folder::{self, SETTINGS};
 
 /// Says in a directory how many nodes it has; written last.

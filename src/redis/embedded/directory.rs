@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::error::cause;
+use crate::redis::embedded::EmbeddedError;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::error::EmbeddedError;
 use crate::redis::embedded::folder;
 use crate::redis::embedded::{LOCK, LOG, PREFIX, SOCKET, Wait};
 

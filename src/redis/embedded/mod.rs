@@ -1,4 +1,5 @@
-//! A private, real server for one command, or a cluster of them: in a directory of its own, stopped at exit.
+//! A private, real server for one command, or a cluster of them: in a directory of its own, stopped at exit. What commands that
+//! were killed left behind is swept: servers that nobody stops, and their directories.
 
 #![allow(
     clippy::disallowed_methods,
@@ -8,17 +9,16 @@
 
 mod cluster;
 mod directory;
-mod error;
 mod folder;
 mod server;
-mod stale;
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::redis::embedded::cluster::Cluster;
 use crate::redis::embedded::directory::Directory;
-pub(crate) use crate::redis::embedded::error::EmbeddedError;
+use crate::redis::embedded::folder::shut_down;
 use crate::redis::embedded::server::Server;
 
 /// The socket's name within a server's folder.
@@ -65,6 +65,11 @@ pub(crate) struct Wait<'a> {
 }
 
 impl Embedded {
+    /// Whether a directory that an earlier command kept is of a cluster.
+    pub(crate) fn is_cluster(directory: &Path) -> bool {
+        Cluster::size(directory).is_some()
+    }
+
     /// Starts a server, or with `nodes` a cluster. Without `kept` its data is discarded. With it, data stays there for
     /// the next command, as does the number of nodes; `wait` says how to wait for another command that uses it.
     ///
@@ -72,7 +77,7 @@ impl Embedded {
     /// No server on this machine, a directory that cannot be used, or a server that does not start.
     pub(crate) fn start(kept: Option<&Path>, nodes: Option<usize>, wait: &Wait<'_>) -> Result<Self, EmbeddedError> {
         let program = program()?;
-        stale::sweep();
+        sweep();
         let directory = match kept {
             Some(path) => Directory::kept(path, wait)?,
             None => Directory::discarded()?,
@@ -136,4 +141,77 @@ fn program() -> Result<PathBuf, EmbeddedError> {
 fn on_path(name: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Why a private server did not start.
+#[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs, reason = "each variant's text names its fields")]
+pub(crate) enum EmbeddedError {
+    /// Its directory cannot be made or used.
+    #[error("cannot use the directory `{}`: {why}", path.display())]
+    Directory { path: PathBuf, why: String },
+    /// Another command used the directory for longer than the caller waits.
+    #[error("`{}` is in use by {holder}", path.display())]
+    InUse { path: PathBuf, holder: String },
+    /// The caller asked to stop while the directory was in use.
+    #[error("interrupted while `{}` was in use", path.display())]
+    Stopped { path: PathBuf },
+    /// The directory has another number of nodes.
+    #[error("the directory of `--embedded` has the data of {found}, and `--nodes` is {wanted}")]
+    Nodes { found: String, wanted: usize },
+    /// `SECKILL_SERVER` names no file.
+    #[error("`SECKILL_SERVER` names `{name}`, which is no file")]
+    NamedServer { name: String },
+    /// This machine has no server.
+    #[error("no valkey-server or redis-server was found on PATH, and `--embedded` needs one")]
+    NoServer,
+    /// The server's program, or its log, cannot be opened.
+    #[error("cannot start `{}`: {why}", server.display())]
+    Spawn { server: PathBuf, why: String },
+    /// The server ended, or did not answer in time.
+    #[error("the private server {what}; its log ends: {log}")]
+    NotReady { what: &'static str, log: String },
+}
+
+/// A directory younger than this may be about to get its lock.
+const YOUNG: Duration = Duration::from_secs(10);
+
+/// Ends servers and removes directories whose command is gone. Errors are left alone: the next sweep sees them.
+fn sweep() {
+    for parent in [std::env::temp_dir(), "/tmp".into()] {
+        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+                remove_if_stale(&entry.path());
+            }
+        }
+    }
+}
+
+fn remove_if_stale(directory: &Path) {
+    let Ok(about) = fs::symlink_metadata(directory) else { return };
+    let age = about.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+    if !about.is_dir() || age.is_none_or(|age| age < YOUNG) {
+        return;
+    }
+    let lock = File::open(directory.join(LOCK));
+    if let Ok(lock) = &lock
+        && lock.try_lock().is_err()
+    {
+        return;
+    }
+    // Only what looks like ours: a lock, or the short way to a directory that stays.
+    if lock.is_err() && !directory.join("data").is_symlink() {
+        return;
+    }
+    if lock.is_ok() {
+        Cluster::folders(directory).iter().for_each(|folder| shut_down(folder));
+        shut_down(directory);
+        let _ = fs::remove_dir_all(directory);
+    } else if fs::read_link(directory.join("data")).is_ok_and(|data| !in_use(&data)) {
+        let _ = fs::remove_file(directory.join("data")).and_then(|()| fs::remove_dir(directory));
+    }
+}
+
+fn in_use(data: &Path) -> bool {
+    File::open(data.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err())
 }

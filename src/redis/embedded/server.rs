@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::error::cause;
-use crate::redis::embedded::error::EmbeddedError;
+use crate::redis::embedded::EmbeddedError;
 use crate::redis::embedded::folder;
 use crate::redis::embedded::{LOG, SOCKET};
 

@@ -17,7 +17,7 @@ const NAP: Duration = Duration::from_millis(100);
 
 /// How much is in flight at most, and the rate limit.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub(crate) struct Limits {
     orders: usize,
     calls: usize,
     rate: Option<NonZeroU32>,
@@ -25,18 +25,18 @@ pub struct Limits {
 
 impl Limits {
     /// For a server that others use: their p99 stays about a millisecond.
-    pub fn shared() -> Self {
+    pub(crate) fn shared() -> Self {
         Self { orders: 128, calls: 2, rate: None }
     }
 
     /// As fast as the server can; other clients wait a few milliseconds.
-    pub fn fast() -> Self {
+    pub(crate) fn fast() -> Self {
         Self { orders: 256, calls: 4, rate: None }
     }
 
     /// So many orders a call.
     #[must_use]
-    pub fn with_orders(mut self, orders: usize) -> Self {
+    pub(crate) fn with_orders(mut self, orders: usize) -> Self {
         self.orders = orders.max(1);
         self
     }
@@ -44,7 +44,7 @@ impl Limits {
     /// At most so many orders a second, a hundredth of them a call: the last call is sent that much too early, which
     /// is all by which a short run exceeds the rate.
     #[must_use]
-    pub fn with_rate(mut self, orders_per_second: NonZeroU32) -> Self {
+    pub(crate) fn with_rate(mut self, orders_per_second: NonZeroU32) -> Self {
         self.orders = self.orders.min((orders_per_second.get() / 100).max(1) as usize);
         self.rate = Some(orders_per_second);
         self

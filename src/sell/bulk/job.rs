@@ -187,7 +187,7 @@ impl JobStates {
         let list = self.sharded.get(&nth).map(|(list, _)| list.clone());
         let is_old = list.is_none() && self.get(nth).refusal == Some(Status::Sharded);
         if store.directory.is_unknown(&activity) && !is_old {
-            store.remember_shards(&activity, list);
+            store.directory.learn(&activity, list);
         }
     }
 

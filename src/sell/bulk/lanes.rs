@@ -142,9 +142,11 @@ impl<C: Call> Lanes<C> {
     pub(crate) fn hand_over(&mut self, from: usize, to: impl Fn(usize) -> bool) {
         let (before, rest) = self.lanes.split_at_mut(from);
         let Some((lane, after)) = rest.split_first_mut() else { return };
-        let others =
-            before.iter_mut().enumerate().chain(after.iter_mut().enumerate().map(|(nth, it)| (from + 1 + nth, it)));
-        lane.pipeline.hand_over(others.filter(|(nth, _)| to(*nth)).map(|(_, lane)| &mut lane.pipeline));
+        let others = before
+            .iter_mut()
+            .enumerate()
+            .chain(after.iter_mut().enumerate().map(|(lane_index, it)| (from + 1 + lane_index, it)));
+        lane.pipeline.hand_over(others.filter(|(lane_index, _)| to(*lane_index)).map(|(_, lane)| &mut lane.pipeline));
     }
 
     /// A node named another one for a slot. The map is read with the first such reply.
@@ -212,16 +214,16 @@ impl<C: Call> Lanes<C> {
         }
         let now = self.servers.system().now();
         let mut next: Option<Instant> = None;
-        for nth in (0..self.lanes.len()).map(|nth| (self.last + 1 + nth) % self.lanes.len()) {
-            let lane = &self.lanes[nth];
-            let wants = lane.pipeline.has_room() && wants_to_send(nth, lane.pipeline.in_flight());
+        for lane_index in (0..self.lanes.len()).map(|lane_index| (self.last + 1 + lane_index) % self.lanes.len()) {
+            let lane = &self.lanes[lane_index];
+            let wants = lane.pipeline.has_room() && wants_to_send(lane_index, lane.pipeline.in_flight());
             match lane.pipeline.readiness(wants) {
                 Readiness::Send => {
-                    self.last = nth;
-                    self.lanes[nth].active = now;
-                    return Ok((nth, Event::Send));
+                    self.last = lane_index;
+                    self.lanes[lane_index].active = now;
+                    return Ok((lane_index, Event::Send));
                 }
-                Readiness::Outage(due) if due <= now => return Ok((nth, self.end_outage(nth)?)),
+                Readiness::Outage(due) if due <= now => return Ok((lane_index, self.end_outage(lane_index)?)),
                 Readiness::Outage(due) | Readiness::At(due) => next = Some(next.map_or(due, |next| next.min(due))),
                 Readiness::Replies | Readiness::Idle => {}
             }
@@ -235,9 +237,9 @@ impl<C: Call> Lanes<C> {
             return Ok((0, Event::Waited));
         }
         match self.wait_for_reply(wait) {
-            Some(nth) => {
-                self.lanes[nth].active = self.servers.system().now();
-                Ok((nth, self.lanes[nth].pipeline.receive()?))
+            Some(lane_index) => {
+                self.lanes[lane_index].active = self.servers.system().now();
+                Ok((lane_index, self.lanes[lane_index].pipeline.receive()?))
             }
             None => Ok(self.find_silent()),
         }
@@ -274,22 +276,22 @@ impl<C: Call> Lanes<C> {
     /// As [`Pipeline::receive`].
     pub(crate) fn receive(&mut self) -> Result<(usize, Event<C>), StoreError> {
         let lane = self.lanes.iter().position(|lane| !lane.pipeline.is_idle());
-        lane.map_or(Ok((0, Event::Idle)), |nth| Ok((nth, self.lanes[nth].pipeline.receive()?)))
+        lane.map_or(Ok((0, Event::Idle)), |lane_index| Ok((lane_index, self.lanes[lane_index].pipeline.receive()?)))
     }
 
     /// Does something about an outage: asks another node who serves the slots now, then tries to reconnect.
-    fn end_outage(&mut self, nth: usize) -> Result<Event<C>, StoreError> {
-        let node = self.lanes[nth].node;
-        if !self.lanes[nth].has_new_map {
-            self.lanes[nth].has_new_map = true;
+    fn end_outage(&mut self, lane_index: usize) -> Result<Event<C>, StoreError> {
+        let node = self.lanes[lane_index].node;
+        if !self.lanes[lane_index].has_new_map {
+            self.lanes[lane_index].has_new_map = true;
             if self.read_map(Some(node))? {
                 self.asks.clear();
-                self.lanes[nth].is_stale = true;
+                self.lanes[lane_index].is_stale = true;
                 return Ok(Event::Waited);
             }
         }
-        self.lanes[nth].has_new_map = false;
-        self.lanes[nth].pipeline.advance(false)
+        self.lanes[lane_index].has_new_map = false;
+        self.lanes[lane_index].pipeline.advance(false)
     }
 
     /// Reads the map again; false if nobody gave it.
@@ -306,13 +308,13 @@ impl<C: Call> Lanes<C> {
     /// Waits until a lane has a reply: which one.
     fn wait_for_reply(&self, at_most: Duration) -> Option<usize> {
         let turns = (0..self.lanes.len()).map(|turn| (self.last + 1 + turn) % self.lanes.len());
-        let waiting: Vec<usize> = turns.filter(|nth| !self.lanes[*nth].pipeline.is_idle()).collect();
+        let waiting: Vec<usize> = turns.filter(|lane_index| !self.lanes[*lane_index].pipeline.is_idle()).collect();
         let mut sockets = Vec::with_capacity(waiting.len());
-        for nth in &waiting {
-            match self.lanes[*nth].pipeline.link().drained_socket() {
+        for lane_index in &waiting {
+            match self.lanes[*lane_index].pipeline.link().drained_socket() {
                 Some(socket) => sockets.push(socket),
                 // Bytes are here already.
-                None => return Some(*nth),
+                None => return Some(*lane_index),
             }
         }
         self.servers.system().wait_readable(&sockets, at_most).map(|found| waiting[found])
@@ -323,10 +325,10 @@ impl<C: Call> Lanes<C> {
         let timeout = self.servers.target().timeout;
         let now = self.servers.system().now();
         let silent = |lane: &Lane<C>| !lane.pipeline.is_idle() && now - lane.active >= timeout;
-        let Some(nth) = self.lanes.iter().position(silent) else { return (0, Event::Waited) };
-        let lane = &mut self.lanes[nth];
+        let Some(lane_index) = self.lanes.iter().position(silent) else { return (0, Event::Waited) };
+        let lane = &mut self.lanes[lane_index];
         let waited = humantime::format_duration(timeout).to_string();
         let server = lane.pipeline.link().target.shown.clone();
-        (nth, lane.pipeline.lose_connection(StoreError::Timeout { server, waited }))
+        (lane_index, lane.pipeline.lose_connection(StoreError::Timeout { server, waited }))
     }
 }

@@ -45,7 +45,7 @@ impl Operation {
     }
 
     /// Whether it ends holds, which have their units and users themselves.
-    pub fn settles(self) -> bool {
+    pub(crate) fn settles(self) -> bool {
         matches!(self, Self::Confirm | Self::Release)
     }
 

@@ -101,7 +101,9 @@ fn without_the_right_to_ask_the_sale_and_the_rights_are_skipped_or_fail_by_name(
     let rights = of_check(&rows, "rights");
     assert_eq!((rights.len(), &rights[0]["status"]), (1, &"fail".into()), "{rights:#?}");
     assert!(text(&rights[0], "fix").ends_with("ACL SETUSER nobody +eval +evalsha"), "{rights:#?}");
-    for check in ["keys", "expiry", "foreign_writes", "feeds", "slow_scripts", "scripts", "clock", "output_buffers"] {
+    for check in
+        ["keys", "expiry", "window", "foreign_writes", "feeds", "slow_scripts", "scripts", "clock", "output_buffers"]
+    {
         let row = &of_check(&rows, check)[0];
         assert_eq!(row["status"], "skip", "{row:#}");
     }

@@ -17,7 +17,7 @@ fn sale() -> TestRedis {
 #[test]
 fn an_empty_server_has_nothing_to_check_and_a_name_without_keys_fails() {
     let redis = TestRedis::start();
-    for check in ["keys", "expiry", "foreign_writes", "feeds"] {
+    for check in ["keys", "expiry", "window", "foreign_writes", "feeds"] {
         assert_row(&redis, check, "skip", "");
     }
     let rows = redis.seckill(["doctor", "gone", "-o", "json"]).code(3).json();
@@ -35,6 +35,23 @@ fn a_sound_sale_is_one_row_a_check() {
     assert_row(&redis, "feeds", "skip", "no consumer group");
     let rows = redis.seckill(["doctor", "1", "-o", "json"]).code(3).json();
     assert_eq!(of_check(&rows, "keys")[0]["found"], "1 activity");
+}
+
+#[test]
+fn windows_that_are_over_are_counted_and_the_last_one_is_named() {
+    let redis = sale();
+    assert_row(&redis, "window", "ok", "2 activities");
+    for (id, end) in [("3", "2020-11-11T02:00:00Z"), ("4", "2019-11-11T02:00:00Z")] {
+        redis.seckill(["preheat", "--id", id, "--stock", "5", "--ends-at", end]).code(0);
+    }
+    let over = assert_row(&redis, "window", "warn", "2 of 4 activities are over: `3` since 2020-11-11T");
+    assert!(text(&over, "fix").starts_with("seckill inspect 3"), "{over}");
+    redis.seckill(["preheat", "--id", "3", "--update", "--ends-at", "+2h"]).code(0);
+    assert_row(&redis, "window", "warn", "1 of 4 activities is over: `4` since 2019-11-11T");
+    redis.seckill(["pause", "4"]).code(0);
+    assert_row(&redis, "window", "warn", "`4`");
+    redis.seckill(["preheat", "--id", "4", "--update", "--ends-at", "+2h"]).code(0);
+    assert_row(&redis, "window", "ok", "4 activities");
 }
 
 #[test]

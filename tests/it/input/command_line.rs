@@ -35,6 +35,14 @@ fn a_usage_error_is_an_object_where_the_output_is_one() {
 }
 
 #[test]
+fn without_a_command_the_short_help_goes_to_stderr() {
+    for group in [&[][..], &["context"], &["script"]] {
+        let help = seckill([]).args(group).args(["-h"]).code(0).stdout;
+        seckill([]).args(group).code(2).stdout_is("").stderr(&help);
+    }
+}
+
+#[test]
 fn a_misspelt_flag_and_command_are_answered_with_the_right_one() {
     seckill(["deduct", "1", "--usr", "7"]).code(2).stderr_has("hint: a similar argument exists: '--user'");
     seckill(["refnd"]).code(2).stderr_has("'refund'");
@@ -44,6 +52,34 @@ fn a_misspelt_flag_and_command_are_answered_with_the_right_one() {
     seckill(["inspect", "--password", "x", "-o", "json"]).code(2).stderr_has("SECKILL_PASSWORD");
     seckill(["inspect", "-l", "coupons"]).code(2).stderr_has("seckill, sku, coupon, product, cluster");
     seckill(["inspect", "-o", "xml"]).code(2).stderr_has("table, json, jsonl, csv, tsv, yaml");
+}
+
+#[test]
+fn what_was_meant_is_named_and_never_passed_as_a_value() {
+    for (line, hint) in [
+        ("deduct --embedded data 1001 --user 7", "did you mean `--embedded=data`?"),
+        ("--embedded data inspect", "did you mean `--embedded=data`?"),
+        ("deduct 1001 --all", "`seckill deduct --help` lists the options"),
+        ("confirm 1001 order-1", "did you mean `--request order-1`?"),
+        ("pause --id 1001", "an activity is given without an option: `seckill pause 1001`"),
+        ("watch", "did you mean `seckill inspect --watch`?"),
+    ] {
+        seckill([]).args(line.split(' ')).code(2).stdout_is("").stderr_has(hint).stderr_lacks("as a value");
+    }
+}
+
+#[test]
+fn an_error_is_wrapped_between_words_at_the_width_of_a_terminal() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let call = || seckill(["inspect", "--url", "nonsense"]).without_env("SECKILL_URL").env("NO_COLOR", "1");
+    let whole = call().code(2).stderr;
+    assert_eq!(whole.lines().count(), 2, "a program gets a line each: {whole}");
+    for columns in ["40", "80"] {
+        let shown = call().seen().env("COLUMNS", columns).code(2).stderr;
+        let fits = |line: &str| line.chars().count() <= columns.parse().unwrap() || words(line).len() == 1;
+        assert!(shown.lines().all(fits), "{shown}");
+        assert_eq!(words(&shown), words(&whole));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The alert rules and the units of `contrib/`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -53,10 +54,74 @@ fn every_metric_of_rules_and_documents_is_printed() {
             assert!(is_printed || (needs_7 && primary.version() < (7, 0, 0)), "{}: {name}", file.display());
         }
     }
-    for line in printed.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
-        let name = line.split(' ').next().unwrap();
-        let page = fs::read_to_string(root.join("docs/monitoring.md")).unwrap();
-        assert!(page.contains(&format!("`{name}`")), "docs/monitoring.md has no {name}");
+    let documented: BTreeMap<String, String> =
+        rows("docs/monitoring.md", "metric | labels").into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    for family in printed.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = family.split(' ').next().unwrap();
+        let of_family = |line: &&str| line.starts_with(name) && !line.starts_with('#');
+        let labels: BTreeSet<&str> = printed.lines().filter(of_family).flat_map(labels).collect();
+        let others = ["server", "layout"];
+        let said: BTreeSet<&str> =
+            documented[name].split(", ").chain(others).filter(|label| !label.is_empty()).collect();
+        assert_eq!(said, labels, "{name}");
+    }
+}
+
+/// The rows of the table that begins with these columns, without backticks.
+fn rows(page: &str, columns: &str) -> Vec<Vec<String>> {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
+    let (_, table) = page.split_once(&format!("\n| {columns} |")).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
+    rows.map(cells).collect()
+}
+
+/// The names of a sample's labels.
+fn labels(sample: &str) -> Vec<&str> {
+    let Some((_, labels)) = sample.split_once('{') else { return Vec::new() };
+    labels.split("=\"").filter_map(|part| part.rsplit(['"', ',', '{']).next()).filter(|name| is_label(name)).collect()
+}
+
+fn is_label(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+}
+
+/// The number that an expression compares with, as documents may say it.
+fn limits(expression: &str) -> Vec<String> {
+    let compared = expression.split(['<', '>']).skip(1).map(|rest| rest.trim().split([' ', ')']).next().unwrap());
+    let Some(limit) = compared.filter_map(|number| number.parse::<f64>().ok()).last() else { return Vec::new() };
+    let forms = [(1.0, ""), (1.0, " s"), (60.0, " min"), (0.01, " %"), (0.001, " ms"), (1e6, " MB")];
+    forms.iter().map(|(unit, name)| format!(" {}{name}", (limit / unit * 1e6).round() / 1e6)).collect()
+}
+
+#[test]
+fn the_documents_have_each_alert_with_its_severity_limit_and_duration() {
+    let rules = fs::read_to_string(contrib("prometheus/seckill.rules.yml")).unwrap();
+    let field = |rule: &str, name: &str| {
+        let found = rule.lines().find_map(|line| line.trim().strip_prefix(name));
+        found.unwrap_or_default().trim().to_owned()
+    };
+    let rules: Vec<&str> = rules.split("- alert: ").skip(1).collect();
+    let all = rules.iter().map(|rule| {
+        let severity = field(rule, "labels: {severity:").replace('}', "");
+        [rule.lines().next().unwrap().to_owned(), severity, field(rule, "for:").replace('m', " min")]
+    });
+    let mut all: Vec<[String; 3]> = all.collect();
+    all.sort();
+    for (page, columns) in
+        [("docs/monitoring.md", "alert | severity | if | for"), ("docs/zh/monitoring.md", "告警 | 级别 | 条件 | 持续")]
+    {
+        let rows = rows(page, columns);
+        let mut said: Vec<[String; 3]> = rows.iter().map(|row| [0, 1, 3].map(|cell| row[cell].clone())).collect();
+        said.sort();
+        assert_eq!(said, all, "{page}");
+        for rule in &rules {
+            let (name, severity) = (rule.lines().next().unwrap(), field(rule, "labels: {severity:").replace('}', ""));
+            let row = rows.iter().find(|row| row[0] == name && row[1] == severity).unwrap();
+            let limits = limits(&field(rule, "expr:"));
+            let condition = format!(" {}", row[2]);
+            assert!(limits.is_empty() || limits.iter().any(|limit| condition.contains(&**limit)), "{page}: {row:?}");
+        }
     }
 }
 

@@ -139,6 +139,26 @@ fn a_replica_that_is_in_step_has_a_lag() {
 }
 
 #[test]
+fn a_server_has_one_name_in_all_labels_without_a_login() {
+    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
+    let replica = TestRedis::start();
+    follow(&replica, &primary);
+    primary.cmd(&["ACL", "SETUSER", "ops", "on", ">secret", "~*", "&*", "+@all"]);
+    let place = format!("127.0.0.1:{}", primary.port().unwrap());
+    let text = || {
+        let url = format!("redis://ops:secret@{place}/1");
+        primary.seckill(["inspect", "-o", "prometheus", "-u", &url]).code(0).stdout
+    };
+    crate::support::wait_until("it has acknowledged", || text().contains("seckill_replica_lag_bytes{"));
+    let text = text();
+    assert!(!text.contains("ops") && !text.contains('@') && !text.contains("***"), "{text}");
+    assert!(text.contains(&format!("seckill_up{{server=\"redis://{place}/1\",layout=\"seckill\",")), "{text}");
+    assert_eq!(samples(&text, "seckill_replicas"), [format!("node=\"redis://{place}\" 1")]);
+    let lag = &samples(&text, "seckill_replica_lag_bytes")[0];
+    assert!(lag.starts_with(&format!("node=\"redis://{place}\",replica=\"redis://")), "{lag}");
+}
+
+#[test]
 fn each_primary_of_a_cluster_is_a_node() {
     let cluster = TestCluster::start(3);
     let id = cluster.activity_on(2, "m");

@@ -153,7 +153,11 @@ pub fn by_binary(redis: &TestRedis, layout: Layout, step: &Step) -> String {
         Step::Settle { confirms, activity, request: id } => {
             format!("{} {activity} --request {}", step_name(*confirms), request(*id))
         }
-        Step::Expire { activity } => format!("expire {activity}"),
+        Step::Expire { activity } => {
+            let rows = json_call(redis, layout, &format!("expire {activity}")).run().json();
+            // A row is of what expired or could not.
+            return if rows == Value::Array(Vec::new()) { "ok".to_owned() } else { status(&rows[0]) };
+        }
         Step::Lapse { activity, request } => {
             lapse(redis, layout, *activity, *request);
             return "ok".to_owned();

@@ -35,6 +35,33 @@ fn what_was_exported_for_a_spreadsheet_can_be_read_again() {
 }
 
 #[test]
+fn names_are_printed_alone_one_a_line_and_only_of_what_is_listed() {
+    let redis = sale();
+    redis.seckill(["preheat", "--id", "sku-7", "--stock", "10", "--ends-at", "2020-01-01"]).code(0);
+    redis.seckill(["hold", "1001", "--user", "7", "--for", "1h", "--request", "r-1"]).code(0);
+    for (line, names) in [
+        ("inspect", "1001\nsku-7\n"),
+        ("inspect --state ended", "sku-7\n"),
+        ("inspect 1001 --top 5", "1001\n"),
+        ("inspect --alert-below 5%", "1001\nsku-7\n"),
+        ("inspect --state paused", ""),
+        ("inspect 1001 --holds", "r-1\n"),
+        ("script list --drop-in", "seckill\nsku\nsku-multi\ncoupon\nproduct\n"),
+    ] {
+        redis.seckill(["-o", "name"]).args(line.split(' ')).code(0).stdout_is(names);
+    }
+    let before = redis.dump_all();
+    for line in ["deduct 1001 --user 7", "preheat --id 2 --stock 5", "pause --all -y", "reconcile", "run f.yaml"] {
+        let refused = redis.seckill([]).args(line.split(' ')).env("SECKILL_OUTPUT", "name").code(2).stdout_is("");
+        refused.stderr_has("only `inspect`, `context` and `script` print `-o name`");
+    }
+    for line in ["inspect 1001 --all", "inspect 1001 --user 7", "inspect --watch"] {
+        redis.seckill(["-o", "name"]).args(line.split(' ')).code(2).stdout_is("").stderr_has("no form as name");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
 fn an_error_is_one_object_whatever_kind_it_is() {
     let redis = sale();
     for format in ["json", "jsonl", "yaml"] {

@@ -90,6 +90,18 @@ fn the_question_says_what_it_comes_to_and_a_dry_run_changes_nothing() {
 }
 
 #[test]
+fn what_it_says_about_the_limit_works_as_it_is_printed() {
+    let redis = foreign(SECKILL);
+    let adopted = redis.seckill(["preheat", "--id", "1", "--adopt", "--yes", "-l", "seckill"]).code(0);
+    let hint = adopted.stderr.lines().find_map(|line| line.strip_prefix("hint: `seckill ")?.strip_suffix("` sets one"));
+    let line = hint.unwrap_or_else(|| panic!("{}", adopted.stderr)).replace(" N", " 3");
+    assert_eq!(line, "preheat --id 1 --update -l seckill --per-user-limit 3");
+    redis.seckill([]).args(line.split(' ')).code(0);
+    let meta = redis.meta("seckill:meta:1");
+    assert_eq!((meta["per_user_limit"].as_str(), meta["total"].as_str()), ("3", "13"));
+}
+
+#[test]
 fn limit_title_and_window_may_be_given() {
     let redis = foreign(SECKILL);
     let given = ["--per-user-limit", "2", "--title", "old phone", "--ends-at", "2200-01-01T00:00:00Z"];

@@ -109,6 +109,78 @@ fn if_total_updates_only_what_nobody_changed() {
     }
 }
 
+#[test]
+fn one_field_is_changed_without_naming_the_total() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        let call = |line: &str| json_call(&redis, layout, line);
+        call("preheat --id 1 --stock 10 --title phone --starts-at 2020-01-01").code(0);
+        call("deduct 1 --user 7").code(0);
+        let mut expected = redis.meta(&layout.meta("1"));
+        let line = "preheat --id 1 --ends-at 2200-01-01T00:00:00Z --update";
+        let dry = call(&format!("{line} --dry-run")).code(0).stderr_has("1: ends_at none → 2200-01-01T");
+        assert_eq!(redis.meta(&layout.meta("1")), expected, "{layout:?}: {}", dry.stdout);
+        let row = call(line).code(0).stderr_lacks("stock").json()[0].clone();
+        assert_eq!((&row["action"], &row["total"], &row["stock"]), (&"update".into(), &10.into(), &9.into()));
+        expected.insert("ends_at".to_owned(), "7258118400000".to_owned());
+        assert_eq!(redis.meta(&layout.meta("1")), expected, "{layout:?}");
+        assert_eq!(call(line).code(0).json()[0]["action"], "unchanged", "{layout:?}");
+        // An empty title is none.
+        redis.seckill(["preheat", "--id", "1", "--title", "", "--update", "-l", layout.name]).code(0);
+        assert_eq!(call("inspect 1").code(0).json()[0]["title"], serde_json::Value::Null);
+        call("preheat --id 1 --update --if-total 9 --ends-at 2199-01-01")
+            .code(3)
+            .stderr_has("its total is `10`, not `9`");
+        call("preheat --id 1 --update --if-total 10 --ends-at 2199-01-01").code(0);
+        assert_eq!(redis.int(&layout.stock("1")), 9, "{layout:?}");
+    }
+}
+
+#[test]
+fn an_update_that_names_no_total_creates_nothing_and_says_what_it_needs() {
+    let redis = TestRedis::start();
+    redis.cmd(("SET", "seckill:stock:foreign", 5));
+    let before = redis.dump_all();
+    let call = |line: &str| json_call(&redis, SECKILL, line);
+    let absent = call("preheat --id 1 --title phone --update").code(3).json();
+    assert_eq!(absent[0]["status"], "not_preheated");
+    call("preheat --id foreign --title phone --update").code(3).stderr_has("--adopt` takes it over");
+    call("preheat --id 1 --update").code(2).stderr_has("nothing is given that could change").stderr_has("--ends-at");
+    call("preheat --id 1 --title phone").code(2).stderr_has("--stock");
+    call("preheat --id 1 --title phone --reset").code(2).stderr_has("--stock");
+    call("preheat --id 1 --stock 5 --adopt").code(2).stderr_has("--adopt");
+    redis.assert_unchanged_since(&before);
+}
+
+/// Somebody changes the total before each step of the update in turn.
+#[test]
+fn a_total_that_is_not_named_stays_what_others_made_it() {
+    let update = ["preheat", "--id", "1", "--title", "phone", "--update", "-o", "json"];
+    let preheated = || {
+        let redis = TestRedis::start();
+        redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+        redis
+    };
+    let undisturbed = preheated();
+    let proxy = Proxy::before(&undisturbed);
+    proxy.seckill(update).code(0);
+    let steps = proxy.commands().len();
+    assert!(steps > 3, "{:?}", proxy.commands());
+    for step in 1..=steps {
+        let redis = preheated();
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Nth(step), Fault::Hold);
+        let call = proxy.seckill(update).spawn();
+        proxy.wait_until_held();
+        redis.seckill(["preheat", "--id", "1", "--stock", "12", "--update"]).code(0);
+        proxy.release();
+        call.wait().code(0);
+        let meta = redis.meta("seckill:meta:1");
+        assert_eq!((meta["total"].as_str(), meta["title"].as_str()), ("12", "phone"), "{step}");
+        assert_eq!(redis.int("seckill:stock:1"), 12, "{step}");
+    }
+}
+
 /// Whichever reply is lost: the total that it had before is then gone because this very call changed it.
 #[test]
 fn an_update_whose_reply_is_lost_is_not_taken_for_somebody_elses() {

@@ -61,8 +61,20 @@ fn a_report_of_a_sharded_activity_is_of_all_shards() {
     assert!(scripts.lend("1#3", &transfer(1), "4", "4", "").starts_with("1 4 "));
     let report = |code| on_cluster(&redis, "report 1 -o json").code(code);
     let row = &report(0).json()[0];
-    let figures = ["activity", "total", "stock", "sold", "buyers", "orders", "bought", "verdict", "objection", "held"];
-    assert_eq!(json!(figures.map(|field| &row[field])), json!(["1", 20, 8, 12, 2, 2, 12, "match", null, 12]));
+    let figures = [
+        "activity",
+        "total",
+        "stock",
+        "sold",
+        "buyers",
+        "orders",
+        "bought",
+        "verdict",
+        "objection",
+        "held",
+        "counters",
+    ];
+    assert_eq!(json!(figures.map(|field| &row[field])), json!(["1", 20, 8, 12, 2, 2, 12, "match", null, 0, 12]));
     assert_eq!(row["top_buyers"][0]["user"], "a", "{row}");
     let marks: Vec<_> = row["marks"].as_array().unwrap().iter().map(|mark| (&mark["op"], &mark["quantity"])).collect();
     assert_eq!(marks, [(&json!("preheat"), &json!(20))]);
@@ -95,8 +107,32 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
     assert_eq!(archive(0), ["replayed", "replayed"]);
     on_cluster(&redis, "reconcile 1").code(3).stderr_has("`1` is archived");
     on_cluster(&redis, "reconcile").code(0).stderr_has("1 activity is archived and left out");
-    on_cluster(&redis, &format!("preheat --yes --restore {}", dir.path().display())).code(0);
+    let restore = format!("preheat --yes --restore {}", dir.path().display());
+    on_cluster(&redis, &format!("{restore} --activity 2")).code(2).stderr_has("no archive of `2`");
+    on_cluster(&redis, &format!("{restore} --activity 1")).code(0).stderr_lacks("is not on this server");
     on_cluster(&redis, "reconcile 1").code(0);
+    on_cluster(&redis, "inspect -o name").code(0).stdout_is("1\n");
+    // Another server has no parent, and these are not the shards that a preheat would choose.
+    let other = TestRedis::start();
+    let restored = on_cluster(&other, &format!("{restore} --activity 1")).code(0);
+    restored.stderr_has("`1` itself is not on this server").stderr_lacks("hint");
+}
+
+#[test]
+fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
+    let (redis, other) = (TestRedis::start(), TestRedis::start());
+    let dir = tempfile::tempdir().unwrap();
+    for line in ["preheat --id 1 --stock 7 --shards 3", "deduct 1 --user 7", "pause 1"] {
+        on_cluster(&redis, line).code(0);
+    }
+    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    let restored = on_cluster(&other, &format!("preheat --restore {} --activity 1", dir.path().display())).code(0);
+    let hint = restored.stderr.split("hint: `seckill ").nth(1).and_then(|hint| hint.split('`').next());
+    on_cluster(&other, hint.unwrap_or_else(|| panic!("{}", restored.stderr))).code(0);
+    on_cluster(&other, "resume 1").code(0);
+    on_cluster(&other, "reconcile 1").code(0);
+    on_cluster(&other, "deduct 1 --user 8").code(0);
+    assert_eq!(on_cluster(&other, "inspect 1 -o json").code(0).json()[0]["sold"], 2);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn a_transfer_that_is_cut_anywhere_is_named_and_repaired_at_once() {
             }
             // What is in transit as after any lend, whoever needs units finishes.
             let mut store = store(&redis.url());
-            store.finish_transfers(&"1".parse().unwrap(), true).unwrap();
+            seckill::internals::finish_transfers(&mut store, &"1".parse().unwrap(), true).unwrap();
             assert_arrived(&redis, &context);
         }
     }
@@ -118,7 +118,8 @@ fn whoever_needs_units_next_finishes_a_transfer_that_was_cut() {
                 assert!(scripts.refund("1#9", ("b", "1", "")).starts_with("1 "));
             }
             let mut store = store(&redis.url());
-            let finished = store.finish_transfers(&"1".parse().unwrap(), true).unwrap().unwrap();
+            let finished =
+                seckill::internals::finish_transfers(&mut store, &"1".parse().unwrap(), true).unwrap().unwrap();
             assert_eq!((finished.arrived > 0, finished.lost, finished.left), (true, 0, 0), "{context}");
             if is_late {
                 assert_eq!(audited(&redis), (18, vec![]), "{context}");
@@ -160,7 +161,9 @@ fn a_transfer_of_the_future_is_old_because_the_clock_was_set_back() {
         let seconds: Vec<u64> = redis.ask("TIME");
         let record = format!("4 9 {}", (seconds[0] + ahead) * 1000);
         redis.cmd(("HSET", CLUSTER.requests("1#3"), format!("\ttt:{id}"), record));
-        let finished = store(&redis.url()).finish_transfers(&"1".parse().unwrap(), false).unwrap().unwrap();
+        let finished = seckill::internals::finish_transfers(&mut store(&redis.url()), &"1".parse().unwrap(), false)
+            .unwrap()
+            .unwrap();
         (finished.arrived, finished.left)
     };
     assert_eq!(scripts.lend("1#3", &id, "4", "4", ""), "1 4 6");

@@ -42,7 +42,7 @@ fn a_row_is_the_sum_with_what_is_in_transit() {
     }
     redis.seckill(["-l", "cluster", "inspect"]).code(0).stdout_has("6 (+2 in transit)").stdout_has("1001");
     let csv = redis.seckill(["-l", "cluster", "inspect", "-o", "csv"]).code(0);
-    csv.stdout_has("held,in_transit\n").stdout_has(",0,2\n");
+    csv.stdout_has("held,in_transit,withdrawn\n").stdout_has(",0,2,\n");
     // An activity without shards has nothing that could be.
     call(&redis, "preheat --id 1 --stock 3").code(0);
     assert_eq!(units(&row("inspect 1")), [Some(3), Some(3), Some(0), Some(0), None]);

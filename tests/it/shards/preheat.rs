@@ -47,6 +47,27 @@ fn a_sharded_activity_is_its_shards_and_a_parent_that_names_them() {
 }
 
 #[test]
+fn flags_make_the_same_shards_as_a_fixture() {
+    let (by_flags, by_fixture) = (TestRedis::start(), TestRedis::start());
+    let line = "preheat --id 1001 --title phone --stock 50 --per-user-limit 2 --ends-at 2100-01-01T00:00:00Z --shards";
+    call(&by_fixture, "preheat -").stdin(fixture(50, 8)).code(0);
+    let before = by_flags.dump_all();
+    call(&by_flags, &format!("{line} 8 --dry-run")).code(0);
+    by_flags.assert_unchanged_since(&before);
+    call(&by_flags, &format!("{line} 8")).code(0);
+    let (flags, fixture) = (Whole::of(&by_flags), Whole::of(&by_fixture));
+    assert_eq!((flags.shards, flags.rules, flags.title), (fixture.shards, fixture.rules, fixture.title));
+    assert_eq!(call(&by_flags, &format!("{line} 8 --update")).code(0).json()[0]["action"], "unchanged");
+    let before = by_flags.dump_all();
+    call(&by_flags, &format!("{line} 4 --update")).code(3).stderr_has("only `--reset` can change this");
+    call(&by_flags, &format!("{line} 1")).code(2).stderr_has("a number of shards from 2 to 256");
+    call(&by_flags, "preheat --id 1001 --adopt --shards 8").code(2).stderr_has("--shards");
+    let elsewhere = by_flags.seckill(["preheat", "--id", "7", "--stock", "9", "--shards", "3"]).code(2);
+    elsewhere.stderr_has("only the layout `cluster` has shards, not `seckill`").stderr_has("hint: `--layout cluster`");
+    by_flags.assert_unchanged_since(&before);
+}
+
+#[test]
 fn shards_that_cannot_be_are_errors_with_line_and_column() {
     for (line, part) in [
         ("shards: 1", "<stdin>:7:13: shards: `1` is not a number of shards from 2 to 256"),
@@ -94,6 +115,10 @@ fn an_update_moves_total_limit_title_and_window_of_all_shards() {
     assert_eq!((whole.rules.as_str(), whole.title.as_deref()), ("live 1 1 5 20 - 4102444800000", Some("pear")));
     assert_eq!(whole.stocks(), [3, 3, 3, 3, 2, 2, 2, 2]);
     whole.assert_sound(20);
+    let titled = call(&redis, "preheat --id 1001 --title plum --update").code(0).json();
+    assert_eq!(row(&titled[0]), ["\"update\"", "\"ok\"", "20", "20", "20", "20"]);
+    let whole = Whole::of(&redis);
+    assert_eq!((whole.title.as_deref(), whole.stocks()), (Some("plum"), vec![3, 3, 3, 3, 2, 2, 2, 2]));
 
     let before = redis.dump_all();
     let again = call(&redis, "preheat --id 1001 --stock 20 --update").code(0).json();

@@ -47,9 +47,9 @@ fn whoever_has_an_old_list_reads_it_again() {
     let redis = TestRedis::start();
     call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
     let mut store = store(&redis.url());
-    assert_eq!(store.deduct(&order("7", 1), false).unwrap().status, Status::Ok);
+    assert_eq!(seckill::deduct(&mut store, &order("7", 1), false).unwrap().status, Status::Ok);
     call(&redis, "preheat - --reset --yes").stdin(fixture(12, 4)).code(0);
-    assert_eq!(store.deduct(&order("7", 1), false).unwrap().status, Status::Ok);
+    assert_eq!(seckill::deduct(&mut store, &order("7", 1), false).unwrap().status, Status::Ok);
     assert_eq!(Whole::of(&redis).stocks().iter().sum::<i64>(), 11);
     // An activity without shards, lost with its keys, may be sharded again: by an epoch that its first shards never had.
     call(&redis, "preheat --id 1001 --stock 9 --reset --yes").code(0);

@@ -71,7 +71,7 @@ fn expire_ends_an_order_as_its_primary_was_decided() {
         assert!((0..confirmed).all(|nth| sale.confirm(nth) == 1));
         let left = if confirmed > 0 { [4, 4, 4] } else { [5, 5, 5] };
         let is_open = || {
-            sale.of_all("expire").code(0).stderr("");
+            sale.of_all("expire -q").code(0).stderr("");
             sale.of_all("inspect --holds -o csv").code(0).stdout.lines().count() > 1
         };
         wait_until("nothing is held open", || !is_open());

@@ -174,6 +174,32 @@ fn what_raises_the_stock_alone_needs_stock_and_ledger_as_audited() {
 }
 
 #[test]
+fn a_user_gains_more_than_the_stock_gives_only_if_the_stock_is_as_audited() {
+    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
+        let (redis, mut scripts) = scripts(layout);
+        scripts.preheat("1", "10");
+        let last = redis.xrange(&layout.ledger("1")).last().unwrap().0.clone();
+        redis.cmd(("DECRBY", layout.stock("1"), 1));
+        let mut repair = |count: &str, id: &str, [from, to, change]: [&str; 3], seen: [&str; 2]| {
+            let args = [layout.kind, "me", "", "0", "1", count, id, "7", from, to, change, seen[0], seen[1]];
+            scripts.call("repair", &layout.keys("1"), &args)
+        };
+        let gains = ["0", "1", "0"];
+        assert_eq!(repair("0", "i", gains, ["8", &last]), "1 9 c", "{layout:?}: a unit came back since");
+        assert_eq!(repair("1", "j", ["0", "1", "-1"], ["8", &last]), "1 8 o", "{layout:?}: the stock gives it");
+        assert_eq!(repair("2", "k", ["1", "0", "0"], ["7", &last]), "1 8 o", "{layout:?}: it only loses");
+        let ledger = layout.ledger("1");
+        let forged: String = redis.ask(("XADD", &ledger, "*", "op", "repair", "stock", "7", "stock_change", "-01"));
+        redis.cmd(("DECRBY", layout.stock("1"), 1));
+        assert_eq!(repair("3", "m", gains, ["9", &last]), "1 7 c", "{layout:?}: that is no number");
+        redis.cmd(("XDEL", &ledger, forged));
+        redis.cmd(("INCRBY", layout.stock("1"), 1));
+        assert_eq!(repair("4", "l", gains, ["9", &last]), "1 8 o", "{layout:?}: the ledger has the repairs since");
+        assert_eq!(redis.int(&layout.stock("1")), 8);
+    }
+}
+
+#[test]
 fn one_call_records_a_user_and_raises_the_stock() {
     for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
         let mut cuts = 0;

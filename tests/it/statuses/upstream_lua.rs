@@ -165,3 +165,55 @@ fn every_script_compiles_on_the_server() {
     }
     redis.seckill(["script", "load"]).code(0);
 }
+
+/// What scripts do that the proxies of some clouds refuse, and which ones do it; all others do not. `docs/servers.md` says so.
+const NEEDS: [(&str, &[&str]); 5] = [
+    ("a command that it chooses", &["audit", "multi_deduct"]),
+    ("a key that is no KEYS[n]", &["drop-in/sku-multi", "mixed_orders", "multi_deduct"]),
+    ("another name of redis.call", &["mixed_orders", "multi_deduct"]),
+    ("setresp", &["hold", "mixed_orders", "multi_deduct"]),
+    ("HSCAN or SSCAN", &["audit"]),
+];
+
+/// What a script needs of these.
+fn needs(text: &str) -> BTreeSet<&'static str> {
+    let code = text.split_once("]]\n").map_or(text, |(_, code)| code);
+    let tokens = tokens(text).unwrap();
+    let token = |at: usize| tokens.get(at).map_or("", String::as_str);
+    let mut found = BTreeSet::new();
+    for at in (0..tokens.len()).filter(|at| token(*at) == "redis" && ["call", "pcall"].contains(&token(at + 2))) {
+        let (is_called, is_literal) = (token(at + 3) == "(", token(at + 4) == "\"\"");
+        // Some have no key, and some a second word before it.
+        let has_key = token(at + 5) == ",";
+        let key = if token(at + 6) == "\"\"" && token(at + 7) == "," { at + 8 } else { at + 6 };
+        let is_key = token(key) == "KEYS" && token(key + 2).parse::<u8>().is_ok() && token(key + 3) == "]";
+        found.extend((!is_called).then_some("another name of redis.call"));
+        found.extend((is_called && !is_literal).then_some("a command that it chooses"));
+        found.extend((is_called && is_literal && has_key && !is_key).then_some("a key that is no KEYS[n]"));
+    }
+    found.extend(tokens.iter().any(|token| token == "setresp").then_some("setresp"));
+    found.extend(["'HSCAN'", "'SSCAN'"].iter().any(|name| code.contains(name)).then_some("HSCAN or SSCAN"));
+    found
+}
+
+#[test]
+fn no_other_script_needs_what_strict_proxies_refuse() {
+    let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (name, text) in every_build() {
+        found.extend(needs(text).into_iter().map(|need| (need, name)));
+    }
+    let known = NEEDS.iter().flat_map(|(need, names)| names.iter().map(|name| (*need, *name)));
+    assert_eq!(found, known.collect());
+}
+
+#[test]
+fn what_strict_proxies_refuse_is_found() {
+    let found = |text: &str| needs(text).into_iter().collect::<Vec<_>>();
+    assert_eq!(found("--[[ x ]]\nlocal now = redis.call('TIME') return redis.pcall('GET', KEYS[12])"), [""; 0]);
+    assert_eq!(found("return redis.call(command, KEYS[1])"), ["a command that it chooses"]);
+    assert_eq!(found("return redis.call('GET', KEYS[at + 1])"), ["a key that is no KEYS[n]"]);
+    assert_eq!(found("local call = redis.call"), ["another name of redis.call"]);
+    assert_eq!(found("redis.setresp(3) return redis.call('SSCAN', KEYS[1], 0)"), ["HSCAN or SSCAN", "setresp"]);
+    assert_eq!(found("return redis.call('XGROUP', 'CREATE', key)"), ["a key that is no KEYS[n]"]);
+    assert_eq!(found("return redis.call('XINFO', 'GROUPS', KEYS[4])"), [""; 0]);
+}

@@ -34,9 +34,10 @@ fn other_formats_have_the_same_rows() {
     redis.seckill(["pause", "a"]).code(0);
     let csv = watched(&redis).args(["--count", "2", "-o", "csv", "--alert-below", "50%"]).code(0).stdout;
     let lines: Vec<&str> = csv.lines().collect();
-    let header = FIELDS.replace("in_transit", "in_transit alert").split_whitespace().collect::<Vec<_>>().join(",");
+    let header =
+        FIELDS.replace("in_transit", "in_transit withdrawn alert").split_whitespace().collect::<Vec<_>>().join(",");
     assert_eq!((lines[0], lines.len()), (header.as_str(), 3));
-    assert!(lines[1].contains(",a,双十一手机,paused,10,10,0,0,,,,0,,false,"), "{csv}");
+    assert!(lines[1].contains(",a,双十一手机,paused,10,10,0,0,,,,0,,,false,"), "{csv}");
     assert!(lines[1].contains("\"[\"\"paused\"\"]\""), "{csv}");
     let json = watched(&redis).args(["--count", "2", "-o", "json"]).code(0).json();
     assert_eq!((json.as_array().unwrap().len(), &json[1]["alarms"][0]), (2, &"paused".into()));

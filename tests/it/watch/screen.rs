@@ -129,8 +129,8 @@ fn alarms_come_first_and_say_what_is_wrong() {
     for (alarm, (id, why)) in alarms.iter().zip([
         ("bad", "key `seckill:meta:bad` holds `nonsense`"),
         ("gone", "the stock key is gone"),
-        ("foreign", "something writes the stock past the scripts"),
-        ("low", "1 units left"),
+        ("foreign", "stock changed outside the scripts"),
+        ("low", "1 unit left"),
         ("halted", "paused"),
     ]) {
         assert!(alarm.starts_with(&format!("! {id}  ")) && alarm.contains(why), "{frame:#?}");

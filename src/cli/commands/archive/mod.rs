@@ -7,15 +7,16 @@ mod write;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use crate::admin::archive::Archivable;
+use crate::admin::archive::{self, Archivable};
 use crate::audit::judgement::judge;
 use crate::audit::plan::MissingOrders;
+use crate::audit::read::{self, shards};
 use crate::audit::result::Verdict;
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::refused::Refused;
 use crate::cli::commands::archive::row::ArchiveRow;
 use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
 use crate::cli::output::Output;
@@ -27,6 +28,7 @@ use crate::cli::shared::session::changing;
 use crate::cli::shared::sharded::{expand, find};
 use crate::model::archive::{Digest, folder_name};
 use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
 use crate::model::status::Status;
 use crate::store::Store;
 
@@ -62,6 +64,9 @@ pub struct ArchiveArgs {
 
 changing!(ArchiveArgs: mutating, activities);
 
+/// Activities that a hint names; if they are more, it is of all that the directory has of the layout.
+const MAX_NAMED: usize = 5;
+
 /// How often an activity is read again if somebody wrote to it meanwhile.
 const TRIES: usize = 3;
 
@@ -71,7 +76,7 @@ pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     let mut seen = HashSet::new();
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
     let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
-    let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new() };
+    let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new(), archived: Vec::new() };
     let dry_run = args.mutating.dry_run;
     if dry_run {
         for activity in activities {
@@ -109,6 +114,8 @@ struct Run<'a> {
     out: &'a mut Output,
     rows: Vec<ArchiveRow<'a>>,
     refusals: Vec<(&'a ActivityId, Refused)>,
+    /// What was archived now.
+    archived: Vec<&'a ActivityId>,
 }
 
 impl<'a> Run<'a> {
@@ -164,7 +171,7 @@ impl<'a> Run<'a> {
 
     /// What an activity is. One that is archived already in this directory is verified.
     fn check(&mut self, activity: &ActivityId) -> Result<Checked> {
-        let found = self.store.plan_archive(activity)?;
+        let found = archive::plan_archive(self.store, activity)?;
         let refused = match found.status {
             Status::Ok => match (Refused::of(&found), self.open_transfer(activity)?) {
                 (Some(refused), _) => refused,
@@ -177,7 +184,7 @@ impl<'a> Run<'a> {
                     Ok(archive) if Some(archive.sealed.sha256.as_str()) == found.sha256() => {
                         archive.verify(|_| {})?;
                         if !self.args.mutating.dry_run {
-                            self.store.remove_rest(activity, &found)?;
+                            archive::remove_rest(self.store, activity, &found)?;
                         }
                         Refused::Done(Box::new(archive.sealed.manifest), folder)
                     }
@@ -199,7 +206,7 @@ impl<'a> Run<'a> {
         let Some((parent, _)) = activity.parent() else { return Ok(None) };
         let sharded = find(std::slice::from_ref(&parent), self.store)?;
         for shard in sharded.get(&parent).iter().flat_map(|shards| shards.ids(&parent)) {
-            if self.store.open_transfers(&shard)? > 0 {
+            if shards::open_transfers(self.store, &shard)? > 0 {
                 return Ok(Some(shard));
             }
         }
@@ -209,7 +216,7 @@ impl<'a> Run<'a> {
     /// Audits an activity: what proves it, if it is a match.
     fn audit(&mut self, activity: &ActivityId) -> Result<Result<String, Refused>> {
         let progress = self.out.progress("auditing", 0);
-        let audit = judge(self.store.audit(activity, None, None)?, MissingOrders::Repair);
+        let audit = judge(read::audit(self.store, activity, None, None)?, MissingOrders::Repair);
         progress.finish();
         Ok(match audit.verdict {
             Verdict::Match => Ok(audit.proof.name().to_owned()),
@@ -235,6 +242,7 @@ impl<'a> Run<'a> {
             match self.write(activity, directory, &folder)? {
                 Written::Done(row) => {
                     self.rows.push(row);
+                    self.archived.push(activity);
                     return Ok(());
                 }
                 Written::Refused(refused) => {
@@ -261,6 +269,29 @@ impl<'a> Run<'a> {
         self.refusals.push((activity, refused));
     }
 
+    /// What `preheat --restore` takes to bring back what was archived now, whatever else is in the directory.
+    fn to_restore(&self) -> String {
+        let new: Vec<&ArchiveRow<'_>> = self.rows.iter().filter(|row| row.is_new()).collect();
+        if let [ArchiveRow { folder: Some(folder), .. }] = &new[..] {
+            return shell_quoted(folder);
+        }
+        let layout = self.store.layout();
+        let mut flags: Vec<String> = Vec::new();
+        for activity in &self.archived {
+            let flag = format!(" --activity {}", shell_quoted(layout.whole(activity).as_str()));
+            if !flags.contains(&flag) {
+                flags.push(flag);
+            }
+        }
+        if flags.len() > MAX_NAMED {
+            flags.clear();
+        }
+        // A layout of a file has no name.
+        let named = Layout::named(layout.name()).map(|layout| format!(" --layout {}", layout.name()));
+        let directory = shell_quoted(&self.args.to.display().to_string());
+        format!("{directory}{}{}", named.unwrap_or_default(), flags.concat())
+    }
+
     /// Shows the rows, also of what was done before an error; then what they have no room for.
     fn finish(self, failed: Option<Error>) -> Result<Exit> {
         let dry_run = self.args.mutating.dry_run;
@@ -277,10 +308,7 @@ impl<'a> Run<'a> {
             return Err(error);
         }
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
-            self.out.note(format!(
-                "`seckill preheat --restore {}` brings back what is archived there",
-                self.args.to.display()
-            ));
+            self.out.note(format!("`seckill preheat --restore {}` brings it back", self.to_restore()));
         }
         Ok(if self.rows.iter().all(ArchiveRow::is_done) { Exit::Done } else { Exit::Refused })
     }

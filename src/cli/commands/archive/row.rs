@@ -21,7 +21,7 @@ row! {
         requests: Option<u64>;
         entries: Option<u64>;
         bytes: Option<u64>;
-        folder: Option<String>, flexible;
+        pub(super) folder: Option<String>, flexible;
     }
     changed if row.is_new()
 }

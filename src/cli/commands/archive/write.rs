@@ -1,6 +1,6 @@
 //! Writes the files of one activity, reads them back, and removes its keys, if nobody changed it meanwhile.
 
-use crate::admin::archive::{Archivable, Removed, Rest};
+use crate::admin::archive::{self, Archivable, Removed, Rest};
 use crate::cli::commands::archive::row::ArchiveRow;
 use crate::cli::commands::archive::{Checked, Run, Written, interrupted};
 use crate::cli::error::{Error, Result};
@@ -22,7 +22,7 @@ impl<'a> Run<'a> {
         folder: &str,
     ) -> Result<Written<'a>> {
         let kind = self.store.layout().kind();
-        let mut watch = self.store.watch_keys(activity)?;
+        let mut watch = archive::watch_keys(self.store, activity)?;
         let audited = match self.check(activity)? {
             Checked::Ready(found) => found,
             Checked::Not(refused) => return Ok(Written::Refused(refused)),
@@ -32,9 +32,11 @@ impl<'a> Run<'a> {
             Err(refused) => return Ok(Written::Refused(refused)),
         };
         let name = uuid::Uuid::now_v7().to_string();
-        let Some(name) = self.store.mark_archive(activity, &audited, &name)? else { return Ok(Written::Changed) };
+        let Some(name) = archive::mark_archive(self.store, activity, &audited, &name)? else {
+            return Ok(Written::Changed);
+        };
         let name = name.as_str();
-        self.store.watch_meta(&mut watch)?;
+        archive::watch_meta(&mut watch)?;
         let found = match self.check(activity)? {
             Checked::Ready(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
             Checked::Ready(_) => return Ok(Written::Changed),
@@ -44,7 +46,7 @@ impl<'a> Run<'a> {
         let counts = found.counts();
         let progress = self.out.progress("writing", counts.iter().sum());
         let mut lines = 0;
-        let rest = self.store.dump_watched(&mut watch, |part, texts| {
+        let rest = archive::dump_watched(self.store, &mut watch, |part, texts| {
             lines += 1;
             if lines % 1000 == 0 {
                 progress.inc(1000);
@@ -56,7 +58,7 @@ impl<'a> Run<'a> {
         })?;
         progress.finish();
         let store = &*self.store;
-        let files = writer.finish(|part| store.key_of_part(activity, part))?;
+        let files = writer.finish(|part| archive::key_of_part(store, activity, part))?;
         let manifest = self.manifest(activity, &found, name, proof, rest, files)?;
         // A member came twice, or something is not as it was: what would be removed is not what was written.
         if !found.is_as(&manifest) {
@@ -71,7 +73,7 @@ impl<'a> Run<'a> {
         }
         writer.publish()?;
         let reason = self.args.mutating.reason.as_deref();
-        let removed = self.store.remove_watched(activity, watch, &found, name, &sealed.sha256, reason);
+        let removed = archive::remove_watched(self.store, activity, watch, &found, name, &sealed.sha256, reason);
         match removed {
             Ok(Removed::Done) => {
                 let path = directory.folder(folder);

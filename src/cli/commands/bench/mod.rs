@@ -8,8 +8,9 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::bench::{self, made};
 use crate::bench::{
-    Basket, BenchActivities, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
+    Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, prepare_files,
 };
 use crate::cli::commands::bench::judge::{Judge, Verdict};
 use crate::cli::commands::bench::rows::{BenchRow, rank};
@@ -297,7 +298,7 @@ impl<'a> Bench<'a> {
             Until::Elapsed(_) => 0,
         };
         let progress = out.progress(strategy.name(), total);
-        let measured = store.load(&sale, &options, &mut |ended| {
+        let measured = bench::load(store, &sale, &options, &mut |ended| {
             if ended > 0 {
                 progress.inc(ended);
             }
@@ -306,7 +307,7 @@ impl<'a> Bench<'a> {
         let mut oversold = 0;
         if !measured.is_cut_short {
             for id in ids.iter().flatten() {
-                let found = store.read_back(id, terms.stock.get(), limit)?;
+                let found = made::read_back(store, id, terms.stock.get(), limit)?;
                 explain_oversold(strategy, &found, out);
                 oversold += found.above_stock + found.above_limit;
             }
@@ -334,7 +335,7 @@ fn explain(strategy: StrategyName, measured: &Measured, out: &Output) {
     }
 }
 
-fn explain_oversold(strategy: StrategyName, found: &crate::bench::ReadBack, out: &Output) {
+fn explain_oversold(strategy: StrategyName, found: &ReadBack, out: &Output) {
     if found.above_stock > 0 {
         out.warn(format!("{strategy} sold {} units that were not there: out of the ranking", found.above_stock));
     }

@@ -1,6 +1,6 @@
 //! One strategy's row: how fast, how good, and whether it sold what was not there.
 
-use crate::bench::{Measured, StrategyName, Until};
+use crate::bench::{self, Measured, StrategyName, Until};
 use crate::cli::commands::bench::BenchArgs;
 use crate::cli::commands::bench::judge::{Judge, Verdict, millis};
 use crate::cli::commands::bench::scenario::Terms;
@@ -101,7 +101,7 @@ row! {
 
 /// Shows it, after a look at the server: on a cluster each primary gets activities.
 pub(super) fn show(args: &BenchArgs, terms: &Terms, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let nodes = store.primary_count()?.unwrap_or(1);
+    let nodes = bench::primary_count(store)?.unwrap_or(1);
     let orders = match args.until() {
         Until::Orders(orders) => Some(orders),
         Until::Elapsed(_) => None,

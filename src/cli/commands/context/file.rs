@@ -18,7 +18,7 @@ const HEAD: &str =
     "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";
 
 /// The contexts that there are.
-pub(super) fn read() -> Result<Contexts> {
+pub(super) fn read() -> Result<Contexts, Failure> {
     Ok(contexts::read(&path()?)?.unwrap_or_default())
 }
 
@@ -54,7 +54,7 @@ impl ContextFile {
     }
 }
 
-fn path() -> Result<PathBuf, Failure> {
+pub(super) fn path() -> Result<PathBuf, Failure> {
     config_file().ok_or_else(|| {
         Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so contexts have no place")
             .hint("set XDG_CONFIG_HOME to an absolute path")

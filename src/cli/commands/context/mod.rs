@@ -42,6 +42,8 @@ pub enum ContextCommand {
     Add(add::AddArgs),
     Use(UseArgs),
     Show(ShowArgs),
+    Current(CurrentArgs),
+    #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
 }
 
@@ -85,6 +87,13 @@ pub struct ShowArgs {
     name: Option<String>,
 }
 
+/// Print the name of the context in use
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill context current
+")]
+pub struct CurrentArgs {}
+
 /// Remove a context
 ///
 /// Nothing but the entry in the file is removed, not even its password file.
@@ -105,6 +114,7 @@ pub fn run(command: ContextCommand, global: &Global, out: &mut Output) -> Result
         ContextCommand::Add(args) => add::run(args, global, out),
         ContextCommand::Use(args) => choose(args.name, out),
         ContextCommand::Show(args) => show(args.name, global, out),
+        ContextCommand::Current(CurrentArgs {}) => current(global, out),
         ContextCommand::Remove(args) => remove(&args.name, out),
     }
 }
@@ -113,7 +123,7 @@ fn list(global: &Global, out: &mut Output) -> Result<Exit> {
     let Contexts { current, all } = file::read()?;
     let in_use = named(global)?.or(current);
     if all.is_empty() {
-        out.note("there are no contexts");
+        out.note(format!("there are no contexts in `{}`", file::path()?.display()));
         out.hint("`seckill context add NAME --url URL` makes one");
     }
     let row = |context: &Context| ContextRow::new(context, in_use.as_ref() == Some(&context.name));
@@ -176,20 +186,35 @@ fn choose(name: Option<String>, out: &mut Output) -> Result<Exit> {
 }
 
 fn show(name: Option<String>, global: &Global, out: &mut Output) -> Result<Exit> {
-    let contexts = file::read()?;
-    let in_use = named(global)?.or_else(|| contexts.current.clone());
-    let Some(name) = name.or_else(|| in_use.clone()) else {
-        return Err(Failure::usage("no context is in use")
-            .hint("`seckill context use NAME` chooses one; `seckill context list` shows them")
-            .into());
-    };
-    let context = find(&contexts, &name)?;
-    let row = ContextRow::new(context, in_use.as_ref() == Some(&name));
+    let row = named_or_in_use(name, global)?;
     match out.format() {
         Format::Table => out.table(None, &FieldRow::of(&row))?,
         _ => out.object(&row)?,
     }
     Ok(Exit::Done)
+}
+
+fn current(global: &Global, out: &mut Output) -> Result<Exit> {
+    let row = named_or_in_use(None, global)?;
+    match out.format() {
+        Format::Table => out.line(&row.name)?,
+        _ => out.object(&row)?,
+    }
+    if named(global)?.is_none() {
+        say_overridden(global, out)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The context of that name, else the one in use.
+fn named_or_in_use(name: Option<String>, global: &Global) -> Result<ContextRow, Failure> {
+    let contexts = file::read()?;
+    let in_use = named(global)?.or_else(|| contexts.current.clone());
+    let Some(name) = name.or_else(|| in_use.clone()) else {
+        return Err(Failure::usage("no context is in use")
+            .hint("`seckill context use NAME` chooses one; `seckill context list` shows them"));
+    };
+    Ok(ContextRow::new(find(&contexts, &name)?, in_use.as_ref() == Some(&name)))
 }
 
 fn remove(name: &str, out: &mut Output) -> Result<Exit> {

@@ -12,7 +12,7 @@ use crate::model::layout::Layout;
 row! {
     pub(super) struct ContextRow as row {
         table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
-        name: String => Cell::text(&row.name).tone(Tone::Strong);
+        pub(super) name: String => Cell::text(&row.name).tone(Tone::Strong);
         /// Whether it is in use.
         data current: bool;
         /// Without its password.
@@ -27,6 +27,7 @@ row! {
         data key: Option<String>;
         protected: bool => Cell::text(if row.protected { "yes" } else { "" }).tone(Tone::Warn);
     }
+    named name
 }
 
 impl ContextRow {

@@ -1,6 +1,8 @@
 //! Commands that correct what was found, as they can be pasted into a shell.
 
 use crate::cli::args::Global;
+use crate::cli::failure::shell_quoted;
+use crate::cli::shared::target;
 use crate::model::id::ActivityId;
 
 /// How commands for one server begin.
@@ -19,7 +21,7 @@ pub(super) struct Options {
     /// Of `redis-cli`, for TLS.
     pub certificates: Vec<String>,
     /// Of `seckill`.
-    pub seckill: Vec<String>,
+    pub seckill: String,
 }
 
 impl Options {
@@ -30,36 +32,20 @@ impl Options {
         let given =
             files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file.as_ref()?.display().to_string()]));
         let certificates: Vec<String> = given.flatten().collect();
-        let mut seckill = Vec::new();
-        if let Some(given) = &global.layout {
-            seckill.extend(["-l".to_owned(), given.clone()]);
-        }
-        if let Some(context) = &global.context {
-            seckill.extend(["--context".to_owned(), context.clone()]);
-        }
-        // A URL with a password is not shown.
-        if let Some(url) = global.url.as_ref().filter(|url| !url.contains('@') && !url.contains("pass=")) {
-            seckill.extend(["-u".to_owned(), url.clone()]);
-        }
-        if let Some(directory) = global.embedded.as_ref().filter(|directory| !directory.as_os_str().is_empty()) {
-            seckill.push(format!("--embedded={}", directory.display()));
-        }
-        seckill.extend(certificates.clone());
-        Self { certificates, seckill }
+        Self { certificates, seckill: target::options(global) }
     }
 }
 
 impl Fixes {
     /// Of the program's family, such as `redis`; `place` is how it gets there, `user` who logs in.
     pub(super) fn new(family: &str, place: &[String], user: Option<&str>, options: &Options) -> Self {
-        let place: Vec<String> = place.iter().chain(&options.certificates).map(|word| quoted(word)).collect();
+        let place: Vec<String> = place.iter().chain(&options.certificates).map(|word| shell_quoted(word)).collect();
         let administrator = format!("{family}-cli {}", place.join(" "));
         let redis_cli = match user {
-            Some(user) => format!("{administrator} --user {}", quoted(user)),
+            Some(user) => format!("{administrator} --user {}", shell_quoted(user)),
             None => administrator.clone(),
         };
-        let seckill = options.seckill.iter().map(|word| format!(" {}", quoted(word))).collect();
-        Self { redis_cli, administrator, seckill }
+        Self { redis_cli, administrator, seckill: options.seckill.clone() }
     }
 
     /// A command of the server, such as `["CONFIG", "GET", "dir"]`.
@@ -80,7 +66,7 @@ impl Fixes {
 
     /// A command of this tool about one activity: `before` and `after` its id.
     pub(super) fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
-        let line = format!("seckill {before} {}{}", quoted(activity.as_str()), self.seckill);
+        let line = format!("seckill {before} {}{}", shell_quoted(activity.as_str()), self.seckill);
         if after.is_empty() { line } else { format!("{line} {after}") }
     }
 
@@ -91,30 +77,13 @@ impl Fixes {
 }
 
 fn joined(words: &[&str]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let words: Vec<String> = words.iter().map(|word| shell_quoted(word)).collect();
     words.join(" ")
-}
-
-/// A word that the shell takes as it is.
-pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shell_takes_each_word_as_it_is() {
-        assert_eq!(quoted("seckill:stock:1"), "seckill:stock:1");
-        assert_eq!(quoted("seckill:{1}:stock"), "'seckill:{1}:stock'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn rights_are_granted_by_another_user_than_the_one_who_lacks_them() {
@@ -123,7 +92,7 @@ mod tests {
             "redis",
             &place,
             Some("clerk"),
-            &Options { certificates: Vec::new(), seckill: vec!["-l".into(), "sku".into()] },
+            &Options { certificates: Vec::new(), seckill: " -l sku".to_owned() },
         );
         assert_eq!(fixes.set("save", ""), "redis-cli -h 10.0.0.5 -p 6379 CONFIG SET save ''");
         assert_eq!(fixes.command(&["PING"]), "redis-cli -h 10.0.0.5 -p 6379 --user clerk PING");

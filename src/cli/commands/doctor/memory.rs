@@ -170,7 +170,7 @@ mod tests {
             "redis",
             &["-s".into(), "s".into()],
             None,
-            &crate::cli::commands::doctor::fix::Options { certificates: Vec::new(), seckill: Vec::new() },
+            &crate::cli::commands::doctor::fix::Options { certificates: Vec::new(), seckill: String::new() },
         );
         let gb = 1 << 30;
         assert!(more_memory(gb, gb, Some(16 * gb), &fixes).ends_with("CONFIG SET maxmemory 2048mb"));

@@ -12,6 +12,7 @@ mod scripts;
 mod show;
 mod units;
 
+use crate::admin::activities;
 use crate::cli::commands::doctor::fix::{Fixes, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::error::Result;
@@ -21,7 +22,9 @@ use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
-use crate::read::health::{Health, Node};
+use crate::read::health::{self, Health, Node};
+use crate::read::snapshot;
+use crate::read::whole;
 use crate::store::Store;
 
 /// Check server and sale, with a fix for what is wrong
@@ -50,13 +53,14 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     let mut store = session.store(layout)?.without_waiting_for_failover();
     let rights = rights::all(layout);
-    let health = store.health(&rights)?;
+    let health = health::health(&mut store, &rights)?;
     let options = Options::of(&session.global);
     let fixes: Vec<Fixes> = health.nodes.iter().map(|node| fixes_for(node, &options)).collect();
     let nodes: Vec<(&Node, &Fixes)> = health.nodes.iter().zip(&fixes).collect();
     let mut rows = Vec::new();
+    let scheme = if store.servers.target().has_tls() { "rediss" } else { "redis" };
     for (node, fixes) in &nodes {
-        servers(node, fixes, &health, store.scheme(), &mut rows);
+        servers(node, fixes, &health, scheme, &mut rows);
     }
     if let (Some(slots), Some((node, fixes))) = (&health.slots, nodes.first()) {
         rows.push(replication::slots(slots, &node.name, fixes).row(Check::Slots, "cluster"));
@@ -116,19 +120,20 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
     let mut activities = selection::resolve(&args.activities, store)?;
     if activities.is_empty() {
-        activities = match store.preheated() {
+        activities = match activities::preheated(store) {
             Ok(activities) => activities,
             Err(error) => return skip_sale(error, store, rows),
         };
     }
-    let mut snapshots = match store.wholes(&activities) {
+    let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
         Err(error) => return skip_sale(error, store, rows),
     };
+    rows.push(sale::windows(&snapshots, store, fixes));
     // The keys of a sharded activity are those of its shards, and its parent's.
     let shards: Vec<ActivityId> =
         snapshots.iter().map(Snapshot::parts).filter(|parts| parts.len() > 1).flatten().collect();
-    snapshots.extend(store.snapshots(&shards)?);
+    snapshots.extend(snapshot::snapshots(store, &shards)?);
     activities.extend(shards);
     rows.extend(sale::keys(&snapshots, store, fixes));
     rows.extend(sale::expiry(&activities, &snapshots, store, fixes)?);
@@ -142,7 +147,7 @@ fn skip_sale(error: crate::error::StoreError, store: &Store, rows: &mut Vec<Chec
     if !error.is_refusal() {
         return Err(error.into());
     }
-    let checks = [Check::Keys, Check::Expiry, Check::ForeignWrites, Check::Feeds];
+    let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());
     rows.extend(checks.map(skip));
     Ok(())

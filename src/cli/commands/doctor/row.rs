@@ -42,6 +42,8 @@ names! {
         Keys = "keys",
         /// Keys and fields that vanish by themselves.
         Expiry = "expiry",
+        /// Sales that are over.
+        Window = "window",
         /// Changes that no ledger entry explains.
         ForeignWrites = "foreign_writes",
         /// Consumer groups that are behind.
@@ -80,7 +82,7 @@ impl Check {
             Self::SlowScripts => "the server runs one call at a time: while a slow one runs, every buyer waits",
             Self::Clock => "the server's clock opens and closes sales, and dates the ledger",
             Self::Scripts => "a script that is not loaded is sent with its first call; this is no fault",
-            Self::LuaFlaws => "through them, whoever may run a script may run code in the server, or as another user",
+            Self::LuaFlaws => "through them, a user who may run scripts may run code in the server, or as another user",
             Self::Rights => {
                 "a command without one of its rights is refused; on Redis 6.2 perhaps after its first writes"
             }
@@ -88,6 +90,9 @@ impl Check {
                 "an activity lacks a key or holds what no order can read, so orders are refused or limits start over"
             }
             Self::Expiry => "a key or field that expires takes the stock, the buyers or the ledger of a sale along",
+            Self::Window => {
+                "outside its window an activity refuses every purchase: a later end reopens it, `archive` frees its memory"
+            }
             Self::ForeignWrites => {
                 "something changes the stock without a ledger entry: a backend's own script, a person, or data that was lost; pauses and audits cannot see it"
             }

@@ -13,7 +13,7 @@ use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::read::health::{Info, Reading};
-use crate::read::lifetimes::{KeyLifetime, Ttl};
+use crate::read::lifetimes::{self, KeyLifetime, Ttl};
 use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
@@ -57,7 +57,7 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
             fixes.seckill("preheat --id", activity, "--adopt")
         } else if corrupt.what.starts_with("holds nothing") {
             restore()
-        } else if corrupt.key == store.meta_key(activity) {
+        } else if corrupt.key == store.keys(activity).meta {
             fixes.after_renaming(&corrupt.key, &fixes.seckill("preheat --id", activity, "--adopt"))
         } else {
             fixes.after_renaming(&corrupt.key, &restore())
@@ -104,7 +104,20 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
     None
 }
 
-/// Fields that vanish by themselves: only the server knows that there are some, and not of which key.
+/// Activities whose window is over.
+pub(super) fn windows(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> CheckRow {
+    let end_of = |snapshot: &&Snapshot| snapshot.meta.as_ref().and_then(|meta| meta.ends_at);
+    let over: Vec<&Snapshot> = snapshots.iter().filter(|snapshot| snapshot.state() == State::Ended).collect();
+    // The one that ended last is most likely to be missed.
+    let Some((last, end)) = over.iter().filter_map(|it| Some((it, end_of(it)?))).max_by_key(|(_, end)| *end) else {
+        return sound(snapshots.len(), Check::Window, store);
+    };
+    let (verb, all) = (if over.len() == 1 { "is" } else { "are" }, counted(snapshots.len(), "activity"));
+    let found = format!("{} of {all} {verb} over: `{}` since {end}", over.len(), last.activity);
+    Finding::warn(found, fixes.seckill("inspect", &last.activity, "")).row(Check::Window, store.layout().name())
+}
+
+/// Fields with a time to live: the server says how many there are, but not in which key.
 pub(super) fn expiring_fields(reading: &Reading, fixes: &Fixes) -> Option<Finding> {
     let count = reading.info.as_ref().map_or(0, Info::keys_with_expiring_fields);
     let found = || {
@@ -121,7 +134,7 @@ pub(super) fn expiry(
     store: &mut Store,
     fixes: &Fixes,
 ) -> Result<Vec<CheckRow>> {
-    let lifetimes = match store.lifetimes(activities) {
+    let lifetimes = match lifetimes::lifetimes(store, activities) {
         Ok(lifetimes) => lifetimes,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run PTTL").row(Check::Expiry, store.layout().name());

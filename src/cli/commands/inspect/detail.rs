@@ -15,6 +15,7 @@ use crate::model::id::{ActivityId, StoredUser};
 use crate::model::layout::Kind;
 use crate::model::order::Bought;
 use crate::model::status::Status;
+use crate::read::participants;
 use crate::store::Store;
 
 row! {
@@ -39,7 +40,7 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     let kind = store.layout().kind();
     let held = if tally_is_needed(snapshot, kind, top) {
         for part in snapshot.parts() {
-            store.participants(&part, |user, units| {
+            participants::each(store, &part, |user, units| {
                 tally.count(user, units);
                 Ok::<_, Error>(())
             })?;

@@ -7,7 +7,8 @@ use crate::cli::output::row;
 use crate::model::activity::Snapshot;
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::time::Millis;
-use crate::read::history::TrimmedUnits;
+use crate::read::history::{self, TrimmedUnits};
+use crate::read::ledger;
 use crate::store::Store;
 use memchr::memmem;
 
@@ -62,7 +63,7 @@ impl UserEntries {
         let mut found = Self { holds: Some(0), ..Self::default() };
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
-            let carried = store.carried(&snapshot.activity, checkpoint, user.as_bytes())?;
+            let carried = history::carried(store, &snapshot.activity, checkpoint, user.as_bytes())?;
             found.holds = match carried {
                 TrimmedUnits::Units(units) => Some(units),
                 TrimmedUnits::Unknown | TrimmedUnits::Damaged => None,
@@ -72,7 +73,7 @@ impl UserEntries {
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
         let Some(last) = last(snapshot) else { return Ok(found) };
         let needle = needle(user);
-        store.each_entry(&snapshot.activity, after, last, |entry| {
+        ledger::each_entry(store, &snapshot.activity, after, last, |entry| {
             found.add(entry, user, needle.as_deref());
             true
         })?;

@@ -1,5 +1,6 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
 
+use crate::admin::activities;
 use crate::cli::commands::inspect::entries::{last, may_name, needle};
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
@@ -9,7 +10,9 @@ use crate::cli::output::text::counted;
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
-use crate::read::history::TrimmedUnits;
+use crate::read::history::{self, TrimmedUnits};
+use crate::read::ledger;
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// Activities without a ledger that are named; of more only the number is.
@@ -17,16 +20,16 @@ const MAX_NAMED: usize = 5;
 
 /// Streams a row of the ledger for each order of the user.
 pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let activities = store.preheated()?;
+    let activities = activities::preheated(store)?;
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
-    let mut snapshots = store.snapshots(&activities)?;
+    let mut snapshots = snapshot::snapshots(store, &activities)?;
     for snapshot in &mut snapshots {
         // Of a sharded activity the home has all that the user did.
         let home = snapshot.home(user.as_str().as_bytes());
         if home != snapshot.activity {
-            *snapshot = store.snapshot(&home)?;
+            *snapshot = snapshot::snapshot(store, &home)?;
         }
     }
     hints::warn_of_replica(store, out);
@@ -42,7 +45,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         };
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
-            let held = match store.carried(home, checkpoint, user.as_str().as_bytes())? {
+            let held = match history::carried(store, home, checkpoint, user.as_str().as_bytes())? {
                 TrimmedUnits::Units(0) if checkpoint.removed == 0 => None,
                 TrimmedUnits::Units(held) => {
                     Some(format!("`{user}` held {} by then", counted(u64::try_from(held).unwrap_or_default(), "unit")))
@@ -58,7 +61,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         }
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
         let mut pushed = Ok(());
-        store.each_entry(home, after, last, |entry| {
+        ledger::each_entry(store, home, after, last, |entry| {
             if may_name(entry.users.as_deref(), needle.as_deref()) {
                 pushed = each_row(activity, entry, Some(user), |row| Ok::<_, Error>(rows.push(&row)?));
             }

@@ -9,6 +9,7 @@ use crate::cli::output::{Cell, Output};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::OpenHold;
 use crate::model::time::Millis;
+use crate::read::holds;
 use crate::store::Store;
 
 row! {
@@ -21,6 +22,7 @@ row! {
         deadline: Millis;
         nested user_hex: Option<String>;
     }
+    named request
 }
 
 /// Streams a row for each.
@@ -34,7 +36,7 @@ pub(super) fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, o
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0)) {
         let activity = snapshot.activity.as_str();
         for part in snapshot.parts() {
-            store.open_holds(&part, overdue, |OpenHold { request, record }| {
+            holds::open_holds(store, &part, overdue, |OpenHold { request, record }| {
                 let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
                 let user_hex = user.user_hex();
                 rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;

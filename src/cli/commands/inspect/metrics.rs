@@ -13,8 +13,10 @@ use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::feeds::Feed;
-use crate::read::stats::info::{Info, Section};
+use crate::read::feeds::{self, Feed};
+use crate::read::stats;
+use crate::read::stats::info::{CallStats, Info, Section};
+use crate::read::stats::latency;
 use crate::store::Store;
 
 macro_rules! families {
@@ -124,14 +126,14 @@ fn seconds(at: Millis) -> String {
 /// Of a sharded activity entries are those of all shards, and each shard has consumer groups of its own.
 fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let activities: Vec<ActivityId> = snapshots.iter().flat_map(|snapshot| snapshot.parts()).collect();
-    let mut counts = store.ledger_entries(&activities)?.into_iter();
+    let mut counts = feeds::ledger_entries(store, &activities)?.into_iter();
     let mut entries = metrics.family(ENTRIES);
     for snapshot in snapshots {
         let count: Option<u64> = counts.by_ref().take(snapshot.parts().len()).sum();
         entries.add(&[("activity", snapshot.activity.as_str())], count);
     }
     // A user who may not ask has no groups to see.
-    let (feeds, now) = match store.feeds(&activities) {
+    let (feeds, now) = match feeds::feeds(store, &activities) {
         Ok(feeds) => (feeds, store.now()?.get()),
         Err(StoreError::Permission { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -162,7 +164,7 @@ const BUCKETS: [u64; 18] = [
 
 fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let mut servers: Vec<(String, Info)> = Vec::new();
-    for server in store.info(&[Section::Replication, Section::CommandStats])? {
+    for server in stats::info(store, &[Section::Replication, Section::CommandStats])? {
         match server.info {
             Ok(info) => servers.push((server.server, info)),
             // Without the right to ask, nothing is known.
@@ -177,7 +179,10 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let mut lags = metrics.family(REPLICA_LAG);
     for (node, info) in &servers {
         for replica in info.replicas() {
-            lags.add(&[("node", node), ("replica", &replica.address)], info.lag_bytes(&replica));
+            lags.add(
+                &[("node", node), ("replica", &name_of_replica(node, &replica.address))],
+                info.lag_bytes(&replica),
+            );
         }
     }
     let mut calls = metrics.family(CALLS);
@@ -186,9 +191,9 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     }
     let mut failures = metrics.family(FAILURES);
     for (node, info) in &servers {
-        failures.add(&[("node", node)], info.scripts().map(crate::read::stats::info::CallStats::errors));
+        failures.add(&[("node", node)], info.scripts().map(CallStats::errors));
     }
-    let durations = store.script_durations()?;
+    let durations = latency::script_durations(store)?;
     let mut samples = metrics.family(DURATION);
     for (node, durations) in &durations {
         let Some(durations) = durations else { continue };
@@ -202,6 +207,12 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
         samples.add_part("_count", &[("node", node)], Some(durations.calls));
     }
     Ok(())
+}
+
+/// A replica, by the name that it has when it is a primary.
+fn name_of_replica(node: &str, address: &str) -> String {
+    let scheme = if node.starts_with("rediss") { "rediss" } else { "redis" };
+    format!("{scheme}://{address}")
 }
 
 /// Microseconds in seconds, without needless zeros.

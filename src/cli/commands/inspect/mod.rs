@@ -12,6 +12,7 @@ mod selection;
 mod watch;
 mod why;
 
+use crate::admin::activities;
 use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
@@ -27,7 +28,9 @@ use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::between;
 use crate::model::status::Status;
-use crate::read::whole::Holdings;
+use crate::read::participants;
+use crate::read::snapshot;
+use crate::read::whole::{self, Holdings};
 use crate::store::Store;
 
 /// How many participants are shown unless `--top` says otherwise.
@@ -41,8 +44,9 @@ const USERS_IN_A_CALL: usize = 2000;
 
 /// Show stock, buyers and what a user holds
 ///
-/// Without ACTIVITY, everything that was preheated is listed, one row an activity. With ACTIVITY, that row is
-/// followed by the users who bought most; csv and tsv have the rows of the activities alone.
+/// Without ACTIVITY, everything that was preheated is listed, one row per activity. With ACTIVITY, that row is
+/// followed by the users who bought most; csv and tsv have the rows of the activities alone, `-o name` their ids, with
+/// --holds the request ids.
 ///
 /// An ACTIVITY with `*`, `?` or `[ab]` is a pattern: all preheated activities whose whole id fits it are listed, with
 /// their largest buyers if `--top` says how many. Quote it, or the shell may replace it by names of files. `[*]` means
@@ -81,6 +85,8 @@ seckill inspect --watch --sort rate
 seckill inspect --watch=10s -o jsonl
 # For cron: exit 3 if less than a tenth of a total is left
 seckill inspect --alert-below 10% -q
+# Ids alone, for a script
+seckill inspect 'sku-*' --state live -o name
 ")]
 pub struct InspectArgs {
     /// Activities to show, or patterns such as 'sku-*' [default: all preheated]
@@ -205,10 +211,10 @@ fn why(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
 fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
     let mut activities = ActivitySelector::new(&args.activities)?.activities(store)?;
     if args.scan {
-        activities.extend(store.foreign()?);
+        activities.extend(activities::foreign(store)?);
     }
     if args.shards {
-        let read = store.snapshots(&activities)?;
+        let read = snapshot::snapshots(store, &activities)?;
         let without: Vec<String> =
             read.iter().filter(|it| it.parts().len() == 1).map(|it| format!("`{}`", it.activity)).collect();
         if !without.is_empty() && !args.activities.is_empty() {
@@ -239,7 +245,7 @@ fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &
 /// Activities, each with those who bought most.
 fn detailed(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     // Rows of fixed columns have no room for participants.
-    if matches!(out.format(), Format::Csv | Format::Tsv) {
+    if matches!(out.format(), Format::Csv | Format::Tsv | Format::Name) {
         return list(activities, args, store, out);
     }
     let (details, exit) = shown(activities, args.top.unwrap_or(TOP), args, store, out)?;
@@ -285,7 +291,7 @@ fn details(activities: &[ActivityId], top: usize, store: &mut Store, out: &Outpu
 
 /// The activities as they are now, with a warning if that is how they were.
 fn snapshots(activities: &[ActivityId], store: &mut Store, out: &Output) -> Result<Vec<Snapshot>> {
-    let snapshots = store.wholes(activities)?;
+    let snapshots = whole::wholes(store, activities)?;
     hints::warn_of_replica(store, out);
     Ok(snapshots)
 }
@@ -324,7 +330,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     for activity in activities {
         let mut worst: Option<Snapshot> = None;
         for (chunk, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
-            let Holdings { snapshot, held, open } = store.holdings(activity, users)?;
+            let Holdings { snapshot, held, open } = whole::holdings(store, activity, users)?;
             if chunk == 0 || snapshot.status == Status::Corrupt {
                 detail::warn(&mut warnings, &snapshot);
                 detail::note_archived(&mut warnings, &snapshot);
@@ -360,7 +366,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
         let mut invalid = InvalidRecords::default();
         for part in snapshot.parts() {
-            store.participants(&part, |user, units| {
+            participants::each(store, &part, |user, units| {
                 let bought = units.map_err(|text| invalid.add(user, &text)).ok();
                 stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
                 Ok::<_, Error>(())

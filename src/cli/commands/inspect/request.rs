@@ -14,6 +14,9 @@ use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::order::hold::HoldState;
 use crate::model::status::Status;
 use crate::model::time::Millis;
+use crate::read::history;
+use crate::read::ledger;
+use crate::read::snapshot;
 use crate::store::Store;
 
 row! {
@@ -84,7 +87,7 @@ pub(super) fn run(
         (None, _) => Ok(activity.clone()),
     };
     let homes = activities.iter().map(home).collect::<Result<Vec<_>, _>>()?;
-    let known = store.known_requests(&homes, request.as_str())?;
+    let known = history::known_requests(store, &homes, request.as_str())?;
     hints::warn_of_replica(store, out);
     let mut rows = Vec::new();
     let mut decided = 0;
@@ -136,12 +139,12 @@ fn find(
     reversed: Option<&RequestRecord>,
     store: &mut Store,
 ) -> Result<Option<RequestRow>> {
-    let snapshot = store.snapshot(activity)?;
+    let snapshot = snapshot::snapshot(store, activity)?;
     let Some(last) = last(&snapshot) else { return Ok(None) };
     let needle = needle(request.as_str());
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
     let mut found: Option<RequestRow> = None;
-    store.each_entry(activity, EntryId::ZERO, last, |entry| {
+    ledger::each_entry(store, activity, EntryId::ZERO, last, |entry| {
         let is_of_job = job.is_some() && entry.job.as_deref() == job;
         if let Some(record) = reversed
             && entry.reversed_ids().iter().any(|id| id == request.as_str())
@@ -219,7 +222,7 @@ fn without_entry(
     store: &mut Store,
     out: &Output,
 ) -> Result<RequestRow> {
-    let snapshot = store.snapshot(activity)?;
+    let snapshot = snapshot::snapshot(store, activity)?;
     let meta = snapshot.meta.as_ref();
     let checkpoint = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
     out.note(match (record.status, checkpoint) {

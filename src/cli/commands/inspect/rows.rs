@@ -21,7 +21,7 @@ row! {
         };
         pub(crate) total: Option<u64>;
         pub(crate) stock: Option<u64> => match row.stock {
-            Some(stock) => with_transit(stock, row.in_transit.unwrap_or_default()).tone(match row.alert {
+            Some(stock) => with_parts(stock, row.stock_parts()).tone(match row.alert {
                 Some(true) => Tone::Bad,
                 _ if stock == 0 => Tone::Warn,
                 _ => Tone::Plain,
@@ -38,15 +38,18 @@ row! {
         pub(crate) per_user_limit: Option<u64> as "limit";
         data pub(crate) starts_at: Option<Millis>;
         data pub(crate) ends_at: Option<Millis>;
-        /// Units of `sold` that are held open.
+        /// Units of open holds, which `sold` includes.
         data pub(crate) held: Option<u64>;
         /// Of a sharded activity: units on their way from one shard to another, neither in `stock` nor in `sold`.
         data pub(crate) in_transit: Option<i64>;
+        /// Units of `stock` that a pause withdrew, if any.
+        sparse pub(crate) withdrawn: Option<u64>;
         /// Only if something is wrong; `state` says it too.
         nested pub(crate) status: Option<Status>;
         /// Whether too few units are left: only if somebody asked.
         optional data pub(crate) alert: Option<bool>;
     }
+    named activity
 }
 
 impl ActivityRow {
@@ -72,6 +75,7 @@ impl ActivityRow {
             ends_at: meta.and_then(|meta| meta.ends_at),
             held: meta.map(|meta| meta.holds),
             in_transit: snapshot.sums.as_ref().and_then(|sums| sums.in_transit),
+            withdrawn: meta.and_then(|meta| meta.withdrawn).filter(|units| *units > 0),
             status: (!sound).then_some(status),
             alert: None,
         }
@@ -108,6 +112,12 @@ impl ActivityRow {
         }
     }
 
+    /// What is special about units of the stock.
+    fn stock_parts(&self) -> impl Iterator<Item = String> {
+        let moving = self.in_transit.filter(|units| *units != 0).map(|units| format!("{units:+} in transit"));
+        moving.into_iter().chain(self.withdrawn.map(|units| format!("{units} withdrawn")))
+    }
+
     /// The share of the total that is sold.
     #[allow(clippy::cast_precision_loss)]
     pub(crate) fn share(&self) -> Option<f64> {
@@ -133,7 +143,7 @@ row! {
     pub struct ParticipantRow as row {
         user: StoredUser => Cell::text(row.user.to_string()), flexible;
         bought: Bought;
-        left: Option<u64> => left_cell(row.left);
+        left: Option<u64> as "may buy" => left_cell(row.left);
         sparse user_hex: Option<String>;
     }
 }
@@ -182,8 +192,8 @@ row! {
             bought => bought.cell(),
         };
         per_user_limit: Option<u64> as "limit";
-        left: Option<u64> => left_cell(row.left);
-        /// Units of `bought` that are held open.
+        left: Option<u64> as "may buy" => left_cell(row.left);
+        /// Units of open holds, which `bought` includes.
         data held: u64;
         nested status: Option<Status>;
     }
@@ -207,19 +217,17 @@ impl HolderRow {
     }
 }
 
-/// A number of units, with how many of them are held open, if any.
+/// A number of units, with how many of them are of open holds, if any.
 fn with_held(units: impl std::fmt::Display, held: u64) -> Cell {
-    match held {
-        0 => Cell::number(units),
-        held => Cell::number(format!("{units} ({held} held)")),
-    }
+    with_parts(units, (held > 0).then(|| format!("{held} held")))
 }
 
-/// The units left, with those in transit, if any.
-fn with_transit(units: u64, in_transit: i64) -> Cell {
-    match in_transit {
-        0 => Cell::number(units),
-        moving => Cell::number(format!("{units} ({moving:+} in transit)")),
+/// A number of units, with what is special about some of them.
+fn with_parts(units: impl std::fmt::Display, parts: impl IntoIterator<Item = String>) -> Cell {
+    let parts: Vec<String> = parts.into_iter().collect();
+    match parts.is_empty() {
+        true => Cell::number(units),
+        false => Cell::number(format!("{units} ({})", parts.join(", "))),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::model::activity::State;
 use crate::model::status::Status;
@@ -27,7 +29,7 @@ pub(super) struct Selection {
     ///
     /// upcoming, live, sold_out, paused, ended, not_preheated or corrupt. The exit code covers all activities that were
     /// read, also those that are not shown.
-    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state, conflicts_with_all = ["user", "all"])]
+    #[arg(long, value_name = "STATE", value_delimiter = ',', hide_possible_values = true, value_parser = states(), conflicts_with_all = ["user", "all"])]
     pub state: Vec<&'static str>,
     /// Sort by rate, stock or sold
     ///
@@ -37,12 +39,15 @@ pub(super) struct Selection {
     pub sort: Option<SortBy>,
 }
 
-/// A word that `state` of a row may have.
-fn state(text: &str) -> Result<&'static str, String> {
+/// The words that `state` of a row may have.
+fn states() -> impl TypedValueParser<Value = &'static str> {
     let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
-    let names: Vec<&str> = State::ALL.iter().map(|state| state.name()).chain(wrong).collect();
-    let found = names.iter().copied().find(|name| *name == text);
-    found.ok_or_else(|| format!("expected one or more of {}, separated by commas", names.join(", ")))
+    let names: Vec<&'static str> = State::ALL.iter().map(|state| state.name()).chain(wrong).collect();
+    let name = {
+        let names = names.clone();
+        move |text: String| names.iter().copied().find(|name| *name == text).ok_or("unknown state")
+    };
+    PossibleValuesParser::new(names).try_map(name)
 }
 
 impl Selection {

@@ -20,6 +20,8 @@ use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::history::TrimmedUnits;
+use crate::read::snapshot;
+use crate::read::whole;
 use crate::store::Store;
 
 row! {
@@ -60,12 +62,13 @@ struct Why {
 
 /// Explains.
 pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let (mut snapshot, mut held) = store.bought(activity, std::slice::from_ref(user))?;
+    let (mut snapshot, mut held) = snapshot::bought(store, activity, std::slice::from_ref(user))?;
     let mut recorded = snapshot.clone();
     if snapshot.parts().len() > 1 {
         // Units are those of all shards; what the user did is at the home.
-        (recorded, held) = store.bought(&snapshot.home(user.as_str().as_bytes()), std::slice::from_ref(user))?;
-        snapshot = store.wholes(std::slice::from_ref(activity))?.pop().unwrap_or(snapshot);
+        (recorded, held) =
+            snapshot::bought(store, &snapshot.home(user.as_str().as_bytes()), std::slice::from_ref(user))?;
+        snapshot = whole::wholes(store, std::slice::from_ref(activity))?.pop().unwrap_or(snapshot);
         snapshot.ledger_last.clone_from(&recorded.ledger_last);
         if let (Some(meta), Some(at_home)) = (&mut snapshot.meta, &recorded.meta) {
             meta.checkpoint.clone_from(&at_home.checkpoint);
@@ -188,7 +191,11 @@ impl Question<'_> {
         let in_transit = snapshot.sums.as_ref().and_then(|sums| sums.in_transit).unwrap_or_default();
         if self.for_sale() == 0 && in_transit <= 0 {
             let total = snapshot.meta.as_ref().map(|meta| format!(" of {}", meta.total)).unwrap_or_default();
-            refusals.push((Status::OutOfStock, format!("No units are left{total}.")));
+            let why = match snapshot.stock {
+                Some(1..) => format!("What is left{total} is withdrawn."),
+                _ => format!("No units are left{total}."),
+            };
+            refusals.push((Status::OutOfStock, why));
         }
         refusals
     }
@@ -249,10 +256,8 @@ impl Question<'_> {
                 facts.push(format!("{} more in transit between shards.", counted(moving.unsigned_abs(), "unit")));
             }
             if let Some(withdrawn @ 1..) = meta.withdrawn {
-                facts.push(format!(
-                    "{} of the stock are withdrawn: `seckill resume {id}` returns them.",
-                    counted(withdrawn, "unit")
-                ));
+                let (units, are) = (counted(withdrawn, "unit"), if withdrawn == 1 { "is" } else { "are" });
+                facts.push(format!("{units} of the stock {are} withdrawn: `seckill resume {id}` ends that."));
             }
             if let (Some(checkpoint), Some(carried)) = (&meta.checkpoint, entries.carried) {
                 let upto = checkpoint.upto.at().to_second();

@@ -10,6 +10,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{OutputError, RowStream, Terminal};
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::{Entry, EntryId};
+use crate::read::ledger;
 use crate::store::Store;
 
 /// Rows that are printed, or waited for, at a time.
@@ -103,7 +104,7 @@ fn deliver(
     }
     for entries in done.chunk_by(|one, other| one.0 == other.0) {
         let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
-        store.acknowledge(&entries[0].0, group, &ids)?;
+        ledger::acknowledge(store, &entries[0].0, group, &ids)?;
     }
     done.clear();
     Ok(())
@@ -127,7 +128,7 @@ pub(super) fn feed(
         for ledger in ready.drain(..) {
             let activity = sources.ledgers[ledger].0.clone();
             if !joined[ledger] {
-                joined[ledger] = store.make_group(&activity, group)?;
+                joined[ledger] = ledger::make_group(store, &activity, group)?;
             }
             if joined[ledger] {
                 joined[ledger] = take(&activity, &mut batch, store, terminal)?;
@@ -142,7 +143,7 @@ pub(super) fn feed(
         }
         let waiting: Vec<usize> = (0..sources.ledgers.len()).filter(|ledger| joined[*ledger]).collect();
         let keys: Vec<ActivityId> = waiting.iter().map(|ledger| sources.ledgers[*ledger].0.clone()).collect();
-        match store.group_news(&keys, group) {
+        match ledger::group_news(store, &keys, group) {
             Ok(new) => ready.extend(new.into_iter().map(|ledger| waiting[ledger])),
             // One of them was reset: which one shows when each is asked.
             Err(error) if error.is_no_group() => ready.extend(waiting),
@@ -162,7 +163,7 @@ pub(super) fn feed(
 fn take(activity: &ActivityId, batch: &mut Batch<'_, '_>, store: &mut Store, terminal: Terminal) -> Result<bool> {
     let mut after = EntryId::ZERO;
     while !interrupt::requested() {
-        let page = match store.group(activity, batch.group, after) {
+        let page = match ledger::group(store, activity, batch.group, after) {
             Err(error) if error.is_no_group() => {
                 terminal.note(format!(
                     "the ledger of `{activity}` was removed, as by a reset: group `{}` starts with its new ledger",

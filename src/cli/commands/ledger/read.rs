@@ -8,6 +8,7 @@ use crate::cli::output::RowStream;
 use crate::cli::shared::sharded::each_merged;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
+use crate::read::ledger;
 use crate::store::Store;
 
 /// Shows the ledgers one activity after the other, each oldest entry first.
@@ -51,7 +52,7 @@ pub(super) fn follow(
         if interrupt::requested() || rows.reader_left() {
             return Ok(());
         }
-        for (ledger, page) in store.ledger_news(&sources.ledgers)? {
+        for (ledger, page) in ledger::ledger_news(store, &sources.ledgers)? {
             let (activity, after) = &mut sources.ledgers[ledger];
             for entry in &page {
                 each_row(activity, entry, only, |row| rows.push(&row))?;

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use crate::admin::activities;
 use crate::cli::commands::ledger::Since;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -13,6 +14,7 @@ use crate::cli::shared::sharded::expand;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::status::Status;
+use crate::read::snapshot;
 use crate::store::Store;
 
 const REFRESH: Duration = Duration::from_secs(2);
@@ -49,7 +51,7 @@ impl Sources {
         activities.retain(|activity| seen.insert(activity.clone()));
         let listed = named.is_empty().then(Instant::now);
         if named.is_empty() {
-            activities = store.preheated()?;
+            activities = activities::preheated(store)?;
         }
         let since = match since {
             Some(since) => since.after(store)?,
@@ -58,7 +60,7 @@ impl Sources {
         let names = activities.iter().cloned().collect();
         let activities = expand(activities, store)?;
         let mut sources = Self { ledgers: Vec::new(), since, listed, names, all_found: true };
-        for snapshot in store.snapshots(&activities)? {
+        for snapshot in snapshot::snapshots(store, &activities)? {
             let activity = &snapshot.activity;
             if snapshot.status == Status::NotPreheated && snapshot.ledger_last.is_none() {
                 hints::other_layouts([activity], store, out);
@@ -94,7 +96,7 @@ impl Sources {
     pub(super) fn refresh(&mut self, store: &mut Store) -> Result<()> {
         if self.listed.is_some_and(|listed| listed.elapsed() >= REFRESH) {
             let new: Vec<ActivityId> =
-                store.preheated()?.into_iter().filter(|activity| !self.names.contains(activity)).collect();
+                activities::preheated(store)?.into_iter().filter(|activity| !self.names.contains(activity)).collect();
             self.names.extend(new.iter().cloned());
             self.ledgers.extend(expand(new, store)?.into_iter().map(|activity| (activity, self.since)));
             self.listed = Some(Instant::now());

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::admin::trim::{Sums, Trim, Untrimmed};
+use crate::admin::activities;
+use crate::admin::trim::{self, Sums, Trim, Untrimmed};
 use crate::cli::args::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -81,9 +82,9 @@ struct Planned<'a> {
 impl<'a> Planned<'a> {
     /// Nothing is written.
     fn new(activity: &'a ActivityId, before: Millis, store: &mut Store) -> Result<Self> {
-        let trim = store.plan_trim(activity, before)?;
+        let trim = trim::plan_trim(store, activity, before)?;
         let sums = match trim.needs_checkpoint() {
-            true => Some(store.sum_up(activity, &trim)?.map_err(|why| untrimmed(activity, why))?),
+            true => Some(trim::sum_up(store, activity, &trim)?.map_err(|why| untrimmed(activity, why))?),
             false => None,
         };
         let counts = sums.as_ref().map(|sums| (sums.entries, sums.users));
@@ -98,7 +99,7 @@ impl<'a> Planned<'a> {
 /// Trims.
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     store.require_replicas(args.mutating.wait_replicas);
-    let named = if args.all { store.preheated()? } else { selection::resolve(&args.activities, store)? };
+    let named = if args.all { activities::preheated(store)? } else { selection::resolve(&args.activities, store)? };
     let named = expand(named, store)?;
     let mut seen = HashSet::new();
     let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
@@ -187,10 +188,10 @@ impl<'a> Run<'a> {
             row.removed = counts.map_or(0, |(entries, _)| entries);
         } else if sums.is_some() || trim.is_unfinished() {
             if let Some(sums) = &sums {
-                let switched = self.store.switch(activity, &trim, sums, mutating.reason.as_deref())?;
+                let switched = trim::switch(self.store, activity, &trim, sums, mutating.reason.as_deref())?;
                 switched.map_err(|why| untrimmed(activity, why))?;
             }
-            let (removed, group) = self.store.cut(activity, &trim)?;
+            let (removed, group) = trim::cut(self.store, activity, &trim)?;
             row.removed = removed;
             held_by = group.or(held_by);
         }

@@ -1,23 +1,26 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use crate::admin::adopt::{Adoptable, Finished, Stage};
+use crate::admin::adopt::{self, Adoptable, Finished, Stage};
 use crate::admin::adoption::{Adopted, Found, Unadoptable};
+use crate::admin::preheat;
 use crate::cli::commands::preheat::PreheatArgs;
 use crate::cli::commands::preheat::explain;
 use crate::cli::commands::preheat::row::PreheatRow;
 use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Consent;
 use crate::cli::shared::session::Session;
+use crate::cli::shared::target;
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::model::number::Units;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
-use crate::read::holders::Holders;
+use crate::read::holders::{self, Holders};
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// How often participants are scanned before a backend that still writes is a reason to give up.
@@ -29,6 +32,8 @@ struct Adoption<'a> {
     plan: Plan,
     store: Store,
     out: &'a mut Output,
+    /// Of a command for the same server and layout.
+    options: String,
     /// Names the checkpoint. Of a retry it is the same, of another adoption not.
     name: String,
 }
@@ -36,24 +41,23 @@ struct Adoption<'a> {
 /// Takes an activity over.
 pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
-    let total = args.total.or(Units::new(0)).ok_or_else(|| Failure::failed("0 is a number of units"))?;
-    let plan =
-        crate::cli::commands::preheat::plan_of_flags(activity, total, args)?.fitted(layout).map_err(Failure::usage)?;
+    let plan = crate::cli::commands::preheat::plan_of_flags(activity, args)?.fitted(layout).map_err(Failure::usage)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
     store.require_replicas(args.mutating.wait_replicas);
     let what = "another system cannot have made them, so there is nothing to take over";
-    if let Some(failure) = hints::sharded(&store.snapshot(activity)?, what) {
+    if let Some(failure) = hints::sharded(&snapshot::snapshot(&mut store, activity)?, what) {
         return Err(failure.into());
     }
     let out = &mut session.out;
     out.set_dry_run(args.mutating.dry_run);
+    let options = target::options(&session.global);
     let name = uuid::Uuid::now_v7().to_string();
-    Adoption { args, plan, store, out, name }.run()
+    Adoption { args, plan, store, out, options, name }.run()
 }
 
 impl Adoption<'_> {
     fn run(&mut self) -> Result<Exit> {
-        let found = self.store.plan_adoption(&self.plan.id)?;
+        let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
         if found.status != Status::Ok {
             return self.refuse(&found, found.status, found.corrupt.clone(), Vec::new());
         }
@@ -61,7 +65,7 @@ impl Adoption<'_> {
             return self.nothing_to_do(&found);
         }
         if found.stage == Stage::Ledger
-            && let Some(ledger) = self.store.fold_ledger(&self.plan.id, &found)?
+            && let Some(ledger) = adopt::fold_ledger(&mut self.store, &self.plan.id, &found)?
             && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
         {
             if self.args.total.is_some_and(|given| given.get() != total) {
@@ -99,7 +103,8 @@ impl Adoption<'_> {
         }
         self.ask(found, adopted, &format!("its ledger is whole: {} units are sold", adopted.held))?;
         let reason = self.args.mutating.reason.as_deref();
-        match self.store.finish_adoption(&self.plan, found, adopted, &self.name, None, is_paused, reason)? {
+        match adopt::finish_adoption(&mut self.store, &self.plan, found, adopted, &self.name, None, is_paused, reason)?
+        {
             Finished::Done(_) => self.done(found, adopted, Status::Ok),
             Finished::Replayed(_) => self.done(found, adopted, Status::Replayed),
             Finished::Stale => Err(self.moving().into()),
@@ -109,7 +114,7 @@ impl Adoption<'_> {
     /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
     fn take_over(&mut self, before: &Adoptable, planned: Adopted) -> Result<Exit> {
         for _ in 0..TRIES {
-            let Some(found) = self.store.withdraw(&self.plan.id, &self.name, planned.total)? else {
+            let Some(found) = adopt::withdraw(&mut self.store, &self.plan.id, &self.name, planned.total)? else {
                 return Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
                     .hint(format!("`seckill inspect {}` shows it", self.plan.id))
                     .into());
@@ -119,12 +124,12 @@ impl Adoption<'_> {
             }
             let (first, mut second) = (self.scan()?, self.scan()?);
             if interrupt::requested() {
-                self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+                adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
                 self.out.warn("interrupted; all is as it was");
                 return Ok(Exit::Interrupted);
             }
             if second.corrupt.is_some() {
-                self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+                adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
                 return self.refuse(before, Status::Corrupt, second.corrupt, Vec::new());
             }
             if !second.equal(&first) {
@@ -133,18 +138,19 @@ impl Adoption<'_> {
             let adopted = match self.sum(&found, &second) {
                 Ok(adopted) => adopted,
                 Err(why) => {
-                    self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+                    adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
                     return self.refused(before, why);
                 }
             };
-            let Some(pages) = self.store.write_holders(&self.plan.id, &found, &self.name, &second, adopted.held)?
+            let Some(pages) =
+                adopt::write_holders(&mut self.store, &self.plan.id, &found, &self.name, &second, adopted.held)?
             else {
                 continue;
             };
             let reason = self.args.mutating.reason.as_deref();
             let plan = &self.plan;
             let pages = Some(pages);
-            match self.store.finish_adoption(plan, &found, adopted, &self.name, pages, false, reason)? {
+            match adopt::finish_adoption(&mut self.store, plan, &found, adopted, &self.name, pages, false, reason)? {
                 Finished::Done(_) => {
                     self.say_what_changed(before, &second);
                     return self.done(before, adopted, Status::Ok);
@@ -153,14 +159,14 @@ impl Adoption<'_> {
                 Finished::Stale => {}
             }
         }
-        let found = self.store.plan_adoption(&self.plan.id)?;
-        self.store.undo_adoption(&self.plan.id, &found, &self.name)?;
+        let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
+        adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
         Err(self.moving().into())
     }
 
     fn scan(&mut self) -> Result<Holders> {
         let progress = self.out.progress("participants", 0);
-        let holders = self.store.holders(&self.plan.id, |count| progress.inc(count))?;
+        let holders = holders::holders(&mut self.store, &self.plan.id, |count| progress.inc(count))?;
         progress.finish();
         Ok(holders)
     }
@@ -201,7 +207,11 @@ impl Adoption<'_> {
             return;
         }
         match limit.map(|limit| (limit, holders.above(limit))) {
-            None => self.out.note("it has no limit per user: `--update --per-user-limit N` sets one"),
+            None => {
+                let (id, options) = (shell_quoted(self.plan.id.as_str()), &self.options);
+                self.out.note("it has no limit per user");
+                self.out.hint(format!("`seckill preheat --id {id} --update{options} --per-user-limit N` sets one"));
+            }
             Some((_, 0)) => {}
             Some((limit, above)) => self.out.warn(format!(
                 "{above} users hold more than the limit of {limit}: `reconcile` lists them as over_limit"
@@ -216,10 +226,9 @@ impl Adoption<'_> {
         if self.store.layout().kind().has_users() && found.participants == 0 && sold {
             return self.refused(found, Unadoptable::Evicted);
         }
-        let as_it_is = Units::new(total).unwrap_or(self.plan.total);
-        let plan = Plan { total: self.args.total.unwrap_or(as_it_is), ..self.plan.clone() };
+        let plan = Plan { total: self.args.total.or(Units::new(total)), ..self.plan.clone() };
         let mut planned = Vec::new();
-        self.store.preheat_all(&[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
+        preheat::preheat_all(&mut self.store, &[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
         let Some(result) = planned.pop() else { return Err(self.moving().into()) };
         if result.action != Action::Unchanged {
             match result.status {
@@ -228,7 +237,7 @@ impl Adoption<'_> {
             }
             return self.refuse(found, Status::Exists, None, result.differences);
         }
-        self.store.restore_index(&[&plan.id])?;
+        preheat::restore_index(&mut self.store, &[&plan.id])?;
         self.print(&result)
     }
 
@@ -243,7 +252,7 @@ impl Adoption<'_> {
             .hint("give `--total N`, the units that it had at the beginning")
             .into()),
             Unadoptable::Evicted => {
-                let key = self.store.participants_key(&id);
+                let key = self.store.keys(&id).participants.unwrap_or_default();
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
                 self.out.hint(format!(
                     "`seckill reconcile {id} --fix` restores participants from a whole ledger, and with `--orders FILE` \

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::admin::activities;
+use crate::admin::preheat;
 use crate::cli::commands::preheat::PreheatArgs;
 use crate::cli::commands::preheat::explain;
 use crate::cli::commands::preheat::question;
@@ -27,6 +29,7 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
         _ => Preheat::Create,
     };
     let reason = args.mutating.reason.as_deref();
+    explain::warn_of_past(plans, out);
     let planned = plan(plans, how, store, out)?;
     let mut results = planned.clone();
     let mut failed = None;
@@ -58,7 +61,7 @@ pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Re
     let progress = out.progress("planning", plans.len() as u64);
     let all: Vec<&Plan> = plans.iter().collect();
     let mut planned = BTreeMap::new();
-    store.preheat_all(&all, how, true, None, |plan, result| {
+    preheat::preheat_all(store, &all, how, true, None, |plan, result| {
         progress.inc(1);
         planned.insert(plan, result);
     })?;
@@ -96,7 +99,7 @@ fn carry_out(
 ) -> Result<()> {
     let unchanged: Vec<&ActivityId> =
         results.iter().filter(|result| result.action == Action::Unchanged).map(|result| &result.activity).collect();
-    store.restore_index(&unchanged)?;
+    preheat::restore_index(store, &unchanged)?;
     let moves = |result: &Preheated| {
         matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
     };
@@ -109,7 +112,7 @@ fn carry_out(
     let mut done = Ok(());
     for (how, group) in [(Preheat::Create, created), (how, others)] {
         let group_plans: Vec<&Plan> = group.iter().map(|plan| &plans[*plan]).collect();
-        done = store.preheat_all(&group_plans, how, false, reason, |at, result| {
+        done = preheat::preheat_all(store, &group_plans, how, false, reason, |at, result| {
             progress.inc(1);
             results[group[at]] = result.of_plan(&results[group[at]]);
             left.remove(&group[at]);
@@ -137,7 +140,7 @@ fn carry_out(
 /// Stock that is evicted in mid-sale is lost.
 fn warn_of_eviction(store: &mut Store, out: &Output) {
     // A server that does not let us ask is not worth an error.
-    if let Ok(Some(policy)) = store.eviction_policy()
+    if let Ok(Some(policy)) = activities::eviction_policy(store)
         && policy != "noeviction"
     {
         out.warn(format!("the server's maxmemory-policy is `{policy}`: stock and buyers may vanish in mid-sale"));

@@ -1,7 +1,8 @@
 //! Why activities were refused, and in what they change: notes and hints beside the rows.
 
+use crate::cli::input::window;
 use crate::cli::output::Output;
-use crate::model::activity::{Action, FieldDifference, Preheat, Preheated};
+use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::number::whole;
 use crate::model::status::Status;
 use crate::model::time::Millis;
@@ -18,6 +19,18 @@ pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
     if results.iter().any(|result| result.status == Status::OutOfStock) {
         out.hint("more units are sold than the new total has: give a total of at least what is sold");
     }
+}
+
+/// Warns of windows that are over: nobody could buy.
+pub(super) fn warn_of_past(plans: &[Plan], out: &Output) {
+    let now = window::now();
+    let mut warnings = out.warnings();
+    for plan in plans {
+        if let Some(end) = plan.ends_at.filter(|end| *end <= now) {
+            warnings.warn(format!("the window of `{}` ended at {end}: nobody can buy", plan.id));
+        }
+    }
+    warnings.end();
 }
 
 /// Says in what activities change or differ, and which keys are corrupt.

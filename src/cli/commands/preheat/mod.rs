@@ -8,23 +8,22 @@ mod restore;
 mod row;
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::activities;
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
+use crate::cli::input::window;
 use crate::cli::input::yaml::fixture;
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::Plan;
+use crate::model::activity::shard_plan::ShardCount;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::number::{Limit, Units};
-use crate::model::time::{GivenTime, Millis};
+use crate::model::time::GivenTime;
 
 pub use crate::cli::commands::preheat::apply::plan;
 pub use crate::cli::commands::preheat::explain::explain;
@@ -35,10 +34,11 @@ pub use crate::cli::commands::preheat::explain::explain;
 /// is refused unless `--update` (moves total, limit, title and window of a live sale; purchases stay) or
 /// `--reset` (starts over: purchases, ledger and requests are removed) is given.
 #[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("of_one").args(["stock", "adopt"]).multiple(false)))]
+#[command(group(clap::ArgGroup::new("of_one").args(["stock", "update", "adopt"]).multiple(true)))]
 #[command(override_usage = "seckill preheat [OPTIONS] FILE...\n       \
              seckill preheat [OPTIONS] --from FILE\n       \
              seckill preheat [OPTIONS] --id ID --stock N\n       \
+             seckill preheat [OPTIONS] --id ID --update\n       \
              seckill preheat [OPTIONS] --restore DIR")]
 #[command(after_long_help = "
 # One activity
@@ -50,6 +50,10 @@ seckill preheat sale.yaml
 seckill preheat --id 1001 --stock 70 --update
 # The same, unless somebody else changed the total meanwhile
 seckill preheat --id 1001 --stock 70 --update --if-total 50
+# The sale ends in two hours; nothing else changes
+seckill preheat --id 1001 --ends-at +2h --update
+# A hot activity on all nodes of a cluster
+seckill preheat --id 1001 --stock 5000 --shards 16 --layout cluster
 # Take over an activity that another system created
 seckill preheat --id 1001 --adopt
 # Hundreds of activities from a list
@@ -86,22 +90,27 @@ pub struct PreheatArgs {
     /// Most units that a user may hold
     #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
-    /// Name that people know it by
+    /// Name that people know it by; '' is none
     #[arg(long, value_name = "TEXT", requires = "id")]
     title: Option<String>,
+    /// Spread the stock over N shards (layout cluster)
+    ///
+    /// A hot activity is then on all nodes of a cluster. Another number of shards is a reset.
+    #[arg(long, value_name = "N", requires = "id", conflicts_with = "adopt", allow_hyphen_values = true)]
+    shards: Option<ShardCount>,
     /// Refuse purchases before this time
     ///
-    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago) or +1h (from now).
     #[arg(long, value_name = "TIME", requires = "id")]
     starts_at: Option<GivenTime>,
     /// Refuse purchases from this time on
     ///
-    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, or 1h (ago).
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago) or +1h (from now).
     #[arg(long, value_name = "TIME", requires = "id")]
     ends_at: Option<GivenTime>,
     /// Change total, limit, title, window; purchases stay
     ///
-    /// Stock moves by the difference of the totals. Fields that are not given stay.
+    /// Stock moves by the difference of the totals. Fields that are not given stay, the total too with --id.
     #[arg(long, conflicts_with = "reset")]
     update: bool,
     /// Update only if the total is N (compare and set)
@@ -120,7 +129,7 @@ pub struct PreheatArgs {
     ///
     /// Purchases stay, and a ledger begins. Sales stop meanwhile: the stock is withdrawn, and returned at the end. Run
     /// it again to resume. From then on a purchase by a plain script, past the ledger, is `counter_drift`.
-    #[arg(long, requires = "id", conflicts_with_all = ["update", "reset"])]
+    #[arg(long, requires = "id", conflicts_with_all = ["stock", "update", "reset"])]
     adopt: bool,
     /// Units that the adopted activity had at the beginning
     ///
@@ -129,8 +138,8 @@ pub struct PreheatArgs {
     total: Option<Units>,
     /// Bring back what `seckill archive` put into DIR
     ///
-    /// DIR has a folder for each activity, or is one of them; `--activity` chooses. The files are verified by their SHA-256
-    /// before anything is written. What exists otherwise is refused. After an interruption, the same command resumes.
+    /// DIR has a folder for each activity, or is one of them; `--activity` and `--layout` choose. A sharded activity is its
+    /// shards. The files are verified by their SHA-256 before anything is written. What exists otherwise is refused. After an interruption, the same command resumes.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["id", "from", "update", "reset", "adopt"])]
     restore: Option<PathBuf>,
     #[command(flatten)]
@@ -155,8 +164,14 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
 
 /// The plans of all fixtures, or the one of the flags, and their layout.
 fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
-    if let (Some(id), Some(total)) = (&args.id, args.stock) {
-        return Ok((vec![plan_of_flags(id, total, args)?], session.layout(None)?));
+    if let Some(id) = &args.id {
+        let plan = plan_of_flags(id, args)?;
+        if !FIELDS.into_iter().any(|field| plan.gives(field)) {
+            return Err(Failure::usage(format!("`--update` of `{id}`: nothing is given that could change"))
+                .hint("give `--stock`, `--per-user-limit`, `--title`, `--starts-at` or `--ends-at`")
+                .into());
+        }
+        return Ok((vec![plan], session.layout(None)?));
     }
     if let Some(from) = &args.from {
         let mapping = Mapping::joined(&args.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
@@ -183,25 +198,19 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     Ok((plans, layout))
 }
 
+/// What flags can say of an activity.
+const FIELDS: [&str; 5] = ["stock", "per_user_limit", "title", "starts_at", "ends_at"];
+
 /// The plan of one activity, from the flags.
-fn plan_of_flags(id: &ActivityId, total: Units, args: &PreheatArgs) -> Result<Plan> {
-    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.map(by_own_clock));
+fn plan_of_flags(id: &ActivityId, args: &PreheatArgs) -> Result<Plan> {
+    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.map(window::instant));
     if let (Some(start), Some(end)) = (starts_at, ends_at)
         && start >= end
     {
         return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
     }
     let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit);
-    Ok(Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger: None, shards: None })
-}
-
-/// The instant, by this machine's clock.
-fn by_own_clock(time: GivenTime) -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Millis::new(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-    match time.at(|| Ok::<_, Infallible>(now)) {
-        Ok(at) => at,
-    }
+    Ok(Plan { id, title, total: args.stock, per_user_limit, starts_at, ends_at, ledger: None, shards: args.shards })
 }
 
 /// Leaves only the activities that were asked for, each of which must be there.
@@ -218,5 +227,14 @@ fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()>
 }
 
 fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
-    plans.into_iter().map(|plan| plan.fitted(layout).map_err(|why| Failure::usage(why).into())).collect()
+    plans.into_iter().map(|plan| fitted_plan(plan, layout)).collect()
+}
+
+/// The plan as the layout can keep it.
+fn fitted_plan(plan: Plan, layout: Layout) -> Result<Plan> {
+    let needs_cluster = plan.shards.is_some() && layout != Layout::Cluster;
+    plan.fitted(layout).map_err(|why| {
+        let failure = Failure::usage(why);
+        if needs_cluster { failure.hint("`--layout cluster`").into() } else { failure.into() }
+    })
 }

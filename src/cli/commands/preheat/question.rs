@@ -5,6 +5,8 @@ use crate::cli::error::{Error, Result};
 use crate::model::activity::{Action, Preheated};
 use crate::model::layout::Kind;
 use crate::model::order::Bought;
+use crate::read::participants;
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
@@ -46,14 +48,14 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
     if let (Some(sold), Some(total)) = (units_sold(result), result.total_before) {
         return Ok(format!("{sold} of {total} units sold"));
     }
-    let snapshot = store.snapshot(&result.activity)?;
+    let snapshot = snapshot::snapshot(store, &result.activity)?;
     let kind = store.layout().kind();
     Ok(match (kind, snapshot.buyers) {
         (_, None) => "units sold unknown".to_owned(),
         (Kind::Set, Some(buyers)) => format!("{buyers} buyers, units sold unknown"),
         (_, Some(_)) => {
             let mut held: u64 = 0;
-            store.participants(&result.activity, |_, units| {
+            participants::each(store, &result.activity, |_, units| {
                 held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
                 Ok::<_, Error>(())
             })?;

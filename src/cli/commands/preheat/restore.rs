@@ -1,14 +1,15 @@
 //! `preheat --restore`: bring archived activities back from their files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::admin::restore::{Restorable, Restored};
+use crate::admin::restore::{self, Restorable, Restored};
 use crate::cli::commands::preheat::PreheatArgs;
 use crate::cli::commands::preheat::row;
 use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::input::archive::{Archive, find};
+use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::warn_of_corrupt;
@@ -17,7 +18,10 @@ use crate::cli::shared::session::Session;
 use crate::model::activity::{Action, Preheated};
 use crate::model::archive::Part;
 use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
 use crate::model::status::Status;
+use crate::read::snapshot;
+use crate::shards::choice;
 use crate::store::Store;
 
 /// An activity and its archive.
@@ -28,12 +32,12 @@ struct ArchivedActivity {
 
 /// Verifies the files, then restores one activity after the other.
 pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
-    let wanted = wanted(directory, args)?;
+    let of_flag = session.global.layout.as_deref().map(layouts::given).transpose()?;
+    let wanted = wanted(directory, args, of_flag)?;
     let layout = wanted[0].archive.sealed.manifest.layout;
-    if let Some(other) = wanted.iter().find(|it| it.archive.sealed.manifest.layout != layout) {
-        let other = other.archive.folder().display();
-        return Err(Failure::usage(format!("`{}` has archives of several layouts: `{other}`", directory.display()))
-            .hint("give the folder of one, or name activities of one layout by `--activity`")
+    if wanted.iter().any(|it| it.archive.sealed.manifest.layout != layout) {
+        return Err(Failure::usage(format!("`{}` has archives of several layouts", directory.display()))
+            .hint(format!("choose one by `--layout`: {}", names(&wanted)))
             .into());
     }
     let layout = session.layout(Some(layout))?;
@@ -58,20 +62,67 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
             }
         }
     }
+    if failed.is_none() && !args.mutating.dry_run {
+        failed = hint_parents(&wanted, &mut store, out).err();
+    }
     out.set_dry_run(args.mutating.dry_run);
     row::show(&results, failed, out)
 }
 
-/// The archives that are wanted, each activity once.
-fn wanted(directory: &Path, args: &PreheatArgs) -> Result<Vec<ArchivedActivity>> {
-    let mut wanted: Vec<ArchivedActivity> = Vec::new();
-    let mut places: HashMap<ActivityId, usize> = HashMap::new();
-    for archive in find(directory)? {
-        let id = archive.sealed.manifest.id().map_err(Failure::usage)?;
-        if !args.only.is_empty() && !args.only.contains(&id) {
+/// Says how to make the parents that the server does not have: files have the shards alone.
+fn hint_parents(restored: &[ArchivedActivity], store: &mut Store, out: &Output) -> Result<()> {
+    let layout = store.layout();
+    let parent_of = |it: &ArchivedActivity| Some(layout.whole(&it.id)).filter(|whole| *whole != it.id);
+    let parents: BTreeSet<ActivityId> = restored.iter().filter_map(parent_of).collect();
+    for parent in parents {
+        if snapshot::snapshot(store, &parent)?.meta.is_some() {
             continue;
         }
-        if let Some(other) = places.insert(id.clone(), wanted.len()) {
+        let shards: Vec<&ArchivedActivity> = restored.iter().filter(|it| layout.whole(&it.id) == parent).collect();
+        let total: u64 = shards.iter().map(|it| it.archive.sealed.manifest.total).sum();
+        let numbers: BTreeSet<u32> = shards.iter().filter_map(|it| Some(it.id.parent()?.1)).collect();
+        let is_first_choice = numbers == choice::choose(&parent, shards.len(), 0).into_iter().collect();
+        out.warn(format!("`{parent}` itself is not on this server: its shards alone are in files"));
+        // After a reset to another number of shards they have other numbers, and nothing makes a parent of those.
+        if is_first_choice && shards.len() > 1 {
+            out.hint(format!(
+                "`seckill preheat --id {} --stock {total} --shards {} --layout cluster` makes it, with limit, title and \
+                 window if it had them",
+                shell_quoted(parent.as_str()),
+                shards.len()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The layouts of some archives, each once, in words.
+fn names(archives: &[ArchivedActivity]) -> String {
+    let names = archives.iter().map(|it| it.archive.sealed.manifest.layout.name());
+    names.map(|name| format!("`{name}`")).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// The archives that are wanted, each activity once in a layout; of a sharded one those of its shards.
+fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Result<Vec<ArchivedActivity>> {
+    let all = find(directory)?.into_iter().map(|archive| {
+        let id = archive.sealed.manifest.id().map_err(Failure::usage)?;
+        Ok(ArchivedActivity { id, archive })
+    });
+    let all = all.collect::<Result<Vec<_>>>()?;
+    let known_layouts = names(&all);
+    let mut wanted: Vec<ArchivedActivity> = Vec::new();
+    let mut places: HashMap<(ActivityId, Layout), usize> = HashMap::new();
+    let mut missing: BTreeSet<&str> = args.only.iter().map(ActivityId::as_str).collect();
+    for ArchivedActivity { id, archive } in all {
+        let layout = archive.sealed.manifest.layout;
+        let whole = layout.whole(&id);
+        let is_named = args.only.is_empty() || args.only.iter().any(|only| *only == id || *only == whole);
+        if !is_named || of_flag.is_some_and(|flag| flag != layout) {
+            continue;
+        }
+        missing.remove(id.as_str());
+        missing.remove(whole.as_str());
+        if let Some(other) = places.insert((id.clone(), layout), wanted.len()) {
             let folders = [&wanted[other].archive, &archive].map(|archive| archive.folder().display().to_string());
             return Err(Failure::usage(format!("two archives are of `{id}`: `{}` and `{}`", folders[0], folders[1]))
                 .hint("give the folder of the one to restore")
@@ -79,8 +130,12 @@ fn wanted(directory: &Path, args: &PreheatArgs) -> Result<Vec<ArchivedActivity>>
         }
         wanted.push(ArchivedActivity { id, archive });
     }
-    if let Some(missing) = args.only.iter().find(|id| !places.contains_key(id)) {
+    if let Some(missing) = missing.first() {
         return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())).into());
+    }
+    if let (Some(flag), []) = (of_flag, &wanted[..]) {
+        let why = format!("no archive in `{}` is of the layout `{}`", directory.display(), flag.name());
+        return Err(Failure::usage(why).hint(format!("there are {known_layouts}")).into());
     }
     Ok(wanted)
 }
@@ -98,14 +153,15 @@ fn restore(
     out: &Output,
 ) -> Result<Preheated> {
     let sealed = &archive.sealed;
-    let mut found = store.plan_restore(id, sealed)?;
+    let mut found = restore::plan_restore(store, id, sealed)?;
     if matches!(found.status, Status::Ok | Status::Replayed) && !args.mutating.dry_run {
-        found = store.begin_restore(id, sealed)?;
+        found = restore::begin_restore(store, id, sealed)?;
         if found.status == Status::Ok {
             let progress = out.progress("restoring", lines(archive));
             write(id, archive, store, &progress)?;
             progress.finish();
-            if let Restored::Stale(seen) = store.finish_restore(id, sealed, args.mutating.reason.as_deref())? {
+            if let Restored::Stale(seen) = restore::finish_restore(store, id, sealed, args.mutating.reason.as_deref())?
+            {
                 return Err(stale(id, archive, seen.is_some(), store)?.into());
             }
         }
@@ -121,7 +177,7 @@ fn restore(
 /// Writes all files, page by page.
 fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progress) -> Result<()> {
     let kind = archive.sealed.manifest.layout.kind();
-    let mut pages = store.restore_pages(id, &archive.sealed);
+    let mut pages = restore::restore_pages(store, id, &archive.sealed);
     let (mut count, mut is_under_way) = (0, true);
     for part in Part::of(kind) {
         let mut lines = archive.lines(*part)?;
@@ -157,7 +213,7 @@ fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store
         return Ok(Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
             .hint(format!("`seckill inspect {id}` shows it; the files are as they were")));
     }
-    store.undo_restore(id, &archive.sealed)?;
+    restore::undo_restore(store, id, &archive.sealed)?;
     Ok(Failure::failed(format!("somebody else wrote to `{id}` while it was restored: it is archived as before")).hint(
         "stop what writes its keys (a backend's own script?), remove what it wrote, and give the same command again",
     ))

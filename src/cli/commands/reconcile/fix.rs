@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use crate::audit::apply::transfers;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
@@ -17,7 +18,7 @@ use crate::cli::input::plan::PlanRow;
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::shared::session::Consent;
 use crate::model::number::between;
-use crate::model::order::reason;
+use crate::model::order;
 use crate::store::Store;
 
 /// Flags about repairs.
@@ -42,7 +43,7 @@ pub(super) struct FixArgs {
     #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
     pub emit: Option<Emit>,
     /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = reason::given, requires = "fix")]
+    #[arg(long, value_name = "TEXT", value_parser = order::given_reason, requires = "fix")]
     pub reason: Option<String>,
     /// Print what would happen; change nothing
     #[arg(long)]
@@ -158,10 +159,10 @@ impl FixArgs {
     }
 
     /// Makes up for what transfers between shards lack.
-    fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
+    pub(super) fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
         let mut moved = Applied { rows: Vec::with_capacity(transfers.len()), error: None };
         for transfer in transfers {
-            let status = if self.dry_run { Ok(Repaired::Ok) } else { store.repair_transfer(transfer) };
+            let status = if self.dry_run { Ok(Repaired::Ok) } else { transfers::repair_transfer(store, transfer) };
             match status {
                 Ok(status) => moved.rows.push(RepairRow::of_transfer(transfer, status)),
                 Err(error) => {

@@ -4,14 +4,18 @@ mod fix;
 mod metrics;
 mod orders;
 mod report;
+mod service;
 mod unrecorded;
 mod wanted;
 
+use crate::audit::read::{self, shards};
 use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
 use crate::cli::commands::reconcile::report::View;
+use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::unrecorded::LeftOut;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
+use crate::read::snapshot;
 
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
@@ -55,6 +59,8 @@ seckill reconcile 1001 --orders orders.csv --map user=buyer_id,activity=sku
 seckill reconcile --orders-cmd 'mysql --batch shop -e \"select …\"' --format mysql
 # What the database lacks, to be delivered to it again
 seckill reconcile 1001 --orders orders.csv --emit missing_order -o csv
+# As a service: repairs what has differed for two minutes, in two audits
+seckill reconcile --orders-cmd 'psql --csv -c \"select …\"' --every 1m --fix --yes
 # Repair what differs: see the plan first
 seckill reconcile 1001 --fix --dry-run
 seckill reconcile 1001 --fix
@@ -87,6 +93,8 @@ pub struct ReconcileArgs {
     #[command(flatten)]
     fix: FixArgs,
     #[command(flatten)]
+    service: ServiceArgs,
+    #[command(flatten)]
     metrics: MetricsArgs,
 }
 
@@ -105,6 +113,8 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             .hint("give one of them as a file")
             .into());
     }
+    let has_metrics = args.metrics.are_wanted(session.out.format())?;
+    args.service.check(args, has_metrics)?;
     let (wanted, of_fixture) = AuditTarget::of(args)?;
     if args.fix.fix && args.orders.is_pipe() {
         return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
@@ -112,10 +122,9 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             .into());
     }
     args.fix.check(&session.out)?;
-    let has_metrics = args.metrics.are_wanted(session.out.format())?;
-    if has_metrics && (args.fix.fix || args.fix.emit.is_some() || args.differences) {
+    if has_metrics && args.service.every.is_none() && (args.fix.fix || args.fix.emit.is_some() || args.differences) {
         return Err(Failure::usage(
-            "`-o prometheus` is of an audit alone: not of `--fix`, `--emit` or `--differences`",
+            "`-o prometheus` prints an audit alone, without `--fix`, `--emit` and `--differences`",
         )
         .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`")
         .into());
@@ -128,10 +137,14 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         false => session.store(layout)?,
     };
     store.require_replicas(args.fix.wait_replicas);
+    if let Some(every) = args.service.every {
+        return service::run(args, every, &mut store, &mut session.out);
+    }
     if has_metrics {
         return args.metrics.write("reconcile", &mut store, &mut session.out, |store, out, metrics| {
             let began = Instant::now();
             let (audits, _) = audited(args, wanted, store, out)?;
+            warn(&audits, args, store, out);
             if let Some(file) = plan_file {
                 FixArgs::write(&audits, file, out)?;
             }
@@ -140,13 +153,14 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         });
     }
     let (audits, left_out) = audited(args, wanted, &mut store, &session.out)?;
+    warn(&audits, args, &mut store, &session.out);
     if let Some(file) = plan_file {
         FixArgs::write(&audits, file, &session.out)?;
     }
     finish(&audits, &left_out, args, &mut store, &mut session.out)
 }
 
-/// Audits, and warns of what is in no row.
+/// Audits what is wanted, and says what is in no row.
 fn audited(
     args: &ReconcileArgs,
     wanted: Vec<AuditTarget>,
@@ -167,11 +181,15 @@ fn audited(
     let mut left_out = LeftOut::default();
     let mut audits = audit_all(&wanted, &sharded, orders, args, &mut left_out, store, out)?;
     leave_out_archived(&mut audits, args, store, out)?;
-    report::warn(&audits, args.accept.is_some(), out);
+    Ok((audits, left_out))
+}
+
+/// What a person should know of the audits.
+fn warn(audits: &[Audit], args: &ReconcileArgs, store: &mut Store, out: &Output) {
+    report::warn(audits, args.accept.is_some(), out);
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     hints::other_layouts(missing.map(|audit| &audit.activity), store, out);
     hints::warn_of_replica(store, out);
-    Ok((audits, left_out))
 }
 
 /// Order records name activities: compared with one shard, the users of all others would be missing.
@@ -190,10 +208,10 @@ fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
     let mut archived = HashSet::new();
-    for snapshot in store.snapshots(&missing)? {
+    for snapshot in snapshot::snapshots(store, &missing)? {
         let shards = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref());
         let is_archived = match shards.map(|shards| shards.ids(&snapshot.activity).collect::<Vec<_>>()) {
-            Some(shards) => store.snapshots(&shards)?.iter().all(Snapshot::is_archived),
+            Some(shards) => snapshot::snapshots(store, &shards)?.iter().all(Snapshot::is_archived),
             None => snapshot.is_archived(),
         };
         if is_archived {
@@ -233,12 +251,12 @@ fn audit_all(
         let total = total.map(Units::get);
         let (audit, is_unrecorded) = match sharded.get(activity) {
             Some(shards) => {
-                let found = store.audit_shards(activity, shards, total, compared)?;
+                let found = shards::audit_shards(store, activity, shards, total, compared)?;
                 let is_unrecorded = found.evidence.iter().all(|shard| shard.ledger.is_unrecorded());
                 (judge_shards(found, args.fix.missing_orders()), is_unrecorded)
             }
             None => {
-                let evidence = store.audit(activity, total, compared(activity))?;
+                let evidence = read::audit(store, activity, total, compared(activity))?;
                 let is_unrecorded = evidence.ledger.is_unrecorded();
                 (judge(evidence, args.fix.missing_orders()), is_unrecorded)
             }

@@ -21,11 +21,7 @@ row! {
     /// One activity.
     struct AuditRow<'a> as row {
         activity: &'a str, flexible;
-        verdict: Verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
-            Verdict::Match => Tone::Good,
-            Verdict::Unproven | Verdict::Unsettled => Tone::Warn,
-            Verdict::Drift | Verdict::NotPreheated => Tone::Bad,
-        });
+        verdict: Verdict;
         proof: Proof => Cell::text(row.proof.name());
         total: Option<u64>;
         stock: Option<u64>;
@@ -37,6 +33,16 @@ row! {
         };
         differences: usize;
         sparse in_transit: Option<i64>;
+    }
+}
+
+impl Field for Verdict {
+    fn cell(&self) -> Cell {
+        Cell::text(self.name()).tone(match self {
+            Self::Match => Tone::Good,
+            Self::Unproven | Self::Unsettled => Tone::Warn,
+            Self::Drift | Self::NotPreheated => Tone::Bad,
+        })
     }
 }
 
@@ -70,7 +76,7 @@ row! {
 /// What a class means, for people.
 fn meaning(class: Class) -> &'static str {
     match class {
-        Class::Conservation => "stock and what participants hold do not make the total",
+        Class::Conservation => "stock + holdings ≠ total",
         Class::UnbackedTransfer => "units that one shard got and no other lent: oversell ahead",
         Class::CutTransfer => "a transfer between shards that was cut off: its units are in no stock",
         Class::StuckTransfer => "units that one shard lent and no other got: nobody can buy them",
@@ -209,7 +215,7 @@ impl View<'_> {
         match out.format() {
             Format::Json | Format::Yaml => self.document(out),
             Format::Table => self.tables(out),
-            Format::Jsonl | Format::Csv | Format::Tsv | Format::Prometheus => {
+            Format::Jsonl | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
                 out.keep_changes(self.repairs.unwrap_or_default())?;
                 if self.differences {
                     return stream(self.rows(), out);

@@ -3,9 +3,11 @@
 
 use std::collections::HashSet;
 
+use crate::admin::activities;
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
 use crate::audit::plan::MissingOrders;
+use crate::audit::read::{self, shards};
 use crate::audit::result::Audit;
 use crate::cli::commands::reconcile::ReconcileArgs;
 use crate::cli::commands::reconcile::orders::Orders;
@@ -18,6 +20,7 @@ use crate::cli::shared::sharded::find;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::number::Units;
+use crate::read::index;
 use crate::store::Store;
 
 /// An activity to audit.
@@ -58,7 +61,7 @@ impl AuditTarget {
             .activities
             .into_iter()
             .filter(|plan| selected.contains(&plan.id))
-            .map(|plan| Self { activity: plan.id, total: args.total.or(Some(plan.total)) })
+            .map(|plan| Self { activity: plan.id, total: args.total.or(plan.total) })
             .collect();
         if wanted.is_empty() {
             return Err(Failure::usage(format!("`{file}` has no activities")).into());
@@ -86,7 +89,7 @@ impl AuditTarget {
     /// # Errors
     /// There are none, or the index does not name one that was preheated: then nobody knows which others exist.
     pub(super) fn all(orders: Option<&Orders>, store: &mut Store) -> Result<Vec<Self>> {
-        let mut activities = store.preheated()?;
+        let mut activities = activities::preheated(store)?;
         let known: HashSet<&str> = activities.iter().map(ActivityId::as_str).collect();
         let recorded: Vec<ActivityId> = orders
             .into_iter()
@@ -95,7 +98,7 @@ impl AuditTarget {
             .cloned()
             .collect();
         for activity in &recorded {
-            if store.has_meta(activity)? {
+            if index::has_meta(store, activity)? {
                 return Err(index_is_lost(activity, store).into());
             }
         }
@@ -112,8 +115,7 @@ fn total_of_several() -> Failure {
 }
 
 fn nothing_to_audit(store: &mut Store) -> Failure {
-    let others: Vec<String> = store
-        .other_layouts()
+    let others: Vec<String> = index::other_layouts(store)
         .into_iter()
         .map(|(layout, count)| format!("`--layout {}` has {count}", layout.name()))
         .collect();
@@ -122,13 +124,13 @@ fn nothing_to_audit(store: &mut Store) -> Failure {
         true => search.to_owned(),
         false => format!("{}; {search}", others.join(", ")),
     };
-    let (layout, index) = (store.layout().name(), store.index_key());
+    let (layout, index) = (store.layout().name(), index::index_key(store));
     Failure::new(Exit::Refused, format!("nothing to audit: the index `{index}` of layout `{layout}` is empty"))
         .hint(hint)
 }
 
 fn index_is_lost(activity: &ActivityId, store: &Store) -> Failure {
-    let index = store.index_key();
+    let index = index::index_key(store);
     let message = format!(
         "`{activity}` was preheated, but the index `{index}` does not name it: it was lost, and others may be \
          missing too; nothing was audited"
@@ -140,7 +142,7 @@ fn index_is_lost(activity: &ActivityId, store: &Store) -> Failure {
 /// Those of some activities that are sharded, or of all that were preheated if none are named.
 pub(super) fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
     if named.is_empty() && store.layout() == Layout::Cluster {
-        return find(&store.preheated()?, store);
+        return find(&activities::preheated(store)?, store);
     }
     find(named, store)
 }
@@ -149,7 +151,9 @@ pub(super) fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
 pub(super) fn audit(activity: &ActivityId, total: Option<Units>, store: &mut Store) -> Result<Audit> {
     let total = total.map(Units::get);
     Ok(match find(std::slice::from_ref(activity), store)?.get(activity) {
-        Some(shards) => judge_shards(store.audit_shards(activity, shards, total, |_| None)?, MissingOrders::Repair),
-        None => judge(store.audit(activity, total, None)?, MissingOrders::Repair),
+        Some(shards) => {
+            judge_shards(shards::audit_shards(store, activity, shards, total, |_| None)?, MissingOrders::Repair)
+        }
+        None => judge(read::audit(store, activity, total, None)?, MissingOrders::Repair),
     })
 }

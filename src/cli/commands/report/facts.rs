@@ -94,10 +94,11 @@ fn refunds(report: &Report) -> String {
 
 /// How holds ended, in units.
 fn holds(report: &Report) -> Option<String> {
-    let sales = &report.sales;
+    let (sales, held) = (&report.sales, report.meta.holds);
+    let open = if held > 0 { format!(", {} held", units(held)) } else { String::new() };
     (sales.holds > 0 || sales.released > 0 || sales.confirmed > 0).then(|| {
         format!(
-            "{} of {}; {} confirmed, {} released or expired",
+            "{} of {}; {} confirmed, {} released or expired{open}",
             counted(sales.holds, "hold"),
             units(sales.held),
             counted(sales.confirmed, "hold"),
@@ -139,13 +140,13 @@ pub(super) fn verdict(report: &Report) -> String {
                 signed_count(balance.sold),
                 count(balance.total)
             );
-            let held = match (&report.users, balance.held) {
+            let users = match (&report.users, balance.counters) {
                 (None, _) => "",
                 (Some(_), Some(_)) => ", as users hold",
                 (Some(users), None) if users.unknown > 0 => "; what some users hold is not recorded",
                 (Some(_), None) => "; the sale continued, so what users hold was not compared",
             };
-            format!("{sum}{held}")
+            format!("{sum}{users}")
         }
         Some(objection) => against(report, objection),
     };
@@ -172,8 +173,8 @@ fn against(report: &Report, objection: Objection) -> String {
             format!("the stock of {} is {}{}", count(stock), differ(signed(stock), expected), since.unwrap_or_default())
         }
         Objection::Participants => {
-            let held = balance.held.unwrap_or_default();
-            format!("users hold {}, {} by the ledger", units(held), differ(signed(held), balance.sold))
+            let counters = balance.counters.unwrap_or_default();
+            format!("users hold {}, {} by the ledger", units(counters), differ(signed(counters), balance.sold))
         }
         Objection::NoBeginning => "the ledger lost its beginning, so nothing proves the sums".to_owned(),
         Objection::Unreadable => match &sales.unreadable {

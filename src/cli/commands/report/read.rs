@@ -16,6 +16,10 @@ use crate::model::number::signed;
 use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
+use crate::read::history;
+use crate::read::ledger;
+use crate::read::participants;
+use crate::read::snapshot;
 use crate::report::Sales;
 use crate::report::balance::{Balance, Objection};
 use crate::report::units_a_user::UnitsAUser;
@@ -43,10 +47,10 @@ pub(super) fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Outp
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
     let mut first_entry = None;
-    store.set_background(snapshot.state() == State::Live);
+    history::set_background(store, snapshot.state() == State::Live);
     let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
     let progress = out.progress("reading the ledger", 0);
-    store.each_entry(activity, after, last, |entry| {
+    ledger::each_entry(store, activity, after, last, |entry| {
         first_entry.get_or_insert(entry.id.at());
         sales.add(entry);
         progress.inc(1);
@@ -59,8 +63,8 @@ pub(super) fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Outp
         Some(_) => self::snapshot(activity, store)?.ledger_last == snapshot.ledger_last,
         None => false,
     };
-    let held = users.as_ref().filter(|users| is_same && users.unknown == 0).map(|users| users.held);
-    let balance = Balance::new(&sales, meta.epoch, meta.total, snapshot.stock, held);
+    let counters = users.as_ref().filter(|users| is_same && users.unknown == 0).map(|users| users.units);
+    let balance = Balance::new(&sales, meta.epoch, meta.total, snapshot.stock, counters);
     if balance.objection == Some(Objection::NoBeginning)
         && let Some(stock) = snapshot.stock
     {
@@ -71,7 +75,7 @@ pub(super) fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Outp
 }
 
 pub(super) fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
-    let snapshots = store.snapshots(std::slice::from_ref(activity))?;
+    let snapshots = snapshot::snapshots(store, std::slice::from_ref(activity))?;
     let missing = || Failure::failed(format!("the server did not answer for `{activity}`"));
     Ok(snapshots.into_iter().next().ok_or_else(missing)?)
 }
@@ -133,7 +137,7 @@ pub(super) fn buyers(
     let mut tally = TopBuyers::new(top);
     let mut warnings = out.warnings();
     for activity in activities {
-        store.participants(activity, |user, units| {
+        participants::each(store, activity, |user, units| {
             if let Ok(bought) = &units {
                 users.count(bought.units());
             }
@@ -200,7 +204,8 @@ impl Report {
             verdict: balance.verdict(),
             proof: "sums",
             objection: balance.objection,
-            held: balance.held,
+            held: self.meta.holds,
+            counters: balance.counters,
             period: self.series.as_ref().map(|series| seconds(series.width)),
         }
     }

@@ -18,7 +18,7 @@ row! {
         data pub state: &'static str;
         data pub total: u64;
         data pub stock: Option<u64>;
-        /// Units that users hold, by the ledger.
+        /// Units bought and not returned, by the ledger, open holds included.
         data pub sold: i64;
         data pub buyers: Option<u64>;
         data pub per_user_limit: Option<u64>;
@@ -54,8 +54,10 @@ row! {
         /// `sums`: nothing is compared user by user.
         data pub proof: &'static str;
         data pub objection: Option<Objection>;
-        /// Units that participants hold; null if that was not compared.
-        data pub held: Option<u64>;
+        /// Units of open holds, which `sold` includes.
+        data pub held: u64;
+        /// The sum of the participants' counters; null if it was not compared.
+        data pub counters: Option<u64>;
         /// Seconds of a period of the timeline.
         data pub period: Option<f64>;
     }
@@ -106,7 +108,7 @@ impl MarkRow {
             (Op::Update, _) => "update of limit, title or window".to_owned(),
             (Op::Pause, _) if number > 0 => format!("pause, {} withdrawn", units(size)),
             (Op::Resume, _) if number > 0 => format!("resume, {} returned", units(size)),
-            (Op::Repair, _) => format!("repair, {number:+} held"),
+            (Op::Repair, _) => format!("repair, {number:+} bought"),
             (op, _) => op.name().to_owned(),
         }
     }

@@ -14,6 +14,8 @@ use crate::model::ledger::{Entry, EntryId};
 use crate::model::number::signed;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
+use crate::read::ledger;
+use crate::read::snapshot;
 use crate::report::Sales;
 use crate::report::balance::Balance;
 use crate::report::merged::MergedLedgers;
@@ -38,7 +40,7 @@ pub(super) fn read(whole: Snapshot, shards: &Shards, top: usize, store: &mut Sto
     let mut ledgers: Vec<(ActivityId, EntryId)> = names.iter().map(|name| (name.clone(), EntryId::ZERO)).collect();
     let mut first: Vec<Entry> = Vec::new();
     for (name, after) in &mut ledgers {
-        let entry = store.ledger(name, EntryId::ZERO)?.into_iter().next().ok_or_else(partly)?;
+        let entry = ledger::ledger(store, name, EntryId::ZERO)?.into_iter().next().ok_or_else(partly)?;
         *after = entry.id;
         first.push(entry);
     }
@@ -54,12 +56,13 @@ pub(super) fn read(whole: Snapshot, shards: &Shards, top: usize, store: &mut Sto
     progress.finish();
     let (users, buyers) = buyers(&names, top, store, out)?;
     // Only what nobody changed meanwhile can be compared.
-    let now: Vec<Option<String>> = store.snapshots(&names)?.into_iter().map(|shard| shard.ledger_last).collect();
+    let now: Vec<Option<String>> =
+        snapshot::snapshots(store, &names)?.into_iter().map(|shard| shard.ledger_last).collect();
     let is_same = found.iter().map(|shard| &shard.ledger_last).eq(&now);
-    let held = users.as_ref().filter(|users| is_same && users.unknown == 0).map(|users| users.held);
+    let counters = users.as_ref().filter(|users| is_same && users.unknown == 0).map(|users| users.units);
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
     let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit()).ok());
-    let balance = Balance::new(&sales, meta.epoch, meta.total, stock, held);
+    let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
     let series = Series::new(&sales, meta.starts_at);
     let snapshot =
         Snapshot { status: Status::Ok, stock, buyers: found.iter().map(|shard| shard.buyers).sum(), ..whole };

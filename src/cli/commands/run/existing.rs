@@ -9,6 +9,7 @@ use crate::cli::output::Output;
 use crate::model::activity::{Action, Preheated, Snapshot};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
+use crate::read::whole;
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
@@ -74,7 +75,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
         .filter(|activity| !created.contains(activity) && seen.insert(*activity))
         .cloned()
         .collect();
-    let mut snapshots = store.wholes(&changed)?;
+    let mut snapshots = whole::wholes(store, &changed)?;
     snapshots.retain(|snapshot| snapshot.status != Status::NotPreheated || snapshot.meta.is_some());
     Ok(snapshots)
 }

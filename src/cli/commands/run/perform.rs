@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::admin::activities::{Pause, Paused};
+use crate::admin::pause::{self, Pause, Paused};
 use crate::cli::commands::reconcile;
 use crate::cli::commands::run::report::{Observed, known};
 use crate::cli::commands::run::rush;
@@ -13,6 +13,9 @@ use crate::cli::output::Output;
 use crate::model::id::ActivityId;
 use crate::model::order::{Bought, MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
+use crate::sell::holds;
+use crate::sell::multi_orders;
+use crate::sell::orders;
 use crate::store::Store;
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.
@@ -23,21 +26,25 @@ pub(super) fn perform(
     out: &Output,
 ) -> Result<Observed> {
     Ok(match operation {
-        FixtureOperation::Deduct(order) => of_outcome(store.deduct(order, false)?),
-        FixtureOperation::Refund(refund) => of_outcome(store.refund(refund, false)?),
-        FixtureOperation::Hold(hold) => of_outcome(store.hold(hold, false)?.outcome),
-        FixtureOperation::Settle(end) => of_outcome(store.settle_hold(end, false)?.outcome),
+        FixtureOperation::Deduct(order) => of_outcome(orders::deduct(store, order, false)?),
+        FixtureOperation::Refund(refund) => of_outcome(orders::refund(store, refund, false)?),
+        FixtureOperation::Hold(hold) => of_outcome(orders::hold(store, hold, false)?.outcome),
+        FixtureOperation::Settle(end) => of_outcome(orders::settle_hold(store, end, false)?.outcome),
         FixtureOperation::Expire { activity, reason, .. } => expire(activity, reason.as_deref(), store)?,
-        FixtureOperation::MultiDeduct(order) => of_multi(order, store.multi_deduct(order, false)?),
+        FixtureOperation::MultiDeduct(order) => of_multi(order, multi_orders::multi_deduct(store, order, false)?),
         FixtureOperation::Rush(rush) => rush::rush(rush, may_rush, store, out)?,
         FixtureOperation::Reconcile { activity, total } => {
             Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
         }
-        FixtureOperation::Pause { activity, reason } => {
-            of_pause(store.set_paused(activity, Pause::Pause { withdraw_stock: false }, reason.as_deref(), false)?)
-        }
+        FixtureOperation::Pause { activity, reason } => of_pause(pause::set_paused(
+            store,
+            activity,
+            Pause::Pause { withdraw_stock: false },
+            reason.as_deref(),
+            false,
+        )?),
         FixtureOperation::Resume { activity, reason } => {
-            of_pause(store.set_paused(activity, Pause::Resume, reason.as_deref(), false)?)
+            of_pause(pause::set_paused(store, activity, Pause::Resume, reason.as_deref(), false)?)
         }
     })
 }
@@ -59,7 +66,7 @@ pub(super) fn waited(operation: &FixtureOperation) -> bool {
 fn expire(activity: &ActivityId, reason: Option<&str>, store: &mut Store) -> Result<Observed> {
     let (mut holds, mut units) = (0, 0);
     loop {
-        let expired = store.expire(activity, reason, false)?;
+        let expired = holds::expire(store, activity, reason, false)?;
         holds += expired.holds;
         units += expired.units;
         let cut_short = expired.has_more && interrupt::requested();

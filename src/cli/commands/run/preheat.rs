@@ -1,5 +1,6 @@
 //! The activities of a fixture, made what they should be before its steps are done.
 
+use crate::admin::preheat;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::yaml::fixture::Fixture;
@@ -42,7 +43,7 @@ pub(super) fn preheat(
         let due: Vec<usize> = (0..plans.len()).filter(|plan| results[*plan].action == Action::Create).collect();
         let missing: Vec<&Plan> = due.iter().map(|plan| &plans[*plan]).collect();
         let progress = out.progress("preheating", missing.len() as u64);
-        store.preheat_all(&missing, Preheat::Create, false, reason, |plan, result| {
+        preheat::preheat_all(store, &missing, Preheat::Create, false, reason, |plan, result| {
             progress.inc(1);
             results[due[plan]] = result.of_plan(&results[due[plan]]);
         })?;

@@ -170,7 +170,9 @@ impl RunReport {
                 let activities = if with_sale { sale::read(fixtures, store, out)? } else { Vec::new() };
                 Ok(out.document(&Document { steps: &self.steps, activities })?)
             }
-            Format::Jsonl | Format::Csv | Format::Tsv | Format::Prometheus => Ok(out.array(&self.steps)?),
+            Format::Jsonl | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
+                Ok(out.array(&self.steps)?)
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use crate::bench::{Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
+use crate::bench::{
+    self, Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
+};
 use crate::cli::commands::bench::too_many;
 use crate::cli::commands::run::existing;
 use crate::cli::commands::run::report::{Observed, in_words, known};
@@ -15,6 +17,8 @@ use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::order::Bought;
 use crate::model::status::Status;
+use crate::read::participants;
+use crate::read::snapshot;
 use crate::sell::bulk::Limits;
 use crate::store::Store;
 
@@ -43,7 +47,7 @@ pub(super) fn rush(
     out: &Output,
 ) -> Result<Observed> {
     let activities: Vec<ActivityId> = rush.activities().cloned().collect();
-    let before = store.snapshots(&activities)?;
+    let before = snapshot::snapshots(store, &activities)?;
     let what = "a rush sends its orders to one activity, and borrows nothing";
     if let Some(failure) = before.iter().find_map(|snapshot| hints::sharded(snapshot, what)) {
         return Err(failure.into());
@@ -117,7 +121,7 @@ fn send_all(rush: &Rush, store: &mut Store, out: &Output) -> Result<Measured> {
     };
     let names: Vec<&str> = rush.activities().map(ActivityId::as_str).collect();
     let progress = out.progress(&format!("rush on {}", names.join(", ")), rush.users);
-    let measured = store.load(&sale, &options, &mut |ended| {
+    let measured = bench::load(store, &sale, &options, &mut |ended| {
         if ended > 0 {
             progress.inc(ended);
         }
@@ -137,7 +141,7 @@ struct Counted {
 impl Counted {
     /// From an activity's state before the rush, and the units that replies reported as taken.
     fn of(before: &Snapshot, taken: u64, store: &mut Store) -> Result<Self> {
-        let after = store.snapshot(&before.activity)?;
+        let after = snapshot::snapshot(store, &before.activity)?;
         let held = if store.layout().kind().has_users() { Some(held(store, &before.activity)?) } else { None };
         let total = after.meta.as_ref().map(|meta| meta.total);
         let sold = match (total, after.stock) {
@@ -165,7 +169,7 @@ impl Counted {
 
 fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
     let mut held: u64 = 0;
-    store.participants(activity, |_, units| {
+    participants::each(store, activity, |_, units| {
         held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
         Ok::<_, Error>(())
     })?;

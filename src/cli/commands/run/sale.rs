@@ -9,6 +9,7 @@ use crate::cli::input::yaml::fixture::Fixture;
 use crate::cli::output::row;
 use crate::cli::output::{Cell, Output, Row, Tone};
 use crate::model::id::ActivityId;
+use crate::read::whole;
 use crate::store::Store;
 
 const MAX_ACTIVITIES: usize = 50;
@@ -26,7 +27,7 @@ pub(super) fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Res
         out.note(format!("the first {MAX_ACTIVITIES} of {} activities; `seckill inspect` shows all", all.len()));
         all.truncate(MAX_ACTIVITIES);
     }
-    let snapshots = store.wholes(&all)?;
+    let snapshots = whole::wholes(store, &all)?;
     let mut warnings = out.warnings();
     let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, TOP)).collect();
     warnings.end();
@@ -52,7 +53,7 @@ row! {
         activity: String => Cell::text(&row.activity).tone(Tone::Strong);
         table "user" => row.participant[0].clone();
         table "bought" => row.participant[1].clone();
-        table "left" => row.participant[2].clone();
+        table "may buy" => row.participant[2].clone();
         hidden participant: [Cell; 3];
     }
 }

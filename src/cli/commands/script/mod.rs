@@ -2,6 +2,7 @@
 
 mod calls;
 
+use crate::admin::activities;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::script::calls::Language;
 use crate::cli::error::Result;
@@ -79,6 +80,7 @@ row! {
         sha1: &'static str;
         keys: String, flexible;
     }
+    named name
 }
 
 /// Does what is asked of the scripts; only `load` needs a server.
@@ -110,7 +112,7 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
             }
         }
         ScriptCommand::Load => {
-            session.store(layout)?.load_scripts()?;
+            activities::load_scripts(&mut session.store(layout)?)?;
             session.out.array(&rows(layout)?)?;
         }
     }

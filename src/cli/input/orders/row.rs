@@ -8,7 +8,7 @@ use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::Layout;
 use crate::model::ledger::EntryId;
 use crate::model::number::{MAX_QUANTITY, MAX_UNITS, Quantity, whole};
-use crate::model::order::reason::{MAX_REASON, Reason};
+use crate::model::order::{MAX_REASON, Reason};
 use crate::names;
 
 names! {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::failure::Failure;
+use crate::cli::input::credentials::{others_may_read, owner_alone};
 use crate::cli::input::error::quoted;
 use crate::cli::input::error::unreadable;
 use crate::cli::input::problem::{Problem, Problems, Reported};
@@ -117,10 +118,10 @@ pub fn read(path: &Path) -> Result<Option<Contexts>, Failure> {
         }
         Err(error) => return Err(unreadable(&error)),
     };
-    let mode = file.metadata().map_err(|error| unreadable(&error))?.permissions().mode();
-    if mode & 0o022 != 0 {
+    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+    if metadata.permissions().mode() & 0o022 != 0 {
         return Err(Failure::usage(format!("others may change `{shown}`, and it names commands that you run"))
-            .hint(format!("chmod 600 {shown}")));
+            .hint(owner_alone(path)));
     }
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
@@ -128,12 +129,12 @@ pub fn read(path: &Path) -> Result<Option<Contexts>, Failure> {
         return Err(Failure::usage(format!("`{shown}` is longer than {MAX_BYTES} bytes")));
     }
     let contexts = parse(&Source::of(&shown, bytes)?, path.parent().unwrap_or(Path::new("")))?;
-    if mode & 0o044 != 0
+    if others_may_read(&metadata)
         && let Some(context) = contexts.all.iter().find(|context| context.has_secret())
     {
         let name = &context.name;
         return Err(Failure::usage(format!("others may read `{shown}`, and the URL of `{name}` has a password"))
-            .hint(format!("chmod 600 {shown}")));
+            .hint(owner_alone(path)));
     }
     Ok(Some(contexts))
 }

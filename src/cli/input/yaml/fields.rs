@@ -5,14 +5,14 @@ use std::rc::Rc;
 use crate::cli::input::error::{did_you_mean, listed, quoted};
 use crate::cli::input::problem::{Location, Problem, Problems, Reported};
 use crate::cli::input::source::Source;
+use crate::cli::input::window::WindowTime;
 use crate::cli::input::yaml::{Node, Value};
 use crate::model::activity::shard_plan::ShardCount;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::{Kind, Layout, Pattern};
 use crate::model::number::{Limit, Quantity, Units};
+use crate::model::order::Reason;
 use crate::model::order::hold::HoldFor;
-use crate::model::order::reason::Reason;
-use crate::model::time::Millis;
 
 /// A value that is written as one text.
 pub trait Scalar: Sized {
@@ -39,7 +39,7 @@ scalar! {
     ActivityId, |_| true;
     UserId, |_| true;
     RequestId, |_| true;
-    Millis, |_| true;
+    WindowTime, |_| true;
     HoldFor, |_| true;
     Pattern, |_| true;
     Units, |plain| plain;

@@ -24,6 +24,8 @@ names! {
         Tsv = "tsv",
         /// One YAML document
         Yaml = "yaml",
+        /// Names or ids alone, one a line
+        Name = "name",
         /// Metrics of inspect and reconcile, in Prometheus' text format
         Prometheus = "prometheus",
     }

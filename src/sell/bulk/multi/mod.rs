@@ -28,6 +28,7 @@ use crate::sell::bulk::multi::call::MultiCall;
 use crate::sell::bulk::multi::decode::{Decoded, DecodedColumn, decode};
 use crate::sell::bulk::multi::encode::{Rows, encode};
 use crate::sell::bulk::{Job, Limits, Operation, Orders, Run, Verdict};
+use crate::sell::multi_orders::cross_slot;
 use crate::store::Store;
 
 /// One order of the input.
@@ -319,7 +320,7 @@ impl Orders for MultiOrders {
         for nth in order.activities.iter() {
             states.tell_shards(*nth, &mut self.store);
         }
-        *state = State::Decided(self.store.order_over_slots(&order.order, false)?);
+        *state = State::Decided(cross_slot::order_over_slots(&mut self.store, &order.order, false)?);
         self.waiting -= order.activities.len();
         Ok(true)
     }

@@ -60,7 +60,7 @@ pub(crate) struct OrderOptions {
 
 /// One order as the input has it.
 #[derive(Debug, Clone, Copy)]
-pub struct BulkOrder<'a> {
+pub(crate) struct BulkOrder<'a> {
     /// The line where it begins; each is higher than the one before.
     pub line: u64,
     /// What is sold; a valid id.
@@ -77,7 +77,7 @@ pub struct BulkOrder<'a> {
 
 /// One order, and how it ended.
 #[derive(Debug)]
-pub struct DecidedOrder<'a> {
+pub(crate) struct DecidedOrder<'a> {
     /// The order. That of a hold that it ended has no user.
     pub order: BulkOrder<'a>,
     /// Whose hold it ended, now or before; `None` if there is no such hold, or if rows are not wanted.

@@ -16,7 +16,7 @@ fn a_byte_of_a_long_column_counts_as_in_a_short_one() {
         let mut users = Vec::from(b"[\"a");
         users.push(byte);
         users.push(b'b');
-        users.extend((1..USERS).flat_map(|nth| format!("\",\"{byte}-{nth}").into_bytes()));
+        users.extend((1..USERS).flat_map(|number| format!("\",\"{byte}-{number}").into_bytes()));
         users.extend(b"\"]");
         let [before, lines] = [line.to_string(), format!("{}-{}", line + 1, line + USERS)].map(String::into_bytes);
         let column = [&b"1"[..], &before, &lines, b"1", &users, b"", b""];

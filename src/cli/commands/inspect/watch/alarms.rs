@@ -9,6 +9,7 @@ use crate::read::watch::View;
 
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::output::Tone;
+use crate::cli::output::text::counted;
 
 /// How long a write of somebody else is shown.
 const FOREIGN_SHOWN: Duration = Duration::from_secs(60);
@@ -25,7 +26,7 @@ names! {
         NotPreheated = "not_preheated",
         /// More is left than there ever was.
         AboveTotal = "stock_above_total",
-        /// Somebody writes the stock past the scripts.
+        /// The stock changed outside the scripts.
         ForeignWriter = "foreign_writer",
         /// Fewer units are left than somebody wants.
         LowStock = "low_stock",
@@ -62,10 +63,10 @@ impl Alarm {
             Self::StockGone => "the stock key is gone (evicted? expired?): nobody can buy".to_owned(),
             Self::NotPreheated => "does not exist in this layout: nobody can buy".to_owned(),
             Self::AboveTotal => format!("the stock is {} above the total", row.sold.unwrap_or_default().unsigned_abs()),
-            Self::ForeignWriter => "something writes the stock past the scripts: see `seckill reconcile`".to_owned(),
+            Self::ForeignWriter => "stock changed outside the scripts: see `seckill reconcile`".to_owned(),
             Self::LowStock => match row.stock {
                 Some(0) => "nothing is left".to_owned(),
-                stock => format!("{} units left", stock.unwrap_or_default()),
+                stock => format!("{} left", counted(stock.unwrap_or_default(), "unit")),
             },
             Self::Paused if view.snapshot.meta.as_ref().is_some_and(|meta| meta.withdrawn.is_some()) => {
                 "paused, its stock withdrawn".to_owned()

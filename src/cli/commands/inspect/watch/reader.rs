@@ -4,12 +4,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::admin::activities;
 use crate::cli::error::Result;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
-use crate::read::stats::ServerInfo;
 use crate::read::stats::info::Section;
+use crate::read::stats::{self, ServerInfo};
+use crate::read::watch::{self, wholes};
 use crate::read::watch::{NewestOrder, Reading, View, Watched};
 use crate::store::Store;
 
@@ -49,14 +51,14 @@ impl Reader {
     pub(super) fn new(mut store: Store, wanted: ActivitySelector) -> Result<Self> {
         let activities = wanted.activities(&mut store)?;
         let mut watched = Watched::default();
-        store.watch_wholes(&mut watched, &activities)?;
+        wholes::watch_wholes(&mut store, &mut watched, &activities)?;
         Ok(Self { store, wanted, watched, activities, indexed: Instant::now(), latency: None })
     }
 
     /// Reads once.
     pub(super) fn read(&mut self) -> Update {
         self.look_for_new();
-        let reading = self.store.read_watched(&mut self.watched);
+        let reading = watch::read_watched(&mut self.store, &mut self.watched);
         let is_due = self.latency.is_none_or(|last| last.elapsed() >= LATENCY_AFTER);
         let mut sections = vec![Section::Server, Section::Replication, Section::CommandStats, Section::ErrorStats];
         if is_due {
@@ -65,10 +67,10 @@ impl Reader {
         }
         // Of servers that are gone nothing is asked twice.
         let is_lost = !matches!(&reading, Ok(Reading { error: None, .. }));
-        let servers = if is_lost { Vec::new() } else { self.store.info(&sections).unwrap_or_default() };
+        let servers = if is_lost { Vec::new() } else { stats::info(&mut self.store, &sections).unwrap_or_default() };
         Update {
             reading,
-            views: self.store.whole_views(&self.watched, &self.activities),
+            views: wholes::whole_views(&self.store, &self.watched, &self.activities),
             newest: self.watched.newest().iter().map(of_whole).collect(),
             servers,
             counted: Instant::now(),
@@ -83,13 +85,13 @@ impl Reader {
         }
         self.indexed = Instant::now();
         // If it cannot be read, nor can the activities, which says why.
-        let Ok(preheated) = self.store.preheated() else { return };
+        let Ok(preheated) = activities::preheated(&mut self.store) else { return };
         let now = self.wanted.among(&preheated);
         // One that is gone from the index stays: that is worth seeing.
         let mut all: Vec<ActivityId> = self.activities.clone();
         all.extend(now.iter().filter(|activity| !self.activities.contains(activity)).cloned());
         // A reset may have given one other shards.
-        if self.store.watch_wholes(&mut self.watched, &all).is_ok() {
+        if wholes::watch_wholes(&mut self.store, &mut self.watched, &all).is_ok() {
             self.activities = all;
         }
     }

@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::model::activity::rules::{PackedRules, StoredState};
 use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
 use crate::model::activity::{Action, FieldDifference, Meta, Plan, Preheat, Preheated, Snapshot};
-use crate::model::number::signed;
+use crate::model::number::{Units, signed};
 use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
@@ -81,7 +81,7 @@ fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (Pack
         ledger: plan.ledger.unwrap_or(true),
         epoch,
         per_user_limit: plan.per_user_limit.map(|limit| limit.get()).or(kept.and_then(|it| it.rules.per_user_limit)),
-        total: plan.total.get(),
+        total: plan.total.map(Units::get).or(kept.map(|it| it.rules.total)).unwrap_or_default(),
         starts_at: plan.starts_at.or(kept.and_then(|it| it.rules.starts_at)),
         // An end before 1970 must stay after its start.
         ends_at: plan.ends_at.map(|end| Millis::new(end.get().max(1))).or(kept.and_then(|it| it.rules.ends_at)),
@@ -224,10 +224,9 @@ fn create(
                 == (rules.per_user_limit, rules.starts_at, rules.ends_at)
             && meta.title == target.1
     };
-    let present =
-        || found.shards.iter().zip(spread(plan.total.get(), found.shards.len())).filter(|(it, _)| is_there(it));
+    let present = || found.shards.iter().zip(spread(target.0.total, found.shards.len())).filter(|(it, _)| is_there(it));
     let totals: u64 = present().filter_map(|(shard, _)| shard.meta.as_ref()).map(|meta| meta.total).sum();
-    let is_whole = present().count() == found.shards.len() && totals == plan.total.get();
+    let is_whole = present().count() == found.shards.len() && totals == target.0.total;
     let other = present().find(|(shard, units)| {
         let meta = shard.meta.as_ref().filter(|meta| fits(shard, meta));
         // What a shard sold before it was lost would be sold again.

@@ -1,5 +1,7 @@
 //! One order of several activities, all or nothing.
 
+pub(crate) mod cross_slot;
+
 use redis::Value;
 
 use crate::error::ServerKind;
@@ -17,46 +19,44 @@ use crate::sell::orders::user_text;
 use crate::sell::single::{Modes, same_request};
 use crate::store::Store;
 
-impl Store {
-    /// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; refusals are statuses of the outcome.
-    pub fn multi_deduct(&mut self, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
-        // Another process may have made shards of one since an order before this.
-        self.directory.forget_unsharded();
-        let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| Keys::of(self.layout, activity)).collect();
-        let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
-        self.servers.check_layout()?;
-        if self.servers.is_cluster() && common_slot(&names).is_none() {
-            return self.order_over_slots(order, dry_run);
-        }
-        let modes = Modes::of_activity(dry_run);
-        let arguments = |mode: &str| {
-            let mut arguments = vec![self.kind(), self.operator.clone(), mode.to_owned()];
-            arguments.extend([order.reason.clone().unwrap_or_default(), String::new()]);
-            arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
-            arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
-            arguments.into_iter().map(String::into_bytes).collect::<Vec<_>>()
-        };
-        let call = Call::script(&MULTI_DEDUCT, names, arguments(modes.first))
-            .retried_with(arguments(modes.retry))
-            .with_safety(modes.safety())
-            .recovered_by(same_request(&order.request));
-        let value = self.servers.call(&call);
-        // It is a cluster, which nobody said.
-        if matches!(value, Err(StoreError::Server { kind: ServerKind::CrossSlot, .. })) {
-            return self.order_over_slots(order, dry_run);
-        }
-        let outcome = outcome_of(&value?, order, &keys)?;
-        if outcome.items.iter().any(|item| item.status == Status::Sharded) {
-            return self.order_over_slots(order, dry_run);
-        }
-        if outcome.status.is_done() && !dry_run {
-            order.items.iter().for_each(|(activity, _)| self.changed(activity));
-        }
-        Ok(outcome)
+/// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`]; refusals are statuses of the outcome.
+pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+    // Another process may have made shards of one since an order before this.
+    store.directory.forget_unsharded();
+    let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| Keys::of(store.layout, activity)).collect();
+    let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
+    store.servers.check_layout()?;
+    if store.servers.is_cluster() && common_slot(&names).is_none() {
+        return cross_slot::order_over_slots(store, order, dry_run);
     }
+    let modes = Modes::of_activity(dry_run);
+    let arguments = |mode: &str| {
+        let mut arguments = vec![store.kind(), store.operator.clone(), mode.to_owned()];
+        arguments.extend([order.reason.clone().unwrap_or_default(), String::new()]);
+        arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
+        arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
+        arguments.into_iter().map(String::into_bytes).collect::<Vec<_>>()
+    };
+    let call = Call::script(&MULTI_DEDUCT, names, arguments(modes.first))
+        .retried_with(arguments(modes.retry))
+        .with_safety(modes.safety())
+        .recovered_by(same_request(&order.request));
+    let value = store.servers.call(&call);
+    // It is a cluster, which nobody said.
+    if matches!(value, Err(StoreError::Server { kind: ServerKind::CrossSlot, .. })) {
+        return cross_slot::order_over_slots(store, order, dry_run);
+    }
+    let outcome = outcome_of(&value?, order, &keys)?;
+    if outcome.items.iter().any(|item| item.status == Status::Sharded) {
+        return cross_slot::order_over_slots(store, order, dry_run);
+    }
+    if outcome.status.is_done() && !dry_run {
+        order.items.iter().for_each(|(activity, _)| store.changed(activity));
+    }
+    Ok(outcome)
 }
 
 /// The error for an order whose activities are in several slots of a cluster.

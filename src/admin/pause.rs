@@ -1,0 +1,165 @@
+//! Pause and resume: of an activity, or of a sharded one, its shards one by one, then the parent. The same command finishes one
+//! that was cut.
+
+use crate::admin::parent::{self, Changed, Says};
+use crate::error::{Recovery, StoreError};
+use crate::model::activity::rules::{PackedRules, StoredState};
+use crate::model::activity::whole;
+use crate::model::id::ActivityId;
+use crate::model::order::Corrupt;
+use crate::model::status::Status;
+use crate::redis::call::Call;
+use crate::script::PAUSE;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// How often others may change the parent before this gives up.
+const TRIES: usize = 100;
+
+/// Whether purchases are refused or allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// They are refused.
+    Pause {
+        /// Also by scripts of a backend, which look at the stock alone: it is moved out of their reach.
+        withdraw_stock: bool,
+    },
+    /// They are allowed again, and a withdrawn stock returns.
+    Resume,
+}
+
+/// How a pause or a resume of one activity ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Paused {
+    /// How it ended.
+    pub status: Status,
+    /// Where the activity is in its life afterwards; `None` if it was refused.
+    pub state: Option<String>,
+    /// Units that were withdrawn, or returned.
+    pub moved: u64,
+    /// Whether it is `not_preheated` because another system created it.
+    pub is_foreign: bool,
+    /// Whether it is `not_preheated` because its stock key is gone, so that no units can move.
+    pub is_stock_lost: bool,
+    /// Whether it is `not_preheated` because a preheat of its shards is unfinished.
+    pub is_unfinished: bool,
+    /// Which key is corrupt.
+    pub corrupt: Option<Corrupt>,
+}
+
+impl Paused {
+    /// Nothing changed.
+    pub(crate) fn refused(status: Status) -> Self {
+        let (is_foreign, is_stock_lost, is_unfinished) = (false, false, false);
+        Self { status, state: None, moved: 0, is_foreign, is_stock_lost, is_unfinished, corrupt: None }
+    }
+}
+
+/// Pauses an activity, or resumes it. With `dry_run` nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`]; refusals are statuses.
+pub(crate) fn set_paused(
+    store: &mut Store,
+    activity: &ActivityId,
+    to: Pause,
+    reason: Option<&str>,
+    dry_run: bool,
+) -> Result<Paused, StoreError> {
+    let paused = pause_one(store, activity, to, reason, dry_run)?;
+    if paused.status != Status::Sharded {
+        return Ok(paused);
+    }
+    match pause_sharded(store, activity, to, reason, dry_run)? {
+        Some(paused) => Ok(paused),
+        // It has no shards any more.
+        None => pause_one(store, activity, to, reason, dry_run),
+    }
+}
+
+/// The same for an activity without shards, or one shard; `sharded` if it has shards.
+fn pause_one(
+    store: &mut Store,
+    activity: &ActivityId,
+    to: Pause,
+    reason: Option<&str>,
+    dry_run: bool,
+) -> Result<Paused, StoreError> {
+    let keys = store.keys(activity);
+    let (state, withdraw) = match to {
+        Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),
+        Pause::Resume => ("live", false),
+    };
+    let flag = |is_set: bool| if is_set { "1" } else { "0" };
+    let arguments = [state, &store.operator, reason.unwrap_or_default(), flag(dry_run), flag(withdraw)];
+    let call = Call::script(&PAUSE, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let value = store.servers.call(&call)?;
+    let reply = Reply::of(&PAUSE);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    if (status.is_done() || status == Status::PausedHereOnly) && !dry_run {
+        store.changed(activity);
+    }
+    let mut paused = Paused::refused(status);
+    match status {
+        Status::Corrupt => paused.corrupt = Some(reply.corrupt(&values, &keys)?),
+        Status::Exists | Status::Sharded => {}
+        Status::NotPreheated => {
+            paused.is_foreign = reply.text(values.get(2))?.is_some();
+            paused.is_stock_lost = reply.text(values.get(1))?.is_some();
+        }
+        _ => {
+            paused.state = reply.text(values.get(1))?;
+            paused.moved = reply.count(values.get(2))?.unwrap_or_default();
+        }
+    }
+    Ok(paused)
+}
+
+/// Pauses or resumes all shards, and lets the parent say so. `None` if the activity is no parent any more.
+fn pause_sharded(
+    store: &mut Store,
+    activity: &ActivityId,
+    to: Pause,
+    reason: Option<&str>,
+    dry_run: bool,
+) -> Result<Option<Paused>, StoreError> {
+    let state = if to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
+    let mut result = Paused::refused(Status::Replayed);
+    for _ in 0..TRIES {
+        let parent = parent::read_parent(store, activity)?;
+        if !parent.is_parent() {
+            return Ok(None);
+        }
+        let says = match parent.says(&store.keys(activity).meta) {
+            Ok(says) => says,
+            Err(corrupt) => return Ok(Some(Paused { corrupt: Some(corrupt), ..Paused::refused(Status::Corrupt) })),
+        };
+        let Some(shards) = says.shards.clone() else {
+            return Ok(Some(Paused { is_unfinished: true, ..Paused::refused(Status::NotPreheated) }));
+        };
+        let mut states = Vec::with_capacity(shards.count());
+        for shard in shards.ids(activity) {
+            let paused = pause_one(store, &shard, to, reason, dry_run)?;
+            if !paused.status.is_done() {
+                return Ok(Some(paused));
+            }
+            if paused.status == Status::Ok {
+                result.status = Status::Ok;
+            }
+            result.moved += paused.moved;
+            states.extend(paused.state);
+        }
+        result.state = whole::state(&states);
+        if says.rules.state == state {
+            return Ok(Some(result));
+        }
+        result.status = Status::Ok;
+        let rules = PackedRules { state, ..says.rules };
+        if dry_run || parent::change_parent(store, activity, &parent, &Says { rules, ..says }, false)? == Changed::Done
+        {
+            return Ok(Some(result));
+        }
+    }
+    Err(StoreError::GaveUp(format!("others keep changing `{activity}`")))
+}

@@ -1,0 +1,295 @@
+//! Activities made what they should be: one, or many in few round trips.
+
+mod decide;
+mod sharded;
+
+use redis::Value;
+
+use crate::error::{Recovery, StoreError};
+use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
+use crate::model::id::ActivityId;
+use crate::model::number::Units;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::read::snapshot;
+use crate::redis::call::retry::Answer;
+use crate::redis::call::{Call, RetrySafety};
+use crate::script::PREHEAT;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// A field of a plan as the script takes it: `=text`, or empty if it is not given.
+fn given(field: Option<impl ToString>) -> String {
+    field.map(|value| format!("={}", value.to_string())).unwrap_or_default()
+}
+
+/// Activities of one round trip: a few milliseconds of the server's time.
+const AT_ONCE: usize = 200;
+
+/// How often others may change the total of an activity before an update that keeps it gives up.
+const TRIES: usize = 100;
+
+/// Makes one activity what the plan says, or says how it differs.
+fn preheat(
+    store: &mut Store,
+    plan: &Plan,
+    how: Preheat,
+    dry_run: bool,
+    reason: Option<&str>,
+) -> Result<Preheated, StoreError> {
+    let preheated = preheat_ordinary(store, plan, how, dry_run || plan.shards.is_some(), reason)?;
+    let is_sharded = preheated.status == Status::Sharded;
+    if !is_sharded && plan.shards.is_none() {
+        return Ok(preheated);
+    }
+    let other = Some(&preheated).filter(|_| !is_sharded);
+    match sharded::preheat_sharded(store, plan, how, dry_run, reason, other)? {
+        Some(preheated) => Ok(preheated),
+        // It has no shards any more.
+        None => preheat_ordinary(store, plan, how, dry_run, reason),
+    }
+}
+
+/// Updates an activity whose plan gives no total: it keeps the one that it has at that instant.
+fn preheat_with_same_total(
+    store: &mut Store,
+    plan: &Plan,
+    dry_run: bool,
+    reason: Option<&str>,
+) -> Result<Preheated, StoreError> {
+    for _ in 0..TRIES {
+        let total = snapshot::snapshot(store, &plan.id)?.meta.map_or(0, |meta| meta.total);
+        let with_total = Plan { total: Units::new(total), ..plan.clone() };
+        let preheated = preheat(store, &with_total, Preheat::UpdateFrom(total), dry_run, reason)?;
+        if !preheated.differences.iter().any(|difference| difference.field == "if_total") {
+            return Ok(preheated);
+        }
+    }
+    Err(StoreError::GaveUp(format!("others keep changing the total of `{}`", plan.id)))
+}
+
+/// The same for an activity without shards; `sharded` if it has some.
+fn preheat_ordinary(
+    store: &mut Store,
+    plan: &Plan,
+    how: Preheat,
+    dry_run: bool,
+    reason: Option<&str>,
+) -> Result<Preheated, StoreError> {
+    if !dry_run {
+        add_to_index(store, [&plan.id])?;
+    }
+    let keys = store.keys(&plan.id);
+    let answer = store.servers.answer(&preheat_call(store, plan, &keys, how, dry_run, reason))?;
+    read_preheated(store, plan, answer, &keys, dry_run)
+}
+
+fn preheat_call(store: &Store, plan: &Plan, keys: &Keys, how: Preheat, dry_run: bool, reason: Option<&str>) -> Call {
+    let safety = match (dry_run, how) {
+        (true, _) => RetrySafety::ReadOnly,
+        // A reset that is sent twice would remove what was bought in between.
+        (false, Preheat::Reset) => RetrySafety::AtMostOnce,
+        // It says what should be.
+        (false, _) => RetrySafety::Idempotent,
+    };
+    Call::script(&PREHEAT, keys.all(), preheat_arguments(store, plan, how, dry_run, reason))
+        .with_safety(safety)
+        .recovered_by(Recovery::Inspect(plan.id.to_string()))
+}
+
+fn read_preheated(
+    store: &Store,
+    plan: &Plan,
+    answer: Answer,
+    keys: &Keys,
+    dry_run: bool,
+) -> Result<Preheated, StoreError> {
+    let Answer { value, was_resent } = answer;
+    let mut preheated = preheated(plan, value, keys)?;
+    // It is as the plan says, and only the total that it had before is gone: the first try was applied.
+    if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
+        (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
+        preheated.differences.clear();
+    }
+    if was_resent && preheated.action == Action::Unchanged {
+        preheated.status = Status::Replayed;
+    }
+    if !dry_run && preheated.status.is_done() {
+        store.changed(&plan.id);
+    }
+    Ok(preheated)
+}
+
+/// Makes several activities what their plans say, many at once, each atomically, or says how they differ. With
+/// `dry_run` nothing is written. `each` gets the number of a plan and what became of it, also before an error: what
+/// it was not given was not done, or is in doubt. What was found done by a try whose reply was lost is `replayed`.
+///
+/// # Errors
+/// Any of [`StoreError`]; refusals are statuses.
+pub fn preheat_all(
+    store: &mut Store,
+    plans: &[&Plan],
+    how: Preheat,
+    dry_run: bool,
+    reason: Option<&str>,
+    mut each: impl FnMut(usize, Preheated),
+) -> Result<(), StoreError> {
+    // Each activity with shards is many calls, and a total that stays is read first.
+    let takes_several_calls = |plan: &Plan| plan.shards.is_some() || plan.total.is_none();
+    let (several, ordinary): (Vec<usize>, Vec<usize>) =
+        (0..plans.len()).partition(|number| takes_several_calls(plans[*number]));
+    for numbers in ordinary.chunks(AT_ONCE) {
+        let chunk: Vec<&Plan> = numbers.iter().map(|number| plans[*number]).collect();
+        preheat_chunk(store, &chunk, how, dry_run, reason, |at, done| each(numbers[at], done))?;
+    }
+    for number in several {
+        let plan = plans[number];
+        let preheated = match (plan.total, how) {
+            (None, Preheat::Update) => preheat_with_same_total(store, plan, dry_run, reason)?,
+            (None, Preheat::UpdateFrom(total)) => {
+                let plan = Plan { total: Units::new(total), ..plan.clone() };
+                preheat(store, &plan, how, dry_run, reason)?
+            }
+            _ => preheat(store, plan, how, dry_run, reason)?,
+        };
+        each(number, preheated);
+    }
+    Ok(())
+}
+
+/// Adds activities to the index, before their keys are written: one that sells is never missing from it.
+pub(crate) fn add_to_index<'a>(
+    store: &mut Store,
+    activities: impl IntoIterator<Item = &'a ActivityId>,
+) -> Result<(), StoreError> {
+    let names: Vec<&str> = activities.into_iter().map(ActivityId::as_str).collect();
+    let index = Keys::index(store.layout);
+    store.servers.command(index, redis::cmd("SADD").arg(index).arg(names)).map(|_| ())
+}
+
+/// Adds preheated activities that the index lost. Nothing is written if it has them all.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn restore_index(store: &mut Store, activities: &[&ActivityId]) -> Result<(), StoreError> {
+    for chunk in activities.chunks(5 * AT_ONCE) {
+        let mut command = redis::cmd("SMISMEMBER");
+        command.arg(Keys::index(store.layout));
+        chunk.iter().for_each(|activity| {
+            command.arg(activity.as_str());
+        });
+        let found =
+            Reply::of_command("SMISMEMBER").array(store.servers.command(Keys::index(store.layout), &command)?)?;
+        let lost: Vec<&ActivityId> =
+            chunk.iter().zip(found).filter(|(_, found)| *found == Value::Int(0)).map(|(id, _)| *id).collect();
+        if !lost.is_empty() {
+            add_to_index(store, lost)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for a few, in one round trip.
+fn preheat_chunk(
+    store: &mut Store,
+    plans: &[&Plan],
+    how: Preheat,
+    dry_run: bool,
+    reason: Option<&str>,
+    mut each: impl FnMut(usize, Preheated),
+) -> Result<(), StoreError> {
+    if !dry_run {
+        add_to_index(store, plans.iter().map(|plan| &plan.id))?;
+    }
+    let keys: Vec<Keys> = plans.iter().map(|plan| store.keys(&plan.id)).collect();
+    let call = |(plan, keys): (&&Plan, &Keys)| preheat_call(store, plan, keys, how, dry_run, reason);
+    let calls: Vec<Call> = plans.iter().zip(&keys).map(call).collect();
+    let mut failed = Ok(());
+    for (number, answer) in store.servers.call_all(&calls).into_iter().enumerate() {
+        let preheated = match answer {
+            Ok(answer) => read_preheated(store, plans[number], answer, &keys[number], dry_run)?,
+            Err(error) => {
+                failed = failed.and(Err(error));
+                continue;
+            }
+        };
+        let is_sharded = preheated.status == Status::Sharded;
+        each(number, if is_sharded { preheat(store, plans[number], how, dry_run, reason)? } else { preheated });
+    }
+    failed
+}
+
+/// What the script preheat takes after its keys.
+fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, reason: Option<&str>) -> Vec<String> {
+    let mode = match how {
+        Preheat::Create => "create",
+        Preheat::Update | Preheat::UpdateFrom(_) => "update",
+        Preheat::Reset => "reset",
+    };
+    vec![
+        store.kind(),
+        store.operator.clone(),
+        reason.unwrap_or_default().to_owned(),
+        mode.to_owned(),
+        if dry_run { "1" } else { "0" }.to_owned(),
+        plan.total.map(|total| total.to_string()).unwrap_or_default(),
+        given(plan.per_user_limit),
+        given(plan.title.as_deref()),
+        given(plan.starts_at.map(Millis::get)),
+        // An end before 1970 must stay after its start.
+        given(plan.ends_at.map(|end| end.get().max(1))),
+        given(plan.ledger.map(u8::from)),
+        match how {
+            Preheat::UpdateFrom(total) => total.to_string(),
+            _ => String::new(),
+        },
+    ]
+}
+
+/// Reads the reply of the script preheat.
+fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreError> {
+    let reply = Reply::of(&PREHEAT);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    let mut preheated = Preheated {
+        activity: plan.id.clone(),
+        action: Action::Refused,
+        status,
+        total_before: None,
+        total: None,
+        stock_before: None,
+        stock: None,
+        per_user_limit: None,
+        differences: Vec::new(),
+        corrupt: None,
+    };
+    if status == Status::Corrupt {
+        preheated.corrupt = Some(reply.corrupt(&values, keys)?);
+        return Ok(preheated);
+    }
+    if status == Status::Sharded {
+        return Ok(preheated);
+    }
+    preheated.action = match reply.text(values.get(1))?.as_deref() {
+        Some("create") => Action::Create,
+        Some("unchanged") => Action::Unchanged,
+        Some("update") => Action::Update,
+        Some("reset") => Action::Reset,
+        Some("refused") => Action::Refused,
+        _ => return Err(reply.invalid(&values)),
+    };
+    // What a reset replaces may be anything.
+    preheated.total_before = reply.count(values.get(2)).unwrap_or(None);
+    preheated.total = reply.count(values.get(3))?;
+    preheated.stock_before = reply.count(values.get(4)).unwrap_or(None);
+    preheated.stock = reply.count(values.get(5))?;
+    preheated.per_user_limit = reply.count(values.get(6))?;
+    for parts in values.get(7..).unwrap_or_default().chunks(3) {
+        let text = |at: usize| Ok::<_, StoreError>(reply.text(parts.get(at))?.unwrap_or_default());
+        let field = text(0)?;
+        let is_given = plan.gives(&field);
+        preheated.differences.push(FieldDifference { field, before: text(1)?, after: text(2)?, is_given });
+    }
+    Ok(preheated)
+}

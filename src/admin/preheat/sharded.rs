@@ -1,0 +1,377 @@
+//! The preheat of a sharded activity: its shards one by one, then the parent. What is unfinished is kept in the parent, so that
+//! the next command can finish it.
+//!
+//! A parent says one of these:
+//!
+//! | | `rules`, `title` | `shards` | `plan` |
+//! | --- | --- | --- | --- |
+//! | a new sale, half made | of the new sale | none: nobody can buy | `start`: old shards to remove, shards to make new |
+//! | a sale | of the sale | its shards | none |
+//! | a sale, half updated | of before the update | its shards | `update`: a change for each shard, rules and title of after |
+//!
+//! Each step is a call that may be sent again. A shard knows by its epoch that it is new, and by a record of the plan that it was
+//! updated. The parent changes only from what was read.
+
+use std::time::{Duration, Instant};
+
+use redis::Value;
+
+use crate::admin::parent::{self, Changed, Parent, Says};
+use crate::admin::preheat;
+use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
+use crate::error::{Recovery, StoreError};
+use crate::model::activity::rules::PackedRules;
+use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
+use crate::model::activity::whole::unsound;
+use crate::model::activity::{Action, Meta, Plan, Preheat, Preheated, Snapshot};
+use crate::model::id::ActivityId;
+use crate::model::number::{signed, whole};
+use crate::model::order::Corrupt;
+use crate::model::shards::Shards;
+use crate::model::status::{Status, call_code};
+use crate::model::time::Millis;
+use crate::read::snapshot;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
+use crate::script::PREHEAT_SHARD;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::sell::sharded;
+use crate::store::Store;
+
+/// How often others may change the activity before this gives up.
+const TRIES: usize = 100;
+/// How long transfers are finished before an update is refused because the totals of the shards are not that of the sale.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How a plan of the parent ended.
+enum Ended {
+    /// It is done; the units that are left.
+    Done(u64),
+    /// It would have taken units that are sold, so it returned what it took.
+    Undone,
+    /// Somebody else changed the activity.
+    Stale,
+    /// The activity has no shards any more, and is still to be made anew.
+    Ordinary,
+    /// A shard is gone or cannot be read.
+    Corrupt(Corrupt),
+}
+
+/// What one shard said.
+enum Shard {
+    Done { units: i64, stock: u64 },
+    OtherEpoch,
+    Corrupt(Corrupt),
+}
+
+/// Makes a sharded activity what the plan says, or says how it differs. `other` is what the script `preheat` said of the
+/// activity if it is no parent. `None` if it has no shards, and is to be preheated as any other.
+pub(crate) fn preheat_sharded(
+    store: &mut Store,
+    plan: &Plan,
+    how: Preheat,
+    dry_run: bool,
+    reason: Option<&str>,
+    other: Option<&Preheated>,
+) -> Result<Option<Preheated>, StoreError> {
+    let mut planned: Option<Preheated> = None;
+    let began = store.servers.system().now();
+    if !dry_run {
+        store.servers.look_for_replicas()?;
+    }
+    for _ in 0..TRIES {
+        let parent = parent::read_parent(store, &plan.id)?;
+        let is_ordinary = !parent.is_parent() && !parent.is_absent();
+        if plan.shards.is_none() && !parent.is_parent() {
+            return Ok(None);
+        }
+        let found = find(store, plan, how, &parent, other.filter(|_| is_ordinary))?;
+        let Decision { result, todo, target } = decide(plan, how, &found)?;
+        if dry_run {
+            return Ok(Some(result));
+        }
+        let says = match (todo, found.says) {
+            (Todo::Begin(says), Some(before))
+                if matches!(says.plan, Some(ShardPlan::Update { .. }))
+                    && totals(&found.shards) != before.rules.total =>
+            {
+                add_up(store, &plan.id, totals(&found.shards), before.rules.total, began)?;
+                continue;
+            }
+            (Todo::Begin(says), _) => {
+                preheat::add_to_index(store, [&plan.id])?;
+                let clears = how == Preheat::Reset && !parent.is_absent();
+                if parent::change_parent(store, &plan.id, &parent, &says, clears)? == Changed::Stale {
+                    continue;
+                }
+                planned = Some(result.clone());
+                *says
+            }
+            (Todo::Resume, Some(says)) => {
+                preheat::add_to_index(store, [&plan.id])?;
+                // The client that planned it may have died before a replica had it.
+                if parent::change_parent(store, &plan.id, &parent, &says, false)? == Changed::Stale {
+                    continue;
+                }
+                says
+            }
+            // Somebody else may have finished what this began.
+            _ if result.action == Action::Unchanged => return Ok(Some(planned.unwrap_or(result))),
+            _ => return Ok(Some(result)),
+        };
+        let is_wanted = match &says.plan {
+            Some(ShardPlan::Update { rules, title, .. }) => {
+                PackedRules { state: target.0.state, ..*rules } == target.0 && *title == target.1
+            }
+            _ => true,
+        };
+        match carry_out(store, &plan.id, says, reason)? {
+            Ended::Done(stock) if is_wanted => {
+                let done = planned.unwrap_or(result);
+                return Ok(Some(Preheated { stock: Some(stock), ..done }));
+            }
+            Ended::Done(_) | Ended::Undone | Ended::Stale => {}
+            Ended::Ordinary => return Ok(None),
+            Ended::Corrupt(corrupt) => {
+                let (action, status) = (Action::Refused, Status::Corrupt);
+                return Ok(Some(Preheated { action, status, corrupt: Some(corrupt), ..result }));
+            }
+        }
+    }
+    Err(StoreError::GaveUp(format!("others keep changing `{}`", plan.id)))
+}
+
+/// Finishes transfers: an update begins only when the totals of all shards are the total of the sale. Else it would add to what a
+/// failover left of another one, or take no unit that is in transit.
+///
+/// # Errors
+/// Any of [`StoreError`]; the totals still differ.
+fn add_up(store: &mut Store, activity: &ActivityId, totals: u64, total: u64, began: Instant) -> Result<(), StoreError> {
+    let finished = sharded::finish_transfers(store, activity, true)?.unwrap_or_default();
+    // Shards are read one after the other, so a transfer may be seen at one of them only.
+    if store.servers.system().now() - began < SETTLING {
+        store.servers.system().sleep(Duration::from_millis(50));
+        return Ok(());
+    }
+    let why = match total.checked_sub(totals) {
+        Some(units) if finished.left > 0 => {
+            format!(
+                "{units} units are in transit between its shards, and no replica confirmed that it has these transfers"
+            )
+        }
+        _ => format!("its shards have {totals} units in all, and it has {total}: `reconcile {activity}` says why"),
+    };
+    Err(StoreError::Unfinished { activity: activity.to_string(), why })
+}
+
+fn new_plan_id(store: &Store) -> String {
+    store.servers.system().unique_id().simple().to_string()
+}
+
+/// What there is of the activity.
+fn find(
+    store: &mut Store,
+    plan: &Plan,
+    how: Preheat,
+    parent: &Parent,
+    other: Option<&Preheated>,
+) -> Result<Found, StoreError> {
+    let new_id = new_plan_id(store);
+    let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), new_id, ..Found::default() };
+    found.corrupt.clone_from(&parent.corrupt);
+    if parent.is_parent() {
+        match parent.says(&store.keys(&plan.id).meta) {
+            Ok(says) => found.says = Some(says),
+            Err(corrupt) => found.corrupt = Some(corrupt),
+        }
+    }
+    let numbers = decide::named(found.says.as_ref(), plan);
+    let ids: Vec<ActivityId> = numbers.iter().map(|number| plan.id.shard(*number)).collect();
+    found.shards = snapshot::snapshots(store, &ids)?;
+    // A removed shard is made again by a later epoch only.
+    let epoch = |meta: &Meta| meta.epoch + u64::from(meta.is_removed());
+    let epochs = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(epoch);
+    found.epoch = epochs.max().unwrap_or_default().max(parent.epoch());
+    if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && how != Preheat::Reset) {
+        found.epoch = says.rules.epoch;
+        let keys = |shard: &ActivityId| {
+            let keys = store.keys(shard);
+            (keys.stock, keys.meta)
+        };
+        let wrong = found.shards.iter().find_map(|shard| unsound(shard, says.rules.epoch, &keys));
+        found.corrupt = found.corrupt.take().or(wrong);
+    }
+    Ok(found)
+}
+
+/// Does what a parent plans.
+fn carry_out(store: &mut Store, activity: &ActivityId, says: Says, reason: Option<&str>) -> Result<Ended, StoreError> {
+    match says.plan.clone() {
+        Some(ShardPlan::Start { shards, old }) => start(store, activity, &says, shards, &old, reason),
+        Some(ShardPlan::Update { .. }) => update(store, activity, says, reason),
+        None => Ok(Ended::Stale),
+    }
+}
+
+/// Removes old shards, makes the others new, and lets the parent name them.
+fn start(
+    store: &mut Store,
+    activity: &ActivityId,
+    says: &Says,
+    shards: Vec<u32>,
+    old: &[u32],
+    reason: Option<&str>,
+) -> Result<Ended, StoreError> {
+    let removals = old.iter().map(|number| {
+        let arguments = arguments(store, "remove", reason, &says.rules, "", "", None);
+        (activity.shard(*number), arguments)
+    });
+    let units = spread(says.rules.total, shards.len());
+    let sets = shards.iter().zip(units).map(|(number, units)| {
+        let arguments = arguments(store, "set", reason, &says.rules, "", &units.to_string(), Some(&says.title));
+        (activity.shard(*number), arguments)
+    });
+    let calls: Vec<_> = removals.chain(sets).collect();
+    let mut left = 0;
+    for shard in of_each_shard(store, &calls)? {
+        match shard {
+            Shard::Done { stock, .. } => left += stock,
+            Shard::OtherEpoch => return Ok(Ended::Stale),
+            Shard::Corrupt(corrupt) => return Ok(Ended::Corrupt(corrupt)),
+        }
+    }
+    let list = Shards::new(shards);
+    let is_ordinary = list.is_none();
+    let after = Says { shards: list, plan: None, ..says.clone() };
+    Ok(match parent::change_parent(store, activity, &Parent::of(says), &after, false)? {
+        Changed::Stale => Ended::Stale,
+        Changed::Done if is_ordinary => Ended::Ordinary,
+        Changed::Done => Ended::Done(left),
+    })
+}
+
+/// Changes the shards, again while units that were to be taken are sold meanwhile, then the parent.
+fn update(store: &mut Store, activity: &ActivityId, mut says: Says, reason: Option<&str>) -> Result<Ended, StoreError> {
+    let mut is_undone = false;
+    loop {
+        let (Some(ShardPlan::Update { id, done, changes, rules, title }), Some(shards)) = (&says.plan, &says.shards)
+        else {
+            return Ok(Ended::Stale);
+        };
+        let calls: Vec<_> = shards
+            .ids(activity)
+            .zip(changes)
+            .map(|(shard, units)| {
+                (shard, arguments(store, "update", reason, rules, id, &units.to_string(), Some(title)))
+            })
+            .collect();
+        let (mut changed, mut left) = (*done, Vec::new());
+        for shard in of_each_shard(store, &calls)? {
+            match shard {
+                Shard::Done { units, stock } => {
+                    changed += units;
+                    left.push(stock);
+                }
+                Shard::OtherEpoch => return Ok(Ended::Stale),
+                Shard::Corrupt(corrupt) => return Ok(Ended::Corrupt(corrupt)),
+            }
+        }
+        let missing = changed - (signed(rules.total) - signed(says.rules.total));
+        let after = if missing == 0 {
+            let rules = PackedRules { state: says.rules.state, ..*rules };
+            Says { rules, title: title.clone(), plan: None, shards: says.shards.clone() }
+        } else {
+            // Others bought what this was to take: it takes the rest elsewhere, or returns what it took.
+            let missing = u64::try_from(missing).map_err(|_| Reply::of(&PREHEAT_SHARD).invalid(missing))?;
+            let (changes, rules, title) = match taken(&left, missing) {
+                Some(taken) => (taken.into_iter().map(|units| -signed(units)).collect(), *rules, title.clone()),
+                None => {
+                    is_undone = true;
+                    let returned = spread(changed.unsigned_abs(), left.len());
+                    (returned.into_iter().map(signed).collect(), says.rules, says.title.clone())
+                }
+            };
+            let update = ShardPlan::Update { id: new_plan_id(store), done: changed, changes, rules, title };
+            Says { plan: Some(update), ..says.clone() }
+        };
+        if parent::change_parent(store, activity, &Parent::of(&says), &after, false)? == Changed::Stale {
+            return Ok(Ended::Stale);
+        }
+        says = after;
+        if says.plan.is_none() {
+            return Ok(if is_undone { Ended::Undone } else { Ended::Done(left.iter().sum()) });
+        }
+    }
+}
+
+/// What the script takes after its keys. Without a title nothing is to be written.
+fn arguments(
+    store: &Store,
+    mode: &str,
+    reason: Option<&str>,
+    rules: &PackedRules,
+    plan: &str,
+    units: &str,
+    title: Option<&str>,
+) -> Vec<String> {
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let mut arguments = vec![mode.to_owned(), store.operator.clone(), reason.unwrap_or_default().to_owned()];
+    arguments.extend([rules.epoch.to_string(), plan.to_owned(), units.to_owned()]);
+    if let Some(title) = title {
+        let (starts, ends) = (rules.starts_at.map(Millis::get), rules.ends_at.map(Millis::get));
+        arguments.extend([number(rules.per_user_limit), title.to_owned(), number(starts), number(ends)]);
+    }
+    arguments
+}
+
+/// One call for each of some shards, and what they said. Replicas have all of it then: the plan may go.
+fn of_each_shard(store: &mut Store, calls: &[(ActivityId, Vec<String>)]) -> Result<Vec<Shard>, StoreError> {
+    let keys: Vec<Keys> = calls.iter().map(|(shard, _)| store.keys(shard)).collect();
+    let call = |(keys, (_, arguments)): (&Keys, &(ActivityId, Vec<String>))| {
+        Call::script(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned())
+            .idempotent()
+            .recovered_by(Recovery::SameCall)
+    };
+    let all: Vec<Call> = keys.iter().zip(calls).map(call).collect();
+    let wait = ReplicaWait::for_one(store.servers.target().timeout / 2);
+    let replies = store.servers.fan_out(&all, Some(wait));
+    let mut said = Vec::with_capacity(calls.len());
+    for (((keys, (shard, _)), call), reply) in keys.iter().zip(calls).zip(all).zip(replies) {
+        let value = match reply {
+            Ok(value) => value,
+            Err(_) => parent::replicated_step(store, &call, shard)?,
+        };
+        said.push(read(keys, value)?);
+        store.changed(shard);
+    }
+    Ok(said)
+}
+
+/// Units that shards were preheated with, in all.
+fn totals(shards: &[Snapshot]) -> u64 {
+    shards.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum()
+}
+
+/// Reads the reply of the script.
+fn read(keys: &Keys, value: Value) -> Result<Shard, StoreError> {
+    let reply = Reply::of(&PREHEAT_SHARD);
+    let values = reply.array(value)?;
+    if values.first() == Some(&Value::Int(call_code::OTHER_EPOCH)) {
+        return Ok(Shard::OtherEpoch);
+    }
+    match reply.status(values.first())? {
+        Status::Ok | Status::Replayed => {
+            let text = reply.text(values.get(1))?.unwrap_or_default();
+            let (sign, digits) = text.strip_prefix('-').map_or((1, &text[..]), |digits| (-1, digits));
+            let units = whole(digits).map(|units| sign * signed(units)).ok_or_else(|| reply.invalid(&values))?;
+            Ok(Shard::Done { units, stock: reply.count(values.get(2))?.unwrap_or_default() })
+        }
+        Status::Corrupt => Ok(Shard::Corrupt(reply.corrupt(&values, keys)?)),
+        Status::NotPreheated => {
+            let what = "is gone (evicted? expired?): its parent names this shard".to_owned();
+            Ok(Shard::Corrupt(Corrupt { key: keys.stock.clone(), what }))
+        }
+        _ => Err(reply.invalid(&values)),
+    }
+}

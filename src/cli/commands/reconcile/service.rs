@@ -1,0 +1,231 @@
+//! `reconcile --every`: audits again and again, and repairs what stays different.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::audit::ledger_state::transfers::BrokenTransfer;
+use crate::audit::plan::repair::Repair;
+use crate::audit::result::{Audit, Verdict};
+use crate::cli::commands::reconcile::wanted::AuditTarget;
+use crate::cli::commands::reconcile::{ReconcileArgs, audited, metrics};
+use crate::cli::commands::repair::{Applied, RepairRow, apply};
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::interrupt;
+use crate::cli::output::row;
+use crate::cli::output::text::counted;
+use crate::cli::output::{Format, Output, Terminal};
+use crate::cli::shared::rounds::{self, Outage};
+use crate::cli::shared::session::own_clock;
+use crate::model::number::signed;
+use crate::model::time::Millis;
+use crate::store::Store;
+
+/// Flags of the service.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Service")]
+pub(super) struct ServiceArgs {
+    /// Audit again every DURATION, until Ctrl-C
+    ///
+    /// Shows a row of an activity when what is found of it changes, and when something was repaired. With `-o prometheus --to FILE` the
+    /// file is written anew each time.
+    #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run"])]
+    pub every: Option<Duration>,
+    /// Repair only what has differed that long
+    ///
+    /// And in two audits: what the database is about to write is not lost.
+    #[arg(long, value_name = "DURATION", default_value = "2m", requires = "every", value_parser = humantime::parse_duration)]
+    grace: Duration,
+}
+
+impl ServiceArgs {
+    /// Refuses what a service cannot be asked, or could not read a second time.
+    pub(super) fn check(&self, args: &ReconcileArgs, has_metrics: bool) -> Result<(), Failure> {
+        if self.every.is_none() {
+            return Ok(());
+        }
+        if args.fix.fix && !args.fix.yes {
+            return Err(
+                Failure::usage("`--every` cannot ask before each repair").hint("add `--yes`, or leave out `--fix`")
+            );
+        }
+        if args.fixture.as_deref() == Some("-") || args.orders.is_pipe() {
+            return Err(Failure::usage("`--every` reads its input each time, and a pipe can be read once")
+                .hint("give a file, or `--orders-cmd CMD`"));
+        }
+        if has_metrics && !args.metrics.has_file() {
+            return Err(Failure::usage("`--every` writes metrics into a file").hint("add `--to FILE`"));
+        }
+        Ok(())
+    }
+}
+
+row! {
+    /// What an audit of the service found of an activity.
+    #[derive(Clone, PartialEq, Eq)]
+    struct RoundRow as row {
+        /// Of the audit, by this machine's clock.
+        time: Millis;
+        activity: String, flexible;
+        verdict: Verdict;
+        differences: usize;
+        /// Repairs that have not been wanted for long enough.
+        waiting: usize;
+        /// Repairs that were applied.
+        repaired: usize;
+    }
+    changed if row.repaired > 0
+}
+
+/// Audits until Ctrl-C, or until nobody reads any more.
+pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    interrupt::stop_gracefully();
+    let terminal = out.terminal();
+    // Each audit would say the same again.
+    let silent = Terminal { notes: false, details: false, progress: false, ..terminal };
+    let mut unseen = Output::to(io::sink(), Format::Table, silent);
+    let has_metrics = args.metrics.are_wanted(out.format())?;
+    let mut rows = if has_metrics { None } else { Some(out.stream::<RoundRow>()?) };
+    let mut service = Service { args, waiting: HashMap::new(), is_over_limit: false };
+    let (mut shown, mut outage, mut failed) = (HashMap::new(), Outage::default(), None);
+    for round in 0u64.. {
+        let began = Instant::now();
+        let mut found = Vec::new();
+        let ended = match has_metrics {
+            true => args.metrics.write("reconcile", store, &mut unseen, |store, unseen, text| {
+                let audits = service.audit(store, unseen, &mut found)?;
+                metrics::add(&audits, began.elapsed(), text);
+                Ok(Exit::Done)
+            }),
+            false => service.audit(store, &mut unseen, &mut found).map(|_| Exit::Done),
+        };
+        for row in found {
+            let known = shown.insert(row.activity.clone(), row.clone());
+            let is_news = row.repaired > 0 || known.is_none_or(|known| RoundRow { time: row.time, ..known } != row);
+            if let Some(rows) = rows.as_mut().filter(|_| is_news) {
+                rows.push(&row)?;
+            }
+        }
+        match ended {
+            Ok(_) => {
+                outage.is_over();
+                failed = None;
+            }
+            // The next round would be the one that Ctrl-C ends.
+            Err(_) if interrupt::requested() => {}
+            Err(Error::Store(error)) => outage.began(error, |text| terminal.warn(text))?,
+            Err(Error::Failure(failure)) if round > 0 => {
+                // An export that failed may succeed the next time.
+                if failed.as_ref() != Some(&failure.message) {
+                    terminal.warn(format!("{}; trying again", failure.message));
+                }
+                failed = Some(failure.message.clone());
+            }
+            Err(error) => return Err(error),
+        }
+        if let Some(rows) = &mut rows {
+            rows.flush()?;
+        }
+        if !rounds::wait(every, began, || rows.as_ref().is_some_and(|rows| rows.reader_left())) {
+            break;
+        }
+    }
+    if let Some(rows) = rows {
+        rows.finish()?;
+    }
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+}
+
+/// What is remembered from one audit to the next.
+struct Service<'a> {
+    args: &'a ReconcileArgs,
+    /// When each repair was first wanted; those that the last audit wanted, too.
+    waiting: HashMap<String, Instant>,
+    /// Whether more repairs were ready than may be applied at once.
+    is_over_limit: bool,
+}
+
+impl Service<'_> {
+    /// Audits once, and repairs what has been wanted for long enough. What was found of each activity goes to `rows`, also if
+    /// something fails then.
+    fn audit(&mut self, store: &mut Store, out: &mut Output, rows: &mut Vec<RoundRow>) -> Result<Vec<Audit>> {
+        let (wanted, _) = AuditTarget::of(self.args)?;
+        let (audits, _) = audited(self.args, wanted, store, out)?;
+        let now = Instant::now();
+        let old = std::mem::take(&mut self.waiting);
+        let mut ready = Vec::with_capacity(audits.len());
+        for audit in &audits {
+            let wanted = audit.plan.repairs.iter().map(key).chain(audit.plan.transfers.iter().map(key_of_transfer));
+            self.waiting.extend(wanted.map(|key| {
+                let since = old.get(&key).copied().unwrap_or(now);
+                (key, since)
+            }));
+            let is_ready = |key: String| old.get(&key).is_some_and(|since| since.elapsed() >= self.args.service.grace);
+            ready.push(Ready::of(audit, is_ready));
+        }
+        let count: usize = ready.iter().map(|ready| ready.repairs.len() + ready.transfers.len()).sum();
+        let most = self.args.fix.max_repairs;
+        let was_over = std::mem::replace(&mut self.is_over_limit, count > most);
+        if self.is_over_limit && !was_over && self.args.fix.fix {
+            let ready = counted(count, "repair");
+            out.terminal().warn(format!("{ready} are ready, more than `--max-repairs {most}`: none is applied"));
+        }
+        let mut failed = None;
+        for (audit, ready) in audits.iter().zip(ready) {
+            let may_repair = self.args.fix.fix && !self.is_over_limit && failed.is_none();
+            let applied =
+                if may_repair { ready.apply(self.args, store) } else { Applied { rows: Vec::new(), error: None } };
+            failed = failed.or(applied.error);
+            let repaired = applied.rows.iter().filter(|row| row.is_done()).count();
+            rows.push(RoundRow {
+                time: own_clock(),
+                activity: audit.activity.to_string(),
+                verdict: audit.verdict,
+                differences: audit.differences.len(),
+                waiting: audit.plan.repairs.len() + audit.plan.transfers.len() - repaired,
+                repaired,
+            });
+        }
+        failed.map_or(Ok(audits), Err)
+    }
+}
+
+/// What may be repaired of an activity now.
+struct Ready<'a> {
+    repairs: Vec<&'a Repair>,
+    transfers: Vec<&'a BrokenTransfer>,
+}
+
+impl<'a> Ready<'a> {
+    /// What raises the stock waits for all of the others.
+    fn of(audit: &'a Audit, is_ready: impl Fn(String) -> bool) -> Self {
+        let plan = &audit.plan;
+        let mut repairs: Vec<&Repair> = plan.repairs.iter().filter(|repair| is_ready(key(repair))).collect();
+        let transfers: Vec<_> = plan.transfers.iter().filter(|transfer| is_ready(key_of_transfer(transfer))).collect();
+        if repairs.len() + transfers.len() < plan.repairs.len() + plan.transfers.len() {
+            repairs.retain(|repair| !repair.raises_stock());
+        }
+        Self { repairs, transfers }
+    }
+
+    fn apply(&self, args: &ReconcileArgs, store: &mut Store) -> Applied {
+        let moved = args.fix.repair_transfers(&self.transfers, store);
+        if moved.error.is_some() || self.repairs.is_empty() {
+            return moved;
+        }
+        let Applied { rows, error } = apply(&self.repairs, false, args.fix.reason.as_deref(), store);
+        Applied { rows: moved.rows.into_iter().chain(rows).collect::<Vec<RepairRow>>(), error }
+    }
+}
+
+/// Names what a repair corrects. It stays the same if the user buys meanwhile.
+fn key(repair: &Repair) -> String {
+    let gained = repair.from.map(|from| signed(repair.to) - signed(from));
+    let user = repair.user.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{}\t{}\t{user}\t{gained:?}\t{}", repair.activity, repair.class.name(), repair.stock_change)
+}
+
+fn key_of_transfer(transfer: &BrokenTransfer) -> String {
+    format!("{}\t{}", transfer.class.name(), transfer.id)
+}

@@ -1,0 +1,53 @@
+//! Services: the same again and again, until Ctrl-C.
+
+use std::time::{Duration, Instant};
+
+use crate::cli::interrupt;
+use crate::error::StoreError;
+
+/// How often a service does its work.
+pub fn every(text: &str) -> Result<Duration, String> {
+    const EXPECTED: &str = "expected a duration from 10ms, such as 1s";
+    humantime::parse_duration(text).ok().filter(|every| *every >= Duration::from_millis(10)).ok_or(EXPECTED.to_owned())
+}
+
+/// Waits until the next round of a service, whose last one began then. False if it is over: on Ctrl-C, or once `reader_left`.
+pub fn wait(every: Duration, began: Instant, reader_left: impl Fn() -> bool) -> bool {
+    loop {
+        if interrupt::requested() || reader_left() {
+            return false;
+        }
+        let left = every.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(50)));
+    }
+}
+
+/// Says once that a server does not answer, as long as it does not.
+#[derive(Debug, Default)]
+pub struct Outage {
+    is_said: bool,
+}
+
+impl Outage {
+    /// What failed, if a later round may succeed; else the error, which ends the service.
+    ///
+    /// # Errors
+    /// The error.
+    pub fn began(&mut self, error: StoreError, warn: impl FnOnce(String)) -> Result<(), StoreError> {
+        if !(error.is_transient() || error.is_connection()) {
+            return Err(error);
+        }
+        if !std::mem::replace(&mut self.is_said, true) {
+            warn(format!("{error}; trying again"));
+        }
+        Ok(())
+    }
+
+    /// The server answered.
+    pub fn is_over(&mut self) {
+        self.is_said = false;
+    }
+}

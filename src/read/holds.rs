@@ -1,0 +1,136 @@
+//! Open holds, in the order of their deadlines, and what users hold open.
+
+use std::collections::HashMap;
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::activity::Snapshot;
+use crate::model::id::{ActivityId, UserId};
+use crate::model::number::signed;
+use crate::model::order::hold::{HoldRecord, HoldState, OpenHold};
+use crate::model::time::Millis;
+use crate::read::snapshot;
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// Open holds of one page.
+const PAGE: usize = 500;
+
+/// Gives each open hold of an activity, by deadline; with `overdue` those alone whose deadline is over by the server's clock.
+/// Those that are settled meanwhile may be missing.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn open_holds<E: From<StoreError>>(
+    store: &mut Store,
+    activity: &ActivityId,
+    overdue: bool,
+    mut each: impl FnMut(OpenHold) -> Result<(), E>,
+) -> Result<(), E> {
+    let keys = store.keys(activity);
+    let Some(deadlines) = keys.deadlines.clone() else { return Ok(()) };
+    let upto = if overdue { clock(store, activity)?.get().to_string() } else { "+inf".to_owned() };
+    let reply = Reply::of_command("ZRANGEBYSCORE");
+    let (mut from, mut seen) = ("-inf".to_owned(), Vec::<String>::new());
+    loop {
+        let mut command = redis::cmd("ZRANGEBYSCORE");
+        // Those that were seen at the last deadline of the page before come again.
+        command.arg(&deadlines).arg(&from).arg(&upto).arg("WITHSCORES").arg("LIMIT").arg(0).arg(PAGE + seen.len());
+        let page = reply.array(store.servers.command(&deadlines, &command)?)?;
+        let mut found = Vec::with_capacity(page.len() / 2);
+        for pair in page.chunks(2) {
+            let score = score(pair.get(1)).ok_or_else(|| reply.invalid(pair))?;
+            found.push((reply.text(pair.first())?.unwrap_or_default(), score));
+        }
+        let Some((_, last)) = found.last().cloned() else { return Ok(()) };
+        let is_end = found.len() < PAGE + seen.len();
+        let new: Vec<String> = found.iter().map(|(id, _)| id.clone()).filter(|id| !seen.contains(id)).collect();
+        for hold in records(store, &keys, &new)? {
+            each(hold)?;
+        }
+        if is_end {
+            return Ok(());
+        }
+        if from == last {
+            seen.extend(new);
+        } else {
+            seen = found.into_iter().filter(|(_, score)| *score == last).map(|(id, _)| id).collect();
+        }
+        from = last;
+    }
+}
+
+/// Those of some ids that are held.
+fn records(store: &mut Store, keys: &Keys, ids: &[String]) -> Result<Vec<OpenHold>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut command = redis::cmd("HMGET");
+    command.arg(&keys.requests);
+    for id in ids {
+        command.arg(format!("\th:{id}"));
+    }
+    let values = Reply::of_command("HMGET").array(store.servers.command(&keys.requests, &command)?)?;
+    let record = |(id, value): (&String, Value)| match value {
+        Value::BulkString(record) => {
+            let record = HoldRecord::read(&record).filter(|record| record.state == HoldState::Held)?;
+            Some(OpenHold { request: id.clone(), record })
+        }
+        _ => None,
+    };
+    Ok(ids.iter().zip(values).filter_map(record).collect())
+}
+
+/// Units that some users hold open.
+pub(crate) fn open_units(store: &mut Store, keys: &Keys, users: &[&[u8]]) -> Result<Vec<i64>, StoreError> {
+    let mut command = redis::cmd("HMGET");
+    command.arg(&keys.requests);
+    for user in users {
+        command.arg([b"\to:", *user].concat());
+    }
+    let reply = Reply::of_command("HMGET");
+    let values = reply.array(store.servers.command(&keys.requests, &command)?)?;
+    values
+        .iter()
+        .map(|value| Ok(reply.count(Some(value))?.and_then(|units| i64::try_from(units).ok()).unwrap_or(0)))
+        .collect()
+}
+
+/// Units that some users hold open of an activity, in their order.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn held_open(store: &mut Store, snapshot: &Snapshot, users: &[UserId]) -> Result<Vec<u64>, StoreError> {
+    if users.is_empty() || snapshot.meta.as_ref().is_none_or(|meta| meta.holds == 0) {
+        return Ok(vec![0; users.len()]);
+    }
+    let keys = store.keys(&snapshot.activity);
+    let users: Vec<&[u8]> = users.iter().map(|user| user.as_str().as_bytes()).collect();
+    let open = open_units(store, &keys, &users)?;
+    Ok(open.into_iter().map(|units| u64::try_from(units).unwrap_or_default()).collect())
+}
+
+/// Units that each user holds open, by the holds themselves.
+pub(crate) fn open_by_user(store: &mut Store, activity: &ActivityId) -> Result<HashMap<Vec<u8>, i64>, StoreError> {
+    let mut open = HashMap::new();
+    open_holds(store, activity, false, |hold| {
+        *open.entry(hold.record.user.as_bytes().to_vec()).or_default() += signed(hold.record.quantity);
+        Ok::<_, StoreError>(())
+    })?;
+    Ok(open)
+}
+
+fn clock(store: &mut Store, activity: &ActivityId) -> Result<Millis, StoreError> {
+    Ok(snapshot::snapshot(store, activity)?.at)
+}
+
+/// A score as it is sent to ask for it again.
+fn score(value: Option<&Value>) -> Option<String> {
+    match value {
+        Some(Value::BulkString(text)) => std::str::from_utf8(text).ok().map(str::to_owned),
+        Some(Value::Double(number)) => Some(format!("{number:.0}")),
+        _ => None,
+    }
+}

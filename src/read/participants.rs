@@ -1,0 +1,91 @@
+//! The participants of an activity, page by page.
+
+use std::hash::BuildHasher;
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::layout::Kind;
+use crate::model::order::Bought;
+use crate::redis::scan::Scan;
+use crate::script::reply::Reply;
+use crate::store::Store;
+
+/// Participants that were reported, by a fingerprint: two in a billion billion would have to share one.
+#[derive(Default)]
+struct Known {
+    seen: hashbrown::HashSet<(u64, u64)>,
+    hashers: [hashbrown::DefaultHashBuilder; 2],
+}
+
+impl Known {
+    /// False if it is known already.
+    fn insert(&mut self, user: &[u8]) -> bool {
+        let [one, other] = &self.hashers;
+        self.seen.insert((one.hash_one(user), other.hash_one(user)))
+    }
+}
+
+/// Every participant and the units held, in no order, page by page in constant memory. A user may be reported
+/// twice if the hash shrinks meanwhile, as SCAN promises no better. Units that are no number are reported as text.
+/// Those of a member of a set that a plain script added are unknown. On a cluster or behind Sentinel, where a scan
+/// may have to begin again, nobody is reported twice, at 17 bytes of memory a participant and more.
+///
+/// # Errors
+/// Any of [`StoreError`], and whatever `each` fails with.
+pub(crate) fn each<E: From<StoreError>>(
+    store: &mut Store,
+    activity: &ActivityId,
+    mut each: impl FnMut(&[u8], Result<Bought, String>) -> Result<(), E>,
+) -> Result<(), E> {
+    let keys = store.keys(activity);
+    let Some(participants) = keys.participants else { return Ok(()) };
+    let kind = store.layout.kind();
+    store.servers.discover()?;
+    let (begins_again, mut known) = (store.servers.fail_over(), Known::default());
+    if kind == Kind::Hash {
+        return store.servers.scan(Scan::Hash(&participants), |members| {
+            let mut members = members.as_chunks().0.iter();
+            members.try_for_each(|[user, units]| match begins_again && !known.insert(user) {
+                true => Ok(()),
+                false => each(user, number(units).map(Bought::Units)),
+            })
+        });
+    }
+    // The units of a set are in a key of their own: a page of them is read for each page of the set, on another
+    // connection, because the set's next page is under way.
+    let mut beside = match keys.units {
+        Some(units) => Some((store.connect_new()?, units)),
+        None => None,
+    };
+    store.servers.scan(Scan::Set(&participants), |members| {
+        let units = match &mut beside {
+            Some((store, units)) if !members.is_empty() => {
+                let mut command = redis::cmd("HMGET");
+                command.arg(&*units).arg(members);
+                Reply::of_command("HMGET").array(store.servers.command(units, &command)?)?
+            }
+            _ => Vec::new(),
+        };
+        let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
+        for (at, user) in members.iter().enumerate() {
+            if begins_again && !known.insert(user) {
+                continue;
+            }
+            match units.get(at) {
+                Some(Value::BulkString(units)) => each(user, number(units).map(Bought::Units))?,
+                _ => each(user, Ok(alone))?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The units a record holds, or its text if it is no number.
+fn number(bytes: &[u8]) -> Result<u64, String> {
+    std::str::from_utf8(bytes)
+        .ok()
+        .and_then(crate::model::number::whole)
+        .ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
+}

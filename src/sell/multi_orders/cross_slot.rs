@@ -1,0 +1,369 @@
+//! An order of activities in several slots of a cluster, which no one call can serve: a hold of each item with the order's request
+//! id, of which the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
+//! `tests/it/spread/model.rs` goes through every interleaving of these steps.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::id::{ActivityId, RequestId};
+use crate::model::number::Quantity;
+use crate::model::order::hold::{LeftHold, Settled, Step};
+use crate::model::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::model::status::Status;
+use crate::read::snapshot;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
+use crate::script::keys::Keys;
+use crate::script::sha1::sha1_hex;
+use crate::script::{HOLD, SETTLE};
+use crate::sell::multi_orders::spread;
+use crate::sell::orders::user_text;
+use crate::sell::sharded::{self, Wanted};
+use crate::sell::single::{Modes, SingleCall, SingleReply, same_request};
+use crate::store::Store;
+
+/// How long the items are held at least, so that a failover does not end an order.
+const SHORTEST_HOLD: Duration = Duration::from_secs(30);
+
+/// One item of an order.
+struct Item {
+    /// What is bought.
+    activity: ActivityId,
+    /// What has the units: the same, or the user's home among its shards.
+    home: ActivityId,
+    quantity: Quantity,
+    keys: Keys,
+}
+
+/// How an order is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Bought { again: bool },
+    Aborted,
+}
+
+/// An order being decided.
+struct CrossSlotOrder<'a> {
+    order: &'a MultiOrder,
+    items: Vec<Item>,
+    /// Which item decides: that with the smallest stock key.
+    primary: usize,
+}
+
+impl CrossSlotOrder<'_> {
+    /// What records of its items name it by.
+    fn name(&self) -> String {
+        format!("m:{}", self.items[self.primary].keys.stock)
+    }
+
+    /// What its request id stores, whatever the order in which the items were given: the same as in one slot.
+    fn digest(&self) -> String {
+        let mut asked: Vec<String> =
+            self.items.iter().map(|item| format!("{} {}", item.keys.stock, item.quantity)).collect();
+        asked.sort();
+        format!("multi_deduct {}", sha1_hex(&asked.join("\n")))
+    }
+
+    /// The stock keys of the others, for the ledger of the primary.
+    fn names_of_others(&self) -> String {
+        let names: Vec<&str> = self.others().map(|at| &*self.items[at].keys.stock).collect();
+        names.join(" ")
+    }
+
+    /// The others.
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let primary = self.primary;
+        (0..self.items.len()).filter(move |at| *at != primary)
+    }
+}
+
+/// Takes units of activities in several slots, or in shards, all or nothing. With `dry_run` nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`]; the layout records no users, so that it has no holds.
+pub(crate) fn order_over_slots(
+    store: &mut Store,
+    order: &MultiOrder,
+    dry_run: bool,
+) -> Result<MultiOutcome, StoreError> {
+    if !store.layout.kind().has_users() {
+        let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| store.keys(activity)).collect();
+        return Err(spread(&order.items, &keys));
+    }
+    find_replicas(store)?;
+    let order = at_homes(store, order)?;
+    let mut outcome = decide(store, &order, dry_run)?;
+    // What one shard has left says little of the sale.
+    let items = order.items.iter().zip(&mut outcome.items);
+    items.filter(|(item, _)| item.home != item.activity).for_each(|(_, outcome)| outcome.stock = None);
+    Ok(outcome)
+}
+
+/// Finds out which nodes serve which slots, and which of them have replicas: once, and again while one has none, which may have
+/// got one since. The wait for a replica that is gone ends with an error.
+fn find_replicas(store: &mut Store) -> Result<(), StoreError> {
+    let servers = &mut store.servers;
+    let is_known = store.knows_replicas && servers.has_map();
+    if is_known && servers.primaries().into_iter().all(|node| servers.is_followed(node)) {
+        return Ok(());
+    }
+    servers.look_for_replicas()?;
+    store.knows_replicas = true;
+    Ok(())
+}
+
+/// An order with what has the units of each item.
+fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder) -> Result<CrossSlotOrder<'o>, StoreError> {
+    let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
+    let homes = store.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
+    let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {
+        let keys = store.keys(&home);
+        Item { activity: activity.clone(), home, quantity: *quantity, keys }
+    };
+    let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
+    let stock = |at: &usize| items[*at].keys.stock.clone();
+    let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
+    Ok(CrossSlotOrder { order, items, primary })
+}
+
+/// Holds, commits, confirms; or aborts.
+fn decide(store: &mut Store, order: &CrossSlotOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+    let mut replies = if dry_run { Vec::new() } else { hold_all(store, order) };
+    replies.resize(order.items.len(), None);
+    let mut outcomes = Vec::with_capacity(order.items.len());
+    for (at, reply) in replies.into_iter().enumerate() {
+        outcomes.push(hold_item(store, order, at, reply, dry_run)?);
+    }
+    let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
+    if dry_run {
+        return Ok(refused_if(is_refused, outcomes));
+    }
+    let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
+    let decision = if is_refused { abort(store, order, &mut outcomes)? } else { commit(store, order, &mut outcomes)? };
+    let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
+    if outcomes.iter().any(|outcome| outcome.status == Status::Reversed) {
+        // It was bought, and a repair took this item back. The others are the user's.
+        return Ok(refused_if(true, outcomes));
+    }
+    for (at, settled) in settle_others(store, order, "confirm")? {
+        if !settled.outcome.status.is_done() {
+            // Only a server that lost what a replica had does that.
+            let (activity, status) = (&order.items[at].activity, settled.outcome.status.name());
+            let why = format!("it is bought, but its item of `{activity}` is {status}");
+            return Err(unsettled(&order.order.request, why));
+        }
+        outcomes[at] = settled.outcome;
+    }
+    let status = if again && was_held { Status::Replayed } else { Status::Ok };
+    for (outcome, item) in outcomes.iter_mut().zip(&order.items) {
+        (outcome.status, outcome.quantity) = (status, Some(item.quantity.get()));
+        store.changed(&item.home);
+    }
+    Ok(MultiOutcome { status, items: outcomes })
+}
+
+/// Ends an overdue item as its order was decided, or decides it: nobody who is still there can buy it then.
+///
+/// # Errors
+/// Any of [`StoreError`]. `None` if the record names no order of this layout.
+pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Settled)>, StoreError> {
+    let activity = &left.activity;
+    let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
+    let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
+    let Some(primary) = primary else { return Ok(None) };
+    find_replicas(store)?;
+    let keys = store.keys(&primary);
+    let decided = settle_replicated(store, &keys, &request, "abort", name)?;
+    if primary == *activity {
+        return Ok(Some((Step::Release, decided)));
+    }
+    let is_bought = decided.outcome.status == Status::Confirmed;
+    if !is_bought && !is_given_up(decided.outcome.status) && !is_removed(store, &primary)? {
+        return Ok(None);
+    }
+    let step = if is_bought { Step::Confirm } else { Step::Release };
+    let keys = store.keys(activity);
+    let name_of_step = if is_bought { "confirm" } else { "abort" };
+    Ok(Some((step, settle_replicated(store, &keys, &request, name_of_step, name)?)))
+}
+
+/// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
+/// decided there any more.
+fn is_removed(store: &mut Store, shard: &ActivityId) -> Result<bool, StoreError> {
+    Ok(shard.parent().is_some() && snapshot::snapshot(store, shard)?.is_removed())
+}
+
+/// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
+fn hold_all(store: &mut Store, order: &CrossSlotOrder<'_>) -> Vec<Option<Value>> {
+    let items = order.items.iter().enumerate();
+    let call = |(at, item): (usize, &Item)| hold_call_of(store, order, at).call(&item.keys, Modes::UNKEPT);
+    let calls: Vec<Call> = items.map(call).collect();
+    let wait = ReplicaWait::for_one(store.servers.target().timeout / 2);
+    store.servers.fan_out(&calls, Some(wait)).into_iter().map(Result::ok).collect()
+}
+
+fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleCall {
+    let item = &order.items[at];
+    let duration = SHORTEST_HOLD.max(store.servers.target().timeout * 3).as_millis().to_string();
+    let others = if at == order.primary { order.names_of_others() } else { String::new() };
+    let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+    let (kind, name, digest, quantity) = (store.kind(), order.name(), order.digest(), item.quantity.to_string());
+    let reason = order.order.reason.as_deref().unwrap_or_default();
+    let hold = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
+    let arguments: Vec<&[u8]> = hold.into_iter().chain([&*name, &digest, &others]).map(str::as_bytes).collect();
+    SingleCall::new(&HOLD, same_request(request), &arguments).holding(item.quantity)
+}
+
+/// Holds an item, unless a reply says that this was done.
+fn hold_item(
+    store: &mut Store,
+    order: &CrossSlotOrder<'_>,
+    at: usize,
+    reply: Option<Value>,
+    dry_run: bool,
+) -> Result<Outcome, StoreError> {
+    let item = &order.items[at];
+    let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+    let call = hold_call_of(store, order, at);
+    let wanted = Some(Wanted { quantity: Some(item.quantity), request });
+    if dry_run {
+        return Ok(sharded::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, true)?.outcome);
+    }
+    let unkept = call.call(&item.keys, Modes::UNKEPT);
+    let value = match reply {
+        Some(value) => value,
+        None => replicated_item(store, &unkept, request)?,
+    };
+    // It was reset after its shards were read.
+    if item.home == item.activity && sharded::learn(store, &item.activity, &call, &value)? {
+        return Err(StoreError::Reset { activity: item.activity.to_string() });
+    }
+    let outcome = call.read(value, &item.keys)?.outcome;
+    if outcome.status != Status::OutOfStock || item.home == item.activity {
+        return Ok(outcome);
+    }
+    // With units of other shards; what came of it, the same call replies.
+    sharded::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, false)?;
+    Ok(call.read(replicated_item(store, &unkept, request)?, &item.keys)?.outcome)
+}
+
+/// The commit: whatever happens afterwards, the order is bought.
+fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+    let settled = settle_primary(store, order, "confirm")?;
+    match settled.outcome.status {
+        status if status.is_done() => {
+            outcomes[order.primary] = settled.outcome;
+            Ok(Decision::Bought { again: status == Status::Replayed })
+        }
+        // Somebody took it for given up.
+        _ => {
+            outcomes[order.primary].status = settled.outcome.status;
+            abort(store, order, outcomes)
+        }
+    }
+}
+
+/// Decides that the order is not bought, unless it is already, and returns what was taken.
+fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+    let settled = settle_primary(store, order, "abort")?;
+    let status = settled.outcome.status;
+    if status == Status::Confirmed {
+        return Ok(Decision::Bought { again: true });
+    }
+    // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
+    // and what says so may be in files, or gone: the others must not return.
+    let was_held = order.others().all(|at| outcomes[at].status == Status::Replayed);
+    if order.items.len() > 1 && was_held && !is_given_up(status) {
+        let primary = &order.items[order.primary].activity;
+        let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
+        return Err(unsettled(&order.order.request, why));
+    }
+    returned(&mut outcomes[order.primary], &settled);
+    for (at, settled) in settle_others(store, order, "abort")? {
+        returned(&mut outcomes[at], &settled);
+    }
+    Ok(Decision::Aborted)
+}
+
+fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Settled, StoreError> {
+    settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
+}
+
+/// Ends the other items as the primary was decided, side by side: what each of them has become.
+fn settle_others(
+    store: &mut Store,
+    order: &CrossSlotOrder<'_>,
+    step: &str,
+) -> Result<Vec<(usize, Settled)>, StoreError> {
+    let request = &order.order.request;
+    let others: Vec<usize> = order.others().collect();
+    let name = order.name();
+    let calls: Vec<Call> =
+        others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
+    let answers = others.into_iter().zip(store.servers.call_all(&calls));
+    answers.map(|(at, answer)| Ok((at, settled(answer?.value, &order.items[at].keys)?))).collect()
+}
+
+fn settle_replicated(
+    store: &mut Store,
+    keys: &Keys,
+    request: &RequestId,
+    step: &str,
+    order: &str,
+) -> Result<Settled, StoreError> {
+    let call = settle_call(store, keys, request, step, order);
+    settled(replicated_item(store, &call, request)?, keys)
+}
+
+fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
+    let arguments = [&store.kind(), &store.operator, request.as_str(), step, order].map(str::to_owned);
+    Call::script(&SETTLE, keys.all(), arguments).idempotent().recovered_by(same_request(request))
+}
+
+/// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
+fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<Value, StoreError> {
+    let at_most = SHORTEST_HOLD.max(store.servers.target().timeout * 3);
+    let mut value = store.servers.call_until_replicated(call, Duration::ZERO)?;
+    if value.is_none() {
+        // Whoever was known to have a replica may have lost it.
+        store.servers.look_for_replicas()?;
+        value = store.servers.call_until_replicated(call, at_most)?;
+    }
+    value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
+}
+
+/// Reads the reply to the end of an item's hold.
+fn settled(value: Value, keys: &Keys) -> Result<Settled, StoreError> {
+    let SingleReply { outcome, user, .. } = SingleReply::read(&SETTLE, value, keys)?;
+    Ok(Settled { outcome, user })
+}
+
+/// The error for an order that must be looked at, or sent again.
+fn unsettled(request: &RequestId, why: String) -> StoreError {
+    StoreError::Unsettled { request: request.to_string(), why }
+}
+
+/// Whether the reply to an abort of the primary says that the order is not bought, and never will be. The id of another order cannot
+/// have bought it, either.
+fn is_given_up(status: Status) -> bool {
+    status.is_done() || status == Status::RequestConflict
+}
+
+/// The outcome of an order of which nothing is, or was to be, decided yet.
+fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
+    let status = if is_refused { Status::Refused } else { Status::Ok };
+    let item = |outcome: Outcome| {
+        let would_do = outcome.status.is_done();
+        Outcome { status: if is_refused && would_do { Status::Refused } else { outcome.status }, ..outcome }
+    };
+    MultiOutcome { status, items: items.into_iter().map(item).collect() }
+}
+
+/// What an item has after its units returned.
+fn returned(outcome: &mut Outcome, settled: &Settled) {
+    if outcome.status.is_done() && settled.outcome.status.is_done() {
+        (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
+    }
+}

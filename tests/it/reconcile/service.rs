@@ -1,0 +1,138 @@
+//! `reconcile --every`: a service that repairs what stays different.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::sale;
+use crate::support::{TestRedis, wait_until};
+
+const STOCK: &str = "seckill:stock:1001";
+
+/// What a round says of an activity.
+fn round(row: &Value) -> (Value, u64, u64, u64) {
+    let number = |field: &str| row[field].as_u64().unwrap();
+    assert!(row["time"].as_str().unwrap().starts_with("20") && row["activity"] == "1001", "{row}");
+    (row["verdict"].clone(), number("differences"), number("waiting"), number("repaired"))
+}
+
+#[test]
+fn what_the_database_never_saw_is_repaired_once_it_is_old_and_said_when_it_changes() {
+    let redis = sale("seckill");
+    // Of `b`, who holds two, no order was written.
+    let service = "--every 20ms --grace 100ms --fix --yes -o jsonl --orders-cmd";
+    let running =
+        redis.seckill(["reconcile", "1001"]).args(service.split(' ')).args(["echo user,quantity; echo a,1"]).spawn();
+    running.wait_until_stdout("a match", |out| out.contains(r#""verdict":"match""#));
+    running.signal(libc::SIGINT);
+    let rows = running.wait().code(130).jsonl();
+    let rounds: Vec<_> = rows.iter().map(round).collect();
+    let drift = json!("drift");
+    assert_eq!(rounds, [(drift.clone(), 1, 1, 0), (drift, 1, 0, 1), (json!("match"), 0, 0, 0)]);
+    assert_eq!(redis.int(STOCK), 49);
+}
+
+#[test]
+fn what_is_younger_than_the_grace_or_found_once_waits() {
+    let redis = sale("seckill");
+    let dir = tempfile::TempDir::new().unwrap();
+    let (late, command) = (dir.path().join("late"), dir.path().join("export"));
+    let export = format!("echo user,quantity; echo a,1; test -e {0} && echo b,2; true", late.display());
+    fs::write(&command, export).unwrap();
+    for grace in ["1h", "0s"] {
+        // The database is late: with no grace at all, what one audit alone found is left alone.
+        let every = if grace == "0s" { "1h" } else { "20ms" };
+        let args =
+            ["reconcile", "1001", "--every", every, "--grace", grace, "--fix", "--yes", "-o", "jsonl", "--orders-cmd"];
+        let running = redis.seckill(args).args([format!("sh {}", command.display())]).spawn();
+        running.wait_until_stdout("a drift", |out| out.contains(r#""waiting":1"#));
+        if grace == "1h" {
+            fs::write(&late, "").unwrap();
+            running.wait_until_stdout("a match", |out| out.contains(r#""verdict":"match""#));
+            fs::remove_file(&late).unwrap();
+        }
+        running.signal(libc::SIGINT);
+        running.wait().code(130).stdout_lacks(r#""repaired":1"#);
+        assert_eq!(redis.int(STOCK), 47, "{grace}");
+    }
+}
+
+#[test]
+fn without_fix_nothing_is_changed_and_metrics_are_written_anew() {
+    let redis = sale("seckill");
+    let dir = tempfile::TempDir::new().unwrap();
+    let file = dir.path().join("audit.prom");
+    redis.cmd(("DECRBY", STOCK, 4));
+    let args =
+        ["reconcile", "1001", "--every", "20ms", "--grace", "0s", "-o", "prometheus", "--to", file.to_str().unwrap()];
+    let running = redis.seckill(args).spawn();
+    let says = |line: &str| wait_until(line, || fs::read_to_string(&file).is_ok_and(|text| text.contains(line)));
+    says(r#"verdict="drift"} 1"#);
+    assert_eq!(redis.int(STOCK), 43, "it only audits");
+    redis.cmd(("INCRBY", STOCK, 4));
+    says(r#"verdict="match"} 1"#);
+    running.signal(libc::SIGINT);
+    running.wait().code(130).stdout_is("");
+}
+
+#[test]
+fn an_export_that_fails_later_is_said_once_and_tried_again() {
+    let redis = sale("seckill");
+    let dir = tempfile::TempDir::new().unwrap();
+    let broken = dir.path().join("broken");
+    let export = format!("test ! -e {} && echo user,quantity && echo a,1 && echo b,2", broken.display());
+    let args = ["reconcile", "1001", "--every", "20ms", "-o", "jsonl", "--orders-cmd", &export];
+    let running = redis.seckill(args).spawn();
+    running.wait_until_stdout("a match", |out| out.contains(r#""verdict":"match""#));
+    fs::write(&broken, "").unwrap();
+    running.wait_until_stderr("the failure", |err| err.contains("trying again"));
+    fs::remove_file(&broken).unwrap();
+    redis.cmd(("DECRBY", STOCK, 1));
+    running.wait_until_stdout("the next audit", |out| out.contains(r#""verdict":"drift""#));
+    running.signal(libc::SIGINT);
+    let ended = running.wait().code(130);
+    assert_eq!(ended.stderr.matches("trying again").count(), 1, "{}", ended.stderr);
+    // The first time it is an error: nothing would ever be audited.
+    fs::write(&broken, "").unwrap();
+    redis.seckill(args).code(1);
+}
+
+#[test]
+fn more_repairs_than_are_allowed_at_once_are_left_alone() {
+    let redis = sale("seckill");
+    let args = [
+        "reconcile",
+        "1001",
+        "--every",
+        "20ms",
+        "--grace",
+        "0s",
+        "--fix",
+        "--yes",
+        "--max-repairs",
+        "1",
+        "-o",
+        "jsonl",
+    ];
+    let running = redis.seckill(args).args(["--orders-cmd", "echo user,quantity; echo c,1"]).spawn();
+    running.wait_until_stderr("the warning", |err| err.contains("more than `--max-repairs 1`"));
+    running.signal(libc::SIGINT);
+    running.wait().code(130).stdout_lacks(r#""repaired":1"#);
+    assert_eq!(redis.int(STOCK), 47);
+}
+
+#[test]
+fn what_a_service_cannot_be_asked_is_refused() {
+    let redis = TestRedis::start();
+    for (args, what) in [
+        ("--every 1s --fix", "`--every` cannot ask before each repair"),
+        ("--every 1s -o prometheus", "`--every` writes metrics into a file"),
+        ("--every 1s --orders -", "a pipe can be read once"),
+        ("--every 1s --fixture -", "a pipe can be read once"),
+        ("--every 1ms", "expected a duration from 10ms"),
+        ("--grace 1s", "--every <DURATION>"),
+    ] {
+        let args = args.split(' ');
+        redis.seckill(["reconcile"]).args(args).code(2).stderr_has(what);
+    }
+}
