@@ -127,6 +127,9 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         Some("no rules") => {
             "holds no field `rules`, as data of version 0.1: `seckill preheat --reset` starts the sale over".to_owned()
         }
+        Some(value) if number == 2 && is_of_a_later_version(value) => {
+            format!("holds `{}`: a later version of seckill wrote it: use that one", value.escape_debug())
+        }
         None => format!("is of the wrong type: expected a {kind}"),
         Some(value) if value.starts_with("nothing") || value.starts_with("no ") => {
             format!("holds {value}: expected {expected}")
@@ -134,6 +137,12 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         Some(value) => format!("holds `{}`: expected {expected}", value.escape_debug()),
     };
     Corrupt { key: keys.numbered(number).to_owned(), what }
+}
+
+/// Whether `rules` begin with a version, such as `v2`: those of 0.2 begin with the state.
+fn is_of_a_later_version(rules: &str) -> bool {
+    let version = rules.split(' ').next().and_then(|word| word.strip_prefix('v'));
+    version.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Reads one entry of XRANGE: its id, and fields and values in turn.

@@ -51,6 +51,17 @@ fn invalid_rules_are_corrupt_to_every_command() {
 }
 
 #[test]
+fn data_of_a_later_version_is_corrupt_with_a_hint() {
+    for layout in LAYOUTS {
+        let redis = sale(layout);
+        redis.cmd(("HSET", layout.meta("1"), "rules", "v2 live 1 1 - 10 - -"));
+        for line in CHANGES.into_iter().chain(["inspect 1", "ledger trim 1 --before 1h --yes"]) {
+            is_corrupt(&redis, layout, line, &layout.meta("1"), "a later version of seckill wrote it: use that one");
+        }
+    }
+}
+
+#[test]
 fn data_of_version_0_1_is_corrupt_with_a_hint() {
     for layout in LAYOUTS {
         let redis = sale(layout);
