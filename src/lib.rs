@@ -76,7 +76,6 @@ pub use crate::store::Store;
 /// What the binary and the tests of this repository use beside what backends do: it may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::admin::activities::preheated;
     pub use crate::audit::apply::repair;
     pub use crate::audit::apply::transfers::repair_transfer;
     pub use crate::audit::judgement::sharded::judge_shards;
@@ -89,8 +88,6 @@ pub mod internals {
     pub use crate::model::ledger::{EntryId, Op};
     pub use crate::model::shards::Shards;
     pub use crate::model::status::call_code;
-    pub use crate::read::stats::info::{Info, Role, Section};
-    pub use crate::read::stats::{groups, info};
     pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
     pub use crate::script::keys::Keys;
     pub use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};

@@ -46,7 +46,7 @@ pub(crate) fn load_scripts(store: &mut Store) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub fn preheated(store: &mut Store) -> Result<Vec<ActivityId>, StoreError> {
+pub(crate) fn preheated(store: &mut Store) -> Result<Vec<ActivityId>, StoreError> {
     let mut found = Vec::new();
     let index = Keys::index(store.layout);
     store.servers.scan(Scan::Set(index), |members| {

@@ -53,7 +53,6 @@ mod shell;
 mod snapshots;
 mod spread;
 mod state;
-mod stats;
 mod statuses;
 mod support;
 mod times;

@@ -49,41 +49,41 @@ names! {
 
 /// The fields of some sections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Info {
+pub(crate) struct Info {
     fields: BTreeMap<String, String>,
 }
 
 /// What became of the calls of a command, or of several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CallStats {
+pub(crate) struct CallStats {
     /// Calls that ran, with those that failed.
-    pub calls: u64,
+    pub(crate) calls: u64,
     /// Their time in the server, in microseconds.
-    pub usec: u64,
+    pub(crate) usec: u64,
     /// Calls that were refused before they ran: no right, no memory, a wrong number of arguments.
-    pub rejected: u64,
+    pub(crate) rejected: u64,
     /// Calls that ran and replied with an error. A status that refuses an order is no error.
-    pub failed: u64,
+    pub(crate) failed: u64,
 }
 
 /// How long a command takes in the server, since it started or since `CONFIG RESETSTAT`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LatencyStats {
+pub(crate) struct LatencyStats {
     /// Percentiles from 0 to 100, with microseconds. Which, the server's configuration says: 50, 99 and 99.9 by default.
     percentiles: Vec<(f64, f64)>,
 }
 
 /// A replica, as its primary sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplicaInfo {
+pub(crate) struct ReplicaInfo {
     /// Host and port.
-    pub address: String,
+    pub(crate) address: String,
     /// `online` once it follows.
-    pub state: String,
+    pub(crate) state: String,
     /// How far it has acknowledged the stream, in bytes.
-    pub offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
     /// Seconds since it last acknowledged.
-    pub lag: Option<u64>,
+    pub(crate) lag: Option<u64>,
 }
 
 /// The commands that run a script or a function.
@@ -91,7 +91,7 @@ const SCRIPT_COMMANDS: [&str; 6] = ["evalsha", "eval", "fcall", "evalsha_ro", "e
 
 impl Info {
     /// Reads the text of one or several sections. Lines without a colon are titles.
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut info = Self::default();
         info.add(text);
         info
@@ -108,22 +108,17 @@ impl Info {
     }
 
     /// A field, if the server sent it.
-    pub fn text(&self, field: &str) -> Option<&str> {
+    pub(crate) fn text(&self, field: &str) -> Option<&str> {
         self.fields.get(field).map(String::as_str).filter(|text| !text.is_empty())
     }
 
     /// A field that is a whole number.
-    pub fn count(&self, field: &str) -> Option<u64> {
+    pub(crate) fn count(&self, field: &str) -> Option<u64> {
         self.text(field)?.parse().ok()
     }
 
-    /// A field that is a number.
-    pub fn number(&self, field: &str) -> Option<f64> {
-        self.text(field)?.parse().ok().filter(|number: &f64| number.is_finite())
-    }
-
     /// Product and version, as in `Valkey 8.1.8` and `Redis 7.0.15`. Valkey also names the Redis it is compatible with.
-    pub fn product(&self) -> Option<String> {
+    pub(crate) fn product(&self) -> Option<String> {
         match (self.text("valkey_version"), self.text("redis_version")) {
             (Some(version), _) => Some(format!("Valkey {version}")),
             (None, Some(version)) => Some(format!("Redis {version}")),
@@ -132,14 +127,14 @@ impl Info {
     }
 
     /// Keys with fields or members that expire, of all databases. Redis counts them from 7.4 on, Valkey from 9.
-    pub fn keys_with_expiring_fields(&self) -> u64 {
+    pub(crate) fn keys_with_expiring_fields(&self) -> u64 {
         let fields = self.prefixed("db").flat_map(|(_, fields)| parts(fields));
         let counts = fields.filter(|(name, _)| ["subexpiry", "keys_with_volatile_items"].contains(name));
         counts.filter_map(|(_, count)| count.parse::<u64>().ok()).sum()
     }
 
     /// Its role.
-    pub fn role(&self) -> Option<Role> {
+    pub(crate) fn role(&self) -> Option<Role> {
         match self.text("role")? {
             "master" => Some(Role::Primary),
             "slave" => Some(Role::Replica),
@@ -148,7 +143,7 @@ impl Info {
     }
 
     /// The replicas that follow it.
-    pub fn replicas(&self) -> Vec<ReplicaInfo> {
+    pub(crate) fn replicas(&self) -> Vec<ReplicaInfo> {
         let replica = |number: usize| {
             let fields = self.text(&format!("slave{number}"))?;
             let field = |name: &str| parts(fields).find_map(|(known, value)| (known == name).then_some(value));
@@ -167,50 +162,50 @@ impl Info {
 
     /// Bytes of the stream that a replica has not acknowledged; `None` unless it is online and has ever acknowledged:
     /// before that, its offset of 0 would be a lag of everything that was ever written.
-    pub fn lag_bytes(&self, replica: &ReplicaInfo) -> Option<u64> {
+    pub(crate) fn lag_bytes(&self, replica: &ReplicaInfo) -> Option<u64> {
         let offset = replica.offset.filter(|offset| *offset > 0 && replica.state == "online")?;
         Some(self.count("master_repl_offset")?.saturating_sub(offset))
     }
 
     /// Each command that was called, a subcommand as `xgroup|create`, with its calls.
-    pub fn commands(&self) -> impl Iterator<Item = (&str, CallStats)> {
+    pub(crate) fn commands(&self) -> impl Iterator<Item = (&str, CallStats)> {
         self.prefixed("cmdstat_").filter_map(|(name, fields)| Some((name, CallStats::parse(fields)?)))
     }
 
     /// The calls of one command, in lower case; `None` if there were none, or if it is not known.
-    pub fn command(&self, name: &str) -> Option<CallStats> {
+    pub(crate) fn command(&self, name: &str) -> Option<CallStats> {
         CallStats::parse(self.text(&format!("cmdstat_{name}"))?)
     }
 
     /// The calls of scripts and functions in total. `None` without the section `commandstats`, in which no server that
     /// was ever asked anything has no line.
-    pub fn scripts(&self) -> Option<CallStats> {
+    pub(crate) fn scripts(&self) -> Option<CallStats> {
         self.prefixed("cmdstat_").next()?;
         let known = SCRIPT_COMMANDS.iter().filter_map(|name| self.command(name));
         Some(known.fold(CallStats::default(), CallStats::plus))
     }
 
     /// How long a command takes.
-    pub fn latency(&self, name: &str) -> Option<LatencyStats> {
+    pub(crate) fn latency(&self, name: &str) -> Option<LatencyStats> {
         LatencyStats::parse(self.text(&format!("latency_percentiles_usec_{name}"))?)
     }
 
     /// How long scripts take: those that are called by the command that calls most of them.
-    pub fn script_latency(&self) -> Option<LatencyStats> {
+    pub(crate) fn script_latency(&self) -> Option<LatencyStats> {
         let called = SCRIPT_COMMANDS.iter().filter_map(|name| Some((self.latency(name)?, self.command(name)?.calls)));
         // Of equal ones the first.
         called.rev().max_by_key(|(_, calls)| *calls).map(|(latency, _)| latency)
     }
 
     /// Error replies by their first word, such as `NOSCRIPT`, of all commands.
-    pub fn errors(&self) -> impl Iterator<Item = (&str, u64)> {
+    pub(crate) fn errors(&self) -> impl Iterator<Item = (&str, u64)> {
         self.prefixed("errorstat_")
             .filter_map(|(name, count)| Some((name, count.strip_prefix("count=").unwrap_or(count).parse().ok()?)))
     }
 
     /// Whether the counters continue those of an earlier reading: no restart, no `CONFIG RESETSTAT` between the two, as
     /// far as can be seen. Otherwise a difference means nothing.
-    pub fn continues(&self, earlier: &Self) -> bool {
+    pub(crate) fn continues(&self, earlier: &Self) -> bool {
         let is_same = |field| match (self.text(field), earlier.text(field)) {
             (Some(now), Some(then)) => now == then,
             _ => true,
@@ -248,13 +243,13 @@ impl CallStats {
     }
 
     /// Calls that failed or did not even run.
-    pub fn errors(self) -> u64 {
+    pub(crate) fn errors(self) -> u64 {
         self.rejected.saturating_add(self.failed)
     }
 
     /// Both together.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_add(other.calls),
             usec: self.usec.saturating_add(other.usec),
@@ -264,7 +259,7 @@ impl CallStats {
     }
 
     /// What was added since an earlier reading; `None` if a counter went down, so that the difference means nothing.
-    pub fn since(self, earlier: Self) -> Option<Self> {
+    pub(crate) fn since(self, earlier: Self) -> Option<Self> {
         Some(Self {
             calls: self.calls.checked_sub(earlier.calls)?,
             usec: self.usec.checked_sub(earlier.usec)?,
@@ -286,7 +281,7 @@ impl LatencyStats {
     }
 
     /// Microseconds at a percentile, such as 99.9; `None` if the server is not configured to send it.
-    pub fn usec(&self, percentile: f64) -> Option<f64> {
+    pub(crate) fn usec(&self, percentile: f64) -> Option<f64> {
         let is_it = |(known, _): &&(f64, f64)| (known - percentile).abs() < 1e-9;
         self.percentiles.iter().find(is_it).map(|(_, usec)| *usec)
     }

@@ -17,29 +17,29 @@ use crate::store::Store;
 
 /// What one server says about itself, or why it says nothing.
 #[derive(Debug)]
-pub struct ServerInfo {
+pub(crate) struct ServerInfo {
     /// Its URL without user, password and database.
-    pub server: String,
+    pub(crate) server: String,
     /// The fields. Without the right to ask, that is [`StoreError::Permission`].
-    pub info: Result<Info, StoreError>,
+    pub(crate) info: Result<Info, StoreError>,
 }
 
 /// A consumer group of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GroupStats {
+pub(crate) struct GroupStats {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Entries that were delivered and are not acknowledged.
-    pub pending: u64,
+    pub(crate) pending: u64,
     /// Entries that were not delivered yet; `None` if the server cannot say: Redis 6.2, or after entries were removed.
-    pub lag: Option<u64>,
+    pub(crate) lag: Option<u64>,
     /// The last entry that was delivered.
-    pub delivered: EntryId,
+    pub(crate) delivered: EntryId,
 }
 
 impl GroupStats {
     /// Entries that are not acknowledged, delivered or not.
-    pub fn behind(&self) -> Option<u64> {
+    pub(crate) fn behind(&self) -> Option<u64> {
         self.lag.map(|lag| lag.saturating_add(self.pending))
     }
 }
@@ -49,7 +49,7 @@ impl GroupStats {
 ///
 /// # Errors
 /// Nobody says who the primaries are.
-pub fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<ServerInfo>, StoreError> {
+pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<ServerInfo>, StoreError> {
     match store.servers.discover() {
         Err(error) if store.servers.is_cluster() => return Err(error),
         // The server itself says why not.
@@ -78,7 +78,7 @@ pub fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<ServerInfo>, 
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
+pub(crate) fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
     let ledgers: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
     let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups_command(ledger))).collect();
     let answers = store.servers.call_all(&calls).into_iter();
