@@ -34,7 +34,7 @@
 -- Check everything.
 if #KEYS ~= 2 or #ARGV ~= 1 then return miscounted('coupon', 2, 1) end
 local user = ARGV[1]
-if not is_user(user) then return bad_user('coupon', 1) end
+if not is_user(user) then return bad_text('coupon', 1, 'user') end
 
 local stock_text, member = redis.pcall('GET', KEYS[1]), redis.pcall('SISMEMBER', KEYS[2], user)
 if not stock_text then return not_preheated(KEYS[1]) end

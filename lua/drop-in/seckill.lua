@@ -37,7 +37,7 @@
 -- Check everything.
 if #KEYS ~= 2 or #ARGV ~= 3 then return miscounted('seckill', 2, 3) end
 local user, quantity, limit = ARGV[1], quantity_of(ARGV[2]), whole(ARGV[3])
-if not is_user(user) then return bad_user('seckill', 1) end
+if not is_user(user) then return bad_text('seckill', 1, 'user') end
 if not quantity then return bad_quantity('seckill', 2) end
 if not limit then return usage('seckill: ARGV[3], the limit, is not 0 to 2^53 - 1 in plain digits: ' .. quoted(ARGV[3], OF_VALUE)) end
 

@@ -37,7 +37,7 @@
 if #KEYS ~= 2 or #ARGV ~= 2 then return miscounted('sku', 2, 2) end
 local quantity, user = quantity_of(ARGV[1]), ARGV[2]
 if not quantity then return bad_quantity('sku', 1) end
-if not is_user(user) then return bad_user('sku', 2) end
+if not is_user(user) then return bad_text('sku', 2, 'user') end
 
 local stock_text, member = redis.pcall('GET', KEYS[1]), redis.pcall('SISMEMBER', KEYS[2], user)
 if not stock_text then return not_preheated(KEYS[1]) end

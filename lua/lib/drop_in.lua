@@ -21,8 +21,8 @@ local function bad_quantity(name, at)
   return usage(name .. ': ARGV[' .. at .. '], the quantity, is not 1 to ' .. digits(MOST_QUANTITY) .. ' in plain digits: ' .. quoted(ARGV[at], OF_VALUE))
 end
 
-local function bad_user(name, at)
-  return usage(name .. ': ARGV[' .. at .. '], the user, is not 1 to 256 bytes without control characters or white space at the ends')
+local function bad_text(name, at, what)
+  return usage(name .. ': ARGV[' .. at .. '], the ' .. what .. ', is not 1 to 256 bytes without control characters or white space at the ends')
 end
 
 local function not_preheated(key)

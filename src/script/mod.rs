@@ -65,12 +65,13 @@ impl Builds {
 }
 
 /// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
-pub(crate) static DROP_INS: [Script; 5] = [
+pub(crate) static DROP_INS: [Script; 6] = [
     script!("drop-in/", "seckill"),
     script!("drop-in/", "sku"),
     script!("drop-in/", "sku-multi"),
     script!("drop-in/", "coupon"),
     script!("drop-in/", "product"),
+    script!("drop-in/", "hm-dianping"),
 ];
 
 /// Makes an activity what it should be.

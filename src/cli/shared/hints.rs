@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::cli::output::text::counted;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -37,6 +38,27 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
         };
         out.hint(format!("{which} in the layout `{name}`: add `--layout {name}`", name = layout.name()));
     }
+}
+
+/// Warns of activities whose buyers a backend after the tutorial hm-dianping keeps in a set, which the layout `seckill` does not
+/// read.
+pub fn order_sets<'a>(activities: impl IntoIterator<Item = &'a ActivityId>, store: &mut Store, out: &Output) {
+    let activities: Vec<&ActivityId> = activities.into_iter().take(MAX_ACTIVITIES).collect();
+    if activities.is_empty() {
+        return;
+    }
+    let users = index::users_in_order_sets(store, &activities);
+    let mut found = activities.iter().zip(users).filter(|(_, users)| *users > 0);
+    let Some((activity, users)) = found.next() else { return };
+    let more = match found.count() {
+        0 => String::new(),
+        more => format!(", and {more} more {} such a set", if more == 1 { "has" } else { "have" }),
+    };
+    let (key, users) = (index::order_set(activity), counted(users, "user"));
+    out.warn(format!(
+        "set `{key}` has {users}{more}: a backend keeps its buyers there, where this layout does not look"
+    ));
+    out.hint("a layout with that set is `hm-dianping.yaml`, in docs/layouts.md");
 }
 
 /// The error for a sharded activity that something cannot be done to, with its shards; `None` if it has none.

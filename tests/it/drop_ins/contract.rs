@@ -1,6 +1,6 @@
 //! What shops rely on: every reply, which comes first, and the data afterwards.
 
-use super::{ALL, COUPON, Caller, DropIn, PRODUCT, SECKILL, SKU, SKU_MULTI};
+use super::{ALL, COUPON, Caller, DropIn, HM_DIANPING, PRODUCT, SECKILL, SKU, SKU_MULTI, are_equal};
 use crate::support::TestRedis;
 
 /// The drop-in and the plain script answer each call like this, on a server each.
@@ -14,7 +14,7 @@ fn both_reply(drop_in: DropIn, stock: &str, calls: &[(&[&str], &str)]) -> TestRe
         assert_eq!(ours.call(drop_in.keys, args), *expected, "{} {args:?}", drop_in.name);
         assert_eq!(plain.call(drop_in.keys, args), *expected, "the plain script of {} {args:?}", drop_in.name);
     }
-    redis.assert_unchanged_since(&other.dump_all());
+    are_equal(&redis, &other);
     redis
 }
 
@@ -93,6 +93,22 @@ fn product_counts_down() {
     assert!(!redis.exists(PRODUCT.keys[0]));
 }
 
+#[test]
+fn hm_dianping_sells_one_to_each_user_and_queues_the_order() {
+    let calls: [(&[&str], &str); 5] = [
+        (&["1", "7", "900"], "0"),
+        (&["1", "7", "901"], "2"),
+        (&["1", "8", "902"], "0"),
+        (&["1", "9", "903"], "1"),
+        (&["1", "7", "904"], "1"),
+    ];
+    let redis = both_reply(HM_DIANPING, "2", &calls);
+    assert_eq!(redis.smembers(HM_DIANPING.keys[1]), ["7", "8"].map(str::to_owned).into());
+    let queued: Vec<String> = redis.ask(("LRANGE", HM_DIANPING.keys[2], 0, -1));
+    let order = |user: &'static str, id: &'static str| ["userId", user, "voucherId", "1", "id", id];
+    assert_eq!(queued, [order("7", "900"), order("8", "902")].concat());
+}
+
 /// A client reads integers and texts as such: `1` and `"1"` are not the same to it.
 #[test]
 fn replies_have_the_types_of_the_plain_scripts() {
@@ -119,11 +135,11 @@ fn the_header_lists_every_reply_and_what_it_cannot_know() {
             "seckill" => &["{1, \"成功\"}", "{0, \"超过个人限购\"}", "{0, \"库存不足\"}"],
             "sku" => &["\n    -2  ", "\n    -1  ", "what is left"],
             "sku-multi" => &["`key=rest`", "An empty list"],
-            "coupon" => &["\n    0  ", "\n    2  ", "\n    1  "],
+            "coupon" | "hm-dianping" => &["\n    0  ", "\n    2  ", "\n    1  "],
             _ => &["\n    -1  ", "\n    0  ", "\n    1  "],
         };
         let unknown = ["pause ", "window ", "limit", "request id ", "ledger "];
-        let is_told = |part: &&&str| !(drop_in == SKU || drop_in == COUPON) || **part != "limit";
+        let is_told = |part: &&&str| ![SKU, COUPON, HM_DIANPING].contains(&drop_in) || **part != "limit";
         for part in replies.iter().chain(unknown.iter().filter(is_told)) {
             assert!(header.contains(part), "{}: {part:?}", drop_in.name);
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use redis::Value;
 
-use super::{ALL, COUPON, Caller, DropIn, PRODUCT, SECKILL, SKU, SKU_MULTI};
+use super::{ALL, COUPON, Caller, DropIn, HM_DIANPING, SECKILL, SKU, are_equal};
 use crate::model::quick::HOSTILE;
 use crate::model::runner;
 use crate::support::TestRedis;
@@ -25,6 +25,7 @@ fn sane(drop_in: DropIn) -> BoxedStrategy<Vec<Vec<u8>>> {
         "sku" => (quantity(), user()).prop_map(|(units, user)| vec![units, user]).boxed(),
         "sku-multi" => (quantity(), quantity()).prop_map(|(one, two)| vec![one, two]).boxed(),
         "coupon" => user().prop_map(|user| vec![user]).boxed(),
+        "hm-dianping" => (user(), user()).prop_map(|(user, order)| vec!["1".to_owned(), user, order]).boxed(),
         _ => quantity().prop_map(|units| vec![units]).boxed(),
     };
     args.prop_map(|args| args.into_iter().map(String::into_bytes).collect()).boxed()
@@ -45,7 +46,7 @@ fn on_sane_calls_a_drop_in_is_the_plain_script() {
                 let replies = (ours.call(drop_in.keys, args), plain.call(drop_in.keys, args));
                 prop_assert_eq!(&replies.0, &replies.1, "{} {:?} of {:?}", drop_in.name, args, calls);
             }
-            redis.assert_unchanged_since(&other.dump_all());
+            are_equal(&redis, &other);
             Ok(())
         };
         runner(30, drop_in.name).run(&history, run).unwrap();
@@ -183,6 +184,16 @@ impl Shop {
                 self.take(0, 1);
                 "1".to_owned()
             }
+            "hm-dianping" => {
+                let (_, user, _) = (user(&args[0])?, user(&args[1])?, user(&args[2])?);
+                let (stock, has_one) = (self.units(0, "NOT_PREHEATED")?, self.is_member(user)?);
+                if stock == 0 || has_one {
+                    return Ok(if stock == 0 { "1" } else { "2" }.to_owned());
+                }
+                self.join(user);
+                self.take(0, 1);
+                "0".to_owned()
+            }
             _ => {
                 let units = quantity(&args[0])?;
                 match self.units(0, "-1") {
@@ -235,7 +246,7 @@ impl Shop {
 }
 
 fn record_key(drop_in: DropIn) -> Option<&'static str> {
-    [SECKILL, SKU, COUPON].contains(&drop_in).then(|| drop_in.keys[1])
+    [SECKILL, SKU, COUPON, HM_DIANPING].contains(&drop_in).then(|| drop_in.keys[1])
 }
 
 fn any_text() -> BoxedStrategy<Vec<u8>> {
@@ -249,7 +260,7 @@ fn shops(drop_in: DropIn) -> BoxedStrategy<Shop> {
     let user = || prop_oneof![4 => proptest::sample::select(&USERS[..]).prop_map(|user| user.as_bytes().to_vec()), 1 => any_text()];
     let record = match drop_in.name {
         "seckill" => proptest::collection::btree_map(user(), any_text(), 0..6).prop_map(Record::Hash).boxed(),
-        "sku" | "coupon" => proptest::collection::btree_set(user(), 0..4).prop_map(Record::Set).boxed(),
+        "sku" | "coupon" | "hm-dianping" => proptest::collection::btree_set(user(), 0..4).prop_map(Record::Set).boxed(),
         _ => Just(Record::List).boxed(),
     };
     let record = prop_oneof![12 => record, 1 => Just(Record::List)];
@@ -279,7 +290,7 @@ fn any_args(drop_in: DropIn) -> BoxedStrategy<Vec<Vec<u8>>> {
 #[test]
 fn on_hostile_calls_and_damaged_data_a_drop_in_keeps_the_rules() {
     let redis = TestRedis::start();
-    for drop_in in [SECKILL, SKU, SKU_MULTI, COUPON, PRODUCT] {
+    for drop_in in ALL {
         let caller = Caller::of(&redis, drop_in);
         let run = |(mut shop, calls): (Shop, Vec<Vec<Vec<u8>>>)| {
             shop.write(&redis, drop_in);

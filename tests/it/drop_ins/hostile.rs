@@ -1,7 +1,7 @@
 //! The cases in which plain scripts crash, sell what is not there, or write by halves: an error that says what is wrong, and
 //! every key as it was.
 
-use super::{ALL, COUPON, Caller, DropIn, PRODUCT, SECKILL, SKU, SKU_MULTI, is_error};
+use super::{ALL, COUPON, Caller, DropIn, HM_DIANPING, PRODUCT, SECKILL, SKU, SKU_MULTI, is_error};
 use crate::input::BAD_USERS;
 use crate::support::TestRedis;
 
@@ -114,12 +114,31 @@ fn a_user_is_1_to_256_bytes_without_control_characters() {
             let mut args: Vec<&[u8]> = drop_in.good.iter().map(|arg| arg.as_bytes()).collect();
             args[at] = good;
             let reply = caller.call(drop_in.keys, &args);
+            let sold = if drop_in == HM_DIANPING { "0" } else { "1" };
             assert!(
-                ["1 成功", "1"].contains(&&*reply) || drop_in == SKU && !reply.starts_with('-'),
+                ["1 成功", sold].contains(&&*reply) || drop_in == SKU && !reply.starts_with('-'),
                 "{good:?}: {reply}"
             );
         }
     }
+}
+
+#[test]
+fn a_voucher_and_an_order_are_as_a_user() {
+    let (redis, caller) = sale(HM_DIANPING);
+    let before = redis.dump_all();
+    for (at, what) in [(0, "voucher"), (2, "order")] {
+        for bad in BAD_USERS {
+            let mut args = HM_DIANPING.good.to_vec();
+            args[at] = bad;
+            is_error(&caller.call(HM_DIANPING.keys, &args), "USAGE", &format!("ARGV[{}], the {what}", at + 1));
+        }
+    }
+    redis.assert_unchanged_since(&before);
+    redis.cmd(("XADD", HM_DIANPING.keys[2], format!("{0}-{0}", u64::MAX), "f", "v"));
+    let before = redis.dump_all();
+    is_error(&caller.call(HM_DIANPING.keys, &["1", "8", "901"]), "CORRUPT", "no stream that takes another order");
+    redis.assert_unchanged_since(&before);
 }
 
 #[test]
@@ -197,7 +216,7 @@ fn a_key_of_the_wrong_type_is_corrupt() {
             for command in wrong {
                 let is_right = match command[0] {
                     "SET" => drop_in.stocks().contains(key),
-                    "SADD" => [SKU.keys[1], COUPON.keys[1]].contains(key),
+                    "SADD" => [SKU.keys[1], COUPON.keys[1], HM_DIANPING.keys[1]].contains(key),
                     "HSET" => *key == SECKILL.keys[1],
                     _ => false,
                 };

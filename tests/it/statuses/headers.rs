@@ -257,6 +257,7 @@ fn a_drop_in_is_its_file_with_what_it_includes() {
         "stock:<id> … for each SKU",
         "coupon:stock:<id> coupon:user:<id>",
         "product_stock_<id>",
+        "seckill:stock:<id> seckill:order:<id> stream.orders",
     ];
     assert_eq!(keys, expected);
 }

@@ -36,8 +36,8 @@ pub const SCRIPTS: [&str; 22] = [
 ];
 
 /// The drop-in scripts, by their files in `lua/`.
-pub const DROP_INS: [&str; 5] =
-    ["drop-in/seckill", "drop-in/sku", "drop-in/sku-multi", "drop-in/coupon", "drop-in/product"];
+pub const DROP_INS: [&str; 6] =
+    ["drop-in/seckill", "drop-in/sku", "drop-in/sku-multi", "drop-in/coupon", "drop-in/product", "drop-in/hm-dianping"];
 
 /// Every script that a server may run.
 pub fn every_script() -> impl Iterator<Item = &'static str> {

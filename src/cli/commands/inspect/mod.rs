@@ -293,6 +293,7 @@ fn details(activities: &[ActivityId], top: usize, store: &mut Store, out: &Outpu
 fn snapshots(activities: &[ActivityId], store: &mut Store, out: &Output) -> Result<Vec<Snapshot>> {
     let snapshots = whole::wholes(store, activities)?;
     hints::warn_of_replica(store, out);
+    hints::order_sets(without_buyers(&snapshots), store, out);
     Ok(snapshots)
 }
 
@@ -301,6 +302,15 @@ fn missing(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
     let missing =
         snapshots.iter().filter(|snapshot| snapshot.status == Status::NotPreheated && snapshot.meta.is_none());
     missing.map(|snapshot| &snapshot.activity)
+}
+
+/// Those whose units may be with users whom this layout does not see.
+fn without_buyers(snapshots: &[Snapshot]) -> impl Iterator<Item = &ActivityId> {
+    let is_whole = |snapshot: &Snapshot| snapshot.meta.as_ref().is_some_and(|meta| snapshot.stock == Some(meta.total));
+    let unclear = snapshots
+        .iter()
+        .filter(move |snapshot| snapshot.buyers.is_none_or(|buyers| buyers == 0) && !is_whole(snapshot));
+    unclear.map(|snapshot| &snapshot.activity)
 }
 
 /// The stock table, then one table of participants for each activity that has any.
@@ -348,6 +358,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     warnings.end();
     hints::warn_of_replica(store, out);
     hints::other_layouts(missing(&snapshots), store, out);
+    hints::order_sets(without_buyers(&snapshots), store, out);
     out.array(&rows)?;
     Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::cli::commands::inspect::detail;
 use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
-use crate::cli::commands::inspect::missing;
+use crate::cli::commands::inspect::{missing, without_buyers};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::row;
@@ -80,6 +80,7 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     warnings.end();
     hints::warn_of_replica(store, out);
     hints::other_layouts(missing(std::slice::from_ref(&snapshot)), store, out);
+    hints::order_sets(without_buyers(std::slice::from_ref(&snapshot)), store, out);
     let entries = UserEntries::read(&recorded, user.as_str(), store)?;
     let is_known = snapshot.status.is_done() && !snapshot.is_archived();
     let held = held.first().copied().flatten().or(is_known.then_some(Bought::Units(0)));

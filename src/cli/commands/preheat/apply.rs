@@ -49,6 +49,7 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     }
     let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|result| &result.activity), store, out);
+    hints::order_sets(results.iter().map(|result| &result.activity), store, out);
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }

@@ -189,6 +189,8 @@ fn warn(audits: &[Audit], args: &ReconcileArgs, store: &mut Store, out: &Output)
     report::warn(audits, args.accept.is_some(), out);
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     hints::other_layouts(missing.map(|audit| &audit.activity), store, out);
+    let unclear = audits.iter().filter(|audit| audit.verdict != Verdict::Match);
+    hints::order_sets(unclear.map(|audit| &audit.activity), store, out);
     hints::warn_of_replica(store, out);
 }
 
