@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use seckill::FieldChange;
 use seckill::Layout;
 use seckill::MissingOrders;
 use seckill::Status;
@@ -36,9 +37,9 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
         id: "phone".parse()?,
         title: Some("Phone".to_owned()),
         total: Units::new(3),
-        per_user_limit: Limit::new(2),
-        starts_at: None,
-        ends_at: None,
+        per_user_limit: Limit::new(2).into(),
+        starts_at: FieldChange::Keep,
+        ends_at: FieldChange::Keep,
         ledger: None,
         shards: None,
     };

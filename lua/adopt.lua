@@ -24,7 +24,7 @@
   ARGV[10] last           switch: the ledger's last id, as it was read; empty: none
   ARGV[11] pages          switch: pages of the checkpoint; empty: the ledger is whole without one
   ARGV[12] per_user_limit, ARGV[13] title, ARGV[14] starts_at, ARGV[15] ends_at
-                          switch: each `=text`, or empty: as it is
+                          switch: each `=text`, `=` for none, or empty: as it is
   ARGV[16] state          switch: live or paused, if no meta says it and no stock was withdrawn
   ARGV[17] holds          switch: units held open, if no meta says it; may be empty or left out
 
@@ -208,11 +208,12 @@ for i, field in ipairs({'per_user_limit', 'title', 'starts_at', 'ends_at'}) do
   local text = ARGV[11 + i]
   if not text or (text ~= '' and string.sub(text, 1, 1) ~= '=') then return usage('adopt: ' .. field) end
   local value = string.sub(text, 2)
-  if text ~= '' and field ~= 'title' and not whole(value) then return usage('adopt: ' .. field) end
+  if value ~= '' and field ~= 'title' and not whole(value) then return usage('adopt: ' .. field) end
   if text ~= '' then given[field] = value end
 end
-rules.limit = whole(given.per_user_limit) or rules.limit
-rules.starts, rules.ends = whole(given.starts_at) or rules.starts, whole(given.ends_at) or rules.ends
+if given.per_user_limit then rules.limit = whole(given.per_user_limit) end
+if given.starts_at then rules.starts = whole(given.starts_at) end
+if given.ends_at then rules.ends = whole(given.ends_at) end
 if rules.starts and rules.ends and rules.starts >= rules.ends then return usage('adopt: the window ends before it starts') end
 if meta.adopted == name and not meta.adopt then return {REPLAYED, digits(units)} end
 if (last or '') ~= read_to then return {STALE} end

@@ -19,7 +19,8 @@
   ARGV[6]  total          units to sell, in all
   ARGV[7]  per_user_limit, ARGV[8] title, ARGV[9] starts_at, ARGV[10] ends_at, ARGV[11] ledger
                           each `=text`, or empty if it is not given: create and reset then take none (and a
-                          ledger), update keeps what there is; times are Unix ms, ledger is 0 or 1
+                          ledger), update keeps what there is; `=` is none, but not of a ledger; times are Unix ms, ledger is
+                          0 or 1
   ARGV[12] if_total       update only: nothing is done unless this is the total before; may be empty or left out
 
   Returns {status, action, total before, total, stock before, stock, limit, field, before, after, ...} with the
@@ -68,7 +69,7 @@ for i, field in ipairs(FIELDS) do
   if text ~= '' then given[field] = string.sub(text, 2) end
 end
 for _, field in ipairs({'per_user_limit', 'starts_at', 'ends_at'}) do
-  if given[field] and not whole(given[field]) then return usage('preheat: ' .. field) end
+  if given[field] and given[field] ~= '' and not whole(given[field]) then return usage('preheat: ' .. field) end
 end
 if given.ledger and given.ledger ~= '0' and given.ledger ~= '1' then return usage('preheat: ledger') end
 
@@ -133,7 +134,7 @@ for _, field in ipairs(FIELDS) do
   if plan[field] == nil and mode == 'update' then plan[field] = before[field] end
 end
 if plan.ledger == nil then plan.ledger = '1' end
-local starts, ends = plan.starts_at and whole(plan.starts_at), plan.ends_at and whole(plan.ends_at)
+local starts, ends = whole(plan.starts_at), whole(plan.ends_at)
 if starts and ends and starts >= ends then return usage('preheat: the window ends before it starts') end
 
 local action, status = mode, OK
@@ -188,7 +189,7 @@ end
 local total_after, limit_after = total_text, plan.per_user_limit
 if action == 'refused' then total_after, limit_after = total_before, before.per_user_limit end
 local reply = {status, action, total_before or false, total_after or false, units and digits(units) or false,
-  stock_after and digits(stock_after) or false, limit_after or false}
+  stock_after and digits(stock_after) or false, limit_after ~= '' and limit_after or false}
 for i = 1, #differences do reply[#reply + 1] = differences[i] end
 if dry or status ~= OK or action == 'unchanged' then return reply end
 

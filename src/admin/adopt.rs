@@ -5,7 +5,7 @@
 use redis::Value;
 
 use crate::admin::adoption::Adopted;
-use crate::admin::preheat;
+use crate::admin::preheat::{self, given};
 use crate::admin::trim;
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::read::fold;
@@ -168,7 +168,6 @@ pub(crate) fn finish_adoption(
     is_paused: bool,
     reason: Option<&str>,
 ) -> Result<Finished, StoreError> {
-    let given = |field: Option<String>| field.map(|value| format!("={value}")).unwrap_or_default();
     // A meta that was lost had the sum of what is held open.
     let open: i64 = holds::open_by_user(store, &plan.id)?.values().sum();
     let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
@@ -181,10 +180,10 @@ pub(crate) fn finish_adoption(
         with_pages(found.participants.to_string()),
         found.last.clone().unwrap_or_default(),
         pages.map(|pages| pages.to_string()).unwrap_or_default(),
-        given(plan.per_user_limit.map(|limit| limit.to_string())),
+        given(plan.per_user_limit),
         given(plan.title.clone()),
-        given(plan.starts_at.map(|time: Millis| time.get().to_string())),
-        given(plan.ends_at.map(|time: Millis| time.get().to_string())),
+        given(plan.starts_at.map(Millis::get)),
+        given(plan.ends_at.map(Millis::get)),
         if is_paused { "paused" } else { "live" }.to_owned(),
         if open > 0 { open.to_string() } else { String::new() },
     ];

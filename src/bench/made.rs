@@ -5,6 +5,7 @@ use redis::Value;
 use crate::admin::preheat;
 use crate::bench;
 use crate::error::StoreError;
+use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::{Plan, Preheat};
 use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
@@ -77,9 +78,9 @@ impl BenchActivities {
             id: id.clone(),
             title: None,
             total: Some(stock),
-            per_user_limit: limit,
-            starts_at: None,
-            ends_at: None,
+            per_user_limit: limit.into(),
+            starts_at: FieldChange::Keep,
+            ends_at: FieldChange::Keep,
             ledger: None,
             shards: None,
         };

@@ -200,7 +200,7 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
         0 => {
             let change = *random.pick(&["create", "update", "reset"]);
             let total = *random.pick(&["10", "100", "0", "9007199254740991", "x"]);
-            let limit = *random.pick(&["", "=2", "=5"]);
+            let limit = *random.pick(&["", "=", "=2", "=5"]);
             let starts = *random.pick(&["", "", "=1600000000000", "=1800000000000"]);
             let (dry, ledger) = (*random.pick(&["0", "1"]), *random.pick(&["", "", "=1", "=0"]));
             sale.call("preheat", ["by", reason, change, dry, total, limit, "=标题", starts, "", ledger])

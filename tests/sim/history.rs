@@ -350,8 +350,9 @@ impl<'s> History<'s> {
             68..75 => self.refund()?,
             75..78 => {
                 let total = (3 + self.random.below(16)).to_string();
+                let limit = if self.random.percent(20) { "=" } else { "" };
                 let call =
-                    self.activities[0].call("preheat", ["operator", "", "update", "0", &total, "", "", "", "", ""]);
+                    self.activities[0].call("preheat", ["operator", "", "update", "0", &total, limit, "", "", "", ""]);
                 self.send(Message { about: About::Change, call, is_retry: false })?;
             }
             78..81 => self.pause()?,

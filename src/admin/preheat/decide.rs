@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::model::activity::rules::{PackedRules, StoredState};
 use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
 use crate::model::activity::{Action, FieldDifference, Meta, Plan, Preheat, Preheated, Snapshot};
-use crate::model::number::{Units, signed};
+use crate::model::number::{Limit, Units, signed};
 use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
@@ -80,11 +80,11 @@ fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (Pack
         state: kept.map_or(StoredState::Live, |says| says.rules.state),
         ledger: plan.ledger.unwrap_or(true),
         epoch,
-        per_user_limit: plan.per_user_limit.map(|limit| limit.get()).or(kept.and_then(|it| it.rules.per_user_limit)),
+        per_user_limit: plan.per_user_limit.map(Limit::get).over(kept.and_then(|it| it.rules.per_user_limit)),
         total: plan.total.map(Units::get).or(kept.map(|it| it.rules.total)).unwrap_or_default(),
-        starts_at: plan.starts_at.or(kept.and_then(|it| it.rules.starts_at)),
+        starts_at: plan.starts_at.over(kept.and_then(|it| it.rules.starts_at)),
         // An end before 1970 must stay after its start.
-        ends_at: plan.ends_at.map(|end| Millis::new(end.get().max(1))).or(kept.and_then(|it| it.rules.ends_at)),
+        ends_at: plan.ends_at.map(|end| Millis::new(end.get().max(1))).over(kept.and_then(|it| it.rules.ends_at)),
     };
     let title = plan.title.clone().or(kept.map(|says| says.title.clone())).unwrap_or_default();
     (rules, title)

@@ -6,6 +6,7 @@ mod sharded;
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
+use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::model::number::Units;
@@ -19,9 +20,13 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// A field of a plan as the script takes it: `=text`, or empty if it is not given.
-fn given(field: Option<impl ToString>) -> String {
-    field.map(|value| format!("={}", value.to_string())).unwrap_or_default()
+/// A field of a plan as scripts take it: `=text`, `=` for none, or empty if it is not given.
+pub(crate) fn given<T: ToString>(field: impl Into<FieldChange<T>>) -> String {
+    match field.into() {
+        FieldChange::Keep => String::new(),
+        FieldChange::Clear => "=".to_owned(),
+        FieldChange::Set(value) => format!("={}", value.to_string()),
+    }
 }
 
 /// Activities of one round trip: a few milliseconds of the server's time.

@@ -1,6 +1,7 @@
 //! A list of activities in csv or tsv: what a fixture says, a row an activity, for lists that are too long for YAML.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::cli::failure::Failure;
@@ -12,9 +13,9 @@ use crate::cli::input::problem::{Location, Problem, Problems};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::model::activity::Plan;
+use crate::model::activity::field_change::FieldChange;
 use crate::model::id::ActivityId;
 use crate::model::number::{Limit, Units};
-use crate::model::time::Millis;
 
 /// The columns, named as the fields of a fixture. The first two are required.
 const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];
@@ -129,14 +130,14 @@ impl Row<'_> {
         let plan = Plan {
             id: self.required("id", ActivityId::EXPECTED)?,
             total: Some(self.required("stock", Units::EXPECTED)?),
-            per_user_limit: self.optional("per_user_limit", Limit::EXPECTED)?,
+            per_user_limit: self.clearable::<Limit>("per_user_limit", Limit::EXPECTED)?,
             title: self.optional("title", "a text")?,
-            starts_at: self.time("starts_at")?,
-            ends_at: self.time("ends_at")?,
+            starts_at: self.clearable::<WindowTime>("starts_at", WindowTime::EXPECTED)?.map(|time| time.0),
+            ends_at: self.clearable::<WindowTime>("ends_at", WindowTime::EXPECTED)?.map(|time| time.0),
             ledger: self.optional("ledger", "`true` or `false`")?,
             shards: None,
         };
-        if let (Some(start), Some(end)) = (plan.starts_at, plan.ends_at)
+        if let (Some(start), Some(end)) = (plan.starts_at.value(), plan.ends_at.value())
             && start >= end
         {
             self.report(format!("the window ends ({end}) before it starts ({start})"), None);
@@ -159,9 +160,12 @@ impl Row<'_> {
         }
     }
 
-    #[allow(clippy::option_option)]
-    fn time(&mut self, name: &str) -> Option<Option<Millis>> {
-        Some(self.optional::<WindowTime>(name, WindowTime::EXPECTED)?.map(|time| time.0))
+    /// An empty value keeps what there is.
+    fn clearable<T>(&mut self, name: &str, expected: &str) -> Option<FieldChange<T>>
+    where
+        T: FromStr<Err: Display>,
+    {
+        self.optional::<FieldChange<T>>(name, &format!("{expected}, or none")).map(Option::unwrap_or_default)
     }
 
     fn parsed<T: FromStr>(&mut self, name: &str, text: &str, expected: &str) -> Option<T> {

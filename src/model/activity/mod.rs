@@ -1,5 +1,6 @@
 //! Activities: what a fixture wants, and what is stored in Redis.
 
+pub(crate) mod field_change;
 pub(crate) mod rules;
 pub(crate) mod shard_plan;
 #[cfg(test)]
@@ -8,6 +9,7 @@ pub(crate) mod whole;
 
 use std::str::FromStr;
 
+use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::shard_plan::{ShardCount, ShardPlan};
 use crate::model::id::ActivityId;
@@ -19,7 +21,7 @@ use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
-/// What an activity should be. A field that is `None` was not given.
+/// What an activity should be. A field that is `None` or `Keep` was not given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Names the activity and its keys.
@@ -29,11 +31,11 @@ pub struct Plan {
     /// Units to sell in total. Only an update may keep those that it has.
     pub total: Option<Units>,
     /// The most units a user may hold.
-    pub per_user_limit: Option<Limit>,
+    pub per_user_limit: FieldChange<Limit>,
     /// Purchases are refused before this instant.
-    pub starts_at: Option<Millis>,
+    pub starts_at: FieldChange<Millis>,
     /// Purchases are refused from this instant on.
-    pub ends_at: Option<Millis>,
+    pub ends_at: FieldChange<Millis>,
     /// Whether changes are written to the ledger; the default is yes.
     pub ledger: Option<bool>,
     /// Over how many shards its stock is spread; `None` if it has its units itself, or, for an update, as many as it has.
@@ -51,21 +53,17 @@ impl Plan {
     pub fn fitted(mut self, layout: Layout) -> Result<Self, String> {
         let kind = layout.kind();
         layout.check_id(&self.id)?;
-        if let Some(limit) = self.per_user_limit {
-            if !kind.has_users() {
-                return Err(format!(
-                    "per_user_limit {limit} of `{}`: the layout `{}` knows no users, so leave it out",
-                    self.id,
-                    layout.name()
-                ));
-            }
-            if kind.records_once() && limit.get() != 1 {
-                return Err(format!(
-                    "per_user_limit {limit} of `{}`: the layout `{}` records a user once, so it can only be 1",
-                    self.id,
-                    layout.name()
-                ));
-            }
+        let limit = self.per_user_limit.value();
+        let why = if kind.records_once() && self.per_user_limit.is_given() && limit != Limit::new(1) {
+            "records a user once, so it can only be 1"
+        } else if !kind.has_users() && limit.is_some() {
+            "knows no users, so leave it out"
+        } else {
+            ""
+        };
+        if !why.is_empty() {
+            let limit = limit.map_or("none".to_owned(), |limit| limit.to_string());
+            return Err(format!("per_user_limit {limit} of `{}`: the layout `{}` {why}", self.id, layout.name()));
         }
         if let Some(count) = self.shards {
             let why = if layout != Layout::Cluster {
@@ -82,7 +80,7 @@ impl Plan {
             }
         }
         if kind.records_once() {
-            self.per_user_limit = Limit::new(1);
+            self.per_user_limit = Limit::new(1).into();
         }
         Ok(self)
     }
@@ -91,10 +89,10 @@ impl Plan {
     pub fn gives(&self, field: &str) -> bool {
         match field {
             "stock" => self.total.is_some(),
-            "per_user_limit" => self.per_user_limit.is_some(),
+            "per_user_limit" => self.per_user_limit.is_given(),
             "title" => self.title.is_some(),
-            "starts_at" => self.starts_at.is_some(),
-            "ends_at" => self.ends_at.is_some(),
+            "starts_at" => self.starts_at.is_given(),
+            "ends_at" => self.ends_at.is_given(),
             "ledger" => self.ledger.is_some(),
             "shards" => self.shards.is_some(),
             _ => true,

@@ -5,9 +5,9 @@ fn plan() -> Plan {
         id: ActivityId::validated(b"1001"),
         title: None,
         total: Units::new(50),
-        per_user_limit: None,
-        starts_at: None,
-        ends_at: None,
+        per_user_limit: FieldChange::Keep,
+        starts_at: FieldChange::Keep,
+        ends_at: FieldChange::Keep,
         ledger: None,
         shards: None,
     }
@@ -18,9 +18,9 @@ fn a_plan_gives_the_fields_that_were_written_down() {
     let fields = ["per_user_limit", "title", "starts_at", "ends_at", "ledger", "shards"];
     assert!(fields.iter().all(|field| !plan().gives(field)));
     assert!(plan().gives("total"), "a plan always has a total");
-    let now = Some(Millis::new(1));
+    let now = FieldChange::Set(Millis::new(1));
     let given = [
-        ("per_user_limit", Plan { per_user_limit: Limit::new(2), ..plan() }),
+        ("per_user_limit", Plan { per_user_limit: FieldChange::Clear, ..plan() }),
         ("title", Plan { title: Some("Phone".to_owned()), ..plan() }),
         ("starts_at", Plan { starts_at: now, ..plan() }),
         ("ends_at", Plan { ends_at: now, ..plan() }),
@@ -38,8 +38,11 @@ fn ids_of_parts_are_kept_free_on_clusters() {
         let plan = || Plan { id: ActivityId::validated(id.as_bytes()), ..plan() };
         assert_eq!(plan().fitted(Layout::Cluster).is_ok(), fits, "{id}");
         assert!(plan().fitted(Layout::Seckill).is_ok(), "{id}");
-        let limited = |limit| Plan { per_user_limit: Limit::new(limit), ..plan() };
-        assert_eq!([1, 2].map(|limit| limited(limit).fitted(Layout::Sku).is_ok()), [true, false]);
+        let limited = |limit, layout| Plan { per_user_limit: limit, ..plan() }.fitted(layout).is_ok();
+        let limits = [Limit::new(1).into(), Limit::new(2).into(), FieldChange::Clear];
+        assert_eq!(limits.map(|limit| limited(limit, Layout::Sku)), [true, false, false]);
+        assert_eq!(limits.map(|limit| limited(limit, Layout::Product)), [false, false, true]);
+        assert_eq!(limits.map(|limit| limited(limit, Layout::Seckill)), [true; 3]);
     }
 }
 

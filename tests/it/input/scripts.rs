@@ -107,6 +107,7 @@ fn what_a_preheat_sets_is_plain_digits_too() {
             (5, "9007199254740992", "ARGV[6]"),
             (6, "=nan", "per_user_limit"),
             (6, "3", "per_user_limit"),
+            (6, "=-", "per_user_limit"),
             (7, "title", "title"),
             (8, "=0x10", "starts_at"),
             (8, "=2000", "the window ends before it starts"),

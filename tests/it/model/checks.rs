@@ -35,7 +35,7 @@ fn script(refund: bool) -> &'static str {
 pub fn by_script(redis: &TestRedis, scripts: &mut Scripts, step: &Step) -> String {
     match step {
         Step::Preheat { mode, activity, total, limit, ledger } => {
-            let limit = limit.map(|limit| limit.to_string());
+            let limit = limit.map(|limit| if limit == 0 { String::new() } else { limit.to_string() });
             let mut fields = vec![("ledger", if *ledger { "1" } else { "0" })];
             fields.extend(limit.as_deref().map(|limit| ("per_user_limit", limit)));
             let reply = scripts.preheat_as(mode, &activity.to_string(), &total.to_string(), &fields);
@@ -121,6 +121,7 @@ pub fn by_binary(redis: &TestRedis, layout: Layout, step: &Step) -> String {
     let with_request = |line: String, id: usize| if id == 0 { line } else { format!("{line} --request r{id}") };
     let line = match step {
         Step::Preheat { mode, activity, total, limit, ledger } => {
+            let limit = limit.map(|limit| if limit == 0 { "null".to_owned() } else { limit.to_string() });
             let limit = limit.map(|limit| format!(", per_user_limit: {limit}")).unwrap_or_default();
             let fixture = format!(
                 "layout: {}\nactivities: [{{id: {activity}, stock: {total}, ledger: {ledger}{limit}}}]\n",

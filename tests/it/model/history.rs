@@ -12,6 +12,7 @@ pub enum Step {
         mode: &'static str,
         activity: usize,
         total: u64,
+        /// 0 is `none`.
         limit: Option<u64>,
         ledger: bool,
     },
@@ -114,7 +115,7 @@ fn step(layout: Layout) -> impl Strategy<Value = Step> {
         prop_oneof![4 => Just("create"), 4 => Just("update"), 1 => Just("reset")],
         0..ACTIVITIES,
         0..15_u64,
-        proptest::option::of(1..5_u64),
+        proptest::option::of(0..5_u64),
         prop::bool::weighted(0.8),
     )
         .prop_map(move |(mode, activity, total, limit, ledger)| Step::Preheat {

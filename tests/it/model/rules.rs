@@ -341,8 +341,9 @@ impl Activity {
     }
 
     /// Only the status and what was done: the rest of the reply is fields, which other tests hold.
-    fn preheat(&mut self, layout: Layout, mode: &str, total: u64, limit: Option<u64>, ledger: bool) -> String {
-        let limit = if layout.records_once() { Some(1) } else { limit };
+    fn preheat(&mut self, layout: Layout, mode: &str, total: u64, given: Option<u64>, ledger: bool) -> String {
+        let given = if layout.records_once() { Some(1) } else { given };
+        let limit = given.filter(|limit| *limit > 0);
         let Some(old) = self.meta.filter(|_| mode != "reset") else {
             let epoch = self.meta.map_or(0, |meta| meta.epoch) + 1;
             let done = if mode == "reset" && self.meta.is_some() { "reset" } else { "create" };
@@ -354,7 +355,7 @@ impl Activity {
             self.note("preheat");
             return format!("{OK} {done}");
         };
-        let limit = if mode == "update" { limit.or(old.limit) } else { limit };
+        let limit = if mode == "update" && given.is_none() { old.limit } else { limit };
         if (old.total, old.limit, old.ledger) == (total, limit, ledger) {
             return format!("{OK} unchanged");
         }

@@ -2,7 +2,7 @@
 
 use super::sale;
 use crate::support::layout::json_call;
-use crate::support::{LAYOUTS, TestRedis};
+use crate::support::{LAYOUTS, Scripts, TestRedis};
 
 #[test]
 fn a_second_preheat_mid_sale_changes_nothing() {
@@ -137,5 +137,30 @@ fn pausing_what_another_system_preheated_is_not_preheated() {
         let row = json_call(&redis, layout, "pause 1").code(3).json()[0].clone();
         assert_eq!(row["status"], "not_preheated", "{layout:?}");
         redis.assert_unchanged_since(&before);
+    }
+}
+
+#[test]
+fn an_equals_sign_alone_clears_a_field_once_and_only_then_writes() {
+    for layout in LAYOUTS {
+        let redis = TestRedis::start();
+        let mut scripts = Scripts::of(&redis, layout);
+        let fields = [("per_user_limit", "3"), ("starts_at", "5"), ("ends_at", "9")];
+        scripts.preheat_with("1", "10", &fields);
+        let rules = || redis.hget(&layout.meta("1"), "rules").unwrap();
+        let limit = if layout.records_once() { "1" } else { "3" };
+        assert_eq!(rules(), format!("live 1 1 {limit} 10 5 9"), "{layout:?}");
+        let reply = scripts.preheat_as("update", "1", "10", &[("starts_at", ""), ("ends_at", "")]);
+        assert_eq!(reply, format!("1 update 10 10 10 10 {limit} starts_at 5  ends_at 9 "), "{layout:?}");
+        assert_eq!(rules(), format!("live 1 1 {limit} 10 - -"));
+        let before = redis.dump_all();
+        let reply = scripts.preheat_as("update", "1", "10", &[("starts_at", ""), ("ends_at", "")]);
+        assert_eq!(reply, format!("1 unchanged 10 10 10 10 {limit}"), "{layout:?}");
+        redis.assert_unchanged_since(&before);
+        if !layout.records_once() {
+            let reply = scripts.preheat_as("update", "1", "12", &[("per_user_limit", "")]);
+            assert_eq!(reply, "1 update 10 12 10 12 nil stock 10 12 per_user_limit 3 ", "{layout:?}");
+            assert_eq!(rules(), "live 1 1 - 12 - -");
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::cli::shared::session::Session;
 use crate::cli::shared::target;
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
-use crate::model::number::Units;
+use crate::model::number::{Limit, Units};
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::read::holders::{self, Holders};
@@ -202,7 +202,7 @@ impl Adoption<'_> {
         if before.expires {
             self.out.note("its keys had an expiry, which is removed: keys that vanish one by one cannot be audited");
         }
-        let limit = self.plan.per_user_limit.map(|limit| limit.get()).or(before.per_user_limit);
+        let limit = self.plan.per_user_limit.map(Limit::get).over(before.per_user_limit);
         if !self.store.layout().kind().has_users() || self.store.layout().kind().records_once() {
             return;
         }
@@ -299,7 +299,7 @@ impl Adoption<'_> {
     }
 
     fn done(&mut self, found: &Adoptable, adopted: Adopted, status: Status) -> Result<Exit> {
-        let limit = self.plan.per_user_limit.map(|limit| limit.get()).or(found.per_user_limit);
+        let limit = self.plan.per_user_limit.map(Limit::get).over(found.per_user_limit);
         if found.stage == Stage::Ledger && found.units != adopted.total.checked_sub(adopted.held) {
             let id = &self.plan.id;
             self.out

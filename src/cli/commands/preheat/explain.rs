@@ -26,7 +26,7 @@ pub(super) fn warn_of_past(plans: &[Plan], out: &Output) {
     let now = window::now();
     let mut warnings = out.warnings();
     for plan in plans {
-        if let Some(end) = plan.ends_at.filter(|end| *end <= now) {
+        if let Some(end) = plan.ends_at.value().filter(|end| *end <= now) {
             warnings.warn(format!("the window of `{}` ended at {end}: nobody can buy", plan.id));
         }
     }

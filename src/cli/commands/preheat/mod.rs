@@ -19,6 +19,7 @@ use crate::cli::input::window;
 use crate::cli::input::yaml::fixture;
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::Plan;
+use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::shard_plan::ShardCount;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -52,6 +53,8 @@ seckill preheat --id 1001 --stock 70 --update
 seckill preheat --id 1001 --stock 70 --update --if-total 50
 # The sale ends in two hours; nothing else changes
 seckill preheat --id 1001 --ends-at +2h --update
+# No end, and no limit per user any more
+seckill preheat --id 1001 --ends-at none --per-user-limit none --update
 # A hot activity on all nodes of a cluster
 seckill preheat --id 1001 --stock 5000 --shards 16 --layout cluster
 # Take over an activity that another system created
@@ -67,7 +70,8 @@ pub struct PreheatArgs {
     files: Vec<String>,
     /// List of activities (csv or tsv); - is standard input
     ///
-    /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger.
+    /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger. With `--update` an empty cell keeps
+    /// what there is, and `none` removes limit, start or end.
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     from: Option<String>,
     /// Column names of the list, such as id=sku,stock=qty
@@ -87,9 +91,9 @@ pub struct PreheatArgs {
     /// Units to sell in total
     #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
     stock: Option<Units>,
-    /// Most units that a user may hold
+    /// Most units that a user may hold; none removes it
     #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
-    per_user_limit: Option<Limit>,
+    per_user_limit: Option<FieldChange<Limit>>,
     /// Name that people know it by; '' is none
     #[arg(long, value_name = "TEXT", requires = "id")]
     title: Option<String>,
@@ -100,14 +104,14 @@ pub struct PreheatArgs {
     shards: Option<ShardCount>,
     /// Refuse purchases before this time
     ///
-    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago) or +1h (from now).
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago), +1h (from now), or none to remove it.
     #[arg(long, value_name = "TIME", requires = "id")]
-    starts_at: Option<GivenTime>,
+    starts_at: Option<FieldChange<GivenTime>>,
     /// Refuse purchases from this time on
     ///
-    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago) or +1h (from now).
+    /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago), +1h (from now), or none to remove it.
     #[arg(long, value_name = "TIME", requires = "id")]
-    ends_at: Option<GivenTime>,
+    ends_at: Option<FieldChange<GivenTime>>,
     /// Change total, limit, title, window; purchases stay
     ///
     /// Stock moves by the difference of the totals. Fields that are not given stay, the total too with --id.
@@ -203,13 +207,13 @@ const FIELDS: [&str; 5] = ["stock", "per_user_limit", "title", "starts_at", "end
 
 /// The plan of one activity, from the flags.
 fn plan_of_flags(id: &ActivityId, args: &PreheatArgs) -> Result<Plan> {
-    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.map(window::instant));
-    if let (Some(start), Some(end)) = (starts_at, ends_at)
+    let [starts_at, ends_at] = [args.starts_at, args.ends_at].map(|time| time.unwrap_or_default().map(window::instant));
+    if let (Some(start), Some(end)) = (starts_at.value(), ends_at.value())
         && start >= end
     {
         return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
     }
-    let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit);
+    let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit.unwrap_or_default());
     Ok(Plan { id, title, total: args.stock, per_user_limit, starts_at, ends_at, ledger: None, shards: args.shards })
 }
 

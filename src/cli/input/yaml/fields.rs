@@ -7,6 +7,7 @@ use crate::cli::input::problem::{Location, Problem, Problems, Reported};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::cli::input::yaml::{Node, Value};
+use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::shard_plan::ShardCount;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::{Kind, Layout, Pattern};
@@ -203,6 +204,19 @@ impl<'n> Fields<'n> {
     /// The value of a field that may be absent.
     pub(super) fn optional<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<Option<T>, Reported> {
         self.node(name).map(|node| context.scalar(name, node)).transpose()
+    }
+
+    /// What becomes of a field that `null` clears.
+    pub(super) fn clearable<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<FieldChange<T>, Reported> {
+        match self.node(name).map(|node| (node, &node.value)) {
+            None => Ok(FieldChange::Keep),
+            Some((_, Value::Scalar { text, plain: true })) if is_null(text) => Ok(FieldChange::Clear),
+            Some((node, Value::Scalar { text, plain: true })) if text == "none" => {
+                let message = format!("{name}: `none` is not {}", T::EXPECTED);
+                Err(context.report_with_hint(node.at, message, format!("write `{name}: null` for none")))
+            }
+            Some((node, _)) => context.scalar(name, node).map(FieldChange::Set),
+        }
     }
 
     /// The value of a field that must be there.
