@@ -244,13 +244,7 @@ impl Output {
         let headings = Column::names(T::HEADINGS, self.chosen);
         let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.cells(self.chosen)).collect();
         let table = draw([dry, title], &headings, &rows, &mut self.sink, &self.terminal);
-        // A request id that has no room must not be lost: it is the same in all rows of an order.
-        let common = common(table.hidden(), &headings, &rows);
-        for (heading, text) in &common {
-            self.sink.write_safe(&format!("{heading}  {text}\n"));
-        }
-        let lost = table.hidden().iter().filter(|hidden| !common.iter().any(|(heading, _)| heading == *hidden));
-        note_hidden(lost, &self.terminal);
+        end(&table, &headings, &rows, &mut self.sink, &self.terminal);
         self.sink.show();
         Ok(())
     }
@@ -339,20 +333,27 @@ fn draw(
     table
 }
 
-/// Of hidden columns those whose text is the same in every row, with that text.
-fn common(hidden: &[String], headings: &[&str], rows: &[Vec<Cell>]) -> Vec<(String, String)> {
-    let column = |name: &String| headings.iter().position(|heading| heading.to_uppercase() == *name);
-    let text = |row: &Vec<Cell>, at: usize| row.get(at).map(|cell| cell.shown(usize::MAX).into_owned());
-    let same = |name: &String| {
-        let at = column(name)?;
-        let first = text(rows.first()?, at)?;
-        rows.iter().all(|row| text(row, at).as_ref() == Some(&first)).then(|| (name.clone(), first))
-    };
-    hidden.iter().filter_map(same).collect()
+/// Ends a table all of whose rows are drawn. What had no room, or not enough, and is the same in all of them stands below
+/// it: the request id of an order must not be lost.
+fn end(table: &Table, headings: &[&str], rows: &[Vec<Cell>], sink: &mut Sink, terminal: &Terminal) {
+    let mut lost = table.hidden().to_vec();
+    for (index, heading) in headings.iter().map(|heading| heading.to_uppercase()).enumerate() {
+        let cells = || rows.iter().filter_map(|row| row.get(index));
+        let is_complete = |cell: &Cell| table.room(index).is_some_and(|columns| cell.is_complete(columns));
+        let Some(first) = cells().next().filter(|first| !is_complete(first)) else { continue };
+        let text = first.shown(usize::MAX);
+        if cells().all(|cell| cell.shown(usize::MAX) == text) {
+            lost.retain(|hidden| *hidden != heading);
+            // One that is empty has nothing to lose.
+            if !heading.is_empty() && !text.is_empty() {
+                sink.write_safe(&format!("{heading}  {text}\n"));
+            }
+        }
+    }
+    note_hidden(&lost, terminal);
 }
 
-fn note_hidden<'a>(hidden: impl Iterator<Item = &'a String>, terminal: &Terminal) {
-    let hidden: Vec<&str> = hidden.map(String::as_str).collect();
+fn note_hidden(hidden: &[String], terminal: &Terminal) {
     if !hidden.is_empty() {
         terminal.note(format!("no room for {}; another `--output` has everything", hidden.join(", ")));
     }

@@ -123,10 +123,15 @@ impl Field for Option<StoredUser> {
     }
 }
 
-/// To the second.
 impl Field for Millis {
     fn cell(&self) -> Cell {
-        Cell::text(self.to_second().to_string())
+        Cell::time(*self)
+    }
+}
+
+impl Field for Option<Millis> {
+    fn cell(&self) -> Cell {
+        self.map_or_else(Cell::unknown, Cell::time)
     }
 }
 

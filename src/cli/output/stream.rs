@@ -155,7 +155,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     /// Shows what was pushed, before a wait that may be long.
     pub fn flush(&mut self) -> Result<(), OutputError> {
         if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
-            page.decide::<T>(sink, &self.terminal, self.chosen, self.is_dry);
+            page.decide::<T>(sink, &self.terminal, self.chosen, self.is_dry, false);
         }
         self.show()
     }
@@ -180,6 +180,7 @@ impl<'a, T: Row> RowStream<'a, T> {
                 Form::Json { empty: false } => sink.write_data(b"\n]\n"),
                 Form::Yaml { empty: true } => sink.write_data(b"[]\n"),
                 Form::Table(Page::Waiting(rows)) if rows.is_empty() => self.terminal.note("nothing to show"),
+                Form::Table(page) => page.decide::<T>(sink, &self.terminal, self.chosen, self.is_dry, true),
                 _ => (),
             }
         }
@@ -239,7 +240,7 @@ impl Page {
             Self::Waiting(rows) => {
                 rows.push(row.cells(chosen));
                 if rows.len() >= PAGE {
-                    self.decide::<T>(sink, terminal, chosen, is_dry);
+                    self.decide::<T>(sink, terminal, chosen, is_dry, false);
                 }
             }
             Self::Decided { table, line } => {
@@ -250,15 +251,18 @@ impl Page {
         }
     }
 
-    /// Decides the widths from the rows that are there, and prints those.
-    fn decide<T: Row>(&mut self, sink: &mut Sink, terminal: &Terminal, chosen: Chosen, is_dry: bool) {
+    /// Decides the widths from the rows that are there, and prints those; `is_all` if no others come.
+    fn decide<T: Row>(&mut self, sink: &mut Sink, terminal: &Terminal, chosen: Chosen, is_dry: bool, is_all: bool) {
         if let Self::Waiting(rows) = self
             && !rows.is_empty()
         {
             let dry = (is_dry && !sink.used).then_some(crate::cli::output::DRY_RUN);
-            let table =
-                crate::cli::output::draw([dry, None], &Column::names(T::HEADINGS, chosen), rows, sink, terminal);
-            crate::cli::output::note_hidden(table.hidden().iter(), terminal);
+            let headings = Column::names(T::HEADINGS, chosen);
+            let table = crate::cli::output::draw([dry, None], &headings, rows, sink, terminal);
+            match is_all {
+                true => crate::cli::output::end(&table, &headings, rows, sink, terminal),
+                false => crate::cli::output::note_hidden(table.hidden(), terminal),
+            }
             *self = Self::Decided { table, line: String::new() };
         }
     }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use tabled::grid::util::string::get_string_width;
+use uuid::Uuid;
 
 /// Escapes whatever a terminal would act on, line breaks included: the result is one line.
 pub fn escape(text: &str) -> Cow<'_, str> {
@@ -114,6 +115,19 @@ pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if columns == 0 { Cow::Borrowed("") } else { Cow::Owned(format!("{}…", &text[..end])) }
 }
 
+/// The same, but of a UUIDv7 the end is kept: it begins with the time, and so do all others of that second.
+pub(crate) fn cut_id(text: &str, columns: usize) -> Cow<'_, str> {
+    let is_shorter = (1..text.len()).contains(&columns);
+    let is_by_time = || text.len() == UUID && Uuid::try_parse(text).is_ok_and(|id| id.get_version_num() == 7);
+    match is_shorter && is_by_time() {
+        true => Cow::Owned(format!("…{}", &text[text.len() - (columns - 1)..])),
+        false => cut(text, columns),
+    }
+}
+
+/// Characters of a UUID with hyphens.
+const UUID: usize = 36;
+
 /// Wraps a text at a width in columns. What is in backticks is one word: a command that is broken could not be copied.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut is_quoted = false;
@@ -210,6 +224,17 @@ mod tests {
         assert_eq!(cut("abc", 0), "");
         for columns in 0..12 {
             assert!(width(&cut("a双é👩‍👩‍👧b📱c", columns)) <= columns, "{columns}");
+        }
+    }
+
+    #[test]
+    fn of_a_uuid_that_begins_with_the_time_the_end_is_kept() {
+        let v7 = "01a20a42-11e2-7015-a099-6892085230bd";
+        assert_eq!([36, 10, 2, 1].map(|columns| cut_id(v7, columns)), [v7, "…2085230bd", "…d", "…"]);
+        assert_eq!(cut_id(v7, 0), "");
+        let v4 = v7.replace("-7015", "-4015");
+        for text in [&v4, "01a20a42-11e2-7015-a099-6892085230bd:17", "order-778-of-the-night"] {
+            assert_eq!(cut_id(text, 10), cut(text, 10));
         }
     }
 

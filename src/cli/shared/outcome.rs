@@ -25,9 +25,9 @@ row! {
         status: Status;
         stock: Option<u64>;
         bought: Option<Bought>;
-        request: Option<&'a str>;
+        request: Option<&'a str>, minor;
         /// Of a hold; `None` within if it was refused.
-        optional deadline: Option<Option<Millis>> => Cell::known(row.deadline.flatten().map(Millis::to_second));
+        optional deadline: Option<Option<Millis>> => row.deadline.flatten().cell();
         /// Of a user who is not UTF-8.
         optional data user_hex: Option<String>;
     }

@@ -48,6 +48,25 @@ impl Millis {
         Self(self.0 - self.0.rem_euclid(1000))
     }
 
+    /// `in 16 h`, `3 min ago`, `now`: at most [`RELATIVE_WIDTH`] characters in the years 0 to 9999.
+    pub(crate) fn relative_to(self, now: Self) -> String {
+        const MINUTE: u64 = 60;
+        const HOUR: u64 = 60 * MINUTE;
+        const DAY: u64 = 24 * HOUR;
+        const YEAR: u64 = 365 * DAY;
+        let seconds = (self.0.abs_diff(now.0) + 500) / 1000;
+        let (step, unit) = match seconds {
+            0 => return "now".to_owned(),
+            _ if seconds < 2 * MINUTE => (1, "s"),
+            _ if seconds < 2 * HOUR => (MINUTE, "min"),
+            _ if seconds < 2 * DAY => (HOUR, "h"),
+            _ if seconds < 2 * YEAR => (DAY, "d"),
+            _ => (YEAR, "y"),
+        };
+        let count = (seconds + step / 2) / step;
+        if self > now { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
+    }
+
     /// What a clock shows at an instant, that many seconds east of Greenwich.
     fn at_offset(civil: DateTime, seconds: i32) -> Self {
         let since = civil.duration_since(EPOCH).as_millis() - i128::from(seconds) * 1000;
@@ -79,6 +98,9 @@ impl Millis {
         format!("{clock}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     }
 }
+
+/// Characters of the longest time relative to now, `120 min ago`.
+pub(crate) const RELATIVE_WIDTH: usize = 11;
 
 /// A stored number that is no time.
 const OUTSIDE: &str = "after the year 9999";
@@ -135,6 +157,18 @@ mod tests {
         assert_eq!(shown("2026-11-11T00:00:00+08:00", "UTC"), "2026-11-10T16:00:00+00:00");
         for text in ["2026-11-11T00:00:00", "2026-11-11", "yesterday", "", "1794326400000", "-000001-01-01T00:00:00Z"] {
             assert!(text.parse::<Millis>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_relative_to_now_is_rounded_to_a_unit() {
+        let now = Millis::new(10_000_000_000_000);
+        let ahead = |seconds: i64| Millis(now.0 + seconds * 1000 - 20).relative_to(now);
+        assert_eq!([0, 1, 119, 120].map(ahead), ["now", "in 1 s", "in 119 s", "in 2 min"]);
+        assert_eq!([15 * 60, 16 * 3600, 3 * 86_400].map(ahead), ["in 15 min", "in 16 h", "in 3 d"]);
+        assert_eq!([-59, -209, -5400, -900 * 86_400].map(ahead), ["59 s ago", "3 min ago", "90 min ago", "2 y ago"]);
+        for seconds in (0..200_000).step_by(7) {
+            assert!(ahead(-seconds).len() <= RELATIVE_WIDTH && ahead(seconds).len() <= RELATIVE_WIDTH, "{seconds}");
         }
     }
 

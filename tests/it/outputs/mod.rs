@@ -4,5 +4,6 @@ mod dry_run;
 mod formats;
 mod hints;
 mod inspect;
+mod narrow;
 mod selection;
 mod unwritable;

@@ -36,7 +36,7 @@ row! {
         data stock: Option<u64>;
         id: Option<EntryId> as "entry" => row.id.map_or_else(Cell::unknown, Cell::number);
         data n: Option<usize>;
-        time: Option<Millis> => row.time.map_or_else(Cell::unknown, |time| Cell::text(time.to_second().to_string()));
+        time: Option<Millis>;
         by: Option<String>, flexible;
         reason: Option<String>, flexible;
         /// Of a hold: how it is now, and when and by whom it ended.

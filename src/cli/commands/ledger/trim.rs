@@ -60,7 +60,7 @@ row! {
         removed: u64;
         users: Option<usize>;
         from: Option<EntryId> as "begins at";
-        time: Option<Millis> => Cell::known(row.time);
+        time: Option<Millis>;
     }
     changed if row.removed > 0
 }

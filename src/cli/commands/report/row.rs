@@ -80,7 +80,8 @@ row! {
 row! {
     /// Something other than an order.
     pub(super) struct MarkRow as row {
-        pub time: Millis;
+        /// In full on any terminal: a report is read long after.
+        pub time: Millis => Cell::text(row.time.to_second().to_string());
         pub op: Op as "event" => Cell::text(row.what()).flexible();
         data pub quantity: Option<i64>;
         data pub stock: Option<u64>;

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use crate::cli::input::window;
 pub use crate::cli::output::text::Tone;
-use crate::cli::output::text::{cut, escape, width};
+use crate::cli::output::text::{cut, cut_id, escape, width};
 use crate::model::status::Status;
+use crate::model::time::Millis;
 
 #[derive(Debug, Clone)]
 pub struct Cell {
@@ -23,6 +25,8 @@ pub(crate) enum Content {
     Number(String),
     /// A share from 0 to 1, drawn.
     Bar(f64),
+    /// A time, also as it is written if there is room.
+    Time(Millis, String),
 }
 
 /// Shown if nothing is known.
@@ -51,6 +55,12 @@ impl Cell {
     /// A share from 0 to 1 as a bar and a percentage; it is smaller if the terminal is narrow.
     pub fn bar(share: f64) -> Self {
         Self::of(Content::Bar(share.clamp(0.0, 1.0)))
+    }
+
+    /// A time to the second: the id beside it has the milliseconds. Where that has no room, `in 16 h` or `3 min ago`.
+    pub fn time(at: Millis) -> Self {
+        let at = at.to_second();
+        Self::of(Content::Time(at, at.to_string()))
     }
 
     pub fn unknown() -> Self {
@@ -94,15 +104,23 @@ impl Cell {
     /// Columns that it takes if there is room.
     pub(crate) fn width(&self) -> usize {
         match &self.content {
-            Content::Text(text) | Content::Number(text) => width(text),
+            Content::Text(text) | Content::Number(text) | Content::Time(_, text) => width(text),
             Content::Bar(_) => BAR_WIDTH,
         }
+    }
+
+    /// Whether nothing of it is lost in that many columns: a short bar says what a long one does.
+    pub(crate) fn is_complete(&self, columns: usize) -> bool {
+        matches!(self.content, Content::Bar(_)) || self.width() <= columns
     }
 
     /// Its text in at most that many columns.
     pub(crate) fn shown(&self, columns: usize) -> Cow<'_, str> {
         match &self.content {
-            Content::Text(text) | Content::Number(text) => cut(text, columns),
+            Content::Text(text) => cut_id(text, columns),
+            Content::Number(text) => cut(text, columns),
+            Content::Time(_, text) if width(text) <= columns => Cow::Borrowed(text),
+            Content::Time(at, _) => Cow::Owned(cut(&at.relative_to(window::now()), columns).into_owned()),
             Content::Bar(share) => Cow::Owned(cut(&bar(*share, columns), columns).into_owned()),
         }
     }
@@ -139,6 +157,16 @@ mod tests {
         assert_eq!(bar(1.0, 15), "██████████ 100%");
         assert_eq!(bar(0.5, 10), "██░░░  50%");
         assert_eq!(bar(0.5, 5), " 50%");
+    }
+
+    #[test]
+    fn a_time_without_room_is_relative_to_now() {
+        let cell = Cell::time(Millis::new(window::now().get() + 16 * 3_600_000));
+        assert_eq!(cell.shown(25).len(), 25);
+        assert_eq!(
+            (cell.shown(24), cell.shown(11), cell.shown(4)),
+            ("in 16 h".into(), "in 16 h".into(), "in …".into())
+        );
     }
 
     #[test]

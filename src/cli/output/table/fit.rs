@@ -2,6 +2,7 @@
 
 use crate::cli::output::table::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH};
 use crate::cli::output::text::width;
+use crate::model::time::RELATIVE_WIDTH;
 
 /// Spaces between two columns.
 pub(crate) const GAP: usize = 2;
@@ -22,8 +23,10 @@ pub(crate) struct TableColumn {
     pub(crate) width: usize,
     pub(crate) right: bool,
     bar: bool,
+    time: bool,
     flexible: bool,
     minor: bool,
+    empty: bool,
 }
 
 /// The columns of a table, decided once.
@@ -42,7 +45,12 @@ impl TableLayout {
         let columns = natural(headings, rows);
         let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
         if let Some(most) = most {
+            // What says nothing goes first.
+            let is_tight = fitted.total() > most;
+            let goes = |column: &mut TableColumn| is_tight && column.empty && column.index > 0;
+            let empty: Vec<TableColumn> = fitted.columns.extract_if(.., goes).collect();
             fitted.narrow(most);
+            fitted.hidden.extend(empty.into_iter().map(|column| column.heading));
         }
         fitted
     }
@@ -77,20 +85,26 @@ impl TableLayout {
         fitted
     }
 
-    /// Makes it fit. What loses least goes first: a bar is legible when it is short, a title when it is cut; a number
-    /// that is cut is a lie, so its column goes as a whole, minor ones before others and the last one first.
+    /// Makes it fit. What loses least goes first: a bar is legible when it is short, a time when it is relative to now, a
+    /// title when it is cut; a number that is cut is a lie, so its column goes as a whole, minor ones before a title is cut
+    /// short and others after it, the last one first.
     fn narrow(&mut self, most: usize) {
         let mut natural: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
         let mut gone = Vec::new();
         loop {
             self.shrink(most, |column| column.bar.then_some(BAR_WIDTH - 5));
-            self.shrink(most, |column| column.flexible.then_some(8));
-            self.shrink(most, |column| column.bar.then_some(PERCENT_WIDTH));
-            self.shrink(most, |column| column.flexible.then_some(4));
+            self.shorten_times(most);
+            self.shrink(most, |column| column.flexible.then_some(LEGIBLE));
+            let minor = self.columns.iter().rposition(|column| column.minor);
+            if minor.is_none() {
+                self.shrink(most, |column| column.flexible.then_some(8));
+                self.shrink(most, |column| column.bar.then_some(PERCENT_WIDTH));
+                self.shrink(most, |column| column.flexible.then_some(4));
+            }
             if self.total() <= most || self.columns.len() == 1 {
                 break;
             }
-            let goes = self.columns.iter().rposition(|column| column.minor).unwrap_or(self.columns.len() - 1);
+            let goes = minor.unwrap_or(self.columns.len() - 1);
             natural.remove(goes);
             gone.push(self.columns.remove(goes));
             // The room it leaves may be enough for what was cut.
@@ -105,6 +119,18 @@ impl TableLayout {
         self.hidden.reverse();
         if let [only] = self.columns.as_mut_slice() {
             only.width = only.width.min(most);
+        }
+    }
+
+    /// Makes times relative to now, the last column first.
+    fn shorten_times(&mut self, most: usize) {
+        let mut total = self.total();
+        for column in self.columns.iter_mut().rev().filter(|column| column.time) {
+            let short = RELATIVE_WIDTH.max(width(&column.heading));
+            if total > most && column.width > short {
+                total -= column.width - short;
+                column.width = short;
+            }
         }
     }
 
@@ -136,8 +162,10 @@ impl TableColumn {
             width: cells().map(Cell::width).max().unwrap_or(0).max(width(&heading)),
             right: cells().any(|cell| matches!(cell.content, Content::Number(_))),
             bar: cells().any(|cell| matches!(cell.content, Content::Bar(_))),
+            time: cells().any(|cell| matches!(cell.content, Content::Time(..))),
             flexible: cells().any(|cell| cell.flexible),
             minor: cells().any(|cell| cell.minor),
+            empty: cells().all(|cell| cell.width() == 0),
             heading,
         }
     }
@@ -146,6 +174,7 @@ impl TableColumn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Millis;
 
     fn rows() -> Vec<Vec<Cell>> {
         vec![vec![Cell::text("1001"), Cell::text("Double-11 phone").flexible(), Cell::bar(0.5), Cell::number(50)]]
@@ -182,12 +211,44 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_column_goes_before_anything_is_cut() {
+        let rows = vec![vec![Cell::text("a user of a shop").flexible(), Cell::text(""), Cell::number(50)]];
+        let fit = |most| TableLayout::new(&["user", "reason", "left"], &rows, Some(most));
+        assert!(fit(30).hidden.is_empty());
+        assert_eq!((fit(29).hidden, fit(29).columns[0].width), (vec!["REASON".to_owned()], 16));
+    }
+
+    #[test]
+    fn a_minor_column_goes_before_a_title_is_cut_short() {
+        let title = || Cell::text("Double-11 phone").flexible();
+        let rows = vec![vec![title(), Cell::text("1".repeat(36)).minor(), Cell::number(50)]];
+        let widths = |most| {
+            let fitted = TableLayout::new(&["title", "request", "left"], &rows, Some(most));
+            fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
+        };
+        assert_eq!((widths(56), widths(55)), (vec![12, 36, 4], vec![15, 4]));
+    }
+
+    #[test]
     fn a_minor_column_goes_before_the_last_one() {
         let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
         let fit = |most| TableLayout::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
         assert!(fit(31).hidden.is_empty());
         assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
         assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
+    }
+
+    #[test]
+    fn times_are_relative_before_a_column_is_cut_or_dropped() {
+        let time = || Cell::time(Millis::new(0));
+        let rows = vec![vec![Cell::text("a user of a shop").flexible(), time(), time(), Cell::number(50)]];
+        let fit = |most| TableLayout::new(&["user", "begin", "end", "left"], &rows, Some(most));
+        let widths = |most| fit(most).columns.iter().map(|column| column.width).collect::<Vec<_>>();
+        assert_eq!(widths(76), [16, 25, 25, 4]);
+        assert_eq!(widths(75), [16, 25, 11, 4]);
+        assert_eq!(widths(48), [16, 11, 11, 4]);
+        assert_eq!(widths(47), [15, 11, 11, 4]);
+        assert_eq!(fit(30).hidden, ["LEFT"]);
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Table {
         &self.fitted.hidden
     }
 
+    /// Columns that this one of the rows' columns has; `None` if it is hidden.
+    pub(crate) fn room(&self, index: usize) -> Option<usize> {
+        self.fitted.columns.iter().find(|column| column.index == index).map(|column| column.width)
+    }
+
     /// The headings and the first rows.
     pub(crate) fn page(&self, rows: &[Vec<Cell>]) -> String {
         let columns = &self.fitted.columns;
