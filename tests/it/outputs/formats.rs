@@ -46,7 +46,7 @@ fn names_are_printed_alone_one_a_line_and_only_of_what_is_listed() {
         ("inspect --alert-below 5%", "1001\nsku-7\n"),
         ("inspect --state paused", ""),
         ("inspect 1001 --holds", "r-1\n"),
-        ("script list --drop-in", "seckill\nsku\nsku-multi\ncoupon\nproduct\n"),
+        ("script list --drop-in", "seckill\nsku\nsku-multi\ncoupon\nproduct\nhm-dianping\n"),
     ] {
         redis.seckill(["-o", "name"]).args(line.split(' ')).code(0).stdout_is(names);
     }
