@@ -8,19 +8,13 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::model::id::InvalidText;
+
 /// The largest count that Lua holds exactly: 2^53 - 1.
 pub(crate) const MAX_UNITS: u64 = 9_007_199_254_740_991;
 
 /// The largest quantity of one order.
 pub(crate) const MAX_QUANTITY: u64 = 1_000_000_000;
-
-/// What is wrong with a text that should be a whole number.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not {expected}", text.escape_debug())]
-pub struct InvalidNumber {
-    text: String,
-    expected: &'static str,
-}
 
 /// Reads `0` or `[1-9][0-9]*`; `None` for anything else, and for what is past 64 bits.
 pub(crate) fn whole(text: &str) -> Option<u64> {
@@ -72,12 +66,12 @@ macro_rules! count {
         }
 
         impl FromStr for $name {
-            type Err = InvalidNumber;
+            type Err = InvalidText;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 whole(text)
                     .and_then(Self::new)
-                    .ok_or_else(|| InvalidNumber { text: text.to_owned(), expected: Self::EXPECTED })
+                    .ok_or_else(|| InvalidText::new(text, Self::EXPECTED))
             }
         }
 

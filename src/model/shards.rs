@@ -4,15 +4,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::model::id::ActivityId;
+use crate::model::id::{ActivityId, InvalidText};
 
 /// The numbers of an activity's shards, in the order in which homes are counted: `3 17 29`. They are fixed until a reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shards(Vec<u32>);
-
-/// A text that is no list of shards.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidShards;
 
 impl Shards {
     /// Shards with these numbers; `None` if there are none, or one comes twice.
@@ -51,14 +47,12 @@ impl Shards {
 }
 
 impl FromStr for Shards {
-    type Err = InvalidShards;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidShards> {
-        let number = |word: &str| {
-            let number = word.parse::<u32>().ok().filter(|number| number.to_string() == word);
-            number.ok_or(InvalidShards)
-        };
-        Self::new(text.split(' ').map(number).collect::<Result<_, _>>()?).ok_or(InvalidShards)
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let number = |word: &str| word.parse::<u32>().ok().filter(|number| number.to_string() == word);
+        let numbers = text.split(' ').map(number).collect::<Option<Vec<u32>>>();
+        numbers.and_then(Self::new).ok_or_else(|| InvalidText::new(text, "a list of shards, such as `3 17 29`"))
     }
 }
 

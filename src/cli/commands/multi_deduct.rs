@@ -73,8 +73,8 @@ impl FromStr for Item {
         // An id may hold `=`; a quantity may not.
         let (activity, quantity) = text.rsplit_once('=').ok_or("expected ACTIVITY=QUANTITY, as in `1001=2`")?;
         Ok(Self {
-            activity: activity.parse().map_err(|error: crate::model::id::InvalidId| error.to_string())?,
-            quantity: quantity.parse().map_err(|error: crate::model::number::InvalidNumber| error.to_string())?,
+            activity: activity.parse().map_err(|error: crate::model::id::InvalidText| error.to_string())?,
+            quantity: quantity.parse().map_err(|error: crate::model::id::InvalidText| error.to_string())?,
         })
     }
 }

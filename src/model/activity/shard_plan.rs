@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::model::activity::rules::PackedRules;
+use crate::model::id::InvalidText;
 use crate::model::number::whole;
 
 /// How many shards an activity may have.
@@ -26,17 +27,12 @@ impl ShardCount {
     }
 }
 
-/// A text that is no number of shards.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected {}", ShardCount::EXPECTED)]
-pub struct InvalidShardCount;
-
 impl FromStr for ShardCount {
-    type Err = InvalidShardCount;
+    type Err = InvalidText;
 
-    fn from_str(text: &str) -> Result<Self, InvalidShardCount> {
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
         let count = whole(text).and_then(|count| usize::try_from(count).ok());
-        count.and_then(Self::new).ok_or(InvalidShardCount)
+        count.and_then(Self::new).ok_or_else(|| InvalidText::new(text, Self::EXPECTED))
     }
 }
 

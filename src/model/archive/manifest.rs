@@ -111,7 +111,7 @@ impl Manifest {
     /// # Errors
     /// It is no id.
     pub(crate) fn id(&self) -> Result<ActivityId, String> {
-        self.activity.parse().map_err(|error: crate::model::id::InvalidId| error.to_string())
+        self.activity.parse().map_err(|error: crate::model::id::InvalidText| error.to_string())
     }
 
     /// The sums of a part.

@@ -8,12 +8,19 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// What is wrong with a text that should be an id.
+/// A text that is no id, number or time as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not {expected}", shown(text))]
-pub struct InvalidId {
+pub struct InvalidText {
     text: String,
     expected: &'static str,
+}
+
+impl InvalidText {
+    /// What it is, and what it should be.
+    pub(crate) fn new(text: impl Into<String>, expected: &'static str) -> Self {
+        Self { text: text.into(), expected }
+    }
 }
 
 /// The offending text, short enough for one line and safe for a terminal.
@@ -49,7 +56,7 @@ macro_rules! id {
         }
 
         impl FromStr for $name {
-            type Err = InvalidId;
+            type Err = InvalidText;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::try_from(text.to_owned())
@@ -57,10 +64,10 @@ macro_rules! id {
         }
 
         impl TryFrom<String> for $name {
-            type Error = InvalidId;
+            type Error = InvalidText;
 
             fn try_from(text: String) -> Result<Self, Self::Error> {
-                if Self::fits(&text) { Ok(Self(text)) } else { Err(InvalidId { text, expected: Self::EXPECTED }) }
+                if Self::fits(&text) { Ok(Self(text)) } else { Err(InvalidText::new(text, Self::EXPECTED)) }
             }
         }
 

@@ -12,6 +12,8 @@ use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
 
+use crate::model::id::InvalidText;
+
 pub(crate) use crate::model::time::given::GivenTime;
 pub(crate) use crate::model::time::ticks::Tick;
 pub(crate) use crate::model::time::zone::{UnknownZone, Zone};
@@ -23,11 +25,6 @@ const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 /// As JSON and the like it is UTC with milliseconds. `Display`, for messages and tables, has the process's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(i64);
-
-/// A text that is no instant.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not {}", .0.escape_debug(), Millis::EXPECTED)]
-pub struct InvalidTime(String);
 
 impl Millis {
     /// What a text must be, for errors.
@@ -106,10 +103,10 @@ pub(crate) const RELATIVE_WIDTH: usize = 11;
 const OUTSIDE: &str = "after the year 9999";
 
 impl FromStr for Millis {
-    type Err = InvalidTime;
+    type Err = InvalidText;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let invalid = || InvalidTime(text.to_owned());
+        let invalid = || InvalidText::new(text, Self::EXPECTED);
         let pieces = Pieces::parse(text).map_err(|_| invalid())?;
         let (Some(time), Some(offset)) = (pieces.time(), pieces.offset()) else { return Err(invalid()) };
         let seconds = match offset {
