@@ -7,6 +7,7 @@
 pub mod error;
 pub mod file;
 pub mod format;
+mod keys;
 mod renaming;
 mod row;
 mod screen;
@@ -26,6 +27,7 @@ pub use crate::cli::output::error::{report, report_usage};
 pub use crate::cli::output::file::OutputFile;
 pub use crate::cli::output::file::PrivateFile;
 pub use crate::cli::output::format::Format;
+pub use crate::cli::output::keys::Key;
 pub use crate::cli::output::renaming::Renaming;
 pub(crate) use crate::cli::output::row::row;
 pub use crate::cli::output::row::{Chosen, Column, Field, Row};
