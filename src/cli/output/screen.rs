@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tabled::grid::util::string::get_line_width;
 
+use crate::cli::output::keys::{Key, KeyReader};
 use crate::cli::output::row::{Column, Row};
 use crate::cli::output::sink::{OutputError, Unwritable};
 use crate::cli::output::table::Table;
@@ -26,7 +27,7 @@ const LEAVE: &str = "\u{1b}[?7h\u{1b}[?25h\u{1b}[?1049l";
 const BEGIN: &str = "\u{1b}[?2026h\u{1b}[H";
 const END: &str = "\u{1b}[?2026l";
 /// Ctrl-L: draw anew what something else has written over.
-const REDRAW: u8 = 0x0c;
+const REDRAW: Key = Key::Letter(0x0c);
 /// The size of a terminal that does not tell.
 const USUAL: (usize, usize) = (80, 24);
 
@@ -42,6 +43,7 @@ pub struct Screen {
     /// How wide each column of the table was at most, so that it does not move with each digit.
     floors: Vec<usize>,
     reads_keys: bool,
+    keys: KeyReader,
     suspended: Arc<AtomicBool>,
     resumed: Arc<AtomicBool>,
 }
@@ -72,6 +74,7 @@ impl Screen {
             drawn: String::new(),
             floors: Vec::new(),
             reads_keys: io::stdin().is_terminal(),
+            keys: KeyReader::default(),
             suspended: flag(SIGTSTP),
             resumed: flag(SIGCONT),
         };
@@ -106,13 +109,13 @@ impl Screen {
         Ok(())
     }
 
-    /// Waits that long for a key, or until the frame must be drawn anew: the size changed, or the process was resumed.
+    /// Waits that long for keys, or until the frame must be drawn anew: the size changed, or the process was resumed.
     ///
     /// # Errors
     /// The terminal cannot be written after the process was resumed.
-    pub fn wait(&mut self, at_most: Duration) -> Result<Option<u8>, OutputError> {
-        let key = self.key(at_most);
-        if key == Some(REDRAW) {
+    pub fn wait(&mut self, at_most: Duration) -> Result<Vec<Key>, OutputError> {
+        let keys = self.pressed(at_most);
+        if keys.contains(&REDRAW) {
             self.drawn.clear();
         }
         if self.suspended.swap(false, Ordering::Relaxed) {
@@ -123,7 +126,7 @@ impl Screen {
         if self.resumed.swap(false, Ordering::Relaxed) {
             self.take_over()?;
         }
-        Ok(key)
+        Ok(keys)
     }
 
     /// Whether what is shown no longer fits: another size, or nothing at all.
@@ -131,22 +134,22 @@ impl Screen {
         self.drawn.is_empty() || size() != self.size
     }
 
-    fn key(&mut self, at_most: Duration) -> Option<u8> {
+    fn pressed(&mut self, at_most: Duration) -> Vec<Key> {
         let stdin = io::stdin();
         let wait = Timespec::try_from(at_most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let fds = &mut [PollFd::new(&stdin, PollFlags::IN)][..usize::from(self.reads_keys)];
         // A signal ends the wait early.
         if !matches!(poll(fds, Some(&wait)), Ok(1..)) {
-            return None;
+            return Vec::new();
         }
-        let mut keys = [0; 64];
-        match rustix::io::read(&stdin, &mut keys) {
+        let mut bytes = [0; 64];
+        match rustix::io::read(&stdin, &mut bytes) {
             Ok(0) | Err(rustix::io::Errno::IO) => {
                 self.reads_keys = false;
-                None
+                Vec::new()
             }
-            Ok(count) => keys.get(count - 1).copied(),
-            Err(_) => None,
+            Ok(count) => self.keys.keys(&bytes[..count]),
+            Err(_) => Vec::new(),
         }
     }
 
@@ -258,19 +261,23 @@ impl Frame {
         self.lines.push(line);
     }
 
-    /// A table of the rows that have room if so many lines stay free below it. So many last columns go before titles and
-    /// bars are made hard to read. Returns how many rows are shown, and the headings of the columns that have no room.
-    pub fn table<R: Row>(&mut self, rows: &[R], free: usize, spare: usize) -> (usize, Vec<String>) {
+    /// Rows of a table that have room if so many lines stay free below it.
+    pub fn rows_with_room(&self, free: usize) -> usize {
         // Headings and a rule.
-        let shown = rows.len().min(self.room().saturating_sub(free + 2));
-        if shown == 0 {
-            return (0, Vec::new());
+        self.room().saturating_sub(free + 2)
+    }
+
+    /// A table of rows, unless there are none. So many last columns go before titles and bars are made hard to read.
+    /// Returns the headings of the columns that have no room.
+    pub fn table<R: Row>(&mut self, rows: &[R], spare: usize) -> Vec<String> {
+        if rows.is_empty() {
+            return Vec::new();
         }
-        let cells: Vec<_> = rows[..shown].iter().map(|row| row.cells(&[])).collect();
+        let cells: Vec<_> = rows.iter().map(|row| row.cells(&[])).collect();
         let headings = Column::names(R::HEADINGS, &[]);
         let table = Table::steady(&headings, &cells, (self.width, spare), self.coloured, &mut self.floors);
         self.lines.extend(table.page(&cells).lines().map(str::to_owned));
-        (shown, table.hidden().to_vec())
+        table.hidden().to_vec()
     }
 
     /// The text of the screen, which erases what was behind its lines, and the widths that the next frame keeps.
@@ -324,14 +331,15 @@ mod tests {
     }
 
     #[test]
-    fn a_table_takes_the_rows_that_have_room_and_keeps_its_widths() {
-        let rows = [Line { name: "a", units: 123_456 }, Line { name: "b", units: 1 }, Line { name: "c", units: 1 }];
+    fn a_table_knows_what_has_room_and_keeps_its_widths() {
+        let rows = [Line { name: "a", units: 123_456 }, Line { name: "b", units: 1 }];
         let mut frame = Frame::new(40, 6, false, Vec::new());
-        assert_eq!(frame.table(&rows, 2, 0), (2, Vec::new()));
+        assert_eq!([0, 2, 4, 9].map(|free| frame.rows_with_room(free)), [4, 2, 0, 0]);
+        assert_eq!(frame.table(&rows, 0), Vec::<String>::new());
         let floors = frame.floors.clone();
         assert_eq!(lines(frame)[2..4], ["a     123456", "b          1"]);
         let mut frame = Frame::new(40, 6, false, floors);
-        frame.table(&rows[1..2], 0, 0);
+        frame.table(&rows[1..2], 0);
         assert_eq!(lines(frame)[2], "b          1");
     }
 
@@ -340,7 +348,8 @@ mod tests {
         for (width, height) in [(1, 1), (2, 3), (5, 4)] {
             let mut frame = Frame::new(width, height, false, Vec::new());
             frame.line(&[("header", Tone::Strong)]);
-            frame.table(&[Line { name: "a", units: 1 }], 1, 1);
+            let shown = frame.rows_with_room(1).min(1);
+            frame.table(&[Line { name: "a", units: 1 }][..shown], 1);
             let lines = lines(frame);
             assert!(
                 lines.len() <= height && lines.iter().all(|line| crate::cli::output::text::width(line) <= width),

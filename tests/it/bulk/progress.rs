@@ -62,6 +62,50 @@ fn a_run_of_orders_shows_how_many_how_fast_and_how_long() {
     }
 }
 
+#[test]
+fn the_bar_of_a_resumed_file_counts_what_is_left() {
+    let redis = TestRedis::start();
+    preheat(&redis, "a", 10_000, None);
+    let orders = Orders::of_users("a", 900);
+    let proxy = Proxy::before(&redis);
+    let apply = ["deduct", "--rate", "1000", "--from", orders.path()];
+    let call = start_and_hold(&proxy, 12, proxy.seckill(apply).seen());
+    call.signal(libc::SIGINT);
+    proxy.release();
+    let stopped = call.wait().code(130);
+    let (_, rest) = stopped.stderr.split_once("stopped after ").expect("a note");
+    let done: usize = rest.split_once(' ').unwrap().0.parse().unwrap();
+    assert!((1..900).contains(&done), "{done}");
+    let moved = |format: &str| {
+        let outcome = redis.seckill(apply).args(["-o", format]).seen().code(0);
+        let frames = frames(&outcome.stderr).into_iter();
+        frames.filter(|frame| frame.starts_with("applying") && !frame.contains(" 0/")).collect::<Vec<_>>()
+    };
+    let (label, left) = (format!("applying, {done} done before"), (900 - done).to_string());
+    let resumed = moved("table");
+    assert!(!resumed.is_empty() && resumed.iter().all(|frame| shows_progress(frame, &label, &left)), "{resumed:#?}");
+    // Rows that are printed are sent again, and still nothing is left.
+    assert_eq!(moved("jsonl"), [""; 0]);
+}
+
+#[test]
+fn a_bar_waits_at_the_begin_of_its_line_and_fits_whatever_the_size() {
+    let redis = TestRedis::start();
+    preheat(&redis, "a", 10_000, None);
+    let orders = Orders::of_users("a", 600);
+    let proxy = Proxy::before(&redis);
+    for (columns, most) in [(140, 80), (100, 80), (80, 80), (40, 40)] {
+        let call = proxy.seckill(["deduct", "--job", &columns.to_string(), "--from", orders.path()]).seen();
+        let call = start_and_hold(&proxy, 4, call);
+        call.resize_stderr(columns, 30);
+        let fits = |frame: &String| frame.starts_with("applying") && frame.chars().count() == most;
+        call.wait_until_stderr("a bar of that width", |text| frames(text).last().is_some_and(fits));
+        call.wait_until_stderr("the begin of the line", |text| text.ends_with("\u{1b}[?7h\r"));
+        proxy.release();
+        call.wait().code(0);
+    }
+}
+
 /// Waits until the bar says that a page is done.
 #[track_caller]
 fn is_at(call: &Running, label: &str) {

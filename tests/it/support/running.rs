@@ -20,6 +20,8 @@ pub struct Running {
     stdout: Arc<Stream>,
     stderr: Arc<Stream>,
     screen: Option<Screen>,
+    /// The terminal that stderr is.
+    seen: Option<Screen>,
 }
 
 impl Running {
@@ -36,6 +38,7 @@ impl Running {
             call.command.stderr(process);
             screen
         });
+        let seen = screen.as_ref().map(Screen::of);
         let person = call.answer.as_ref().map(|answer| {
             let (mut screen, process) = terminal::pair();
             let end = || process.try_clone().expect("the process's side of the terminal");
@@ -71,7 +74,7 @@ impl Running {
             (None, Some(stderr)) => Stream::read(stderr),
             (None, None) => Stream::read(std::io::empty()),
         };
-        Self { call: shown, process, stdout, stderr, screen: held }
+        Self { call: shown, process, stdout, stderr, screen: held, seen }
     }
 
     #[track_caller]
@@ -108,6 +111,12 @@ impl Running {
     #[track_caller]
     pub fn screen(&self) -> &Screen {
         self.screen.as_ref().expect("a call that is on screen")
+    }
+
+    /// Makes the terminal that stderr is larger or smaller.
+    #[track_caller]
+    pub fn resize_stderr(&self, columns: u16, rows: u16) {
+        self.seen.as_ref().expect("a call that is seen").resize(columns, rows);
     }
 
     /// Waits until the last frame that was drawn is as wanted, and gives its lines.

@@ -70,15 +70,73 @@ fn another_size_is_another_frame_and_says_what_has_no_room() {
     let redis = shop(&["a", "b", "c", "d", "e", "f"]);
     let call = start(&redis);
     let frame = wait_for_line(&call, "q quits");
-    assert!(frame.len() == 30 && line(&frame, "LIMIT").is_some() && line(&frame, "more of").is_none(), "{frame:#?}");
+    assert!(frame.len() == 30 && line(&frame, "LIMIT").is_some() && line(&frame, "more below").is_none(), "{frame:#?}");
     call.screen().types("\u{c}");
     call.wait_until_stdout("it is drawn anew", |text| {
         text.ends_with("\u{1b}[?2026l") && text.matches("q quits").count() >= 2
     });
     call.screen().resize(60, 10);
     let frame = call.wait_for_frame("ten lines", |frame| frame.len() == 10);
-    let frame = if line(&frame, "3 more of 6").is_some() { frame } else { wait_for_line(&call, "more of 6") };
+    let frame = if line(&frame, "3 more below").is_some() { frame } else { wait_for_line(&call, "more below") };
     assert!(line(&frame, "no room for").is_some_and(|line| line.contains("LIMIT")), "{frame:#?}");
+    call.screen().types("q");
+    call.wait().code(0);
+}
+
+/// Waits for a frame whose table begins and ends with these activities.
+#[track_caller]
+fn wait_for_rows(call: &Running, first: &str, last: &str) -> Vec<String> {
+    let is_row = |line: &&String| line.contains("双十一");
+    let holds = |frame: &[String]| {
+        let rows: Vec<&str> = frame.iter().filter(is_row).map(|line| line.trim_start()).collect();
+        rows.first().is_some_and(|row| row.starts_with(&format!("{first} ")))
+            && rows.last().is_some_and(|row| row.starts_with(&format!("{last} ")))
+    };
+    call.wait_for_frame(&format!("{first} to {last}"), holds)
+}
+
+#[test]
+fn a_long_table_scrolls_and_says_what_is_above_and_below() {
+    let ids: Vec<String> = (10..40).map(|id| format!("a{id}")).collect();
+    let redis = shop(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let call = start(&redis);
+    call.screen().resize(100, 17);
+    let shows = |first: &str, last: &str, said: &str| {
+        let frame = wait_for_rows(&call, first, last);
+        let footer = line(&frame, " more ").unwrap_or_else(|| panic!("{frame:#?}"));
+        assert!(footer.starts_with(said) && footer.ends_with("arrows scroll · q quits"), "{frame:#?}");
+        assert!(frame.len() == 17 && frame[16] == *footer, "every line is used: {frame:#?}");
+    };
+    shows("a10", "a18", "21 more below");
+    for (keys, first, last, said) in [
+        ("\u{1b}[B", "a11", "a19", "1 more above · 20 more below"),
+        ("\u{1b}[6~", "a20", "a28", "10 more above · 11 more below"),
+        ("\u{1b}[A\u{1b}[A", "a18", "a26", "8 more above · 13 more below"),
+        ("\u{1b}[F", "a31", "a39", "21 more above"),
+        ("\u{1b}[5~", "a22", "a30", "12 more above · 9 more below"),
+        ("\u{1b}OH", "a10", "a18", "21 more below"),
+    ] {
+        call.screen().types(keys);
+        shows(first, last, said);
+    }
+    // A larger terminal shows the end whole.
+    call.screen().types("\u{1b}[4~");
+    wait_for_rows(&call, "a31", "a39");
+    call.screen().resize(100, 27);
+    wait_for_rows(&call, "a21", "a39");
+    call.screen().types("\u{1b}[Bq");
+    call.wait().code(0);
+}
+
+#[test]
+fn lines_that_rows_leave_free_show_orders() {
+    let redis = shop(&["a"]);
+    let call = start(&redis);
+    for user in 0..8 {
+        redis.seckill(["deduct", "a", "--user", &format!("u{user}")]).code(0);
+    }
+    let orders = |frame: &[String]| frame.iter().filter(|line| line.ends_with("bought 1")).count();
+    call.wait_for_frame("all of them", |frame| orders(frame) == 8);
     call.screen().types("q");
     call.wait().code(0);
 }

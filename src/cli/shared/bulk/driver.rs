@@ -11,7 +11,7 @@ use crate::cli::shared::bulk::args::RunArgs;
 use crate::cli::shared::bulk::check::{CheckedInput, check};
 use crate::cli::shared::bulk::input::{BadLines, Input};
 use crate::cli::shared::bulk::outcome::{RunOutcome, RunProgress, with_hint};
-use crate::cli::shared::bulk::report::Report;
+use crate::cli::shared::bulk::report::{Report, ReportedLines};
 use crate::cli::shared::bulk::summary::Summary;
 use crate::error::StoreError;
 use crate::model::id::RequestId;
@@ -231,11 +231,15 @@ impl<K: Kind> Driver<'_, K> {
 
     /// Reports the first orders, as far as they are decided.
     fn report(&mut self) -> Result<()> {
-        let before = self.report.lines.orders;
+        let before = (self.report.lines.orders, self.report.lines.replayed);
         while self.kind.report(&self.run, &mut self.report)? {
             self.run.pop();
         }
-        self.context.progress.inc(self.report.lines.orders - before);
+        let ReportedLines { orders, replayed, .. } = self.report.lines;
+        if replayed > before.1 {
+            self.context.progress.set_done_before(replayed);
+        }
+        self.context.progress.inc((orders - before.0) - (replayed - before.1));
         Ok(())
     }
 

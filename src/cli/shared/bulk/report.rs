@@ -47,9 +47,10 @@ pub(crate) struct ReportedLines {
     refused: Vec<u64>,
     /// How many were reported as applied, and are refused now.
     pub(crate) refused_again: u64,
-    /// How many were reported, and how many of them are `ok`.
+    /// How many were reported, and how many of them are `ok`, or `replayed`.
     pub(crate) orders: u64,
     pub(crate) applied: u64,
+    pub(crate) replayed: u64,
 }
 
 impl ReportedLines {
@@ -65,6 +66,7 @@ impl ReportedLines {
         self.last = self.last.max(line);
         self.orders += u64::from(is_new);
         self.applied += u64::from(is_new && status == Status::Ok);
+        self.replayed += u64::from(is_new && status == Status::Replayed);
         if !status.is_done() {
             self.refused_again += u64::from(!is_new);
             let (word, bit) = position(line);
@@ -99,6 +101,6 @@ mod tests {
         assert!(!reported.record(1, Ok) && reported.refused_again == 0);
         assert!(!reported.record(64, OutOfStock) && reported.refused_again == 1 && reported.is_refused(64));
         assert!(reported.record(131, Ok));
-        assert_eq!((reported.orders, reported.applied), (5, 2));
+        assert_eq!((reported.orders, reported.applied, reported.replayed), (5, 2, 1));
     }
 }

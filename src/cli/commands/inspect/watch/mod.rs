@@ -6,6 +6,7 @@ mod forecast;
 mod rates;
 mod reader;
 mod row;
+mod scroll;
 mod servers;
 mod show;
 
@@ -16,11 +17,12 @@ use crate::cli::commands::inspect::selection::Selection;
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
 use crate::cli::commands::inspect::watch::row::WatchRow;
+use crate::cli::commands::inspect::watch::scroll::Scroll;
 use crate::cli::commands::inspect::watch::show::Title;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
-use crate::cli::output::{Format, Output, Screen, restore_screen};
+use crate::cli::output::{Format, Key, Output, Screen, restore_screen};
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::model::number::between;
@@ -34,7 +36,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) struct WatchArgs {
     /// Show it again and again [default: every 2s]
     ///
-    /// On a terminal the screen is redrawn; `q` or Ctrl-C ends it. Anywhere else, and with another `-o` than table, a row
+    /// On a terminal the screen is redrawn; arrows, PgUp, PgDn, Home and End scroll, `q` or Ctrl-C ends it. Anywhere else, and with another `-o` than table, a row
     /// per activity and interval is printed (jsonl, unless `-o` says otherwise), with these fields more: `time`; `rate`,
     /// units a second on average of ten seconds, refunds counted against it; `sold_out_in`, a forecast in seconds, if the
     /// rate is steady; `lag`, entries that the slowest consumer group has not acknowledged; `alarms`; and `server_calls`,
@@ -129,6 +131,7 @@ impl Watching<'_> {
         let mut screen = Screen::enter(out.terminal())?;
         let mut is_last = self.take(first);
         let updates = reader.start(self.title.every);
+        let mut scroll = Scroll::default();
         let mut drawn = Instant::now();
         let mut is_due = true;
         loop {
@@ -136,17 +139,23 @@ impl Watching<'_> {
             let is_counting = self.board.lost.is_some() || self.board.overdue(self.title.every).is_some();
             if is_due || screen.is_stale() || is_counting && drawn.elapsed() >= Duration::from_secs(1) {
                 let mut frame = screen.frame();
-                show::draw(&self.board, &self.title, &mut frame);
+                show::draw(&self.board, &self.title, &mut scroll, &mut frame);
                 screen.draw(frame)?;
                 drawn = Instant::now();
             }
             if interrupt::requested() {
                 return Ok(Ended::Interrupted);
             }
-            if is_last || matches!(screen.wait(TICK)?, Some(b'q' | b'Q')) {
+            if is_last {
                 return Ok(Ended::Complete);
             }
             is_due = false;
+            for key in screen.wait(TICK)? {
+                if matches!(key, Key::Letter(b'q' | b'Q')) {
+                    return Ok(Ended::Complete);
+                }
+                is_due |= scroll.press(key);
+            }
             if let Some(update) = updates.next(Duration::ZERO) {
                 is_last = self.take(update);
                 is_due = true;

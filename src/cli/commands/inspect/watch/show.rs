@@ -8,6 +8,7 @@ use crate::cli::commands::inspect::watch::alarms::Alarm;
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::forecast::Forecast;
 use crate::cli::commands::inspect::watch::row::{SPARE, WatchRow};
+use crate::cli::commands::inspect::watch::scroll::Scroll;
 use crate::cli::output::{Frame, Tone};
 use crate::error::StoreError;
 use crate::model::activity::State;
@@ -17,10 +18,14 @@ use crate::read::watch::NewestOrder;
 
 /// Alarms that are shown in a line each.
 const ALARMS: usize = 5;
-/// Newest orders that are shown.
+/// Newest orders that are shown even if rows have no room because of them.
 const ORDERS: usize = 5;
-/// A screen of fewer lines shows no orders.
+/// With fewer lines than this, rows come first.
 const TALL: usize = 20;
+/// Lines around the rows: a blank one, headings, a rule, and the line below.
+const AROUND_ROWS: usize = 4;
+/// Lines above the orders: a blank one and a title.
+const ABOVE_ORDERS: usize = 2;
 
 /// What does not change from frame to frame.
 pub(super) struct Title {
@@ -32,21 +37,22 @@ pub(super) struct Title {
 }
 
 /// Draws all that has room, the most important first.
-pub(super) fn draw(board: &Board, title: &Title, frame: &mut Frame) {
+pub(super) fn draw(board: &Board, title: &Title, scroll: &mut Scroll, frame: &mut Frame) {
     header(board, title, frame);
     totals(board, title, frame);
     scripts(board, frame);
     lost(board, title, frame);
     alarms(board, frame);
-    let orders = if frame.room() >= TALL { board.newest.len().min(ORDERS) } else { 0 };
-    // The line below the table, and a title above the orders.
-    let below = 1 + if orders > 0 { orders + 2 } else { 0 };
+    let left = frame.room().saturating_sub(AROUND_ROWS + board.rows.len().max(1) + ABOVE_ORDERS);
+    let orders = left.max(if frame.room() >= TALL { ORDERS } else { 0 }).min(board.newest.len());
+    let below = 1 + if orders > 0 { orders + ABOVE_ORDERS } else { 0 };
     frame.blank();
     if board.rows.is_empty() {
         frame.line(&[("no activity to show", Tone::Dim)]);
     }
-    let (shown, hidden) = frame.table(&board.rows, below, SPARE);
-    footer(board, title, shown, &hidden, frame);
+    let shown = scroll.window(board.rows.len(), frame.rows_with_room(below));
+    let hidden = frame.table(&board.rows[shown.clone()], SPARE);
+    footer(title, (shown.start, board.rows.len() - shown.end), &hidden, frame);
     if orders > 0 {
         frame.blank();
         frame.line(&[("NEWEST ORDERS", Tone::Strong)]);
@@ -197,18 +203,23 @@ fn alarms(board: &Board, frame: &mut Frame) {
     }
 }
 
-/// What had no room.
-fn footer(board: &Board, title: &Title, shown: usize, hidden: &[String], frame: &mut Frame) {
-    let more = board.rows.len() - shown;
+/// What had no room: rows above and below, and columns.
+fn footer(title: &Title, (above, below): (usize, usize), hidden: &[String], frame: &mut Frame) {
     let mut texts = Vec::new();
-    if more > 0 {
-        texts.push(format!("{more} more of {}", board.rows.len()));
+    for (count, place) in [(above, "above"), (below, "below")] {
+        if count > 0 {
+            texts.push(format!("{count} more {place}"));
+        }
     }
+    let keys: &[&str] = match (title.explains, texts.is_empty()) {
+        (false, _) => &[],
+        (true, true) => &["q quits"],
+        (true, false) => &["arrows scroll · q quits", "q quits"],
+    };
     if !hidden.is_empty() {
         texts.push(format!("no room for {}", hidden.join(", ")));
     }
-    let keys = if title.explains { "q quits" } else { "" };
-    frame.line_with(&[(texts.join(" · "), Tone::Dim)], &[keys]);
+    frame.line_with(&[(texts.join(" · "), Tone::Dim)], keys);
 }
 
 fn newest(board: &Board, most: usize, frame: &mut Frame) {
