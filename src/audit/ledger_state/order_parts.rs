@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::model::id::interner::Interner;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::number::whole;
 use crate::model::order::hold::HoldState;
 
 /// What a ledger says of one item of an order, and with which other item that is to be compared.
@@ -15,6 +16,8 @@ pub(crate) struct OrderPart {
     pub request: Box<str>,
     /// Who ordered, by the index of the ledger state.
     pub user: u32,
+    /// Units of this item.
+    pub quantity: u64,
     /// The entry that ended it.
     pub at: EntryId,
     /// Whether it was bought here, or returned.
@@ -73,7 +76,10 @@ impl OrderParts {
         }
         let Some(primary) = &entry.primary else { return Ok(()) };
         let rows = entry.rows()?;
-        let request = rows.first().and_then(|row| row.text(2)).ok_or("an item of an order without a request id")?;
+        let row = rows.first();
+        let request = row.and_then(|row| row.text(2)).ok_or("an item of an order without a request id")?;
+        let quantity =
+            row.and_then(|row| row.text(1)).and_then(whole).ok_or("an item of an order without a quantity")?;
         let items = entry.items.as_deref().map(|items| items.split(|byte| *byte == b' '));
         match (op, items) {
             (Op::Hold, Some(items)) => {
@@ -88,6 +94,7 @@ impl OrderParts {
                 let part = |other| OrderPart {
                     request: request.into(),
                     user,
+                    quantity,
                     at: entry.id,
                     is_bought: op == Op::Confirm,
                     is_primary,
@@ -182,7 +189,15 @@ mod tests {
         use HoldState::{Confirmed, Expired, Held, Released, Void};
         let states = [None, Some(Held), Some(Confirmed), Some(Released), Some(Expired), Some(Void)];
         let split = |is_bought, is_primary| {
-            let part = OrderPart { request: "r".into(), user: 0, at: EntryId::ZERO, is_bought, is_primary, other: 0 };
+            let part = OrderPart {
+                request: "r".into(),
+                user: 0,
+                quantity: 1,
+                at: EntryId::ZERO,
+                is_bought,
+                is_primary,
+                other: 0,
+            };
             states.map(|state| part.is_split(state))
         };
         assert_eq!(split(true, true), [true, false, false, true, true, true]);

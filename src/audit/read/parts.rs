@@ -1,6 +1,7 @@
 //! Finds orders of activities in several slots that are bought in part: each item that a ledger says was bought or returned is
 //! compared with the record of the order at the other activity. Such a record is there until a reset, whatever is trimmed, and what
-//! it decided never changes, so it may be read later than the ledger.
+//! it decided never changes, so it may be read later than the ledger. What a repair took back is not a part that is missing, nor is
+//! what somebody sold or refunded by hand since.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +11,11 @@ use crate::audit::ledger_state::LedgerState;
 use crate::audit::ledger_state::order_parts::{OrderPart, SplitOrder};
 use crate::error::StoreError;
 use crate::model::activity::Meta;
-use crate::model::id::{ActivityId, StoredUser};
+use crate::model::id::{ActivityId, StoredUser, UserId};
 use crate::model::ledger::EntryId;
-use crate::model::order::hold::{HoldRecord, HoldState};
+use crate::model::order::Bought;
+use crate::model::order::hold::HoldRecord;
+use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::ledger;
 use crate::read::snapshot;
@@ -40,16 +43,41 @@ pub(crate) fn split_orders(
         let Ok(key) = std::str::from_utf8(key) else { continue };
         // The hold of a primary that names its items may be behind a checkpoint.
         let Some(activity) = Keys::activity_of(store.layout, key).filter(|_| key != keys.stock) else { continue };
-        let found = split_with(store, keys, &activity, &ended)?;
-        split.extend(found.into_iter().map(|(part, state)| SplitOrder {
-            request: part.request.to_string(),
-            user: StoredUser::new(ledger.users.name(part.user)),
-            is_bought: part.is_bought,
-            other: activity.clone(),
-            state,
-        }));
+        for (part, record) in split_with(store, keys, &activity, &ended)? {
+            let user = StoredUser::new(ledger.users.name(part.user));
+            if !is_mended(store, keys, &activity, (part, record.as_ref()), &user)? {
+                let (request, state) = (part.request.to_string(), record.map(|record| record.state));
+                split.push(SplitOrder { request, user, is_bought: part.is_bought, other: activity.clone(), state });
+            }
+        }
     }
     Ok(split)
+}
+
+/// Whether somebody has mended a split order by hand: the user holds less than what is bought, or as much as what is missing.
+fn is_mended(
+    store: &mut Store,
+    keys: &Keys,
+    other: &ActivityId,
+    (part, record): (&OrderPart, Option<&HoldRecord>),
+    user: &StoredUser,
+) -> Result<bool, StoreError> {
+    let user = user.text().and_then(|text| text.parse::<UserId>().ok());
+    let (Some(here), Some(user)) = (Keys::activity_of(store.layout, &keys.stock), user) else {
+        return Ok(false);
+    };
+    let mut held = |activity: &ActivityId| {
+        let (_, held) = snapshot::bought(store, activity, std::slice::from_ref(&user))?;
+        let units = match held.first().copied().flatten() {
+            None => Some(0),
+            Some(Bought::Units(units)) => Some(units),
+            Some(Bought::Unknown) => None,
+        };
+        Ok::<_, StoreError>(units)
+    };
+    let (here, there) = ((held(&here)?, part.quantity), (held(other)?, record.map_or(1, |record| record.quantity)));
+    let (bought, missing) = if part.is_bought { (here, there) } else { (there, here) };
+    Ok(bought.0.is_some_and(|units| units < bought.1) || missing.0.is_some_and(|units| units >= missing.1))
 }
 
 /// Those of some orders that are split between an activity, whose keys are `keys`, and another one, with what the other item
@@ -59,28 +87,35 @@ fn split_with<'p>(
     keys: &Keys,
     other: &ActivityId,
     parts: &'p [OrderPart],
-) -> Result<Vec<(&'p OrderPart, Option<HoldState>)>, StoreError> {
+) -> Result<Vec<(&'p OrderPart, Option<HoldRecord>)>, StoreError> {
     let others = store.keys(other);
     let reply = Reply::of_command("HMGET");
+    let reversed = format!("{}\t", Status::Reversed.code());
     let mut split = Vec::new();
     for chunk in parts.chunks(AT_ONCE) {
         let mut command = redis::cmd("HMGET");
         command.arg(&others.requests);
         for part in chunk {
-            command.arg(format!("\th:{}", part.request));
+            command.arg(format!("\th:{}", part.request)).arg(&*part.request);
         }
         store.throttle.wait();
         let records = reply.array(store.servers.command(&others.requests, &command)?)?;
         store.throttle.took();
-        let state = |(part, record): (&'p OrderPart, Value)| {
-            let Value::BulkString(record) = record else { return (part, None) };
+        let found = |(part, fields): (&'p OrderPart, &[Value])| {
+            let [Value::BulkString(record), id] = fields else { return Some((part, None)) };
+            if matches!(id, Value::BulkString(id) if id.starts_with(reversed.as_bytes())) {
+                return None;
+            }
             let primary = if part.is_primary { &keys.stock } else { &others.stock };
             let is_of_order = |record: &HoldRecord| {
                 record.order.as_deref().and_then(|order| order.strip_prefix("m:")) == Some(primary.as_str())
             };
-            (part, HoldRecord::read(&record).filter(is_of_order).map(|record| record.state))
+            Some((part, HoldRecord::read(record).filter(is_of_order)))
         };
-        split.extend(chunk.iter().zip(records).map(state).filter(|(part, state)| part.is_split(*state)));
+        let is_split = |(part, record): &(&OrderPart, Option<HoldRecord>)| {
+            part.is_split(record.as_ref().map(|record| record.state))
+        };
+        split.extend(chunk.iter().zip(records.chunks(2)).filter_map(found).filter(is_split));
     }
     if split.iter().any(|(_, state)| state.is_none()) {
         // Whatever began after an order has no record of it.

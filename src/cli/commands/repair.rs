@@ -12,6 +12,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
 use crate::cli::output::row;
+use crate::cli::output::text::counted;
 use crate::cli::output::{Cell, Format, Output, Terminal, Tone};
 use crate::cli::shared::session::Consent;
 use crate::cli::shared::session::Session;
@@ -239,5 +240,5 @@ fn stock_moved(repairs: &[&Repair], transfers: &[&BrokenTransfer]) -> String {
         let changes = repairs.iter().map(|repair| repair.stock_change).chain(of_transfers);
         changes.filter(|change| (*change > 0) == raised).map(i64::unsigned_abs).fold(0, u64::saturating_add)
     };
-    format!("{} units back to stock, {} out of stock", sum(true), sum(false))
+    format!("{} back to stock, {} out of stock", counted(sum(true), "unit"), sum(false))
 }

@@ -68,6 +68,48 @@ fn a_repair_leaves_an_order_that_is_split_and_says_so() {
     assert_eq!(split_orders(&sale, &sale.ids), ["0 r: confirmed | 2 absent"]);
 }
 
+/// What is not with the buyer any more, or is by now, is no part that is missing.
+#[test]
+fn an_order_is_not_split_any_more_once_a_part_was_refunded_or_sold_by_hand() {
+    let mut sale = Sale::start(false);
+    for (prefix, mended) in [("10", ["refund", "1"]), ("11", ["deduct", "2"])] {
+        sale = sale.another(prefix);
+        assert!((0..3).all(|nth| sale.hold(nth, "900000") == 1));
+        assert!([(0, "abort"), (1, "confirm"), (2, "confirm")].iter().all(|(nth, step)| sale.settle(*nth, step) == 1));
+        let id = if mended[0] == "refund" { &sale.ids[1] } else { &sale.ids[0] };
+        let found = [
+            "0 r: returned | 1 confirmed",
+            "0 r: returned | 2 confirmed",
+            "1 r: confirmed | 0 void",
+            "2 r: confirmed | 0 void",
+        ];
+        assert_eq!(split_orders(&sale, &sale.ids), found);
+        sale.cluster.seckill([mended[0], id, "--user", "7", "--quantity", "1"]).code(0);
+        let left: &[&str] =
+            if mended[0] == "refund" { &["0 r: returned | 2 confirmed", "2 r: confirmed | 0 void"] } else { &[] };
+        assert_eq!(split_orders(&sale, &sale.ids), left, "{mended:?}");
+    }
+}
+
+/// The records of one activity lack its item, those of the others have theirs: the buyer keeps the others.
+#[test]
+fn an_order_is_not_split_by_a_repair_that_takes_back_one_item() {
+    let sale = Sale::start(false);
+    let [first, second, third] = sale.items([1, 1, 1]);
+    sale.cluster.seckill(["multi-deduct", "--user", "7", "--request", "r", &first, &second, &third]).code(0);
+    let orders = format!(
+        "activity,user,quantity,request\n{},7,1,r\n{},7,1,r\n{},8,1,s\n",
+        sale.ids[1], sale.ids[2], sale.ids[0]
+    );
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("orders.csv");
+    std::fs::write(&file, orders).unwrap();
+    let reconcile = || sale.cluster.seckill(["reconcile", "--orders"]).args([&file]);
+    reconcile().args(["--fix", "--yes"]).run().stderr_has("2 of 2 repairs applied");
+    assert!(split_orders(&sale, &sale.ids).is_empty());
+    reconcile().code(0);
+}
+
 /// What is not there any more was not lost.
 #[test]
 fn an_order_is_not_split_because_a_sale_was_trimmed_reset_or_archived() {

@@ -78,7 +78,9 @@ pub(super) fn pace(report: &Report) -> Option<String> {
 
 fn orders(report: &Report) -> String {
     let orders = counted(report.sales.orders, "order");
-    let buyers = report.snapshot.buyers.map(|buyers| format!("; {} hold units now", counted(buyers, "user")));
+    let buyers = report.snapshot.buyers.map(|buyers| {
+        format!("; {} {} units now", counted(buyers, "user"), if buyers == 1 { "holds" } else { "hold" })
+    });
     format!("{orders} of {}{}", units(report.sales.bought), buyers.unwrap_or_default())
 }
 
