@@ -107,6 +107,11 @@ impl Fixes {
         format!("{} {}", self.administrator, joined(words))
     }
 
+    /// Whether the server wants a password, of its replicas too.
+    pub(super) fn has_password(&self) -> bool {
+        self.options.password != PasswordSource::Absent
+    }
+
     /// The same at another server.
     pub(super) fn elsewhere(&self, host: &str, port: &str, words: &[&str]) -> String {
         format!("{} {}", self.elsewhere, joined(&[&["-h", host, "-p", port], words].concat()))

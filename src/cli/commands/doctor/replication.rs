@@ -69,10 +69,13 @@ fn copy_by_another(info: &Info, name: &str, fixes: &Fixes) -> Finding {
     let of_info = info.text("tcp_port").filter(|port| *port != "0");
     let port = place_of(name).map(|(_, port)| port).or(of_info).unwrap_or("PORT");
     let host = place_of(name).map(|(host, _)| host).filter(|host| !is_loopback(host));
-    let found = match host {
-        Some(_) => "no replica".to_owned(),
-        None => format!("no replica; {OWN_ADDRESS} is one that {OTHER_HOST} can reach, not a loopback or a socket"),
-    };
+    let mut found = "no replica".to_owned();
+    if host.is_none() {
+        found += &format!("; {OWN_ADDRESS} is one that {OTHER_HOST} can reach, not a loopback or a socket");
+    }
+    if fixes.has_password() {
+        found += &format!("; {OTHER_HOST} needs masteruser and masterauth to log in here");
+    }
     let words = ["REPLICAOF", host.unwrap_or(OWN_ADDRESS), port];
     Finding::warn(found, fixes.elsewhere(OTHER_HOST, "6379", &words))
 }
@@ -183,4 +186,55 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
         return Finding::warn(found, check());
     }
     Finding::ok(format!("all 16384 served by {} nodes", slots.members.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::commands::doctor::fix::Operator;
+    use crate::cli::commands::doctor::fix::tests::options;
+    use crate::cli::shared::target::PasswordSource;
+
+    fn fixes() -> Fixes {
+        let operator = Operator { name: None, is_administrator: true };
+        Fixes::new("redis", &[], &operator, &options(PasswordSource::Absent))
+    }
+
+    #[test]
+    fn an_address_is_one_that_works_from_where_it_is_used() {
+        let info = Info::parse("role:master\r\ntcp_port:7777\r\n");
+        for (name, address) in [
+            ("10.0.0.5:6379", "10.0.0.5 6379"),
+            ("sale.example.com:6379", "sale.example.com 6379"),
+            ("127.0.0.1:6379", "ADDRESS-OF-THIS-SERVER 6379"),
+            ("::1:6379", "ADDRESS-OF-THIS-SERVER 6379"),
+            ("localhost:6379", "ADDRESS-OF-THIS-SERVER 6379"),
+            ("/run/a:b.sock", "ADDRESS-OF-THIS-SERVER 7777"),
+        ] {
+            let fix = copy_by_another(&info, name, &fixes()).fix.unwrap();
+            assert_eq!(fix, format!("redis-cli -h OTHER-HOST -p 6379 REPLICAOF {address}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_primary_of_a_replica_is_looked_for_on_the_machine_of_the_replica() {
+        let text = "role:slave\r\nmaster_host:HOST\r\nmaster_port:6379\r\nmaster_link_status:up\r\n";
+        for (name, host, expected) in [
+            ("10.0.0.5:7000", "127.0.0.1", "10.0.0.5"),
+            ("10.0.0.5:7000", "10.0.0.6", "10.0.0.6"),
+            ("127.0.0.1:7000", "127.0.0.1", "127.0.0.1"),
+            ("/run/r.sock", "127.0.0.1", "127.0.0.1"),
+        ] {
+            let reading = Reading {
+                info: Ok(Info::parse(&text.replace("HOST", host))),
+                settings: Err(String::new()),
+                slow_calls: Err(String::new()),
+                clock: Err(String::new()),
+                scripts: Err(String::new()),
+                rights: Err(String::new()),
+            };
+            let fix = role(&reading, name, false, "redis", &fixes()).fix.unwrap();
+            assert_eq!(fix, format!("seckill doctor --url redis://{expected}:6379"), "{name} {host}");
+        }
+    }
 }
