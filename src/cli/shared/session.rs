@@ -13,7 +13,7 @@ use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::target;
-use crate::cli::shared::target::{Chosen, InUse, Standing};
+use crate::cli::shared::target::{Chosen, InUse, Login, Standing};
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::redis::connect::Target;
@@ -171,6 +171,11 @@ impl Session {
         let run = |command: &str| Ok(credentials::password_of_command(command)?);
         let Chosen { target, context } = target::target(&self.global, self.in_use.as_ref(), run)?;
         Ok((target, context))
+    }
+
+    /// How a command that is printed logs in to the same server.
+    pub fn login(&self) -> Result<Login> {
+        target::login(&self.global, self.in_use.as_ref())
     }
 
     /// Waits for the replicas of `--wait-replicas`, once for all that the command changed. What a command that failed

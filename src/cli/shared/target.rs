@@ -14,7 +14,7 @@ use crate::cli::input::yaml::contexts::Context;
 use crate::cli::input::yaml::layouts;
 use crate::model::layout::Layout;
 use crate::model::time::Zone;
-use crate::redis::connect::{Certificates, Pem, Target};
+use crate::redis::connect::{Certificates, Pem, Target, address};
 use crate::redis::embedded::Embedded;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -134,63 +134,131 @@ pub struct Chosen<'a> {
     pub context: Option<&'a Context>,
 }
 
+/// The URL of the server, and what named it.
+struct NamedUrl<'a> {
+    url: String,
+    source: String,
+    context: Option<&'a Context>,
+}
+
+fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>, Failure> {
+    let named = |url: &str, source: String, context| NamedUrl { url: url.to_owned(), source, context };
+    let of = |context: &'a Context| named(&context.url, of_context(context), Some(context));
+    if let Some(url) = &global.url {
+        return Ok(named(url, "the value of `--url`".to_owned(), None));
+    }
+    if let Some(InUse { context, is_flag: true }) = in_use {
+        return Ok(of(context));
+    }
+    if let Some((url, name)) = url_of_environment()? {
+        return Ok(named(&url, format!("the value of the environment variable `{name}`"), None));
+    }
+    Ok(in_use.map_or_else(|| named(DEFAULT_URL, "the default".to_owned(), None), |it| of(&it.context)))
+}
+
+/// Where the password of a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PasswordSource {
+    /// The server is asked without one.
+    Absent,
+    /// In the URL.
+    Url,
+    /// In a file; `-` is standard input.
+    File(PathBuf),
+    /// In a variable of the environment.
+    Variable(&'static str),
+    /// What a command of the context prints. Its text may hold a secret.
+    Command(String),
+}
+
+fn password_source(
+    global: &Global,
+    in_use: Option<&InUse>,
+    context: Option<&Context>,
+    target: &Target,
+) -> Result<PasswordSource, Failure> {
+    if let Some(path) = &global.password_file {
+        return Ok(PasswordSource::File(path.clone()));
+    }
+    if target.has_password() {
+        return Ok(PasswordSource::Url);
+    }
+    let of_context = |is_flag| {
+        let context = context.filter(|_| in_use.is_some_and(|it| it.is_flag == is_flag))?;
+        let file = context.password_file.clone().map(PasswordSource::File);
+        file.or_else(|| context.password_command.clone().map(PasswordSource::Command))
+    };
+    if let Some(source) = of_context(true) {
+        return Ok(source);
+    }
+    let variable = variable_with_password()?.map(PasswordSource::Variable);
+    Ok(variable.or_else(|| of_context(false)).unwrap_or(PasswordSource::Absent))
+}
+
+fn variable_with_password() -> Result<Option<&'static str>, Failure> {
+    for name in ["SECKILL_PASSWORD", "REDISCLI_AUTH"] {
+        if variable(name)?.is_some() {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
 /// The server, and how to log in there; `run` runs the command that prints a context's password.
 pub fn target<'a>(
     global: &Global,
     in_use: Option<&'a InUse>,
     run: impl FnOnce(&str) -> Result<String>,
 ) -> Result<Chosen<'a>> {
-    let of_flag = in_use.filter(|it| it.is_flag);
-    let (url, source, of) = if let Some(url) = &global.url {
-        (url.clone(), "the value of `--url`".to_owned(), None)
-    } else if let Some(InUse { context, .. }) = of_flag {
-        (context.url.clone(), of_context(context), Some(context))
-    } else if let Some((url, name)) = url_of_environment()? {
-        (url, format!("the value of the environment variable `{name}`"), None)
-    } else if let Some(InUse { context, .. }) = in_use {
-        (context.url.clone(), of_context(context), Some(context))
-    } else {
-        (DEFAULT_URL.to_owned(), "the default".to_owned(), None)
-    };
+    let NamedUrl { url, source, context } = named_url(global, in_use)?;
     let mut target = Target::new(&url, &source, global.timeout())?;
-    if let Some(path) = &global.password_file {
-        target.set_password(credentials::password_of_file(path)?);
-    } else if !target.has_password() {
-        let password_of = |context: &Context, run: &mut dyn FnMut(&str) -> Result<String>| {
-            Ok::<_, crate::cli::error::Error>(match (&context.password_file, &context.password_command) {
-                (Some(path), _) => Some(credentials::password_of_file(path)?),
-                (None, Some(command)) => Some(run(command)?),
-                (None, None) => None,
-            })
-        };
-        let mut run = Some(run);
-        let mut run = |command: &str| match run.take() {
-            Some(run) => run(command),
-            None => Err(Failure::failed("the password was asked for twice").into()),
-        };
-        let mut password = match of.filter(|_| of_flag.is_some()) {
-            Some(context) => password_of(context, &mut run)?,
-            None => None,
-        };
-        for name in ["SECKILL_PASSWORD", "REDISCLI_AUTH"] {
-            if password.is_none() {
-                password = variable(name)?;
-            }
-        }
-        if let (None, None, Some(context)) = (&password, of_flag, of) {
-            password = password_of(context, &mut run)?;
-        }
-        password.into_iter().for_each(|password| target.set_password(password));
-    }
+    let password = match password_source(global, in_use, context, &target)? {
+        PasswordSource::Absent | PasswordSource::Url => None,
+        PasswordSource::File(path) => Some(credentials::password_of_file(&path)?),
+        PasswordSource::Variable(name) => variable(name)?,
+        PasswordSource::Command(command) => Some(run(&command)?),
+    };
+    password.into_iter().for_each(|password| target.set_password(password));
     if target.primary_name().is_some()
         && let Some(password) = variable("SECKILL_SENTINEL_PASSWORD")?
     {
         target.set_sentinel_password(password);
     }
-    if let Some(certificates) = certificates(global, of, &target)? {
+    if let Some(certificates) = certificates(global, context, &target)? {
         target.set_certificates(&certificates)?;
     }
-    Ok(Chosen { target, context: of })
+    Ok(Chosen { target, context })
+}
+
+/// How a command that is printed logs in to the same server, without any secret.
+#[derive(Debug)]
+pub struct Login {
+    pub password: PasswordSource,
+    /// The options of TLS, which `redis-cli` and `seckill` name alike: `--cacert`, `--cert` and `--key` with their files.
+    pub certificates: Vec<String>,
+}
+
+/// Finds out.
+///
+/// # Errors
+/// The URL cannot be read.
+pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<Login> {
+    if global.embedded.is_some() {
+        return Ok(Login { password: PasswordSource::Absent, certificates: Vec::new() });
+    }
+    let NamedUrl { url, source, context } = named_url(global, in_use)?;
+    let target = Target::new(&url, &source, global.timeout())?;
+    let password = password_source(global, in_use, context, &target)?;
+    // A pair of flags replaces the context's pair.
+    let of_pair = context.filter(|_| global.cert.is_none());
+    let files = [
+        ("--cacert", global.cacert.as_ref().or(context.and_then(|of| of.cacert.as_ref()))),
+        ("--cert", global.cert.as_ref().or(of_pair.and_then(|of| of.cert.as_ref()))),
+        ("--key", global.key.as_ref().or(of_pair.and_then(|of| of.key.as_ref()))),
+    ];
+    let given = files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file?.display().to_string()]));
+    let certificates = if target.has_tls() { given.flatten().collect() } else { Vec::new() };
+    Ok(Login { password, certificates })
 }
 
 /// What the file of contexts says of a server that is to be changed.
@@ -230,16 +298,17 @@ pub fn standing(global: &Global, in_use: Option<&InUse>, target: &Target) -> Res
     Ok(Standing { protected_by, overrides })
 }
 
-/// The options of a command for the same server and layout, as they were given to this one; the environment and the current
-/// context hold for the next command, too.
+/// The options of a command for the same server and layout, as they were given to this one, without a password; the environment
+/// and the current context hold for the next command, too.
 pub fn options(global: &Global) -> String {
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let is_elsewhere = global.password_file.is_some() || matches!(variable_with_password(), Ok(Some(_)));
+    let url = global.url.as_deref().and_then(|url| address::without_password(url, is_elsewhere));
     let directory = global.embedded.as_ref().filter(|directory| !directory.as_os_str().is_empty());
     let given = [
         ("-l ", global.layout.clone()),
         ("--context ", global.context.clone()),
-        // A URL with a password is not shown.
-        ("-u ", global.url.clone().filter(|url| !url.contains('@') && !url.contains("pass="))),
+        ("-u ", url),
         ("--embedded=", path(&directory.cloned())),
         ("--password-file ", path(&global.password_file)),
         ("--cacert ", path(&global.cacert)),

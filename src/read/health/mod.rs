@@ -12,7 +12,7 @@ use crate::model::layout::Kind;
 use crate::error::StoreError;
 pub(crate) use crate::read::health::node::{Clock, Reading, SlowCall};
 pub(crate) use crate::read::health::rights::Granted;
-pub(crate) use crate::read::health::slots::Slots;
+pub(crate) use crate::read::health::slots::{NodeName, Slots};
 pub(crate) use crate::read::stats::info::{Info, ReplicaInfo, Role};
 use crate::redis::cluster::Servers;
 use crate::redis::cluster::server::Server;

@@ -74,6 +74,8 @@ fn calls(right: &str, keys: &[String]) -> Vec<Vec<String>> {
         "wait" => words("wait 1 1"),
         "script|load" => words("script load x"),
         "config|get" => words("config get maxmemory"),
+        "config|set" => words("config set maxmemory 0"),
+        "acl|setuser" => words("acl setuser x"),
         "cluster|slots" => words("cluster slots"),
         "eval" | "evalsha" => words(&format!("{right} x 0")),
         _ => return keys.iter().map(|key| on_key(right, key)).collect(),

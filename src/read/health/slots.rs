@@ -31,9 +31,37 @@ pub(crate) struct Slots {
     pub failed: Vec<String>,
     /// Slots that were opened for a move, and by whom.
     pub open: Vec<String>,
+    /// What they are called, if this user may ask.
+    pub names: Vec<NodeName>,
+}
+
+/// A node of a cluster that is up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NodeName {
+    pub id: String,
+    pub host: String,
+    pub port: u16,
+    /// The id of its primary, if it is a replica.
+    primary: Option<String>,
+    has_slots: bool,
+}
+
+impl NodeName {
+    /// Whether it could be anybody's replica.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.primary.is_none() && !self.has_slots
+    }
 }
 
 impl Slots {
+    /// The idle node that could be a replica of this primary: each primary without one gets another.
+    pub(crate) fn idle_for(&self, primary: &NodeName) -> Option<&NodeName> {
+        let has_replica = |node: &NodeName| self.names.iter().any(|other| other.primary.as_ref() == Some(&node.id));
+        let alone = self.names.iter().filter(|node| node.has_slots && !has_replica(node));
+        let at = alone.into_iter().position(|node| node.id == primary.id)?;
+        self.names.iter().filter(|node| node.is_idle()).nth(at)
+    }
+
     /// Asks one node.
     pub(crate) fn of(server: &mut Server) -> Result<Self, StoreError> {
         let own = server.target.clone();
@@ -57,13 +85,16 @@ impl Slots {
             None
         })?;
         // A node that does not know its own address is the one that was asked.
-        let members = members.into_keys().map(|Member { host, port }| {
-            let shown = own.node(&host, port).place();
-            let host = shown.rsplit_once(':').map_or(host, |(host, _)| host.to_owned());
-            Member { host, port }
-        });
+        let host_of = |host: &str, port: u16| {
+            let shown = own.node(host, port).place();
+            shown.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
+        };
+        let members = members.into_keys().map(|member| Member { host: host_of(&member.host, member.port), ..member });
         slots.members = members.collect();
         slots.members.dedup();
+        for name in &mut slots.names {
+            name.host = host_of(&name.host, name.port);
+        }
         Ok(slots)
     }
 }
@@ -91,7 +122,7 @@ fn member(node: &Value) -> Option<Member> {
 /// Reads a line of CLUSTER NODES: `id ip:port@bus flags primary ping pong epoch link slot…`.
 fn slots_of_node(line: &str, slots: &mut Slots) -> Option<Value> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [_, address, flags, _, _, _, _, _, served @ ..] = &words[..] else { return None };
+    let [id, address, flags, primary, _, _, _, _, served @ ..] = &words[..] else { return None };
     let address = address.split(['@', ',']).next().unwrap_or_default();
     let (host, port) = address.rsplit_once(':')?;
     let has = |wanted: &str| flags.split(',').any(|flag| flag == wanted);
@@ -100,6 +131,10 @@ fn slots_of_node(line: &str, slots: &mut Slots) -> Option<Value> {
     }
     if has("fail") || has("fail?") {
         slots.failed.push(address.to_owned());
+    } else if let Ok(port) = port.parse() {
+        let primary = (*primary != "-").then(|| (*primary).to_owned());
+        let (id, host, has_slots) = ((*id).to_owned(), host.to_owned(), !served.is_empty());
+        slots.names.push(NodeName { id, host, port, primary, has_slots });
     }
     // `[93-<-id]`, `[93->-id]`: only of the node that was asked.
     let open = served.iter().filter_map(|word| word.strip_prefix('[')?.split_once('-').map(|(slot, _)| slot));
@@ -110,6 +145,25 @@ fn slots_of_node(line: &str, slots: &mut Slots) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_primary_without_a_replica_gets_an_idle_node_of_its_own() {
+        let mut slots = Slots::default();
+        for line in [
+            "a1 10.0.0.1:6379@16379 myself,master - 0 1 1 connected 0-99",
+            "a2 10.0.0.2:6379@16379 master - 0 1 2 connected 100-199",
+            "b2 10.0.0.5:6379@16379 slave a2 0 1 2 connected",
+            "a3 10.0.0.3:6379@16379 master - 0 1 3 connected 200-299",
+            "c1 10.0.0.6:6379@16379 master - 0 1 4 connected",
+            "c2 10.0.0.7:6379@16379 master,fail - 0 1 5 connected",
+        ] {
+            slots_of_node(line, &mut slots).unwrap();
+        }
+        let node = |id: &str| slots.names.iter().find(|node| node.id == id).unwrap();
+        let idle_for = |id: &str| slots.idle_for(node(id)).map(|node| &*node.id);
+        assert_eq!(["a1", "a2", "a3", "b2", "c1"].map(idle_for), [Some("c1"), None, None, None, None]);
+        assert_eq!(["a1", "b2", "c1"].map(|id| node(id).is_idle()), [false, false, true]);
+    }
 
     #[test]
     fn a_line_of_cluster_nodes_names_who_is_down_and_what_is_open() {

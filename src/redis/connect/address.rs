@@ -96,6 +96,26 @@ pub(crate) fn shown(all: &[ConnectionInfo]) -> String {
     }
 }
 
+/// A URL without the password that it may have. A user alone may be a password in the wrong place: then it is `None`, unless the
+/// password is known to be elsewhere.
+pub(crate) fn without_password(url: &str, is_elsewhere: bool) -> Option<String> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Some(url.to_owned()) };
+    if scheme.contains("unix") {
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let kept = query.iter().flat_map(|query| query.split('&')).filter(|pair| !pair.starts_with("pass="));
+        let kept = kept.collect::<Vec<_>>().join("&");
+        return Some(format!("{scheme}://{path}{}{kept}", if kept.is_empty() { "" } else { "?" }));
+    }
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let Some((login, hosts)) = authority.rsplit_once('@') else { return Some(url.to_owned()) };
+    let user = match login.split_once(':') {
+        Some((user, _)) => user,
+        None if is_elsewhere => login,
+        None => return None,
+    };
+    Some(format!("{scheme}://{user}{}{hosts}{after}", if user.is_empty() { "" } else { "@" }))
+}
+
 fn host_and_port(address: &ConnectionAddr) -> Option<String> {
     let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = address else { return None };
     Some(if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
@@ -126,6 +146,23 @@ mod tests {
         ] {
             assert_eq!(read(url).map(|all| shown(&all)).as_deref(), Some(expected), "{url}");
         }
+    }
+
+    #[test]
+    fn a_url_without_its_password_names_the_same_server_and_user() {
+        for (url, expected) in [
+            ("redis://10.0.0.5:6379/1", Some("redis://10.0.0.5:6379/1")),
+            ("redis://me:se@cret@n1,n2:7001/1", Some("redis://me@n1,n2:7001/1")),
+            ("rediss://:secret@10.0.0.5/#insecure", Some("rediss://10.0.0.5/#insecure")),
+            ("redis+sentinel://me:secret@s1,s2/main", Some("redis+sentinel://me@s1,s2/main")),
+            ("unix:///run/r.sock?user=me&pass=secret&db=1", Some("unix:///run/r.sock?user=me&db=1")),
+            ("unix:///run/r.sock?pass=secret", Some("unix:///run/r.sock")),
+            ("localhost:7000", Some("localhost:7000")),
+            ("redis://secret@10.0.0.5", None),
+        ] {
+            assert_eq!(without_password(url, false).as_deref(), expected, "{url}");
+        }
+        assert_eq!(without_password("redis://me@n1", true).as_deref(), Some("redis://me@n1"));
     }
 
     #[test]

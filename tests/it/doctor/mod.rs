@@ -2,6 +2,7 @@
 
 mod clusters;
 mod output;
+mod pasted;
 mod rights;
 mod sale;
 mod servers;

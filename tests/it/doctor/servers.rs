@@ -190,7 +190,10 @@ fn a_replica_is_not_where_orders_go() {
     let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
     assert_row(&primary, "role", "ok", "primary, ");
     let fault = assert_row(&primary, "replicas", "warn", "no replica");
-    assert!(text(&fault, "fix").contains(&format!("REPLICAOF 127.0.0.1 {}", primary.port().unwrap())), "{fault}");
+    assert!(
+        text(&fault, "fix").contains(&format!("REPLICAOF ADDRESS-OF-THIS-SERVER {}", primary.port().unwrap())),
+        "{fault}"
+    );
     assert_row(&primary, "min_replicas", "skip", "no replica");
     let replica = TestRedis::start();
     follow(&replica, &primary);

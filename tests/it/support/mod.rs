@@ -30,6 +30,7 @@ pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
 pub use sentinel::{TestSentinel, Watched, follow};
 pub use server::TestRedis;
+pub use server_binary::server_binary;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -3,78 +3,156 @@
 use crate::cli::args::Global;
 use crate::cli::failure::shell_quoted;
 use crate::cli::shared::target;
+use crate::cli::shared::target::{Login, PasswordSource};
 use crate::model::id::ActivityId;
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]
 pub(super) struct Fixes {
-    /// `redis-cli -h … -p …`.
+    /// `redis-cli -h … -p …`, as the user who asks.
     redis_cli: String,
-    /// The same without the user who asks: settings and rights are changed by somebody else.
+    /// The same as a user who may change settings and rights.
     administrator: String,
-    /// Options of `seckill` for the same server and layout.
-    seckill: String,
+    /// The same at the server that `-h` and `-p` name next.
+    elsewhere: String,
+    options: Options,
+    /// `user@` in a URL.
+    user: String,
 }
 
 /// What command lines for the same server and layout need besides the server's address.
+#[derive(Debug, Clone)]
 pub(super) struct Options {
     /// Of `redis-cli`, for TLS.
     pub certificates: Vec<String>,
-    /// Of `seckill`.
+    pub password: PasswordSource,
+    /// Of `seckill` for the same server.
     pub seckill: String,
+    /// Of `seckill` for another one with the same login.
+    pub other_server: String,
+}
+
+/// Who may do what a fix does.
+pub(super) struct Operator<'a> {
+    /// The user who asks, if the URL names one.
+    pub name: Option<&'a str>,
+    /// Whether settings and rights may be changed as this user.
+    pub is_administrator: bool,
 }
 
 impl Options {
-    /// As they were given here.
-    pub(super) fn of(global: &Global) -> Self {
-        let Global { cacert, cert, key, .. } = global;
-        let files = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
-        let given =
-            files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file.as_ref()?.display().to_string()]));
-        let certificates: Vec<String> = given.flatten().collect();
-        Self { certificates, seckill: target::options(global) }
+    /// As they were given here, by options, the environment or a context.
+    pub(super) fn of(global: &Global, login: Login) -> Self {
+        let Login { password, certificates } = login;
+        let mut other: Vec<String> = Vec::new();
+        other.extend(global.layout.iter().flat_map(|layout| ["-l".to_owned(), layout.clone()]));
+        if let PasswordSource::File(path) = &password {
+            other.extend(["--password-file".to_owned(), path.display().to_string()]);
+        }
+        other.extend(certificates.iter().cloned());
+        let other_server = other.iter().map(|word| format!(" {}", shell_quoted(word))).collect();
+        Self { certificates, password, seckill: target::options(global), other_server }
+    }
+
+    /// Whether a command of `seckill` that names its server needs a password that cannot be printed.
+    pub(super) fn hides_password(&self, global: &Global) -> bool {
+        self.password == PasswordSource::Url && global.url.is_some()
+    }
+
+    /// How `redis-cli` gets the password: what comes before it, and an option.
+    fn login(&self) -> (String, &'static str) {
+        match &self.password {
+            PasswordSource::Absent | PasswordSource::Variable("REDISCLI_AUTH") => (String::new(), ""),
+            PasswordSource::Variable(name) => (format!("REDISCLI_AUTH=\"${name}\" "), ""),
+            PasswordSource::File(path) if path.as_os_str() != "-" => {
+                (format!("REDISCLI_AUTH=\"$(cat {})\" ", shell_quoted(&path.display().to_string())), "")
+            }
+            PasswordSource::File(_) | PasswordSource::Url | PasswordSource::Command(_) => (String::new(), ASKS),
+        }
     }
 }
 
+/// Without a place that the shell could read the password from, `redis-cli` asks for it.
+const ASKS: &str = " --askpass";
+
 impl Fixes {
-    /// Of the program's family, such as `redis`; `place` is how it gets there, `user` who logs in.
-    pub(super) fn new(family: &str, place: &[String], user: Option<&str>, options: &Options) -> Self {
-        let place: Vec<String> = place.iter().chain(&options.certificates).map(|word| shell_quoted(word)).collect();
-        let administrator = format!("{family}-cli {}", place.join(" "));
-        let redis_cli = match user {
-            Some(user) => format!("{administrator} --user {}", shell_quoted(user)),
-            None => administrator.clone(),
+    /// Of the program's family, such as `redis`; `place` is how it gets there.
+    pub(super) fn new(family: &str, place: &[String], operator: &Operator<'_>, options: &Options) -> Self {
+        let quoted = |words: &[String]| words.iter().map(|word| format!(" {}", shell_quoted(word))).collect::<String>();
+        let certificates = quoted(&options.certificates);
+        let tls: Vec<String> = place.iter().filter(|word| word.starts_with("--")).cloned().collect();
+        let (password, asks) = options.login();
+        let user = operator.name.map(|user| format!(" --user {}", shell_quoted(user))).unwrap_or_default();
+        let own = format!("{user}{asks}");
+        let redis_cli = |place: &[String], password: &str, login: &str| {
+            format!("{password}{family}-cli{}{certificates}{login}", quoted(place))
         };
-        Self { redis_cli, administrator, seckill: options.seckill.clone() }
+        let (of_others, login) = if operator.is_administrator { (&*password, &*own) } else { ("", ASKS) };
+        Self {
+            redis_cli: redis_cli(place, &password, &own),
+            administrator: redis_cli(place, of_others, login),
+            elsewhere: redis_cli(&tls, of_others, login),
+            options: options.clone(),
+            user: operator.name.map(|user| format!("{user}@")).unwrap_or_default(),
+        }
     }
 
-    /// A command of the server, such as `["CONFIG", "GET", "dir"]`.
+    /// A command of the server that whoever asks may run, such as `["INFO", "keyspace"]`.
     pub(super) fn command(&self, words: &[&str]) -> String {
         format!("{} {}", self.redis_cli, joined(words))
     }
 
-    /// A setting that holds until the next restart. Users of a sale may not change it.
+    /// A command of the server that users of a sale may not run, such as `["CONFIG", "GET", "dir"]`.
+    pub(super) fn administer(&self, words: &[&str]) -> String {
+        format!("{} {}", self.administrator, joined(words))
+    }
+
+    /// Whether the server wants a password, of its replicas too.
+    pub(super) fn has_password(&self) -> bool {
+        self.options.password != PasswordSource::Absent
+    }
+
+    /// The same at another server.
+    pub(super) fn elsewhere(&self, host: &str, port: &str, words: &[&str]) -> String {
+        format!("{} {}", self.elsewhere, joined(&[&["-h", host, "-p", port], words].concat()))
+    }
+
+    /// A setting that holds until the next restart.
     pub(super) fn set(&self, name: &str, value: &str) -> String {
-        format!("{} {}", self.administrator, joined(&["CONFIG", "SET", name, value]))
+        self.administer(&["CONFIG", "SET", name, value])
     }
 
     /// Rights for a user.
     pub(super) fn grant(&self, user: &str, rules: &[String]) -> String {
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-        format!("{} {}", self.administrator, joined(&[&["ACL", "SETUSER", user], &rules[..]].concat()))
+        self.administer(&[&["ACL", "SETUSER", user], &rules[..]].concat())
     }
 
     /// A command of this tool about one activity: `before` and `after` its id.
     pub(super) fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
-        let line = format!("seckill {before} {}{}", shell_quoted(activity.as_str()), self.seckill);
+        let line = format!("{SECKILL}{before} {}{}", shell_quoted(activity.as_str()), self.options.seckill);
         if after.is_empty() { line } else { format!("{line} {after}") }
+    }
+
+    /// A command of this tool about all activities.
+    pub(super) fn seckill_all(&self, command: &str) -> String {
+        format!("{SECKILL}{command}{}", self.options.seckill)
+    }
+
+    /// `seckill doctor` of another server with the same login.
+    pub(super) fn doctor_at(&self, scheme: &str, place: &str) -> String {
+        let url = format!("{scheme}://{}{place}", self.user);
+        format!("{SECKILL}doctor --url {}{}", shell_quoted(&url), self.options.other_server)
     }
 
     /// Puts a key out of the way, then runs another command.
     pub(super) fn after_renaming(&self, key: &str, then: &str) -> String {
-        format!("{} && {then}", self.command(&["RENAME", key, &format!("corrupt:{key}")]))
+        format!("{} && {then}", self.administer(&["RENAME", key, &format!("corrupt:{key}")]))
     }
 }
+
+/// How a line of this tool begins.
+pub(super) const SECKILL: &str = "seckill ";
 
 fn joined(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| shell_quoted(word)).collect();
@@ -82,23 +160,53 @@ fn joined(words: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    pub(in super::super) fn options(password: PasswordSource) -> Options {
+        Options { certificates: Vec::new(), password, seckill: " -l sku".to_owned(), other_server: String::new() }
+    }
+
+    fn fixes(name: Option<&str>, is_administrator: bool, password: PasswordSource) -> Fixes {
+        let place = ["-h", "10.0.0.5", "-p", "6379", "--tls"].map(str::to_owned);
+        Fixes::new("redis", &place, &Operator { name, is_administrator }, &options(password))
+    }
 
     #[test]
     fn rights_are_granted_by_another_user_than_the_one_who_lacks_them() {
-        let place = ["-h", "10.0.0.5", "-p", "6379"].map(str::to_owned);
-        let fixes = Fixes::new(
-            "redis",
-            &place,
-            Some("clerk"),
-            &Options { certificates: Vec::new(), seckill: " -l sku".to_owned() },
-        );
-        assert_eq!(fixes.set("save", ""), "redis-cli -h 10.0.0.5 -p 6379 CONFIG SET save ''");
-        assert_eq!(fixes.command(&["PING"]), "redis-cli -h 10.0.0.5 -p 6379 --user clerk PING");
+        let fixes = fixes(Some("clerk"), false, PasswordSource::File("pw".into()));
+        assert_eq!(fixes.set("save", ""), "redis-cli -h 10.0.0.5 -p 6379 --tls --askpass CONFIG SET save ''");
+        let ping = "REDISCLI_AUTH=\"$(cat pw)\" redis-cli -h 10.0.0.5 -p 6379 --tls --user clerk PING";
+        assert_eq!(fixes.command(&["PING"]), ping);
         let grant = fixes.grant("clerk", &["+xinfo|groups".into(), "~seckill:*".into()]);
-        assert_eq!(grant, "redis-cli -h 10.0.0.5 -p 6379 ACL SETUSER clerk '+xinfo|groups' '~seckill:*'");
+        assert!(grant.ends_with(" --askpass ACL SETUSER clerk '+xinfo|groups' '~seckill:*'"), "{grant}");
         let activity = "a b".replace(' ', "_").parse().unwrap();
         assert_eq!(fixes.seckill("reconcile", &activity, "--fix"), "seckill reconcile a_b -l sku --fix");
+    }
+
+    #[test]
+    fn a_password_is_read_from_where_it_is_and_asked_for_if_it_is_nowhere() {
+        let set = |password| fixes(Some("ann"), true, password).set("save", "");
+        let line = "redis-cli -h 10.0.0.5 -p 6379 --tls --user ann";
+        for (password, before, asks) in [
+            (PasswordSource::Absent, "", ""),
+            (PasswordSource::File("my pw".into()), "REDISCLI_AUTH=\"$(cat 'my pw')\" ", ""),
+            (PasswordSource::File("-".into()), "", " --askpass"),
+            (PasswordSource::Variable("SECKILL_PASSWORD"), "REDISCLI_AUTH=\"$SECKILL_PASSWORD\" ", ""),
+            (PasswordSource::Variable("REDISCLI_AUTH"), "", ""),
+            (PasswordSource::Url, "", " --askpass"),
+            (PasswordSource::Command("echo secret".to_owned()), "", " --askpass"),
+        ] {
+            assert_eq!(set(password), format!("{before}{line}{asks} CONFIG SET save ''"));
+        }
+    }
+
+    #[test]
+    fn another_server_is_reached_with_the_same_login() {
+        let fixes = fixes(Some("ann"), true, PasswordSource::Variable("SECKILL_PASSWORD"));
+        let line = fixes.elsewhere("OTHER-HOST", "7000", &["REPLICAOF", "10.0.0.5", "6379"]);
+        let expected = "redis-cli --tls --user ann -h OTHER-HOST -p 7000 REPLICAOF 10.0.0.5 6379";
+        assert_eq!(line, format!("REDISCLI_AUTH=\"$SECKILL_PASSWORD\" {expected}"));
+        assert_eq!(fixes.doctor_at("rediss", "10.0.0.6:6379"), "seckill doctor --url rediss://ann@10.0.0.6:6379");
     }
 }

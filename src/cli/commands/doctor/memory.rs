@@ -23,7 +23,7 @@ pub(super) fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
                     "noeviction, but evicted since the server started: {}; audit what is left",
                     counted(evicted, "key")
                 ),
-                "seckill reconcile",
+                fixes.seckill_all("reconcile"),
             ),
         };
     }
@@ -72,7 +72,7 @@ pub(super) fn memory(reading: &Reading, fixes: &Fixes) -> Finding {
 fn more_memory(used: u64, limit: u64, machine: Option<u64>, fixes: &Fixes) -> String {
     let wanted = used.max(limit).saturating_mul(2);
     match machine {
-        Some(machine) if wanted > machine / 4 * 3 => "seckill ledger trim ACTIVITY --before 7d".to_owned(),
+        Some(machine) if wanted > machine / 4 * 3 => fixes.seckill_all("ledger trim ACTIVITY --before 7d"),
         _ => fixes.set("maxmemory", &megabytes(wanted)),
     }
 }
@@ -131,7 +131,7 @@ pub(super) fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
         0 => Finding::ok(found),
         _ => Finding::warn(
             format!("{found}; {cut_off} clients were cut off since the server started"),
-            fixes.command(&["CLIENT", "LIST", "TYPE", "replica"]),
+            fixes.administer(&["CLIENT", "LIST", "TYPE", "replica"]),
         ),
     }
 }
@@ -155,6 +155,9 @@ fn words(limit: Limit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::commands::doctor::fix::Operator;
+    use crate::cli::commands::doctor::fix::tests::options;
+    use crate::cli::shared::target::PasswordSource;
 
     #[test]
     fn limits_are_read_by_class() {
@@ -166,12 +169,8 @@ mod tests {
 
     #[test]
     fn the_limit_is_raised_only_if_the_machine_has_room() {
-        let fixes = Fixes::new(
-            "redis",
-            &["-s".into(), "s".into()],
-            None,
-            &crate::cli::commands::doctor::fix::Options { certificates: Vec::new(), seckill: String::new() },
-        );
+        let operator = Operator { name: None, is_administrator: true };
+        let fixes = Fixes::new("redis", &["-s".into(), "s".into()], &operator, &options(PasswordSource::Absent));
         let gb = 1 << 30;
         assert!(more_memory(gb, gb, Some(16 * gb), &fixes).ends_with("CONFIG SET maxmemory 2048mb"));
         assert!(more_memory(gb, gb, Some(2 * gb), &fixes).starts_with("seckill ledger trim"));

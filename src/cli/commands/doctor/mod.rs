@@ -13,13 +13,14 @@ mod show;
 mod units;
 
 use crate::admin::activities;
-use crate::cli::commands::doctor::fix::{Fixes, Options};
+use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::Format;
 use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
+use crate::cli::shared::target::PasswordSource;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::read::health::{self, Health, Node};
@@ -31,6 +32,9 @@ use crate::store::Store;
 ///
 /// Each check is `ok`, `warn`, `fail` or `skip`, with what was found, why it matters, and a command that corrects it or
 /// shows more. A `fail` is exit code 3. Of a cluster every node is checked. Nothing is written.
+///
+/// Commands can be pasted as they are: they log in as this one did, and ask for a password that no file or variable has, or for
+/// that of the default user if this user may not change settings.
 ///
 /// What a managed server does not show, or this user may not ask, is `skip`.
 #[derive(Debug, clap::Args)]
@@ -52,10 +56,11 @@ pub struct DoctorArgs {
 pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     let mut store = session.store(layout)?.without_waiting_for_failover();
-    let rights = rights::all(layout);
+    let mut rights = rights::all(layout);
+    rights.extend(rights::OF_ADMINISTRATORS.map(str::to_owned));
     let health = health::health(&mut store, &rights)?;
-    let options = Options::of(&session.global);
-    let fixes: Vec<Fixes> = health.nodes.iter().map(|node| fixes_for(node, &options)).collect();
+    let options = Options::of(&session.global, session.login()?);
+    let fixes: Vec<Fixes> = health.nodes.iter().map(|node| fixes_for(node, &rights, &options)).collect();
     let nodes: Vec<(&Node, &Fixes)> = health.nodes.iter().zip(&fixes).collect();
     let mut rows = Vec::new();
     let scheme = if store.servers.target().has_tls() { "rediss" } else { "redis" };
@@ -75,15 +80,24 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
         Format::Table => show::tables(&rows, &mut session.out)?,
         _ => session.out.array(&rows)?,
     }
+    if options.hides_password(&session.global) && rows.iter().any(CheckRow::is_fixed_by_seckill) {
+        session
+            .out
+            .note("commands of seckill do not show the password of `--url`: set SECKILL_PASSWORD before you paste one");
+    }
     let has_failed = rows.iter().any(|row| row.status == CheckStatus::Fail);
     Ok(if has_failed { Exit::Refused } else { Exit::Done })
 }
 
-fn fixes_for(node: &Node, options: &Options) -> Fixes {
+fn fixes_for(node: &Node, asked: &[String], options: &Options) -> Fixes {
     let info = node.reading.as_ref().ok().and_then(|reading| reading.info.as_ref().ok());
     let is_valkey = info.and_then(|info| info.product()).is_some_and(|product| product.starts_with("Valkey"));
     let family = if is_valkey { "valkey" } else { "redis" };
-    Fixes::new(family, &node.redis_cli, node.username.as_deref(), options)
+    // Without a password nobody logs in: such a user may be a password in the wrong place.
+    let name = node.username.as_deref().filter(|_| options.password != PasswordSource::Absent);
+    let granted = node.reading.as_ref().ok().and_then(|reading| reading.rights.as_ref().ok());
+    let is_administrator = granted.map_or(name.is_none(), |granted| rights::administers(asked, granted));
+    Fixes::new(family, &node.redis_cli, &Operator { name, is_administrator }, options)
 }
 
 /// The checks of one server.
@@ -98,11 +112,11 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
         }
     };
     let findings = [
-        (Check::Role, replication::role(reading, is_cluster, scheme, fixes)),
+        (Check::Role, replication::role(reading, &node.name, is_cluster, scheme, fixes)),
         (Check::Persistence, persistence::persistence(reading, fixes)),
         (Check::Fsync, persistence::fsync(reading, fixes)),
         (Check::Eviction, memory::eviction(reading, fixes)),
-        (Check::Replicas, replication::replicas(reading, &node.name, fixes)),
+        (Check::Replicas, replication::replicas(reading, &node.name, health.slots.as_ref(), fixes)),
         (Check::MinReplicas, replication::min_replicas(reading, fixes)),
         (Check::Memory, memory::memory(reading, fixes)),
         (Check::OutputBuffers, memory::output_buffers(reading, fixes)),

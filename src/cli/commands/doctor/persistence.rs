@@ -11,7 +11,7 @@ pub(super) fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {
     if info_says("aof_last_write_status").is_some_and(|status| status != "ok") {
         return Finding::fail(
             "the last write to the append-only file failed, so orders are refused: is the disk full?",
-            fixes.command(&["CONFIG", "GET", "dir"]),
+            fixes.administer(&["CONFIG", "GET", "dir"]),
         );
     }
     if info_says("rdb_last_bgsave_status").is_some_and(|status| status != "ok") {
@@ -21,7 +21,7 @@ pub(super) fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {
         };
         return Finding::fail(
             format!("the last snapshot failed{refuses}: see the server's log; once the disk has room, save again"),
-            fixes.command(&["BGSAVE"]),
+            fixes.administer(&["BGSAVE"]),
         );
     }
     let snapshots = setting(reading, "save");

@@ -1,5 +1,6 @@
 //! Who takes orders, and who has a copy.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
@@ -7,13 +8,18 @@ use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::commands::doctor::units::{bytes, duration};
 use crate::cli::output::text::counted;
-use crate::read::health::{Reading, ReplicaInfo, Role, Slots};
+use crate::read::health::{Info, NodeName, Reading, ReplicaInfo, Role, Slots};
+
+/// Servers in commands that cannot know them: another one, and this one as the other calls it.
+const OTHER_HOST: &str = "OTHER-HOST";
+const OTHER_IP: &str = "OTHER-IP";
+const OWN_ADDRESS: &str = "ADDRESS-OF-THIS-SERVER";
 
 /// Seconds without a word from a replica, after which the server itself no longer counts it.
 const SILENT: u64 = 10;
 
 /// Whether it is the server that orders should go to.
-pub(super) fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fixes) -> Finding {
+pub(super) fn role(reading: &Reading, name: &str, is_cluster: bool, scheme: &str, fixes: &Fixes) -> Finding {
     let info = match &reading.info {
         Ok(info) => info,
         Err(why) => return Finding::skip(why),
@@ -31,7 +37,12 @@ pub(super) fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fi
     let primary = format!("{}:{}", field("master_host"), field("master_port"));
     if !is_cluster {
         let found = format!("replica of {primary}: it refuses orders; {server}");
-        return Finding::fail(found, format!("seckill doctor --url {scheme}://{primary}"));
+        // What the replica calls its own machine is this one only if it was reached so.
+        let host = match (place_of(name), field("master_host")) {
+            (Some((own, _)), host) if is_loopback(host) && !is_loopback(own) => own,
+            (_, host) => host,
+        };
+        return Finding::fail(found, fixes.doctor_at(scheme, &format!("{host}:{}", field("master_port"))));
     }
     match info.text("master_link_status") {
         Some("up") => Finding::ok(format!("replica of {primary}, {server}")),
@@ -42,8 +53,53 @@ pub(super) fn role(reading: &Reading, is_cluster: bool, scheme: &str, fixes: &Fi
     }
 }
 
+/// The host and the port of a server; `None` of a socket.
+fn place_of(name: &str) -> Option<(&str, &str)> {
+    name.rsplit_once(':').filter(|(host, _)| !host.contains('/'))
+}
+
+/// Whether a host is whichever machine asks.
+fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// Makes another server a replica of this one. What only this machine calls the server is of no use to another.
+fn copy_by_another(info: &Info, name: &str, fixes: &Fixes) -> Finding {
+    let of_info = info.text("tcp_port").filter(|port| *port != "0");
+    let port = place_of(name).map(|(_, port)| port).or(of_info).unwrap_or("PORT");
+    let host = place_of(name).map(|(host, _)| host).filter(|host| !is_loopback(host));
+    let mut found = "no replica".to_owned();
+    if host.is_none() {
+        found += &format!("; {OWN_ADDRESS} is one that {OTHER_HOST} can reach, not a loopback or a socket");
+    }
+    if fixes.has_password() {
+        found += &format!("; {OTHER_HOST} needs masteruser and masterauth to log in here");
+    }
+    let words = ["REPLICAOF", host.unwrap_or(OWN_ADDRESS), port];
+    Finding::warn(found, fixes.elsewhere(OTHER_HOST, "6379", &words))
+}
+
+/// Makes a node of the cluster that serves nothing a replica of this one, or a server that is no node yet.
+fn replicate(slots: &Slots, name: &str, fixes: &Fixes) -> Finding {
+    let place = |node: &NodeName| format!("{}:{}", node.host, node.port);
+    let own = slots.names.iter().find(|node| place(node) == name);
+    if own.is_some_and(NodeName::is_idle) {
+        return Finding::skip("it serves no slots");
+    }
+    let words = ["CLUSTER", "REPLICATE", own.map_or("NODE-ID", |own| &own.id)];
+    if let Some(idle) = own.and_then(|own| slots.idle_for(own)) {
+        let found = format!("no replica; {} serves no slots and could be one", place(idle));
+        return Finding::warn(found, fixes.elsewhere(&idle.host, &idle.port.to_string(), &words));
+    }
+    // A node that was just met does not know its primary at once.
+    let meet = fixes.administer(&["CLUSTER", "MEET", OTHER_IP, "6379"]);
+    let replicate = fixes.elsewhere(OTHER_IP, "6379", &words);
+    Finding::warn("no replica", format!("{meet} && sleep 3 && {replicate}"))
+}
+
 /// Whether anybody has a copy.
-pub(super) fn replicas(reading: &Reading, name: &str, fixes: &Fixes) -> Finding {
+pub(super) fn replicas(reading: &Reading, name: &str, slots: Option<&Slots>, fixes: &Fixes) -> Finding {
     let info = match &reading.info {
         Ok(info) => info,
         Err(why) => return Finding::skip(why),
@@ -53,8 +109,10 @@ pub(super) fn replicas(reading: &Reading, name: &str, fixes: &Fixes) -> Finding 
     }
     let replicas = info.replicas();
     if replicas.is_empty() {
-        let (host, port) = name.rsplit_once(':').unwrap_or(("THIS-HOST", "PORT"));
-        return Finding::warn("no replica", format!("redis-cli -h OTHER-HOST REPLICAOF {host} {port}"));
+        return match slots {
+            Some(slots) => replicate(slots, name, fixes),
+            None => copy_by_another(info, name, fixes),
+        };
     }
     let troubled = |replica: &&_| is_troubled(replica);
     if let Some(replica) = replicas.iter().find(troubled) {
@@ -112,7 +170,7 @@ fn are(count: usize) -> String {
 
 /// Whether anything is missing, down or open.
 pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
-    let check = || fixes.command(&["--cluster", "fix", first]);
+    let check = || fixes.administer(&["--cluster", "fix", first]);
     if slots.uncovered > 0 {
         return Finding::fail(format!("nobody serves {} of 16384 slots", slots.uncovered), check());
     }
@@ -128,4 +186,55 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
         return Finding::warn(found, check());
     }
     Finding::ok(format!("all 16384 served by {} nodes", slots.members.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::commands::doctor::fix::Operator;
+    use crate::cli::commands::doctor::fix::tests::options;
+    use crate::cli::shared::target::PasswordSource;
+
+    fn fixes() -> Fixes {
+        let operator = Operator { name: None, is_administrator: true };
+        Fixes::new("redis", &[], &operator, &options(PasswordSource::Absent))
+    }
+
+    #[test]
+    fn an_address_is_one_that_works_from_where_it_is_used() {
+        let info = Info::parse("role:master\r\ntcp_port:7777\r\n");
+        for (name, address) in [
+            ("10.0.0.5:6379", "10.0.0.5 6379"),
+            ("sale.example.com:6379", "sale.example.com 6379"),
+            ("127.0.0.1:6379", "ADDRESS-OF-THIS-SERVER 6379"),
+            ("::1:6379", "ADDRESS-OF-THIS-SERVER 6379"),
+            ("localhost:6379", "ADDRESS-OF-THIS-SERVER 6379"),
+            ("/run/a:b.sock", "ADDRESS-OF-THIS-SERVER 7777"),
+        ] {
+            let fix = copy_by_another(&info, name, &fixes()).fix.unwrap();
+            assert_eq!(fix, format!("redis-cli -h OTHER-HOST -p 6379 REPLICAOF {address}"), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_primary_of_a_replica_is_looked_for_on_the_machine_of_the_replica() {
+        let text = "role:slave\r\nmaster_host:HOST\r\nmaster_port:6379\r\nmaster_link_status:up\r\n";
+        for (name, host, expected) in [
+            ("10.0.0.5:7000", "127.0.0.1", "10.0.0.5"),
+            ("10.0.0.5:7000", "10.0.0.6", "10.0.0.6"),
+            ("127.0.0.1:7000", "127.0.0.1", "127.0.0.1"),
+            ("/run/r.sock", "127.0.0.1", "127.0.0.1"),
+        ] {
+            let reading = Reading {
+                info: Ok(Info::parse(&text.replace("HOST", host))),
+                settings: Err(String::new()),
+                slow_calls: Err(String::new()),
+                clock: Err(String::new()),
+                scripts: Err(String::new()),
+                rights: Err(String::new()),
+            };
+            let fix = role(&reading, name, false, "redis", &fixes()).fix.unwrap();
+            assert_eq!(fix, format!("seckill doctor --url redis://{expected}:6379"), "{name} {host}");
+        }
+    }
 }

@@ -96,6 +96,18 @@ pub(super) fn all(layout: Layout) -> Vec<String> {
     all.into_iter().collect()
 }
 
+/// What fixes of settings and rights need.
+pub(super) const OF_ADMINISTRATORS: [&str; 2] = ["config|set", "acl|setuser"];
+
+/// Whether the user may change settings and rights, of all that was asked.
+pub(super) fn administers(asked: &[String], granted: &[Granted]) -> bool {
+    let is_granted = |right: &&str| {
+        let at = asked.iter().position(|name| name == right);
+        at.and_then(|at| granted.get(at)) == Some(&Granted::Yes)
+    };
+    OF_ADMINISTRATORS.iter().all(is_granted)
+}
+
 /// A row for each command; on a cluster, of each node that refuses it.
 pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, is_cluster: bool) -> Vec<CheckRow> {
     let mut rows = Vec::new();

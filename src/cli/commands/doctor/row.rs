@@ -1,5 +1,6 @@
 //! A check and how it went.
 
+use crate::cli::commands::doctor::fix::SECKILL;
 use crate::cli::output::row;
 use crate::cli::output::{Cell, Tone};
 use crate::names;
@@ -159,6 +160,13 @@ impl Finding {
     pub(super) fn row(self, check: Check, target: impl Into<String>) -> CheckRow {
         let Self { status, found, fix } = self;
         CheckRow { check, target: target.into(), status, found, why: check.why(), fix }
+    }
+}
+
+impl CheckRow {
+    /// Whether its fix is a command of this tool.
+    pub(super) fn is_fixed_by_seckill(&self) -> bool {
+        self.fix.as_ref().is_some_and(|fix| fix.split(" && ").any(|line| line.starts_with(SECKILL)))
     }
 }
 

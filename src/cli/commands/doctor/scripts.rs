@@ -110,7 +110,7 @@ pub(super) fn flaws(reading: &Reading, fixes: &Fixes) -> Finding {
                 "{product} has CVE-2025-49844, 46817, 46818 and 46819, unless its distribution corrected them: upgrade to \
                  {major}.{minor}.{patch} or later, and let nobody else run scripts"
             ),
-            fixes.command(&["ACL", "LIST"]),
+            fixes.administer(&["ACL", "LIST"]),
         ),
     }
 }
