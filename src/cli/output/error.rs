@@ -9,7 +9,7 @@ use crate::cli::output::format::Format;
 use crate::cli::output::sink::Unwritable;
 use crate::cli::output::sink::in_words;
 use crate::cli::output::terminal::{ColorChoice, Terminal};
-use crate::cli::output::text::{Tone, escape, labelled, paint, wrapped};
+use crate::cli::output::text::{Tone, escape, hanging, labelled, paint};
 
 /// Prints a failure to standard error and returns its exit code. With json, jsonl and yaml it is one JSON object.
 pub fn report(failure: &Failure, format: Format, color: ColorChoice) -> Exit {
@@ -96,11 +96,7 @@ fn lines(failure: &Failure, color: ColorChoice) -> String {
         // A message may have lines: every mistake of a fixture has its own.
         let Some((first, rest)) = said.map(|said| said.split_once('\n').unwrap_or((said, ""))) else { continue };
         text += &labelled((label, tone), first, width, coloured);
-        let rest = rest.lines().map(escape).flat_map(|line| match width {
-            Some(columns) => wrapped(&line, columns),
-            None => vec![line.into_owned()],
-        });
-        rest.for_each(|line| text.extend([&line, "\n"]));
+        rest.lines().for_each(|line| text.extend([&hanging(&escape(line), width), "\n"]));
     }
     text
 }

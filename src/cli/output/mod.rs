@@ -41,6 +41,7 @@ pub use crate::cli::output::table::cell::{Cell, Tone};
 pub use crate::cli::output::terminal::Warnings;
 pub use crate::cli::output::terminal::{ColorChoice, Terminal};
 pub use crate::cli::output::text::bars;
+pub use crate::cli::output::text::hanging;
 pub use crate::cli::output::text::wrapped;
 
 use crate::cli::output::sink::Sink;

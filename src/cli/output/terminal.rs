@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
 
 use crate::cli::failure::Failure;
-use crate::cli::output::text::{Tone, escape, labelled};
+use crate::cli::output::text::{Tone, escape, hanging, labelled};
 use crate::error::cause;
 
 /// When to colour.
@@ -206,7 +206,7 @@ impl Terminal {
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         let question = format!("{question} [y/N]");
-        let answer = ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
+        let answer = self.ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(()),
             _ => Err(Failure::failed("not confirmed, so nothing was changed")),
@@ -222,24 +222,24 @@ impl Terminal {
             .hint(format!("`--confirm {name}` answers for scripts; `--yes` alone does not")));
         }
         let question = format!("{shown} is protected. Type `{name}` to change it:");
-        let answer = ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
+        let answer = self.ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
         match answer.trim() == name {
             true => Ok(()),
             false => Err(Failure::failed("that is not its name, so nothing was changed")),
         }
     }
-}
 
-fn ask(question: &str) -> io::Result<String> {
-    let mut stderr = io::stderr().lock();
-    write!(stderr, "{} ", escape(question))?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if !answer.ends_with('\n') {
-        writeln!(stderr)?;
+    fn ask(&self, question: &str) -> io::Result<String> {
+        let mut stderr = io::stderr().lock();
+        write!(stderr, "{} ", hanging(&escape(question), self.notes_width))?;
+        stderr.flush()?;
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer)?;
+        if !answer.ends_with('\n') {
+            writeln!(stderr)?;
+        }
+        Ok(answer)
     }
-    Ok(answer)
 }
 
 #[cfg(test)]

@@ -157,21 +157,25 @@ pub(crate) fn filled<W: AsRef<str>>(words: impl IntoIterator<Item = W>, columns:
 /// A message behind its label, in lines of that many columns if something bounds them.
 pub(crate) fn labelled(label: (&str, Tone), text: &str, columns: Option<usize>, coloured: bool) -> String {
     let (name, tone) = label;
-    let whole = format!("{name}: {}", escape(text));
-    let lines = match columns {
-        Some(columns) => wrapped(&whole, columns.saturating_sub(INDENT.len())),
-        None => vec![whole],
-    };
+    let joined = hanging(&format!("{name}: {}", escape(text)), columns);
     let mut message = String::new();
-    let joined = lines.join(&format!("\n{INDENT}"));
     paint(&mut message, &format!("{name}:"), tone, coloured);
     message.push_str(joined.strip_prefix(name).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&joined));
     message.push('\n');
     message
 }
 
-/// What the lines of a message begin with, but for the first.
-const INDENT: &str = "  ";
+/// A line, wrapped at a width in columns if something bounds it; what continues it stands further in than it does.
+pub fn hanging(line: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return line.to_owned() };
+    let text = line.trim_start_matches(' ');
+    let indent = line.len() - text.len();
+    let further = format!("\n{:1$}", "", indent + INDENT);
+    format!("{:indent$}{}", "", wrapped(text, columns.saturating_sub(indent + INDENT)).join(&further))
+}
+
+/// How much further in.
+const INDENT: usize = 2;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -288,6 +292,13 @@ mod tests {
         assert_eq!(said(Some(24)), "hint: give `--to DIR`\n  to archive it\n");
         let coloured = labelled(("error", Tone::Bad), "no\u{1b} server", Some(10), true);
         assert_eq!(coloured, "\u{1b}[31merror:\u{1b}[0m\n  no\\u{1b}\n  server\n");
+    }
+
+    #[test]
+    fn what_continues_a_line_stands_further_in() {
+        assert_eq!(hanging("  a.csv:2:6: no `user id`", Some(16)), "  a.csv:2:6:\n    no `user id`");
+        assert_eq!(hanging("  a b", Some(20)), "  a b");
+        assert_eq!(hanging("- a b", None), "- a b");
     }
 
     #[test]

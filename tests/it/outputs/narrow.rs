@@ -34,6 +34,47 @@ fn a_hold_on_80_columns_keeps_its_user_and_its_deadline() {
 }
 
 #[test]
+fn messages_wrap_between_words_and_never_in_a_command() {
+    let redis = sale();
+    let file = |name: &str, text: &str| {
+        let file = tempfile::Builder::new().suffix(name).tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file
+    };
+    let orders = file(".csv", "activity,user\n1001,\nx,y,z\n1001\n");
+    let fixture = file(".yaml", "activities:\n  - id: 1\n    stok: 5\n    starts_at: yesterday\n  - stock: 1\n");
+    for line in [
+        "deduct 1001",
+        "inspect -u redis://127.0.0.1:1",
+        "inspect -l nolayout",
+        "hold 1001 --user 7 --for 400d",
+        "preheat --id 1001 --stock 5",
+        "preheat --id 1001 --stock 5 --reset",
+        "pause 1001 --reason a-long-reason-that-has-no-end-of-its-own-and-is-read-by-nobody-at-night --all",
+        &format!("deduct --from {}", orders.path().display()),
+        &format!("preheat {}", fixture.path().display()),
+    ] {
+        let call = || redis.seckill([]).args(line.split(' ')).args(["--color", "never"]);
+        let whole = call().run().stderr;
+        for columns in [40, 80] {
+            let wrapped = call().env("COLUMNS", &columns.to_string()).seen().env("TERM", "dumb").run().stderr;
+            let wrapped = wrapped.replace('\r', "");
+            // Behind the note that names the server, which is no part of `stderr` as a line.
+            let wrapped = wrapped.split_once("(layout seckill)\n").map_or(&*wrapped, |(_, message)| message);
+            let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(words(wrapped), words(&whole), "{line}");
+            for command in whole.split('`').skip(1).step_by(2) {
+                assert!(wrapped.contains(&format!("`{command}`")), "{columns}: {command}\n{wrapped}");
+            }
+            for shown in wrapped.lines().filter(|shown| shown.chars().count() > columns) {
+                let words = shown.trim().split(' ').count();
+                assert!(words == 1 || shown.trim().starts_with('`'), "{columns}: {shown}\n{wrapped}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_time_is_relative_only_where_it_has_no_room_and_only_for_people() {
     let redis = sale();
     for user in ["a", "b"] {

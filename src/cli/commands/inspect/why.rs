@@ -9,7 +9,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output};
+use crate::cli::output::{Format, Output, hanging};
 use crate::cli::shared::hints;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot};
@@ -126,7 +126,7 @@ fn people(why: &Why, activity: &ActivityId, user: &UserId, out: &mut Output) -> 
         (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
     })?;
     for sentence in &why.because {
-        out.line(&format!("- {sentence}"))?;
+        out.line(&hanging(&format!("- {sentence}"), out.terminal().width))?;
     }
     if !why.entries.is_empty() {
         out.table(Some(&format!("Orders of {user}")), &why.entries)?;
