@@ -105,9 +105,9 @@ fn people_see_a_summary_and_what_differs() {
          \n\
          what differs\n\
          ACTIVITY  CLASS          DIFFERENCES  IT MEANS\n\
-         ─────────────────────────────────────────────────────────────────────────────────\n\
+         ─────────────────────────────────────────────────────────────────────────\n\
          1001      conservation             1  stock + holdings ≠ total\n\
-         1001      counter_drift            1  a user's units are not what the ledger says\n\
+         1001      counter_drift            1  a user's units are not the ledger's\n\
          \n\
          ACTIVITY  USER  CLASS          REDIS  LEDGER  ORDERS\n\
          ────────────────────────────────────────────────────\n\

@@ -73,23 +73,23 @@ row! {
     }
 }
 
-/// What a class means, for people.
+/// What a class means, for people: it has room beside the longest class on 80 columns.
 fn meaning(class: Class) -> &'static str {
     match class {
         Class::Conservation => "stock + holdings ≠ total",
-        Class::UnbackedTransfer => "units that one shard got and no other lent: oversell ahead",
-        Class::CutTransfer => "a transfer between shards that was cut off: its units are in no stock",
-        Class::StuckTransfer => "units that one shard lent and no other got: nobody can buy them",
-        Class::SplitOrder => "of an order over several slots, one item is bought and another is not",
-        Class::CounterDrift => "a user's units are not what the ledger says",
-        Class::MissingOrder => "units were taken, and no order record has them",
-        Class::MissingPurchase => "an order record that Redis does not know: oversell ahead",
-        Class::QuantityMismatch => "Redis and the order records both know the user, with other numbers",
-        Class::OpenCount => "units counted as held open are not those of the holds",
-        Class::OverLimit => "a user holds more than the limit allows",
-        Class::LostTail => "order records name ledger entries that are gone",
+        Class::UnbackedTransfer => "oversell ahead: units nobody lent",
+        Class::CutTransfer => "a cut transfer: its units are nowhere",
+        Class::StuckTransfer => "lent units that nobody got or can buy",
+        Class::SplitOrder => "one item is bought, another is not",
+        Class::CounterDrift => "a user's units are not the ledger's",
+        Class::MissingOrder => "units taken without an order record",
+        Class::MissingPurchase => "oversell ahead: Redis lacks an order",
+        Class::QuantityMismatch => "Redis and order records differ",
+        Class::OpenCount => "units held open are miscounted",
+        Class::OverLimit => "a user holds more than the limit",
+        Class::LostTail => "orders name entries that are gone",
         Class::Corrupt => "a key or field holds what it must not",
-        Class::Timing => "newer than the order records: no drift",
+        Class::Timing => "newer than the records: no drift",
     }
 }
 
