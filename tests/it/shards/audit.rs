@@ -181,7 +181,7 @@ fn a_transfer_that_stays_open_is_stuck_and_named() {
     assert_eq!(json!(fields), json!(["1#9", "stuck_transfer", 4, "ok", transfer(1)]));
     assert_row(&reconcile(&redis, "", 0), "match", 20, 0, 0, 0);
     assert_eq!(redis.hget(&CLUSTER.key(3, "1#3"), "\tlent"), None, "the donor forgot it");
-    shown.stderr_has("4 units left `1#3`").stdout_has("units that one shard lent and no other got");
+    shown.stderr_has("4 units left `1#3`").stdout_has("lent units that nobody got or can buy");
 }
 
 #[test]

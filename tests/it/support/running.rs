@@ -22,6 +22,7 @@ pub struct Running {
     screen: Option<Screen>,
     /// The terminal that stderr is.
     seen: Option<Screen>,
+    is_at_terminal: bool,
 }
 
 impl Running {
@@ -39,6 +40,7 @@ impl Running {
             screen
         });
         let seen = screen.as_ref().map(Screen::of);
+        let is_at_terminal = call.stderr_is_terminal || call.answer.is_some();
         let person = call.answer.as_ref().map(|answer| {
             let (mut screen, process) = terminal::pair();
             let end = || process.try_clone().expect("the process's side of the terminal");
@@ -74,7 +76,7 @@ impl Running {
             (None, Some(stderr)) => Stream::read(stderr),
             (None, None) => Stream::read(std::io::empty()),
         };
-        Self { call: shown, process, stdout, stderr, screen: held, seen }
+        Self { call: shown, process, stdout, stderr, screen: held, seen, is_at_terminal }
     }
 
     #[track_caller]
@@ -162,7 +164,7 @@ impl Running {
         let status = status.unwrap_or_else(|| panic!("hangs: still running after {TIME_LIMIT:?}\n{printed}"));
         assert!(streams_ended, "left a process behind that holds its output open\n{printed}");
         let (target, stderr) = without_target(stderr);
-        Outcome { call: call.clone(), status, target, stdout, stderr }
+        Outcome { call: call.clone(), status, target, stdout, stderr, is_at_terminal: self.is_at_terminal }
     }
 
     #[track_caller]
