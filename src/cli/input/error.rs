@@ -12,7 +12,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
         NotFound | PermissionDenied | IsADirectory => Exit::Usage,
         _ => Exit::Failed,
     };
-    let failure = Failure::new(exit, format!("cannot read {}: {}", quoted(name), cause(error)));
+    let failure = Failure::new(exit, format!("cannot read {}: {}", quoted_path(name), cause(error)));
     match error.kind() {
         NotFound => failure.hint("give the path of a file, or `-` for standard input"),
         _ => failure,
@@ -63,15 +63,23 @@ pub(super) fn is_gbk(bytes: &[u8]) -> bool {
 
 /// A user's text in backticks, short enough for one line and safe for a terminal.
 pub(super) fn quoted(text: &str) -> String {
-    const MAX_CHARS: usize = 60;
+    quoted_up_to(60, text)
+}
+
+/// The same for the name of a file, whose end says the most. A system opens none that is longer.
+pub(super) fn quoted_path(name: &str) -> String {
+    quoted_up_to(4096, name)
+}
+
+fn quoted_up_to(max: usize, text: &str) -> String {
     let mut shown = String::from("`");
-    for character in text.chars().take(MAX_CHARS) {
+    for character in text.chars().take(max) {
         match character {
             '\'' | '"' => shown.push(character),
             _ => shown.extend(character.escape_debug()),
         }
     }
-    shown.push_str(if text.chars().nth(MAX_CHARS).is_some() { "…`" } else { "`" });
+    shown.push_str(if text.chars().nth(max).is_some() { "…`" } else { "`" });
     shown
 }
 
@@ -127,5 +135,6 @@ mod tests {
     fn a_quoted_text_is_short_and_safe() {
         assert_eq!(quoted("a\u{1b}[31m\"b\""), "`a\\u{1b}[31m\"b\"`");
         assert_eq!(quoted(&"x".repeat(100)).chars().count(), 63);
+        assert_eq!(quoted_path(&"x".repeat(100)).chars().count(), 102);
     }
 }

@@ -5,9 +5,9 @@ use std::io::{self, Read};
 
 use crate::cli::failure::Failure;
 use crate::cli::input::error;
-use crate::cli::input::error::quoted;
 use crate::cli::input::error::unreadable;
 use crate::cli::input::error::utf16;
+use crate::cli::input::error::{quoted, quoted_path};
 use crate::cli::input::problem::{Location, Problem, Problems};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
@@ -35,7 +35,7 @@ impl Source {
         read.map_err(|error| unreadable(name, &error))?;
         if bytes.len() as u64 > LARGEST {
             let most = LARGEST / 1024 / 1024;
-            let message = format!("{} is larger than {most} MB, which are read at once", quoted(name));
+            let message = format!("{} is larger than {most} MB, which are read at once", quoted_path(name));
             return Err(Failure::usage(message).hint("split it"));
         }
         Self::of(name, bytes)
