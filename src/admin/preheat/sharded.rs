@@ -50,7 +50,7 @@ enum Ended {
     Done(u64),
     /// It would have taken units that are sold, so it returned what it took.
     Undone,
-    /// Somebody else changed the activity.
+    /// Another caller changed the activity.
     Stale,
     /// The activity has no shards any more, and is still to be made anew.
     Ordinary,
@@ -116,7 +116,7 @@ pub(crate) fn preheat_sharded(
                 }
                 says
             }
-            // Somebody else may have finished what this began.
+            // Another caller may have finished what this began.
             _ if result.action == Action::Unchanged => return Ok(Some(planned.unwrap_or(result))),
             _ => return Ok(Some(result)),
         };

@@ -117,7 +117,7 @@ fn repair_units(
             }
         }
     }
-    // So many bought between our look and the call that the script did not follow: look again.
+    // More was bought between our look and the call than the script follows: look again.
     for _ in 0..TRIES {
         let again = |at: &usize| done[*at] == Repaired::Changed && repairs[*at].audited.is_some();
         let late: Vec<usize> = (0..repairs.len()).filter(again).collect();

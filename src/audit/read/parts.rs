@@ -1,7 +1,7 @@
 //! Finds orders of activities in several slots that are bought in part: each item that a ledger says was bought or returned is
 //! compared with the record of the order at the other activity. Such a record is there until a reset, whatever is trimmed, and what
 //! it decided never changes, so it may be read later than the ledger. What a repair took back is not a part that is missing, nor is
-//! what somebody sold or refunded by hand since.
+//! what was sold or refunded by hand since.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::ledger;
 use crate::read::snapshot;
+use crate::read::whole::{self, Holdings};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -32,7 +33,9 @@ pub(crate) fn split_orders(
     keys: &Keys,
     ledger: &mut LedgerState,
 ) -> Result<Vec<SplitOrder>, StoreError> {
-    let Some(parts) = &mut ledger.order_parts else { return Ok(Vec::new()) };
+    let (Some(parts), Some(own)) = (&mut ledger.order_parts, Keys::activity_of(store.layout, &keys.stock)) else {
+        return Ok(Vec::new());
+    };
     let mut by_other: BTreeMap<u32, Vec<OrderPart>> = BTreeMap::new();
     for part in parts.take_ended() {
         by_other.entry(part.other).or_default().push(part);
@@ -43,9 +46,12 @@ pub(crate) fn split_orders(
         let Ok(key) = std::str::from_utf8(key) else { continue };
         // The hold of a primary that names its items may be behind a checkpoint.
         let Some(activity) = Keys::activity_of(store.layout, key).filter(|_| key != keys.stock) else { continue };
-        for (part, record) in split_with(store, keys, &activity, &ended)? {
-            let user = StoredUser::new(ledger.users.name(part.user));
-            if !is_mended(store, keys, &activity, (part, record.as_ref()), &user)? {
+        let found = split_with(store, keys, &activity, &ended)?;
+        let users: Vec<StoredUser> =
+            found.iter().map(|(part, _)| StoredUser::new(ledger.users.name(part.user))).collect();
+        let (here, there) = (bought(store, &own, &users)?, bought(store, &activity, &users)?);
+        for ((((part, record), user), here), there) in found.into_iter().zip(users).zip(here).zip(there) {
+            if !is_mended(part, record.as_ref(), here, there) {
                 let (request, state) = (part.request.to_string(), record.map(|record| record.state));
                 split.push(SplitOrder { request, user, is_bought: part.is_bought, other: activity.clone(), state });
             }
@@ -54,30 +60,36 @@ pub(crate) fn split_orders(
     Ok(split)
 }
 
-/// Whether somebody has mended a split order by hand: the user holds less than what is bought, or as much as what is missing.
-fn is_mended(
-    store: &mut Store,
-    keys: &Keys,
-    other: &ActivityId,
-    (part, record): (&OrderPart, Option<&HoldRecord>),
-    user: &StoredUser,
-) -> Result<bool, StoreError> {
-    let user = user.text().and_then(|text| text.parse::<UserId>().ok());
-    let (Some(here), Some(user)) = (Keys::activity_of(store.layout, &keys.stock), user) else {
-        return Ok(false);
-    };
-    let mut held = |activity: &ActivityId| {
-        let (_, held) = snapshot::bought(store, activity, std::slice::from_ref(&user))?;
-        let units = match held.first().copied().flatten() {
-            None => Some(0),
-            Some(Bought::Units(units)) => Some(units),
-            Some(Bought::Unknown) => None,
-        };
-        Ok::<_, StoreError>(units)
-    };
-    let (here, there) = ((held(&here)?, part.quantity), (held(other)?, record.map_or(1, |record| record.quantity)));
+/// Whether a split order was mended by hand: its user has fewer units than the item that is bought, or as many as the one that is
+/// missing. What is not known mends nothing.
+fn is_mended(part: &OrderPart, record: Option<&HoldRecord>, here: Option<u64>, there: Option<u64>) -> bool {
+    let (here, there) = ((here, part.quantity), (there, record.map_or(1, |record| record.quantity)));
     let (bought, missing) = if part.is_bought { (here, there) } else { (there, here) };
-    Ok(bought.0.is_some_and(|units| units < bought.1) || missing.0.is_some_and(|units| units >= missing.1))
+    bought.0.is_some_and(|units| units < bought.1) || missing.0.is_some_and(|units| units >= missing.1)
+}
+
+/// The units of an activity that some users have, without those that are held open; `None` where that is not known.
+fn bought(store: &mut Store, activity: &ActivityId, users: &[StoredUser]) -> Result<Vec<Option<u64>>, StoreError> {
+    let mut all = vec![None; users.len()];
+    let readable = |(place, user): (usize, &StoredUser)| Some((place, user.text()?.parse::<UserId>().ok()?));
+    let readable: Vec<(usize, UserId)> = users.iter().enumerate().filter_map(readable).collect();
+    for chunk in readable.chunks(AT_ONCE) {
+        let ids: Vec<UserId> = chunk.iter().map(|(_, user)| user.clone()).collect();
+        store.throttle.wait();
+        let Holdings { snapshot, held, open } = whole::holdings(store, activity, &ids)?;
+        store.throttle.took();
+        if !snapshot.status.is_done() {
+            continue;
+        }
+        for (((place, _), held), open) in chunk.iter().zip(held).zip(open) {
+            all[*place] = match held {
+                None => Some(0),
+                Some(Bought::Units(units)) => Some(units.saturating_sub(open)),
+                Some(Bought::Unknown) => None,
+            };
+        }
+    }
+    Ok(all)
 }
 
 /// Those of some orders that are split between an activity, whose keys are `keys`, and another one, with what the other item
@@ -102,10 +114,10 @@ fn split_with<'p>(
         let records = reply.array(store.servers.command(&others.requests, &command)?)?;
         store.throttle.took();
         let found = |(part, fields): (&'p OrderPart, &[Value])| {
-            let [Value::BulkString(record), id] = fields else { return Some((part, None)) };
-            if matches!(id, Value::BulkString(id) if id.starts_with(reversed.as_bytes())) {
+            if matches!(fields, [_, Value::BulkString(id)] if id.starts_with(reversed.as_bytes())) {
                 return None;
             }
+            let [Value::BulkString(record), _] = fields else { return Some((part, None)) };
             let primary = if part.is_primary { &keys.stock } else { &others.stock };
             let is_of_order = |record: &HoldRecord| {
                 record.order.as_deref().and_then(|order| order.strip_prefix("m:")) == Some(primary.as_str())

@@ -72,7 +72,7 @@ pub fn audit_shards(
     Ok(found)
 }
 
-/// How many transfers a shard began of which it does not know that the units arrived.
+/// How many transfers a shard began whose units may not have arrived.
 ///
 /// # Errors
 /// Any of [`StoreError`].

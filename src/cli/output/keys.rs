@@ -16,7 +16,7 @@ const ESCAPE: u8 = 0x1b;
 /// Longer sequences are no keys.
 const MAX_SEQUENCE: usize = 16;
 
-/// Finds keys in the bytes that a terminal sends, of which a read may end in the middle of one.
+/// Finds keys in the bytes that a terminal sends. A read may end in the middle of a key.
 #[derive(Debug, Default)]
 pub(crate) struct KeyReader {
     begun: Vec<u8>,

@@ -337,7 +337,7 @@ fn draw(
     table
 }
 
-/// Ends a table all of whose rows are drawn. What had no room, or not enough, and is the same in all of them stands below
+/// Ends a table all of whose rows are drawn. What had no room, or not enough, and is the same in all of them is shown below
 /// it: the request id of an order must not be lost.
 fn end(table: &Table, headings: &[&str], rows: &[Vec<Cell>], sink: &mut Sink, terminal: &Terminal) {
     let mut lost = table.hidden().to_vec();

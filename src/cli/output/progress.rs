@@ -28,7 +28,7 @@ impl Progress {
         self.bar.inc(done);
     }
 
-    /// So many steps were done before the run began: the bar is of the others, and so are its rate and the time left.
+    /// Leaves out the steps that were done before the run began: bar, rate and time left are of the others.
     pub fn set_done_before(&self, steps: u64) {
         if self.bar.is_hidden() {
             return;

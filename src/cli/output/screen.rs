@@ -261,13 +261,13 @@ impl Frame {
         self.lines.push(line);
     }
 
-    /// Rows of a table that have room if so many lines stay free below it.
+    /// Rows of a table that have room if some lines stay free below it.
     pub fn rows_with_room(&self, free: usize) -> usize {
         // Headings and a rule.
         self.room().saturating_sub(free + 2)
     }
 
-    /// A table of rows, unless there are none. So many last columns go before titles and bars are made hard to read.
+    /// A table of rows, unless there are none. The last columns, as many as given, go before titles and bars are made hard to read.
     /// Returns the headings of the columns that have no room.
     pub fn table<R: Row>(&mut self, rows: &[R], spare: usize) -> Vec<String> {
         if rows.is_empty() {

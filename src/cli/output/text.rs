@@ -165,7 +165,7 @@ pub(crate) fn labelled(label: (&str, Tone), text: &str, columns: Option<usize>, 
     message
 }
 
-/// A line, wrapped at a width in columns if something bounds it; what continues it stands further in than it does.
+/// A line, wrapped at a width in columns if something bounds it; continued lines are indented further.
 pub fn hanging(line: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return line.to_owned() };
     let text = line.trim_start_matches(' ');

@@ -234,7 +234,7 @@ pub fn target<'a>(
 #[derive(Debug)]
 pub struct Login {
     pub password: PasswordSource,
-    /// The options of TLS, which `redis-cli` and `seckill` name alike: `--cacert`, `--cert` and `--key` with their files.
+    /// The options of TLS, by the names that `redis-cli` and `seckill` share: `--cacert`, `--cert` and `--key` with their files.
     pub certificates: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Node {
 /// Asks each server about itself, and whether this user has some rights there, such as `hset` or `xinfo|groups`.
 ///
 /// # Errors
-/// Any of [`StoreError`]: a single server that cannot be reached, or a cluster of which no node can.
+/// Any of [`StoreError`]: a single server that cannot be reached, or a cluster without any node that can.
 pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health, StoreError> {
     let keys = store.keys(&crate::model::id::ActivityId::validated(b"1"));
     let keys: Vec<String> = keys.all().map(str::to_owned).collect();

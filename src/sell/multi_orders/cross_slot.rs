@@ -1,5 +1,5 @@
 //! An order of activities in several slots of a cluster, which no one call can serve: a hold of each item with the order's request
-//! id, of which the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
+//! id; the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
 //! `tests/it/spread/model.rs` goes through every interleaving of these steps.
 
 use std::time::Duration;
@@ -257,7 +257,7 @@ fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome
             outcomes[order.primary] = settled.outcome;
             Ok(Decision::Bought { again: status == Status::Replayed })
         }
-        // Somebody took it for given up.
+        // Another caller took it for given up.
         _ => {
             outcomes[order.primary].status = settled.outcome.status;
             abort(store, order, outcomes)
@@ -327,7 +327,7 @@ fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Resul
     let at_most = SHORTEST_HOLD.max(store.servers.target().timeout * 3);
     let mut value = store.servers.call_until_replicated(call, Duration::ZERO)?;
     if value.is_none() {
-        // Whoever was known to have a replica may have lost it.
+        // A primary that was known to have a replica may have lost it.
         store.servers.look_for_replicas()?;
         value = store.servers.call_until_replicated(call, at_most)?;
     }
@@ -351,7 +351,7 @@ fn is_given_up(status: Status) -> bool {
     status.is_done() || status == Status::RequestConflict
 }
 
-/// The outcome of an order of which nothing is, or was to be, decided yet.
+/// The outcome of an order before anything is decided.
 fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
     let status = if is_refused { Status::Refused } else { Status::Ok };
     let item = |outcome: Outcome| {

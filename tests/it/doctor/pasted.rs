@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::{of_check, text};
 use crate::support::{Authority, TestCluster, TestRedis, binary, seckill, server_binary, wait_until};
 
-/// A terminal of somebody who called `seckill` and pastes what it printed: the same folder, the same environment.
+/// The terminal of an operator who called `seckill` and pastes what it printed: the same folder, the same environment.
 struct Terminal {
     folder: TempDir,
     arguments: Vec<String>,

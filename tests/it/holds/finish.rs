@@ -286,7 +286,7 @@ fn no_repair_gives_a_user_units_that_a_cut_call_returns() {
             assert!(left + held <= 10, "{context}: {left} and {held}");
             gave += i64::from(reply.contains("CUT") && held == 2);
         }
-        // Whoever comes next finishes what was cut.
+        // The next call finishes what was cut.
         assert!(scripts.deduct("1", ("9", "1", "k")).starts_with("1 "));
         let (left, held) = (units_left(&redis, SECKILL), units_of_7(&redis, SECKILL));
         assert_eq!(left + held, 9, "{context}: {left} and {held}");

@@ -10,7 +10,7 @@ fn sale() -> TestRedis {
     redis
 }
 
-/// What a call prints on a terminal of so many columns, none of which it exceeds.
+/// What a call prints on a terminal of this width, which no line exceeds.
 #[track_caller]
 fn printed(redis: &TestRedis, line: &str, columns: usize) -> String {
     let outcome = redis.seckill([]).args(line.split(' ')).env("COLUMNS", &columns.to_string()).code(0);

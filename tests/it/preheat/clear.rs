@@ -172,12 +172,12 @@ fn all_shards_and_the_parent_lose_the_field() {
 fn a_lost_reply_of_any_command_clears_once() {
     for (layout, shards) in [(SECKILL, ""), (CLUSTER, "--shards 2")] {
         for fault in [Fault::LoseRequest, Fault::LoseReply] {
-            for nth in 1.. {
+            for step in 1.. {
                 let redis = TestRedis::start();
                 let line = format!("preheat --id 1 --stock 10 --per-user-limit 2 {WINDOW} {shards}");
                 json_call(&redis, layout, &line).code(0);
                 let proxy = Proxy::before(&redis);
-                proxy.inject(When::Nth(nth), fault);
+                proxy.inject(When::Nth(step), fault);
                 let clear = "preheat --id 1 --update --ends-at none --per-user-limit none";
                 let call = proxy.seckill(["-l", layout.name, "-o", "json"]).args(clear.split(' '));
                 let ended = call.run();
@@ -187,19 +187,19 @@ fn a_lost_reply_of_any_command_clears_once() {
                     assert_eq!(
                         (&row["action"], &row["stock"]),
                         (&"update".into(), &10.into()),
-                        "{fault:?} {nth}: {row}"
+                        "{fault:?} {step}: {row}"
                     );
                 } else {
-                    assert_eq!(ended.status.code(), Some(5), "{fault:?} {nth}: {}", ended.stderr);
+                    assert_eq!(ended.status.code(), Some(5), "{fault:?} {step}: {}", ended.stderr);
                     json_call(&redis, layout, clear).code(0);
                 }
                 let rules = redis.hget(&layout.meta("1"), "rules").unwrap();
-                assert_eq!(rules, "live 1 1 - 10 1577836800000 -", "{layout:?} {fault:?} {nth}");
+                assert_eq!(rules, "live 1 1 - 10 1577836800000 -", "{layout:?} {fault:?} {step}");
                 if shards.is_empty() {
-                    assert_eq!(redis.xrange(&layout.ledger("1")).len(), 2, "{fault:?} {nth}: one update");
+                    assert_eq!(redis.xrange(&layout.ledger("1")).len(), 2, "{fault:?} {step}: one update");
                 }
-                if proxy.commands().len() < nth {
-                    assert!(nth > 3, "{nth}");
+                if proxy.commands().len() < step {
+                    assert!(step > 3, "{step}");
                     break;
                 }
             }

@@ -152,7 +152,7 @@ fn an_update_that_names_no_total_creates_nothing_and_says_what_it_needs() {
     redis.assert_unchanged_since(&before);
 }
 
-/// Somebody changes the total before each step of the update in turn.
+/// Another caller changes the total before each step of the update in turn.
 #[test]
 fn a_total_that_is_not_named_stays_what_others_made_it() {
     let update = ["preheat", "--id", "1", "--title", "phone", "--update", "-o", "json"];

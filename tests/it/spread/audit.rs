@@ -32,6 +32,8 @@ fn an_audit_finds_orders_that_are_bought_in_part() {
     for (prefix, (held, steps, found)) in (10..).zip([
         (&[0, 1, 2][..], &[][..], &[][..]),
         (&[0, 1, 2], &[(0, "confirm")], &[]),
+        // The units at the primary are held open: nobody bought them.
+        (&[0, 1, 2], &[(1, "confirm")], &["1 r: confirmed | 0 held"]),
         (&[0, 1, 2], &[(0, "confirm"), (1, "confirm"), (2, "confirm")], &[]),
         (&[0, 1, 2], &[(0, "abort"), (2, "abort")], &[]),
         (&[0, 1], &[(0, "confirm"), (1, "confirm")], &["0 r: confirmed | 2 absent"]),
@@ -74,8 +76,10 @@ fn an_order_is_not_split_any_more_once_a_part_was_refunded_or_sold_by_hand() {
     let mut sale = Sale::start(false);
     for (prefix, mended) in [("10", ["refund", "1"]), ("11", ["deduct", "2"])] {
         sale = sale.another(prefix);
-        assert!((0..3).all(|nth| sale.hold(nth, "900000") == 1));
-        assert!([(0, "abort"), (1, "confirm"), (2, "confirm")].iter().all(|(nth, step)| sale.settle(*nth, step) == 1));
+        assert!((0..3).all(|item| sale.hold(item, "900000") == 1));
+        assert!(
+            [(0, "abort"), (1, "confirm"), (2, "confirm")].iter().all(|(item, step)| sale.settle(*item, step) == 1)
+        );
         let id = if mended[0] == "refund" { &sale.ids[1] } else { &sale.ids[0] };
         let found = [
             "0 r: returned | 1 confirmed",

@@ -97,7 +97,7 @@ impl Fixes {
         }
     }
 
-    /// A command of the server that whoever asks may run, such as `["INFO", "keyspace"]`.
+    /// A command of the server that the asking user may run, such as `["INFO", "keyspace"]`.
     pub(super) fn command(&self, words: &[&str]) -> String {
         format!("{} {}", self.redis_cli, joined(words))
     }

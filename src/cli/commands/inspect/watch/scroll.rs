@@ -30,7 +30,7 @@ impl Scroll {
         std::mem::replace(&mut self.first, to) != to
     }
 
-    /// The rows to show, of so many, with room for a page of them.
+    /// The rows to show, with room for a page of them.
     pub(super) fn window(&mut self, count: usize, page: usize) -> Range<usize> {
         (self.count, self.page) = (count, page);
         self.first = self.first.min(self.last());
