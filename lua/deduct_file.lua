@@ -1,6 +1,8 @@
 --[[
-  deduct_file: takes units of one activity for many orders, with the meaning of one after the other. `seckill` alone calls it.
+  deduct_file: takes units for many orders, of one activity or of several, with the meaning of one after the other. `seckill` alone
+  calls it.
 
+  KEYS of one activity; of several, those of each in turn:
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn; may be absent
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:deduct:<job> -> line, refused, digest;
@@ -9,7 +11,7 @@
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash    units of a set's members; kind set only
 
-  Columns of 9 to 16 arguments:
+  Orders of one activity have columns of 9 to 16 arguments:
   ARGV[1]  kind           hash, set, coupon or counter: the one that this script is of
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  users          JSON array of texts, at most 2,000
@@ -23,6 +25,8 @@
   ARGV[15] mode           of deduct, for all; may be empty or left out; in mode borrow the call ends before the first order that the
                           stock does not cover: the letters are those of the orders before it
   ARGV[16] distinct       1: no user and no request id comes twice, so that no order depends on one before it; may be left out
+  Orders of several activities have kind, by, job, its digest, rows, reason, limit and distinct, as above; and then for each activity
+  five arguments: epoch, the line before, lines, quantities and users; or six, with requests; or seven, with reasons.
 
   Returns one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,
   s out_of_stock, q request_conflict, c corrupt, b reversed; without a job also p paused, n not_started, e ended), the stock before
@@ -31,6 +35,7 @@
    -20 gap               {-20, line}: the line before is not the last one decided
    -21 other epoch       {-21, epoch}: the activity was reset since the job began
    -22 other job         {-22}: the job's name was used with another digest
+  Returns for several activities one such reply each. They are decided one after the other, and the first error ends the call.
   Only ok, a refused retry, and the line of a job write; the stock first, so that a cut leaves fewer units to sell, never
   more. A refund, release or expiry that was cut is finished first, but for deadlines; not by a dry run.
 
@@ -51,178 +56,185 @@
 --- @let FITS = true
 --- @end
 --- @use "codes"
+-- Those of one activity: of several, they are set for each in turn.
+local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
 --- @use "read_texts"
 --- @use "letters"
 --- @use "finish_begun"
---- @include "file"
 
--- The first turn finishes what was cut; then everything is read again.
-for turn = 1, 2 do
-  repeat
-    --- @include "activity"
-    local given = ARGV[14] or ''
-    if given ~= '' then
-      local most = whole(given)
-      if not most then return usage('deduct: the limit is not a number') end
-      if not total then
-        limit = most
-      elseif most ~= limit then
-        return usage('deduct: the given limit is not the limit of the activity, which is ' .. (limit and digits(limit) or 'none'))
+-- Orders of one activity; returns the reply to them.
+local function apply()
+  --- @include "file"
+
+  -- The first turn finishes what was cut; then everything is read again.
+  for turn = 1, 2 do
+    repeat
+      --- @include "activity"
+      local given = ARGV[14] or ''
+      if given ~= '' then
+        local most = whole(given)
+        if not most then return usage('deduct: the limit is not a number') end
+        if not total then
+          limit = most
+        elseif most ~= limit then
+          return usage('deduct: the given limit is not the limit of the activity, which is ' .. (limit and digits(limit) or 'none'))
+        end
       end
-    end
-    --- @include "job"
-    local shut
-    if state == 'paused' then
-      shut = PAUSED
-    elseif starts or ends then
-      local clock = redis.call('TIME')
-      local clock_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
-      shut = starts and clock_ms < starts and NOT_STARTED or ends and clock_ms >= ends and ENDED or nil
-    end
-    if is_job and decided < count then
-      if shut then return {shut, stock, line} end
-      if before > line then return {GAP, line} end
-    end
-    --- @if hash set coupon
-    --- @include "held_many"
-    --- @end
+      --- @include "job"
+      local shut
+      if state == 'paused' then
+        shut = PAUSED
+      elseif starts or ends then
+        local clock = redis.call('TIME')
+        local clock_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
+        shut = starts and clock_ms < starts and NOT_STARTED or ends and clock_ms >= ends and ENDED or nil
+      end
+      if is_job and decided < count then
+        if shut then return {shut, stock, line} end
+        if before > line then return {GAP, line} end
+      end
+      --- @if hash set coupon
+      --- @include "held_many"
+      --- @end
 
-    -- Decide, one order after the other. Lists that are copied have their size at once.
-    local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
-    local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
-    --- @if hash set coupon
-    local now = {}
-    --- @end
-    --- @if hash set
-    local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
-    --- @end
-    --- @if set coupon
-    local members = {unpack(users)}
-    --- @end
-    --- @if hash
-    local most = limit or MOST_UNITS
-    --- @end
-    local text, units, request, known = common, amounts[common], '', nil
-    for i = 1, decided do
-      local user, its_text, its_id = users[i], quantities and quantities[i] or common, requests and requests[i] or ''
+      -- Decide, one order after the other. Lists that are copied have their size at once.
+      local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
+      local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
       --- @if hash set coupon
-      --- @include "had"
+      local now = {}
       --- @end
-      -- A repair may have taken it back since.
-      known = its_id ~= '' and found[i + 2]
-      letters[i] = known and settled(known, its_text == '1' and user or its_text .. '\t' .. user) == REVERSED and 'b' or 'r'
-      --- @include "shown"
-    end
-    for i = decided + 1, count do
-      local user = users[i]
-      --- @include "next_order"
-      --- @if hash set coupon
-      --- @include "had"
+      --- @if hash set
+      local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
       --- @end
-      if FITS and units <= left and not known and not shut then
-        left, applied = left - units, applied + 1
+      --- @if set coupon
+      local members = {unpack(users)}
+      --- @end
+      --- @if hash
+      local most = limit or MOST_UNITS
+      --- @end
+      local text, units, request, known = common, amounts[common], '', nil
+      for i = 1, decided do
+        local user, its_text, its_id = users[i], quantities and quantities[i] or common, requests and requests[i] or ''
         --- @if hash set coupon
-        had = had + units
-        if repeats then now[user] = had end
+        --- @include "had"
         --- @end
-        --- @if hash set
-        local numeral = texts[had]
-        if not numeral then
-          numeral = digits(had)
-          texts[had] = numeral
-        end
-        set[size + 1], set[size + 2], size = user, numeral, size + 2
+        -- A repair may have taken it back since.
+        known = its_id ~= '' and found[i + 2]
+        letters[i] = known and settled(known, its_text == '1' and user or its_text .. '\t' .. user) == REVERSED and 'b' or 'r'
+        --- @include "shown"
+      end
+      for i = decided + 1, count do
+        local user = users[i]
+        --- @include "next_order"
+        --- @if hash set coupon
+        --- @include "had"
         --- @end
-        --- @if set coupon
-        members[applied] = user
-        --- @end
-        if request ~= '' then
-          local digest = text == '1' and user or text .. '\t' .. user
-          kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
-          if repeats then once[request] = digest end
-        end
-      else
-        local digest, status = text == '1' and user or text .. '\t' .. user, nil
-        --- @if hash set
-        if not had then
-          status = CORRUPT
-        elseif known then
-        --- @else
-        if known then
-        --- @end
-          status = settled(known, digest)
+        if FITS and units <= left and not known and not shut then
+          left, applied = left - units, applied + 1
+          --- @if hash set coupon
+          had = had + units
+          if repeats then now[user] = had end
+          --- @end
+          --- @if hash set
+          local numeral = texts[had]
+          if not numeral then
+            numeral = digits(had)
+            texts[had] = numeral
+          end
+          set[size + 1], set[size + 2], size = user, numeral, size + 2
+          --- @end
+          --- @if set coupon
+          members[applied] = user
+          --- @end
+          if request ~= '' then
+            local digest = text == '1' and user or text .. '\t' .. user
+            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
+            if repeats then once[request] = digest end
+          end
         else
-          status = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
-          if status == OUT_OF_STOCK and mode == 'borrow' then
-            -- It waits until units are borrowed, and so do those behind it.
-            count = i - 1
-            break
+          local digest, status = text == '1' and user or text .. '\t' .. user, nil
+          --- @if hash set
+          if not had then
+            status = CORRUPT
+          elseif known then
+          --- @else
+          if known then
+          --- @end
+            status = settled(known, digest)
+          else
+            status = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
+            if status == OUT_OF_STOCK and mode == 'borrow' then
+              -- It waits until units are borrowed, and so do those behind it.
+              count = i - 1
+              break
+            end
+            -- Only of a retry, because the first try, arriving late, could still do what was reported refused. A job's line settles
+            -- its own retries.
+            if request ~= '' and not is_job and (mode == 'retry' or mode == 'borrow') then
+              local record = digits(status) .. '\t' .. digest
+              kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
+              if repeats then once[request] = record end
+            end
           end
-          -- Only of a retry, because the first try, arriving late, could still do what was reported refused. A job's line settles
-          -- its own retries.
-          if request ~= '' and not is_job and (mode == 'retry' or mode == 'borrow') then
-            local record = digits(status) .. '\t' .. digest
-            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
-            if repeats then once[request] = record end
-          end
+          if status < 0 and status ~= REVERSED then refused = refused + 1 end
+          letters[i] = LETTERS[status]
         end
-        if status < 0 and status ~= REVERSED then refused = refused + 1 end
-        letters[i] = LETTERS[status]
+        --- @include "shown"
       end
-      --- @include "shown"
-    end
-    --- @if hash set coupon
-    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-    -- user left none either, but wrote down that nobody was.
-    local is_first = total and redis.call('EXISTS', KEYS[5]) == 0
-    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
-    --- @end
+      --- @if hash set coupon
+      -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
+      -- user left none either, but wrote down that nobody was.
+      local is_first = total and redis.call('EXISTS', KEYS[5]) == 0
+      if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+      --- @end
 
-    -- Write: the stock first.
-    if mode ~= 'dry' then
-      if applied > 0 then
-        local allowed = redis.acl_check_cmd
-        if allowed then
-          local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
-            or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-            --- @if set coupon
-            or not allowed('SADD', KEYS[5], 'm') and 'SADD'
-            --- @end
-          --- @include "forbidden"
+      -- Write: the stock first.
+      if mode ~= 'dry' then
+        if applied > 0 then
+          local allowed = redis.acl_check_cmd
+          if allowed then
+            local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
+              or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+              --- @if set coupon
+              or not allowed('SADD', KEYS[5], 'm') and 'SADD'
+              --- @end
+            --- @include "forbidden"
+          end
+          --- @if hash set coupon
+          -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
+          local marks = (begun == 'first' or is_first and not begun)
+            and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+          if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+          --- @end
+          redis.call('DECRBY', KEYS[1], digits(stock - left))
+          --- @if hash
+          redis.call('HSET', KEYS[5], unpack(set, 1, size))
+          --- @end
+          --- @if set
+          -- Units are written before their member, who would be unknown without them.
+          redis.call('HSET', KEYS[6], unpack(set, 1, size))
+          --- @end
+          --- @if set coupon
+          redis.call('SADD', KEYS[5], unpack(members, 1, applied))
+          --- @end
+          --- @if hash set coupon
+          if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+          --- @end
         end
-        --- @if hash set coupon
-        -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
-        local marks = (begun == 'first' or is_first and not begun)
-          and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
-        if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
-        --- @end
-        redis.call('DECRBY', KEYS[1], digits(stock - left))
-        --- @if hash
-        redis.call('HSET', KEYS[5], unpack(set, 1, size))
-        --- @end
-        --- @if set
-        -- Units are written before their member, who would be unknown without them.
-        redis.call('HSET', KEYS[6], unpack(set, 1, size))
-        --- @end
-        --- @if set coupon
-        redis.call('SADD', KEYS[5], unpack(members, 1, applied))
-        --- @end
-        --- @if hash set coupon
-        if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-        --- @end
+        --- @include "file_line"
+        if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
+        if applied > 0 and has_ledger then
+          --- @include "file_entry"
+          redis.call('XADD', KEYS[4], '*', unpack(entry))
+        end
       end
-      --- @include "file_line"
-      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-      if applied > 0 and has_ledger then
-        --- @include "file_entry"
-        redis.call('XADD', KEYS[4], '*', unpack(entry))
-      end
-    end
-    --- @include "file_reply"
-  until true
-  if key then break end
+      --- @include "file_reply"
+    until true
+    if key then break end
+  end
+  --- @include "damaged"
 end
---- @include "damaged"
+--- @include "each_activity"

@@ -1,6 +1,7 @@
 --[[
-  refund_file: gives units of one activity back, for many orders, one after the other. `seckill` alone calls it.
+  refund_file: gives units back for many orders, of one activity or of several, one after the other. `seckill` alone calls it.
 
+  KEYS of one activity; of several, those of each in turn:
   KEYS[1]  stock          string  units left
   KEYS[2]  meta           hash    rules, withdrawn, holds; may be absent
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest;
@@ -14,6 +15,7 @@
   ARGV[1]  kind (the one that this script is of), ARGV[2] by
   ARGV[3]  users, ARGV[4] quantities (or one, or `all`), ARGV[5..9] job, its digest, epoch, the line before, lines
   ARGV[10..16] requests, rows, reason, reasons, unsaid (as for refund), mode, distinct: may be left out
+  Orders of several activities have the arguments that they have for deduct_file, with unsaid in the place of the limit.
 
   Returns as deduct_file, with the letters o, r, x (exceeds_bought), q, c.
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
@@ -25,138 +27,145 @@
 --- @kinds hash set coupon counter
 --- @let OP = refund
 --- @use "codes"
+-- Those of one activity: of several, they are set for each in turn.
+local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
 --- @use "read_texts"
 --- @use "letters"
 --- @use "finish_begun"
---- @include "file"
 
--- The first turn finishes what was cut; then everything is read again.
-for turn = 1, 2 do
-  repeat
-    --- @include "activity"
-    --- @include "job"
-    if is_job and decided < count and before > line then return {GAP, line} end
-    --- @if hash set coupon
-    --- @include "held_many"
-    -- What is held open is not the user's to return.
-    local open = {}
-    if holds > 0 then
-      local fields = {}
-      for i = 1, count do fields[i] = '\to:' .. users[i] end
-      open = redis.pcall('HMGET', KEYS[3], unpack(fields))
-      if open.err then key, value = 3, open break end
-      for i = 1, count do
-        local its_units = whole(open[i] or '0')
-        if not its_units then key, value = 3, open[i] break end
-        open[i] = its_units
-      end
-      if key then break end
-    end
-    --- @end
+-- Orders of one activity; returns the reply to them.
+local function apply()
+  --- @include "file"
 
-    -- Decide, one order after the other. Lists that are copied have their size at once.
-    local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
-    local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
-    local most = total or MOST_UNITS
-    --- @if hash set coupon
-    local now, gone, is_unsaid, taken = {}, {}, ARGV[14] == '1', {}
-    --- @end
-    --- @if hash set
-    local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
-    --- @end
-    local text, units, request, known = common, amounts[common], '', nil
-    for i = 1, decided do
+  -- The first turn finishes what was cut; then everything is read again.
+  for turn = 1, 2 do
+    repeat
+      --- @include "activity"
+      --- @include "job"
+      if is_job and decided < count and before > line then return {GAP, line} end
       --- @if hash set coupon
-      local user = users[i]
-      --- @include "had"
-      --- @end
-      letters[i] = 'r'
-      --- @include "shown"
-    end
-    for i = decided + 1, count do
-      local user = users[i]
-      --- @include "next_order"
-      --- @if counter
-      local fits = left + units <= most
-      --- @else
-      --- @include "had"
-      local free = (had or 0) - (open[i] or 0)
-      if text == 'all' then units = math.max(free, 0) end
-      local fits = had and units <= free and units > 0 and left + units <= most and not (is_unsaid and had == math.huge)
-      --- @end
-      if fits and not known then
-        left, applied = left + units, applied + 1
-        --- @if hash set coupon
-        -- How much a member without units holds is unknown.
-        had = had == math.huge and 0 or had - units
-        if repeats then now[user] = had end
-        if text == 'all' then taken[i] = digits(units) end
-        --- @end
-        --- @if hash set
-        if had == 0 then
-          gone[#gone + 1] = user
-        else
-          local numeral = texts[had] or digits(had)
-          texts[had], set[size + 1], set[size + 2], size = numeral, user, numeral, size + 2
+      --- @include "held_many"
+      -- What is held open is not the user's to return.
+      local open = {}
+      if holds > 0 then
+        local fields = {}
+        for i = 1, count do fields[i] = '\to:' .. users[i] end
+        open = redis.pcall('HMGET', KEYS[3], unpack(fields))
+        if open.err then key, value = 3, open break end
+        for i = 1, count do
+          local its_units = whole(open[i] or '0')
+          if not its_units then key, value = 3, open[i] break end
+          open[i] = its_units
         end
-        --- @end
-        --- @if coupon
-        gone[applied] = user
-        --- @end
-        if request ~= '' then
-          local digest = 'refund ' .. text .. '\t' .. user
-          kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
-          if repeats then once[request] = digest end
-        end
-      else
-        local digest = 'refund ' .. text .. '\t' .. user
-        local status = known and settled(known, digest) or EXCEEDS_BOUGHT
-        --- @if hash set
-        if not had then status = CORRUPT end
-        --- @end
-        if status == EXCEEDS_BOUGHT and not known and request ~= '' and not is_job and mode == 'retry' then
-          local record = digits(status) .. '\t' .. digest
-          kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
-          if repeats then once[request] = record end
-        end
-        if status < 0 then refused = refused + 1 end
-        letters[i] = LETTERS[status]
+        if key then break end
       end
-      --- @include "shown"
-    end
-    --- @if hash set coupon
-    -- The ledger has numbers.
-    if next(taken) then quantities = quantities or {} end
-    for i, numeral in pairs(taken) do quantities[i] = numeral end
-    --- @end
+      --- @end
 
-    -- Write: the stock last.
-    if mode ~= 'dry' then
-      --- @include "file_line"
-      if applied > 0 then
-        local it = {units = digits(left - stock), users = {}, gone = {}, set = {unpack(kept, 1, kept_size)}, cleared = {}, ids = {}}
-        --- @if hash set
-        it.users = {unpack(set, 1, size)}
-        --- @end
+      -- Decide, one order after the other. Lists that are copied have their size at once.
+      local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
+      local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
+      local most = total or MOST_UNITS
+      --- @if hash set coupon
+      local now, gone, is_unsaid, taken = {}, {}, ARGV[14] == '1', {}
+      --- @end
+      --- @if hash set
+      local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
+      --- @end
+      local text, units, request, known = common, amounts[common], '', nil
+      for i = 1, decided do
         --- @if hash set coupon
-        it.gone = gone
+        local user = users[i]
+        --- @include "had"
         --- @end
-        if has_ledger then
-          --- @include "file_entry"
-          it.entry = entry
-        end
-        local denied = may_not_return(KIND, withdrawn, it)
-        --- @include "forbidden"
-        give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
-      elseif kept_size > 0 then
-        redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
+        letters[i] = 'r'
+        --- @include "shown"
       end
-    end
-    --- @include "file_reply"
-  until true
-  if key then break end
+      for i = decided + 1, count do
+        local user = users[i]
+        --- @include "next_order"
+        --- @if counter
+        local fits = left + units <= most
+        --- @else
+        --- @include "had"
+        local free = (had or 0) - (open[i] or 0)
+        if text == 'all' then units = math.max(free, 0) end
+        local fits = had and units <= free and units > 0 and left + units <= most and not (is_unsaid and had == math.huge)
+        --- @end
+        if fits and not known then
+          left, applied = left + units, applied + 1
+          --- @if hash set coupon
+          -- How much a member without units holds is unknown.
+          had = had == math.huge and 0 or had - units
+          if repeats then now[user] = had end
+          if text == 'all' then taken[i] = digits(units) end
+          --- @end
+          --- @if hash set
+          if had == 0 then
+            gone[#gone + 1] = user
+          else
+            local numeral = texts[had] or digits(had)
+            texts[had], set[size + 1], set[size + 2], size = numeral, user, numeral, size + 2
+          end
+          --- @end
+          --- @if coupon
+          gone[applied] = user
+          --- @end
+          if request ~= '' then
+            local digest = 'refund ' .. text .. '\t' .. user
+            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
+            if repeats then once[request] = digest end
+          end
+        else
+          local digest = 'refund ' .. text .. '\t' .. user
+          local status = known and settled(known, digest) or EXCEEDS_BOUGHT
+          --- @if hash set
+          if not had then status = CORRUPT end
+          --- @end
+          if status == EXCEEDS_BOUGHT and not known and request ~= '' and not is_job and mode == 'retry' then
+            local record = digits(status) .. '\t' .. digest
+            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
+            if repeats then once[request] = record end
+          end
+          if status < 0 then refused = refused + 1 end
+          letters[i] = LETTERS[status]
+        end
+        --- @include "shown"
+      end
+      --- @if hash set coupon
+      -- The ledger has numbers.
+      if next(taken) then quantities = quantities or {} end
+      for i, numeral in pairs(taken) do quantities[i] = numeral end
+      --- @end
+
+      -- Write: the stock last.
+      if mode ~= 'dry' then
+        --- @include "file_line"
+        if applied > 0 then
+          local it = {units = digits(left - stock), users = {}, gone = {}, set = {unpack(kept, 1, kept_size)}, cleared = {}, ids = {}}
+          --- @if hash set
+          it.users = {unpack(set, 1, size)}
+          --- @end
+          --- @if hash set coupon
+          it.gone = gone
+          --- @end
+          if has_ledger then
+            --- @include "file_entry"
+            it.entry = entry
+          end
+          local denied = may_not_return(KIND, withdrawn, it)
+          --- @include "forbidden"
+          give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
+        elseif kept_size > 0 then
+          redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
+        end
+      end
+      --- @include "file_reply"
+    until true
+    if key then break end
+  end
+  --- @include "damaged"
 end
---- @include "damaged"
+--- @include "each_activity"

@@ -9,7 +9,6 @@
 --- @if counter
 --- @let KEY_COUNT = 4
 --- @end
-local KEYS, ARGV, redis = KEYS, ARGV, redis
 local by, mode, reason, is_job, key, value = ARGV[2], ARGV[15] or '', ARGV[12] or '', ARGV[5] ~= '', nil, nil
 if #ARGV < 9 then return usage('OP: at least 9 arguments are wanted, not ' .. #ARGV) end
 if ARGV[1] ~= KIND then return usage('OP: ARGV[1] is not ' .. KIND .. ', the kind of this script') end

@@ -80,8 +80,6 @@ pub(crate) static PREHEAT: Script = script!("preheat");
 pub static DEDUCT: Builds = builds!("deduct");
 /// Takes units of one activity, for many orders.
 pub(crate) static DEDUCT_FILE: Builds = builds!("deduct_file");
-/// Takes or returns units of several activities, each by itself, for the orders of a job.
-pub(crate) static MIXED_ORDERS: Script = script!("mixed_orders");
 /// Takes units of several activities, all or nothing.
 pub static MULTI_DEDUCT: Script = script!("multi_deduct");
 /// Takes units with a deadline.
@@ -130,7 +128,7 @@ pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 22] {
+    pub fn all(kind: Kind) -> [&'static Self; 21] {
         [
             &PREHEAT,
             DEDUCT.of(kind),
@@ -140,7 +138,6 @@ impl Script {
             &SETTLE,
             DEDUCT_FILE.of(kind),
             REFUND_FILE.of(kind),
-            &MIXED_ORDERS,
             &PAUSE,
             &SNAPSHOT,
             &AUDIT,

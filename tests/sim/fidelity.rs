@@ -279,13 +279,11 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
             let args = [step, "by", reason, name, "30", held, "", "", "", "", "=2", "", "", "", "live", ""];
             sale.call("adopt", args)
         }
-        29 if sale.kind() == "hash" => {
-            let mut call = sale.plain_call(
-                "mixed_orders",
-                [*random.pick(&["deduct", "refund"]), "by", reason, &format!("m{n}"), "d", "1"],
-            );
-            call.keys.truncate(5);
-            call.keys.extend(other.keys.in_order().take(5).map(Into::into));
+        29 => {
+            // Orders of two activities in a call.
+            let script = *random.pick(&["deduct_file", "refund_file"]);
+            let mut call = sale.call(script, ["by", &format!("m{n}"), "d", "1", reason, "", ""]);
+            call.keys.extend(other.keys.in_order().map(Into::into));
             for _ in 0..2 {
                 let users = json([*random.pick(&["u1", "u2"]), *random.pick(&["u3", "a b"])]);
                 let requests = json(["0", "1"].map(|at| format!("m{n}.{at}")));

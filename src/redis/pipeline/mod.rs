@@ -1,8 +1,8 @@
-//! Calls of a few scripts to one server, several of them in flight.
+//! Calls of a script to one server, several of them in flight.
 //!
 //! A [`Pipeline`] owns all that belongs to one connection: the connection itself, the buffer, the calls in flight and
-//! their weight, the outage if there is one, the limits and the rate. It sends, receives, reconnects, loads the scripts
-//! when the server has lost them, and backs off. A call comes back with its reply, or to be sent again. What may be sent
+//! their weight, the outage if there is one, the limits and the rate. It sends, receives, reconnects, loads the script
+//! when the server has lost it, and backs off. A call comes back with its reply, or to be sent again. What may be sent
 //! when, and what a reply means, is up to its owner, who may hold several: one for each node.
 
 mod event;
@@ -41,7 +41,7 @@ const NO_SCRIPT: &str = "NOSCRIPT";
 pub(crate) struct Pipeline<C, L = Server> {
     link: L,
     system: Arc<dyn System>,
-    scripts: Vec<&'static Script>,
+    script: &'static Script,
     limits: Limits,
     rate: Option<RateLimit>,
     retry_for: Duration,
@@ -61,13 +61,12 @@ pub(crate) struct Pipeline<C, L = Server> {
 }
 
 impl<C: Call, L: Link> Pipeline<C, L> {
-    /// Sends nothing. `scripts`, at least one, are loaded if the server has lost them. An outage longer than `retry_for`
-    /// is an error.
-    pub(crate) fn new(link: L, scripts: Vec<&'static Script>, limits: Limits, retry_for: Duration) -> Self {
+    /// Sends nothing. The script is loaded if the server has lost it. An outage longer than `retry_for` is an error.
+    pub(crate) fn new(link: L, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
         let system = link.system();
         Self {
             link,
-            scripts,
+            script,
             rate: limits.rate_limit(&system),
             system,
             limits,
@@ -87,7 +86,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     /// Another one with the same rate limit.
     pub(crate) fn sibling(&self, link: L) -> Self {
         let rate = self.rate.clone();
-        Self { rate, ..Self::new(link, self.scripts.clone(), self.limits.clone(), self.retry_for) }
+        Self { rate, ..Self::new(link, self.script, self.limits.clone(), self.retry_for) }
     }
 
     /// The connection.
@@ -339,7 +338,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
                 Ok(Event::Waited)
             }
             Attempt::Now => {
-                match self.load_scripts() {
+                match self.load_script() {
                     Ok(()) => self.outage.iter_mut().for_each(Outage::close),
                     Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
                     Err(error) => Outage::record(&mut self.outage, self.system.now(), error, false),
@@ -349,26 +348,22 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         }
     }
 
-    /// Connects if need be, and loads the scripts: it may be another server by now.
-    fn load_scripts(&mut self) -> Result<(), StoreError> {
-        for script in &self.scripts {
-            let command = redis::cmd("SCRIPT").arg("LOAD").arg(script.text).get_packed_command();
-            match self.link.send(&command).and_then(|()| self.link.receive()) {
-                Ok(Value::ServerError(error)) => return Err(self.meaning(error)),
-                Ok(_) => (),
-                Err(error) => {
-                    self.link.disconnect();
-                    return Err(error);
-                }
+    /// Connects if need be, and loads the script: it may be another server by now.
+    fn load_script(&mut self) -> Result<(), StoreError> {
+        let command = redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text).get_packed_command();
+        match self.link.send(&command).and_then(|()| self.link.receive()) {
+            Ok(Value::ServerError(error)) => Err(self.meaning(error)),
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.link.disconnect();
+                Err(error)
             }
         }
-        Ok(())
     }
 
     fn meaning(&self, error: ServerError) -> StoreError {
         let error = RedisError::from(error);
-        let name = self.scripts.first().map_or("EVALSHA", |script| script.name);
-        let unknown = || StoreError::Reply { what: name.to_owned(), reply: error.to_string() };
+        let unknown = || StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() };
         StoreError::of_reply(&error, self.link.server()).unwrap_or_else(unknown)
     }
 }

@@ -132,7 +132,7 @@ impl Owner {
     fn new(calls: u64, limits: Limits, retry_for: Duration, plan: &[Does]) -> Self {
         let fake = Fake { plan: plan.to_vec().into(), ..Fake::default() };
         Self {
-            pipeline: Pipeline::new(fake, vec![DEDUCT_FILE.of(Kind::Hash)], limits, retry_for),
+            pipeline: Pipeline::new(fake, DEDUCT_FILE.of(Kind::Hash), limits, retry_for),
             waiting: (1..=calls).map(|number| Numbered { number, orders: 128 }).collect(),
             decided: Vec::new(),
             in_doubt: Vec::new(),

@@ -25,7 +25,6 @@ use crate::model::id::interner::Interner;
 use crate::model::order::Corrupt;
 pub(crate) use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Call, Event, Link, Pipeline};
-use crate::script::Script;
 pub(crate) use crate::sell::bulk::job::Job;
 use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
@@ -61,7 +60,7 @@ pub(crate) enum Step {
     },
 }
 
-/// What a reply means for its call.
+/// What a reply means for its call, or for one activity of it.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Its orders are decided. These keys hold invalid data.
@@ -113,11 +112,11 @@ pub(crate) trait Orders {
     /// Pushes calls to the pipeline of a lane while its buffer has room.
     fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<Self::Call, L>, flush: bool);
 
-    /// Reads the reply to a call.
+    /// Reads the reply to a call: what it means for each activity that has orders of its own in it.
     ///
     /// # Errors
     /// The run must end.
-    fn reply(&mut self, states: &mut JobStates, call: Self::Call, value: Value) -> Result<Verdict, StoreError>;
+    fn reply(&mut self, states: &mut JobStates, call: Self::Call, value: Value) -> Result<Vec<Verdict>, StoreError>;
 
     /// The orders of a call wait again; it did not run, unless it `may_have_run`.
     fn put_back(&mut self, states: &JobStates, call: Self::Call, may_have_run: bool);
@@ -172,11 +171,10 @@ pub(crate) struct Run<O: Orders> {
 }
 
 impl<O: Orders> Run<O> {
-    /// Loads the script of the operation; `more` is loaded already. The run takes the store's connections over; the store makes others if
+    /// Loads the script of the operation. The run takes the store's connections over; the store makes others if
     /// it is asked again.
     fn open(
         store: &mut Store,
-        more: Option<&'static Script>,
         (limits, retry_for): (Limits, Duration),
         states: JobStates,
         orders: O,
@@ -187,10 +185,9 @@ impl<O: Orders> Run<O> {
         }
         let script = states.operation.script(states.layout.kind());
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-        let scripts: Vec<_> = [script].into_iter().chain(more).collect();
         let mut servers = store.servers.take();
         let node = servers.primaries().first().copied().unwrap_or(0);
-        let pipeline = Pipeline::new(servers.node(node).take(), scripts, limits, retry_for);
+        let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
         let borrower = store.borrower.for_other_servers();
         let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
@@ -428,22 +425,15 @@ impl<O: Orders> Run<O> {
 
     fn handle(&mut self, lane: usize, event: Event<O::Call>) -> Result<Step, StoreError> {
         match event {
-            Event::Reply(call, value) => match self.orders.reply(&mut self.states, call, value)? {
-                Verdict::Decided(corrupt) => {
-                    self.lanes.succeeded(lane);
-                    let known = &mut self.known_corrupt;
-                    self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
+            Event::Reply(call, value) => {
+                let mut rewind = None;
+                for verdict in self.orders.reply(&mut self.states, call, value)? {
+                    rewind = rewind.or(self.obey(lane, verdict));
                 }
-                Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
-                Verdict::Short { nth, quantity } => {
-                    self.lanes.succeeded(lane);
-                    self.shorts.push_back((nth, quantity));
+                if let Some(step) = rewind {
+                    return Ok(step);
                 }
-                Verdict::Rewind { nth, line } => {
-                    self.lanes.pipeline(lane).retry(None);
-                    return Ok(Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line });
-                }
-            },
+            }
             Event::Retry { calls, may_have_run } => {
                 calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call, may_have_run));
             }
@@ -456,5 +446,26 @@ impl<O: Orders> Run<O> {
             Event::Waited | Event::Send => {}
         }
         Ok(Step::Continue)
+    }
+
+    /// Does what a reply means; returns a step if the input must be read again.
+    fn obey(&mut self, lane: usize, verdict: Verdict) -> Option<Step> {
+        match verdict {
+            Verdict::Decided(corrupt) => {
+                self.lanes.succeeded(lane);
+                let known = &mut self.known_corrupt;
+                self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
+            }
+            Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
+            Verdict::Short { nth, quantity } => {
+                self.lanes.succeeded(lane);
+                self.shorts.push_back((nth, quantity));
+            }
+            Verdict::Rewind { nth, line } => {
+                self.lanes.pipeline(lane).retry(None);
+                return Some(Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line });
+            }
+        }
+        None
     }
 }

@@ -34,8 +34,8 @@ impl Operation {
         }
     }
 
-    /// Whether orders of several activities may share a call, so that each is decided by itself: `mixed_orders` does these.
-    pub(crate) fn may_mix(self) -> bool {
+    /// Whether its script takes orders of several activities, each decided by itself.
+    pub(crate) fn may_share(self) -> bool {
         matches!(self, Self::Deduct | Self::Refund)
     }
 

@@ -1,12 +1,14 @@
 //! Files that mix activities: small batches of several activities share a call, which decides each by itself.
 
+use std::collections::BTreeSet;
+
 use super::{Orders, start_and_hold, statuses};
-use crate::support::{CLUSTER, Fault, Layout, Outcome, Proxy, SECKILL, TestRedis, When, seckill};
+use crate::support::{CLUSTER, COUPON, Fault, Layout, Outcome, Proxy, SECKILL, SKU, TestRedis, When};
 
 const ACTIVITIES: usize = 40;
 const ROWS: usize = 200;
 
-/// What the proxies of some clouds reply to a script that computes its keys.
+/// What the proxies of some clouds reply to keys that they did not expect.
 const REFUSED: &str =
     "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array";
 
@@ -30,20 +32,17 @@ fn calls(proxy: &Proxy) -> usize {
     proxy.commands().iter().filter(|name| *name == "EVALSHA").count()
 }
 
-/// The SHA-1 of the script that takes several activities.
-fn shared_call() -> String {
-    let list = seckill(["script", "list", "-o", "json"]).code(0).json();
-    let row = list.as_array().unwrap().iter().find(|row| row["name"] == "mixed_orders").unwrap();
-    row["sha1"].as_str().unwrap().to_owned()
-}
-
 /// What all keys hold, a ledger as the fields of its entries.
 fn data(redis: &TestRedis, layout: Layout) -> Vec<String> {
     let of = |id: String| {
         let ledger: Vec<_> = redis.xrange(&layout.ledger(&id)).into_iter().map(|(_, fields)| fields).collect();
         let [stock, meta, requests, _, participants] = [1, 2, 3, 4, 5].map(|number| layout.key(number, &id));
-        let hashes = [meta, requests, participants].map(|key| redis.hgetall(&key));
-        format!("{id} {} {hashes:?} {ledger:?}", redis.int(&stock))
+        let hashes = [meta, requests].map(|key| redis.hgetall(&key));
+        let users: BTreeSet<String> = match layout.kind {
+            "hash" => redis.hgetall(&participants).into_iter().map(|(user, units)| format!("{user} {units}")).collect(),
+            _ => redis.ask(("SMEMBERS", &participants)),
+        };
+        format!("{id} {} {hashes:?} {users:?} {ledger:?}", redis.int(&stock))
     };
     (0..ACTIVITIES).map(|id| of(id.to_string())).collect()
 }
@@ -62,19 +61,18 @@ fn count(outcome: &Outcome, status: &str) -> usize {
 fn what_shared_calls_write_and_report_is_what_a_call_for_each_activity_does() {
     let ids = mixed("activity,user,quantity,request", |nth| format!("1,order-{nth}"));
     let some = mixed("activity,user,quantity,request", |nth| format!("{},{}", 1 + nth % 2, "x".repeat(nth % 3)));
-    // What has no request id among some, or a known one, is left alone.
-    for (layout, orders, are_plain) in
-        [(SECKILL, &plain(), true), (SECKILL, &ids, false), (SECKILL, &some, false), (CLUSTER, &plain(), true)]
+    for (layout, orders) in
+        [(SECKILL, &plain()), (SECKILL, &ids), (SECKILL, &some), (CLUSTER, &plain()), (SKU, &ids), (COUPON, &plain())]
     {
-        // Nothing is refused; a proxy refuses the script, or the call.
-        let refused = [None, Some("mixed_orders: takes".to_owned()), Some(shared_call())];
-        let run = |refused: &Option<String>| {
+        // Nothing is refused; a proxy refuses a call with keys of two activities.
+        let run = |is_refused: bool| {
             let redis = TestRedis::start();
             // Not enough for all.
             preheat_all(&redis, layout, 4);
             let proxy = Proxy::before(&redis);
-            if let Some(text) = refused {
-                proxy.inject(When::With(text.clone()), Fault::Refuse(REFUSED));
+            if is_refused {
+                let (last, next) = (layout.keys("0").pop().unwrap(), layout.stock("1"));
+                proxy.inject(When::With(format!("{last}\r\n${}\r\n{next}\r\n", next.len())), Fault::Refuse(REFUSED));
             }
             let mut reported = Vec::new();
             for (command, job) in [("deduct", "a"), ("refund", "a"), ("deduct", "b"), ("deduct", "b")] {
@@ -84,11 +82,9 @@ fn what_shared_calls_write_and_report_is_what_a_call_for_each_activity_does() {
             }
             (reported, data(&redis, layout), calls(&proxy))
         };
-        let [shared, by_script, by_call] = refused.each_ref().map(run);
-        assert_eq!((&shared.0, &shared.1), (&by_script.0, &by_script.1));
-        assert_eq!((&shared.0, &shared.1), (&by_call.0, &by_call.1));
-        let counts = (shared.2, by_script.2, by_call.2);
-        assert!(!are_plain || counts.0 * 2 < counts.1 && counts.1 <= counts.2, "{counts:?}");
+        let [shared, alone] = [false, true].map(run);
+        assert_eq!((&shared.0, &shared.1), (&alone.0, &alone.1), "{layout:?}");
+        assert!(shared.2 * 2 < alone.2, "{layout:?}: {} {}", shared.2, alone.2);
     }
 }
 
@@ -173,8 +169,8 @@ fn a_run_that_was_killed_between_shared_calls_resumes() {
     preheat_all(&redis, SECKILL, 10);
     let orders = plain();
     let proxy = Proxy::before(&redis);
-    // Behind both scripts and two HGET an activity: the second call.
-    let call = start_and_hold(&proxy, 2 + 2 * ACTIVITIES + 2, proxy.seckill(["deduct", "--from", orders.path()]));
+    // Behind the script and two HGET an activity: the second call.
+    let call = start_and_hold(&proxy, 1 + 2 * ACTIVITIES + 2, proxy.seckill(["deduct", "--from", orders.path()]));
     call.signal(libc::SIGKILL);
     call.wait();
     drop(proxy);

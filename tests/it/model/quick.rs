@@ -7,7 +7,6 @@ mod calls;
 mod damage;
 mod holds;
 mod long;
-mod mixed;
 mod multi;
 mod outcome;
 mod single;
@@ -148,10 +147,7 @@ fn quick_is_reference<C: AsArguments>(
                 let (script, keys, mut args) = step.call.arguments(layout, &mut twins);
                 step.edits.iter().for_each(|edit| edit.apply(&mut args));
                 let damage = step.damage.as_ref();
-                let found = match script {
-                    "mixed_orders" => twins.run_mixed(&keys, &args, damage, step.denied),
-                    _ => twins.run((script, &keys, &args), damage, step.denied),
-                };
+                let found = twins.run((script, &keys, &args), damage, step.denied);
                 let shown: Vec<String> = args.iter().map(|arg| arg.escape_ascii().to_string()).collect();
                 prop_assert!(found.is_ok(), "{}\nin step {nth} of {steps:#?}\n{shown:?}", found.unwrap_err());
             }
@@ -166,14 +162,6 @@ fn the_quick_path_of_multi_orders_does_what_the_reference_path_does() {
     for (layout, cases) in [(SECKILL, 70), (CLUSTER, 10)] {
         let twins = a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), cases);
         twins.borrow().assert_both_paths_were_used(5);
-    }
-}
-
-#[test]
-fn orders_of_several_activities_are_decided_as_those_of_each_alone() {
-    for (layout, cases) in [(SECKILL, 70), (CLUSTER, 10)] {
-        let twins = a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, mixed::call(), cases);
-        twins.borrow().assert_both_paths_were_used(30);
     }
 }
 

@@ -12,10 +12,8 @@ use crate::support::scripts::{
 };
 use crate::support::{LAYOUTS, SECKILL, TestRedis, seckill};
 
-/// It replies no code, and leaves all that is not plain to the reference paths of `deduct` and `refund`.
-const WITHOUT_REFERENCE: &str = "mixed_orders";
 /// They take several activities, and compute their keys.
-const COMPUTED: [&str; 3] = ["multi_deduct", "mixed_orders", "drop-in/sku-multi"];
+const COMPUTED: [&str; 2] = ["multi_deduct", "drop-in/sku-multi"];
 
 fn source(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("lua").join(name)).unwrap()
@@ -153,7 +151,7 @@ fn codes_have_one_home() {
     ];
     let expected: Vec<_> = named.chain(of_calls.map(|(name, code)| (name.to_owned(), code))).collect();
     assert_eq!(codes, expected);
-    for name in SCRIPTS.into_iter().filter(|name| *name != WITHOUT_REFERENCE) {
+    for name in SCRIPTS {
         let code = shown(name).split_once("]]\n").unwrap().1;
         assert!(code.starts_with(&home), "{name}: the codes come first");
         for line in code[home.len()..].lines().filter(|line| !line.trim_start().starts_with("--")) {
@@ -196,9 +194,6 @@ fn a_script_is_header_codes_quick_path_includes_and_reference_path() {
         );
         let sha1: String = redis.ask(("SCRIPT", "LOAD", &text));
         assert_eq!(row["sha1"], sha1, "{name}");
-        if name == WITHOUT_REFERENCE {
-            continue;
-        }
         let at = |part: &str| {
             assert!(text.matches(part).count() <= 1, "{name}: {part} twice");
             text.find(part)

@@ -8,7 +8,6 @@ mod bounds;
 mod deduct;
 mod headers;
 mod jobs;
-mod mixed_orders;
 mod multi_deduct;
 mod multi_jobs;
 mod names;
@@ -17,6 +16,7 @@ mod others;
 mod refund;
 mod repair;
 mod rights;
+mod shared_calls;
 mod trim;
 mod upstream_lua;
 

@@ -3,7 +3,7 @@
 //! Tests of statuses run once more, and each call of theirs that writes is also made by users who lack one of the commands that
 //! the script's header names.
 
-use super::{adopt, archive, deduct, jobs, mixed_orders, multi_deduct, multi_jobs, others, refund, repair, trim};
+use super::{adopt, archive, deduct, jobs, multi_deduct, multi_jobs, others, refund, repair, shared_calls, trim};
 use crate::holds::transitions;
 use crate::shards::{admin_scripts, transfers};
 use crate::support::TestRedis;
@@ -39,7 +39,7 @@ fn orders_of_several_activities_without_a_right_write_nothing() {
         multi_deduct::a_refused_retry_is_kept_on_every_activity_that_is_there,
         multi_jobs::orders_are_decided_by_line_and_the_watermarks_are_stored,
         jobs::a_batch_is_applied_once_and_its_line_is_kept,
-        mixed_orders::each_activity_is_decided_by_itself_and_keeps_its_line,
+        shared_calls::each_activity_is_decided_by_itself_and_keeps_its_line,
     ]);
 }
 

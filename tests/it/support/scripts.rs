@@ -10,7 +10,7 @@ use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 22] = [
+pub const SCRIPTS: [&str; 21] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -19,7 +19,6 @@ pub const SCRIPTS: [&str; 22] = [
     "settle",
     "deduct_file",
     "refund_file",
-    "mixed_orders",
     "pause",
     "snapshot",
     "audit",

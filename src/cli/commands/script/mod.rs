@@ -146,7 +146,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
         return Err(failure.hint("`seckill script show borrow --lang python`, or java-jedis or go").into());
     }
     let command = match script.name {
-        "deduct_file" | "mixed_orders" => "deduct --from FILE",
+        "deduct_file" => "deduct --from FILE",
         "refund_file" => "refund --from FILE",
         "snapshot" => "inspect",
         "audit" => "reconcile",
@@ -183,7 +183,7 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
             name: script.name,
             sha1: script.sha1,
             keys: match script.name {
-                "multi_deduct" | "mixed_orders" => format!("{keys} … for each activity"),
+                "multi_deduct" | "deduct_file" | "refund_file" => format!("{keys} … for each activity"),
                 _ if script.knows_holds() => all.clone(),
                 _ => keys.clone(),
             },

@@ -126,7 +126,7 @@ impl Run<MultiOrders> {
         if Keys::slots(store.layout) == 1 {
             store.servers.discover()?;
         }
-        Self::open(store, None, (limits, retry_for), states, orders)
+        Self::open(store, (limits, retry_for), states, orders)
     }
 
     /// Adds an order.
@@ -274,26 +274,26 @@ impl Orders for MultiOrders {
         pipeline.push(call, asks, |out, call| encode(out, &self.options, states, call, &rows));
     }
 
-    fn reply(&mut self, states: &mut JobStates, call: MultiCall, value: Value) -> Result<Verdict, StoreError> {
+    fn reply(&mut self, states: &mut JobStates, call: MultiCall, value: Value) -> Result<Vec<Verdict>, StoreError> {
         let keys: Vec<Keys> = call.columns.iter().map(|column| states.keys(column.nth)).collect();
         match decode(value, &keys, call.columns.iter().map(|column| column.items.len()))? {
             Decoded::Columns(columns) => {
                 let corrupt = columns.iter().filter_map(|column| column.corrupt.clone()).collect();
                 self.decided(states, &call, columns);
-                Ok(Verdict::Decided(corrupt))
+                Ok(vec![Verdict::Decided(corrupt)])
             }
             Decoded::Gap { nth, line } => {
                 let nth = call.columns[nth].nth;
                 self.put_back(states, call, false);
                 let state = states.get(nth);
                 if state.refusal.is_some() {
-                    return Ok(Verdict::Retry(None));
+                    return Ok(vec![Verdict::Retry(None)]);
                 }
                 // The server has lost lines, or a call before this one is still to be sent again.
                 if line < state.watermark {
-                    return Ok(Verdict::Rewind { nth, line });
+                    return Ok(vec![Verdict::Rewind { nth, line }]);
                 }
-                Ok(Verdict::Retry(Some(Reply::of(&MULTI_DEDUCT).invalid(("gap", line)))))
+                Ok(vec![Verdict::Retry(Some(Reply::of(&MULTI_DEDUCT).invalid(("gap", line))))])
             }
             Decoded::OtherEpoch { nth, epoch } => {
                 let nth = call.columns[nth].nth;
@@ -301,7 +301,7 @@ impl Orders for MultiOrders {
                 // It was preheated meanwhile, and nothing was sold before.
                 if states.epoch(nth).is_empty() && states.get(nth).watermark == 0 {
                     states.set_epoch(nth, &epoch);
-                    return Ok(Verdict::Retry(None));
+                    return Ok(vec![Verdict::Retry(None)]);
                 }
                 Err(StoreError::Reset { activity: states.name(nth).to_owned() })
             }

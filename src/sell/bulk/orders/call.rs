@@ -1,5 +1,4 @@
-//! Which batches share a call: an activity with a full batch has a call of its own, and others share calls of
-//! `mixed_orders`.
+//! Which batches share a call: an activity with a full batch has a call of its own, and others share calls.
 
 use crate::error::ServerKind;
 use crate::error::StoreError;
@@ -13,7 +12,7 @@ use crate::sell::bulk::orders::window::Row;
 /// activities, and its ledger entry. With it, other clients wait no longer than for a full batch of one activity.
 const ACTIVITY_WEIGHT: usize = 20;
 
-/// Batches of different activities, sent in one call: of `deduct` or `refund` if it is one, else of `mixed_orders`.
+/// Batches of different activities, sent in one call.
 #[derive(Debug)]
 pub(crate) struct OrderCall {
     pub(crate) batches: Vec<Batch>,
@@ -86,8 +85,8 @@ impl SingleOrders {
 
     /// Whether batches of these activities may be in one call: the one place that decides it.
     fn may_share(&self, states: &JobStates, one: u32, other: u32) -> bool {
-        let is_plain = |nth: u32| !self.queues[nth as usize].is_alone && !states.epoch(nth).is_empty();
-        self.can_mix && is_plain(one) && is_plain(other)
+        // A call to a shard may end before its last order.
+        self.can_share && !states.is_shard(one) && !states.is_shard(other)
     }
 
     fn find_oldest(&mut self, states: &JobStates, lane: usize) -> Option<u32> {

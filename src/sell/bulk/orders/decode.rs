@@ -1,4 +1,4 @@
-//! Replies to batches of orders: see the headers of `deduct.lua`, `refund.lua` and `mixed_orders.lua`.
+//! Replies to batches of orders: see the headers of the scripts for files.
 
 use redis::Value;
 
@@ -9,7 +9,6 @@ use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::call_code::{GAP, OTHER_EPOCH, OTHER_JOB};
-use crate::script::MIXED_ORDERS;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::bulk::Operation;
@@ -162,24 +161,6 @@ impl Decoded {
     }
 }
 
-/// Decodes the reply to batches that share a call; `None` for one that was left alone.
-pub(crate) fn decode_mixed(
-    value: &Value,
-    batches: impl ExactSizeIterator<Item = Expected>,
-) -> Result<Vec<Option<BatchReply>>, StoreError> {
-    let invalid = || Reply::of(&MIXED_ORDERS).invalid(value);
-    let Value::Array(values) = value else { return Err(invalid()) };
-    if values.len() != batches.len() {
-        return Err(invalid());
-    }
-    let replies = values.iter().zip(batches).map(|(value, expected)| match value {
-        Value::BulkString(bytes) if bytes == b"-" => Ok(None),
-        Value::BulkString(bytes) => BatchReply::read(bytes, expected).map(Some).ok_or_else(invalid),
-        _ => Err(invalid()),
-    });
-    replies.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,21 +224,5 @@ mod tests {
         };
         assert_eq!(deadlines(b"oso 5 0 17,0,18 1 0 1", holds), [Some(17), None, Some(18)]);
         assert_eq!(deadlines(b"ss 5 2 0", Expected { count: 2, ..holds }), [None, None]);
-    }
-
-    #[test]
-    fn a_mixed_reply_has_one_text_for_each_batch_and_a_dash_for_one_that_is_left() {
-        let reply = |texts: &[&str]| {
-            Value::Array(texts.iter().map(|text| Value::BulkString(text.as_bytes().to_vec())).collect())
-        };
-        let batches = || [2, 3, 1].map(|count| Expected { count, ..DEDUCTS }).into_iter();
-        let value = reply(&["os 7 1", "-", "o 1 0"]);
-        let replies = decode_mixed(&value, batches()).unwrap();
-        let stocks: Vec<_> = replies.iter().map(|reply| reply.as_ref().map(|reply| reply.stock)).collect();
-        assert_eq!(stocks, [Some(7), None, Some(1)]);
-        for invalid in [reply(&["os 7 1", "-"]), reply(&["os 7 1", "-", "oo 1 0"]), reply(&["oz 7 1", "-", "o 1 0"])] {
-            assert!(decode_mixed(&invalid, batches()).is_err(), "{invalid:?}");
-        }
-        assert!(decode_mixed(&Value::Nil, [DEDUCTS].into_iter()).is_err());
     }
 }

@@ -1,20 +1,18 @@
-//! Calls of `deduct` and `refund` for a batch of orders, and of `mixed_orders` for several: see the headers of the
-//! scripts.
+//! Calls for a batch of orders, or for batches of several activities: see the headers of the scripts.
 
 use hashbrown::HashSet;
 
 use crate::model::layout::Kind;
 use crate::redis::connection::resp::{argument, command, number};
-use crate::script::MIXED_ORDERS;
 use crate::sell::bulk::columns::Columns;
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::operation::Operation;
 use crate::sell::bulk::orders::queue::Batch;
 use crate::sell::bulk::orders::window::{Row, Window};
 
-/// Arguments of `mixed_orders` before those of the first activity, and of each activity without request ids.
-const MIXED_HEAD: usize = 6;
-const MIXED_WIDTH: usize = 5;
+/// Arguments of a shared call before those of the first activity, and of each activity without request ids and reasons.
+const SHARED_HEAD: usize = 8;
+const SHARED_WIDTH: usize = 5;
 
 /// Encodes batches: what all calls of a run have in common is encoded once.
 #[derive(Debug)]
@@ -31,9 +29,8 @@ pub(crate) struct Encoder {
     reason: String,
     /// ARGV[14]: the caller's limit; or empty.
     limit: String,
-    /// `EVALSHA` and `mixed_orders`, and its ARGV[1..6].
-    mixed_call: Vec<u8>,
-    mixed_run: Vec<u8>,
+    /// ARGV[1..7] of a call that several activities share.
+    shared: Vec<u8>,
     /// Whether any order so far had a request id.
     pub(crate) has_requests: bool,
     columns: Columns,
@@ -66,8 +63,7 @@ impl Encoder {
         let [by, reason, limit] = run;
         let [name, digest] = job;
         Self {
-            mixed_call: joined(&["EVALSHA", MIXED_ORDERS.sha1]),
-            mixed_run: joined(&[operation.name(), by, reason, name, digest, if rows { "1" } else { "" }]),
+            shared: joined(&[kind.name(), by, name, digest, if rows { "1" } else { "" }, reason, limit]),
             has_requests: false,
             call: joined(&["EVALSHA", script.sha1]),
             run: joined(&[kind.name(), by]),
@@ -86,31 +82,36 @@ impl Encoder {
     pub(crate) fn encode(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
         match batches {
             [batch] => self.encode_alone(out, batch, states, window),
-            _ => self.encode_mixed(out, batches, states, window),
+            _ => self.encode_shared(out, batches, states, window),
         }
     }
 
-    fn encode_mixed(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
+    fn encode_shared(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
         let keys: Vec<_> = batches.iter().map(|batch| states.keys(batch.activity)).collect();
         let key_count = keys.iter().map(|keys| keys.in_order().count()).sum::<usize>();
-        let width = MIXED_WIDTH + usize::from(self.has_requests);
-        command(out, 3 + key_count + MIXED_HEAD + width * batches.len());
-        out.extend_from_slice(&self.mixed_call);
+        let texts = |batch: &Batch, at: usize| rows(batch, window).map(move |row| window.texts(row)[at]);
+        let [has_requests, has_reasons] = [1, 2].map(|at| batches.iter().any(|batch| is_given(texts(batch, at))));
+        let width = if has_reasons { SHARED_WIDTH + 2 } else { SHARED_WIDTH + usize::from(has_requests) };
+        let is_distinct = batches.iter().all(|batch| [0, 1].into_iter().all(|at| are_distinct(texts(batch, at))));
+        command(out, 3 + key_count + SHARED_HEAD + width * batches.len());
+        out.extend_from_slice(&self.call);
         number(out, key_count as u64);
         keys.iter().flat_map(|keys| keys.in_order()).for_each(|key| argument(out, key.as_bytes()));
-        out.extend_from_slice(&self.mixed_run);
+        out.extend_from_slice(&self.shared);
+        argument(out, if is_distinct { b"1" } else { b"" });
         for batch in batches {
             let rows = rows(batch, window);
-            let texts = |at: usize| rows.clone().map(move |row| window.texts(row)[at]);
             argument(out, states.epoch(batch.activity));
             number(out, batch.before);
             self.columns.lines(out, rows.clone().map(|row| row.line));
-            self.columns.quantities(out, rows.clone().map(|row| u64::from(row.quantity)));
-            self.columns.texts(out, texts(0));
-            if is_given(texts(1)) {
-                self.columns.texts(out, texts(1));
-            } else if self.has_requests {
-                argument(out, b"");
+            self.columns.quantities(out, rows.map(|row| u64::from(row.quantity)));
+            self.columns.texts(out, texts(batch, 0));
+            for at in 1..=width - SHARED_WIDTH {
+                if is_given(texts(batch, at)) {
+                    self.columns.texts(out, texts(batch, at));
+                } else {
+                    argument(out, b"");
+                }
             }
         }
     }

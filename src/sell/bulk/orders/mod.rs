@@ -17,17 +17,14 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::model::id::StoredUser;
 use crate::model::id::interner::Interner;
-use crate::model::layout::Kind;
 use crate::model::number::Limit;
 use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::redis::pipeline::{Link, Pipeline};
-use crate::script::{MIXED_ORDERS, Script};
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::call::OrderCall;
 use crate::sell::bulk::orders::encode::Encoder;
@@ -101,9 +98,8 @@ pub(crate) struct SingleOrders {
     has_users: bool,
     has_rows: bool,
     most_orders: usize,
-    /// Whether batches may share a call: not if the run has what `mixed_orders` does not know, or if the server, or a
-    /// proxy before it, refuses such calls.
-    can_mix: bool,
+    /// Whether batches may share a call: not if the server, or a proxy before it, refuses such calls.
+    can_share: bool,
     window: Window,
     /// By activity.
     queues: Vec<Queue>,
@@ -122,15 +118,12 @@ impl Run<SingleOrders> {
     pub(crate) fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
         let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
         let kind = store.layout.kind();
-        // `names` are all, unless the input was not read before.
-        let has_several = kind == Kind::Hash && limit.is_none() && !store.operator.is_empty() && names.count() != 1;
-        let can_mix = has_several && operation.may_mix() && can_load(store, &MIXED_ORDERS)?;
         let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
         let limit = limit.unwrap_or_default();
         let run = [&store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let orders = SingleOrders {
             encoder: Encoder::new(operation, kind, run, [&job.name, &job.digest], has_rows),
-            can_mix,
+            can_share: operation.may_share(),
             operation,
             has_users: kind.has_users(),
             has_rows,
@@ -142,8 +135,7 @@ impl Run<SingleOrders> {
             held_up: HashSet::new(),
         };
         let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
-        let more = can_mix.then_some(&MIXED_ORDERS);
-        Self::open(store, more, (limits, retry_for), states, orders)
+        Self::open(store, (limits, retry_for), states, orders)
     }
 
     /// Adds an order.
@@ -172,15 +164,6 @@ impl Run<SingleOrders> {
     }
 }
 
-/// Loads a script that a proxy may refuse, because it computes its keys; false if it does.
-fn can_load(store: &mut Store, script: &Script) -> Result<bool, StoreError> {
-    match store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
-        Ok(_) => Ok(true),
-        Err(StoreError::Server { kind: ServerKind::Other, .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 impl SingleOrders {
     fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
         self.queues.resize_with(states.count(), Queue::new);
@@ -189,8 +172,6 @@ impl SingleOrders {
             .then(|| format!("{}:{}", states.job.name, order.line));
         let [first, second] = self.operation.columns([order.user, own.as_deref().unwrap_or(order.request)]);
         let number = self.window.push(order.line, nth, order.quantity, [first, second, order.reason]);
-        // Reasons of their own are for the one-activity scripts, and so are shards.
-        self.queues[nth as usize].is_alone |= !order.reason.is_empty() || states.is_shard(nth);
         self.encoder.has_requests |= !order.request.is_empty();
         self.enqueue(states, nth, number);
     }
@@ -277,16 +258,16 @@ impl Orders for SingleOrders {
         }
     }
 
-    fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Verdict, StoreError> {
+    fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Vec<Verdict>, StoreError> {
         if let Value::ServerError(_) = value {
             // See `OrderCall::handles`.
-            self.can_mix = false;
+            self.can_share = false;
             self.put_back(states, call, false);
-            return Ok(Verdict::Retry(None));
+            return Ok(vec![Verdict::Retry(None)]);
         }
         match call.batches[..] {
-            [batch] => self.reply_alone(states, batch, &value),
-            _ => self.reply_mixed(states, &call, &value),
+            [batch] => Ok(vec![self.reply_to_batch(states, batch, &value)?]),
+            _ => self.reply_to_all(states, &call, &value),
         }
     }
 
@@ -307,9 +288,6 @@ impl Orders for SingleOrders {
     fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
         self.queues.resize_with(states.count(), Queue::new);
         self.queues[parent as usize] = Queue::new();
-        for shard in states.shards(parent) {
-            self.queues[*shard as usize].is_alone = true;
-        }
         let (first, end) = self.window.span();
         for number in first..end {
             let row = self.window.row(number);
@@ -347,7 +325,7 @@ impl Orders for SingleOrders {
         self.queues.resize_with(states.count(), Queue::new);
         self.schedule.clear(lanes);
         // Batches of several slots may not share a call.
-        self.can_mix = false;
+        self.can_share = false;
         self.use_lanes(states);
         for nth in 0..states.count_u32() {
             self.queues[nth as usize].is_ready = false;

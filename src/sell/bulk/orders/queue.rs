@@ -13,8 +13,6 @@ pub(crate) struct Queue {
     pub(crate) waiting: u32,
     /// Whether it is listed as one that has a full batch.
     pub(crate) is_ready: bool,
-    /// Whether its batches have calls of their own: it is not plain, see `mixed_orders`.
-    pub(crate) is_alone: bool,
     /// The first row that waits, the row that was linked last, and the activity's line before the first.
     head: u64,
     tail: u64,
@@ -35,7 +33,7 @@ pub(crate) struct Batch {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Self { waiting: 0, is_ready: false, is_alone: false, head: 0, tail: NO_ROW, before: 0 }
+        Self { waiting: 0, is_ready: false, head: 0, tail: NO_ROW, before: 0 }
     }
 
     /// A row that needs no call: it was decided before, or the activity refuses all.

@@ -10,13 +10,13 @@ use crate::sell::bulk::Verdict;
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::SingleOrders;
 use crate::sell::bulk::orders::call::OrderCall;
-use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderReply, decode_mixed};
+use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderReply};
 use crate::sell::bulk::orders::queue::{Batch, each};
 use crate::sell::bulk::orders::window::{HoldDetails, Row, State};
 
 impl SingleOrders {
-    /// Reads the reply to one batch of `deduct` or `refund`.
-    pub(crate) fn reply_alone(
+    /// Reads the reply to one batch.
+    pub(crate) fn reply_to_batch(
         &mut self,
         states: &mut JobStates,
         batch: Batch,
@@ -66,27 +66,22 @@ impl SingleOrders {
         Ok(Verdict::Decided(Vec::new()))
     }
 
-    /// Reads the reply to batches that share a call. Those that it left alone are sent again, each in a call of its own.
-    pub(crate) fn reply_mixed(
+    /// Reads the reply to batches that share a call, each as if it were alone; an error of one is told once all are read.
+    pub(crate) fn reply_to_all(
         &mut self,
         states: &mut JobStates,
         call: &OrderCall,
         value: &Value,
-    ) -> Result<Verdict, StoreError> {
-        let replies = decode_mixed(value, call.batches.iter().map(|batch| self.expected(batch)))?;
-        let mut is_left = false;
-        for (batch, reply) in call.batches.iter().zip(replies) {
-            match reply {
-                Some(reply) => drop(self.decided(states, batch, reply)),
-                None => {
-                    is_left = true;
-                    self.queues[batch.activity as usize].is_alone = true;
-                    self.put_batch_back(states, batch);
-                }
+    ) -> Result<Vec<Verdict>, StoreError> {
+        match value {
+            Value::Array(values) if values.len() == call.batches.len() => {
+                let replies = call.batches.iter().zip(values);
+                let verdicts: Vec<_> =
+                    replies.map(|(batch, value)| self.reply_to_batch(states, *batch, value)).collect();
+                verdicts.into_iter().collect()
             }
+            other => Err(Reply::of(self.operation.script(states.layout.kind())).invalid(other)),
         }
-        // What is left must not be overtaken by batches of the same activity that are in flight.
-        Ok(if is_left { Verdict::Retry(None) } else { Verdict::Decided(Vec::new()) })
     }
 
     /// What the reply to a batch must fit.

@@ -1,4 +1,4 @@
-//! Which orders share a call, and what becomes of those that were left alone in it.
+//! Which orders share a call, and what each reply means.
 
 use crate::model::layout::{Kind, Layout};
 use crate::redis::pipeline::Call;
@@ -22,7 +22,7 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         has_users: true,
         has_rows: false,
         most_orders: MOST,
-        can_mix: true,
+        can_share: true,
         window: Window::new(false),
         queues: Vec::new(),
         schedule: Schedule::new(),
@@ -80,22 +80,18 @@ fn nothing_but_full_batches_is_sent_before_more_orders_can_be_read() {
 }
 
 #[test]
-fn what_is_not_plain_shares_no_call() {
-    let (mut orders, mut states) = run(4);
+fn reasons_share_a_call_and_nothing_does_where_a_proxy_refuses_that() {
+    let (mut orders, mut states) = run(3);
     // Nothing of ours is stored of activity 1, and an order of activity 2 has a reason of its own.
     states.set_epoch(1, "");
-    push(&mut orders, &states, 1..9, &[0, 1, 2, 3]);
-    let order = BulkOrder { line: 9, activity: "2", user: "7", quantity: 1, request: "", reason: "gift" };
+    push(&mut orders, &states, 1..7, &[0, 1, 2]);
+    let order = BulkOrder { line: 7, activity: "2", user: "7", quantity: 1, request: "", reason: "gift" };
     orders.push(&states, 2, &order);
-    let expected = [vec![(0, 2)], vec![(1, 2)], vec![(2, 3)], vec![(3, 2)]];
-    assert_eq!(calls(&mut orders, &states), expected);
+    assert_eq!(calls(&mut orders, &states), [vec![(0, 2), (1, 2), (2, 3)]]);
     orders.restart(&mut states);
-    push(&mut orders, &states, 1..9, &[0, 2, 3]);
-    assert_eq!(calls(&mut orders, &states), [vec![(0, 3), (2, 3), (3, 2)]]);
-    orders.restart(&mut states);
-    orders.can_mix = false;
-    push(&mut orders, &states, 1..9, &[0, 2, 3]);
-    assert_eq!(calls(&mut orders, &states), [vec![(0, 3)], vec![(2, 3)], vec![(3, 2)]]);
+    orders.can_share = false;
+    push(&mut orders, &states, 1..9, &[0, 1, 2]);
+    assert_eq!(calls(&mut orders, &states), [vec![(0, 3)], vec![(1, 3)], vec![(2, 2)]]);
 }
 
 /// Whether the call of a batch says that no user and no request id of it comes twice.
@@ -123,29 +119,43 @@ fn a_batch_says_if_no_user_and_no_request_id_comes_twice() {
 }
 
 #[test]
-fn a_batch_that_was_left_is_sent_alone_and_not_overtaken() {
-    let (mut orders, mut states) = run(2);
-    push(&mut orders, &states, 1..5, &[0, 1]);
+fn each_batch_of_a_shared_call_has_its_own_reply() {
+    let (mut orders, mut states) = run(3);
+    push(&mut orders, &states, 1..7, &[0, 1, 2]);
     let shared = orders.next_call(&states, 0, true).unwrap();
     // A full batch of activity 1 follows while that call is in flight.
-    push(&mut orders, &states, 5..133, &[1]);
+    push(&mut orders, &states, 7..135, &[1]);
     let full = orders.next_call(&states, 0, true).unwrap();
-    assert_eq!((shared.batches.len(), full.orders()), (2, 128));
-    let reply = Value::Array(vec![text("oo 9 0"), text("-")]);
-    let verdict = orders.reply(&mut states, shared, reply).unwrap();
-    assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
-    assert_eq!((states.get(0).watermark, states.get(1).watermark), (3, 0));
+    assert_eq!((shared.batches.len(), full.orders()), (3, 128));
+    let gap = || Value::Array(vec![Value::Int(-20), Value::Int(0)]);
+    let paused = Value::Array(vec![Value::Int(-7), Value::Int(9), Value::Int(0)]);
+    // Activity 1 lost a line before these, so that they wait again; the others are decided.
+    states.get_mut(1).watermark = 1;
+    let verdicts = orders.reply(&mut states, shared, Value::Array(vec![text("oo 9 0"), gap(), paused])).unwrap();
+    let [Verdict::Decided(_), Verdict::Rewind { nth: 1, line: 0 }, Verdict::Decided(_)] = verdicts[..] else {
+        panic!("{verdicts:?}")
+    };
+    assert_eq!(states.get(0).watermark, 4);
+    assert_eq!(states.get(2).refusal, Some(Status::Paused));
     // The full batch found a gap, which is no fault of the server.
-    let gap = Value::Array(vec![Value::Int(-20), Value::Int(0)]);
-    let verdict = orders.reply(&mut states, full, gap).unwrap();
-    assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
+    let verdicts = orders.reply(&mut states, full, gap()).unwrap();
+    assert!(matches!(verdicts[..], [Verdict::Retry(None)]), "{verdicts:?}");
     let call = orders.next_call(&states, 0, true).unwrap();
     let [batch] = call.batches[..] else { panic!("{call:?}") };
     assert_eq!((batch.activity, batch.first, batch.before, batch.count), (1, 1, 0, 128));
     // The same again, with nothing before it that waits: the server has lost something.
-    let gap = Value::Array(vec![Value::Int(-20), Value::Int(0)]);
-    let verdict = orders.reply(&mut states, call, gap).unwrap();
-    assert!(matches!(verdict, Verdict::Retry(Some(_))), "{verdict:?}");
+    let verdicts = orders.reply(&mut states, call, gap()).unwrap();
+    assert!(matches!(verdicts[..], [Verdict::Retry(Some(_))]), "{verdicts:?}");
+}
+
+#[test]
+fn a_shared_call_has_as_many_replies_as_batches() {
+    for replies in [vec![text("oo 9 0")], vec![text("oo 9 0"), text("o 9 0")], vec![text("oo 9 0"), text("oz 9 0")]] {
+        let (mut orders, mut states) = run(2);
+        push(&mut orders, &states, 1..5, &[0, 1]);
+        let call = orders.next_call(&states, 0, true).unwrap();
+        assert!(orders.reply(&mut states, call, Value::Array(replies)).is_err());
+    }
 }
 
 #[test]
@@ -166,13 +176,13 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
         ("ERR user_script:9: something script: f_1, on @user_script:9.", false),
         ("OOM command not allowed when used memory > 'maxmemory'.", false),
         ("NOPERM this user has no permissions to run the 'evalsha' command", false),
-        ("USAGE mixed_orders: something", false),
+        ("USAGE deduct: something", false),
         ("MOVED 1 127.0.0.1:7001", false),
     ] {
         assert_eq!(call.handles(&meaning(text)), is_handled, "{text}");
     }
-    let verdict = orders.reply(&mut states, call, refused(proxy)).unwrap();
-    assert!(matches!(verdict, Verdict::Retry(None)), "{verdict:?}");
+    let verdicts = orders.reply(&mut states, call, refused(proxy)).unwrap();
+    assert!(matches!(verdicts[..], [Verdict::Retry(None)]), "{verdicts:?}");
     let call = orders.next_call(&states, 0, true).unwrap();
     assert_eq!((call.batches.len(), call.orders(), call.weight()), (1, 2, 2));
     assert!(!call.handles(&meaning(proxy)), "nothing is left to try");

@@ -2,19 +2,16 @@
 
 use std::collections::HashMap;
 
-use redis::{RedisResult, Value};
+use redis::Value;
 
 use super::calls::Shape;
 use super::damage::Damage;
-use super::mixed;
 use super::outcome::{LUA_ERROR, READ_ALL, compared, is_left, lines, text};
-use crate::support::scripts::{SCRIPTS, commands, line, quick_only, reference_only, shown_of as script_text};
+use crate::support::scripts::{SCRIPTS, commands, quick_only, reference_only, shown_of as script_text};
 use crate::support::{Layout, Scripts, TestRedis};
 
-/// The script whose reference path are `deduct_file` and `refund_file`.
-const MIXED: &str = "mixed_orders";
 /// Scripts that calls are made of, or compared with, as they are.
-const WITH_ONE_PATH: [&str; 5] = ["deduct", "refund", "deduct_file", "refund_file", MIXED];
+const WITH_ONE_PATH: [&str; 4] = ["deduct", "refund", "deduct_file", "refund_file"];
 
 /// What scripts take for the server's clock.
 const CLOCK: &str = "{'1795355857', '669123'}";
@@ -200,47 +197,6 @@ impl Twins {
         } else {
             self.replied += 1;
         }
-    }
-
-    /// Runs a call of `mixed_orders`, and then on equal data, one by one, those of its activities that it decided by the
-    /// reference path. An error says what differs.
-    pub fn run_mixed(
-        &mut self,
-        keys: &[String],
-        args: &[Vec<u8>],
-        damage: Option<&Damage>,
-        denied: Option<usize>,
-    ) -> Result<(), String> {
-        let (before, damaged, right) = self.begin(MIXED, damage, denied);
-        let denied = right.as_deref();
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(&self.hashes[MIXED][0]).arg(keys.len()).arg(keys).arg(args);
-        let reply: RedisResult<Value> = command.query(self.users.get_mut(MIXED).unwrap());
-        let (after, data) = (self.saved(), self.data());
-        self.allow(MIXED, '+', denied);
-        self.restore(&damaged);
-        if let Ok(Value::Array(replies)) = &reply {
-            let width = self.layout.key_count();
-            let (script, calls) = mixed::alone(args, keys.len() / width);
-            for ((keys, args), reply) in keys.chunks(width).zip(&calls).zip(replies) {
-                let reply = line(reply);
-                if reply == "-" {
-                    self.left += 1;
-                    continue;
-                }
-                self.replied += 1;
-                let (expected, ..) = self.observe(script, 1, keys, args);
-                if reply != expected {
-                    return Err(format!("it replies\n  {reply}\n{script} replies\n  {expected}"));
-                }
-            }
-        } else if !text(&reply).starts_with("ERROR USAGE") && denied.is_none() {
-            return Err(format!("it replies {}", text(&reply)));
-        }
-        let expected = self.data();
-        self.restore(if damage.is_some() || denied.is_some() { &before } else { &after });
-        let reply = text(&reply);
-        compared((&reply, &data), (&reply, &expected), denied)
     }
 
     /// Whether the quick path replied to some calls, and left some.

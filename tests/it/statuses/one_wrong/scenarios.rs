@@ -322,13 +322,15 @@ fn orders_of_several_activities() {
     preheated(&mut trial, "hash", "10");
     trial.run("preheat", &SECKILL.all_keys("2"), &["hash", "me", "", "create", "0", "5", "", "", "", "", ""]);
     trial.step(
-        "mixed_orders",
+        "deduct_file",
         &[
-            "deduct",
+            "hash",
             "me",
-            "why",
             "j",
             "d",
+            "1",
+            "why",
+            "",
             "1",
             "1",
             "0",
@@ -345,14 +347,16 @@ fn orders_of_several_activities() {
         ],
     );
     trial.step(
-        "mixed_orders",
+        "refund_file",
         &[
-            "refund",
+            "hash",
             "me",
-            "",
             "j",
             "d",
             "1",
+            "",
+            "",
+            "",
             "1",
             "0",
             "1-2",
