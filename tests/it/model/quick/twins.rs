@@ -14,7 +14,7 @@ use crate::support::{Layout, Scripts, TestRedis};
 /// The script whose reference path are `deduct_file` and `refund_file`.
 const MIXED: &str = "mixed_orders";
 /// Scripts that calls are made of, or compared with, as they are.
-const WITH_ONE_PATH: [&str; 5] = ["deduct", "refund", "deduct_file", "refund_file", MIXED];
+const WITH_ONE_PATH: [&str; 7] = ["deduct", "refund", "hold", "deduct_file", "refund_file", "hold_file", MIXED];
 
 /// What scripts take for the server's clock.
 const CLOCK: &str = "{'1795355857', '669123'}";
