@@ -1,7 +1,12 @@
 -- The activity. Reads KEYS[1], KEYS[2] and KEYS[4]; sets state, has_ledger, limit, starts and ends (false for none), total (nil
 -- without KEYS[2]), withdrawn (nil if no units are), holds, the units held open, and stock, withdrawn units included. A purchase
--- looks for units that are withdrawn or held only while it is paused.
+-- looks for units that are withdrawn only while it is paused, and a deduct then alone for units that are held.
+--- @if hold hold_file
+local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'holds')
+local rules = meta.err and meta or meta[1]
+--- @else
 local stock_text, rules = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules')
+--- @end
 local state, has_ledger, limit, total, starts, ends, withdrawn, holds = nil, false, false, nil, false, false
 if not rules then
   if redis.call('TYPE', KEYS[2]).ok ~= 'none' then key, value = 2, 'no rules' break end
@@ -33,14 +38,14 @@ end
 local entries = redis.pcall('XLEN', KEYS[4])
 if type(entries) == 'table' then key, value = 4, entries break end
 if not total and entries > 0 then key, value = 2, 'nothing, beside a ledger' break end
---- @if deduct deduct_file
+--- @if deduct deduct_file hold hold_file
 -- Whatever a plain script may have made of its keys since.
 if state == 'archived' then return {ENDED, false, false} end
 --- @else
 if state == 'archived' then return {NOT_PREHEATED, false, false} end
 --- @end
 if stock_text and has_ledger and entries == 0 then key, value = 4, 'nothing, though meta has a ledger' break end
---- @if refund deduct_file refund_file
+--- @if refund deduct_file refund_file hold_file
 if stock_text and has_ledger then
   --- @include "last_id"
 end
@@ -54,7 +59,12 @@ end
 if stock_text.err or stock_text ~= '0' and not find(stock_text, '^[1-9]%d*$') then key, value = 1, stock_text break end
 local stock = stock_text + 0
 if stock > MOST_UNITS then key, value = 1, stock_text break end
---- @if deduct deduct_file
+--- @if hold hold_file
+holds = whole(meta[2] or '0')
+if not holds then key, value = 2, meta[2] break end
+if not total then return {NOT_PREHEATED, stock, false} end
+--- @end
+--- @if deduct deduct_file hold hold_file
 if state == 'paused' then
 --- @end
   local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
@@ -64,6 +74,6 @@ if state == 'paused' then
   if not withdrawn then key, value = 2, fields[1] break end
   stock = stock + withdrawn
   if not fields[1] then withdrawn = nil end
---- @if deduct deduct_file
+--- @if deduct deduct_file hold hold_file
 end
 --- @end

@@ -9,6 +9,12 @@
 --- @if counter
 --- @let KEY_COUNT = 4
 --- @end
+--- @if hold_file
+--- @let KEY_COUNT = 6
+--- @if set
+--- @let KEY_COUNT = 7
+--- @end
+--- @end
 local by, mode, reason, is_job, key, value = ARGV[2], ARGV[15] or '', ARGV[12] or '', ARGV[5] ~= '', nil, nil
 if #ARGV < 9 then return usage('OP: at least 9 arguments are wanted, not ' .. #ARGV) end
 if ARGV[1] ~= KIND then return usage('OP: ARGV[1] is not ' .. KIND .. ', the kind of this script') end
@@ -36,7 +42,7 @@ if is_job then
   if not first then lines = read_lines(ARGV[9], count) end
   if not before or not lines and not (last and last - first + 1 == count) then return usage('OP: lines of the job') end
 end
---- @if deduct_file
+--- @if deduct_file hold_file
 if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'borrow' and mode ~= 'dry' then
   return usage('OP: the mode is not first, retry, borrow or dry')
 end

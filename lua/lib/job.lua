@@ -11,8 +11,13 @@ end
 if found.err then key, value = 3, found break end
 local begun, record = found[1], found[2]
 if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
+  --- @if hold_file
+  --- @include "rare_call"
+  call.begun = begun
+  --- @else
   local refusal = finish_begun({kind = KIND, op = 'OP', users = users}, begun)
   if refusal then return refusal end
+  --- @end
   break
 end
 local line, refused, decided = 0, 0, 0

@@ -1,5 +1,5 @@
--- What deduct and refund have in common, and repair in part: what is read and checked before any order is decided, how
--- a job's line is kept, and how replies go out.
+-- What settle and repair have in common, and hold's rare work in part: what is read and checked before anything is decided, and how
+-- a job's line is kept.
 
 --- @use "letters"
 
@@ -7,10 +7,8 @@
 local UNKNOWN = math.huge
 
 -- Reads stock and meta, and whether the ledger takes an entry. Returns nil, or the reply that refuses the whole activity. Afterwards
--- `call.stock` is the units for sale, with those that are withdrawn; a purchase from a live activity looks for none.
--- `call.holds` is the units held open; a deduct does not look for them.
+-- `call.stock` is the units for sale, with those that are withdrawn, `call.holds` the units held open.
 local function read_activity(call)
-  local buys = call.op == 'deduct' or call.op == 'hold'
   local stock_text = redis.pcall('GET', KEYS[1])
   local text = redis.pcall('HGET', KEYS[2], 'rules')
   local rules, invalid = rules_of(text, not text and redis.call('TYPE', KEYS[2]).ok ~= 'none')
@@ -19,7 +17,7 @@ local function read_activity(call)
   local bad = ledger_closed(stock_text or call.restores, rules, entries, at_last_id)
   if bad then return bad end
   -- Whatever a plain script may have made of its keys since.
-  if rules.state == 'archived' then return {call.op and call.op ~= 'refund' and ENDED or NOT_PREHEATED, false, false} end
+  if rules.state == 'archived' then return {call.op and ENDED or NOT_PREHEATED, false, false} end
   if not stock_text then
     -- The units of a sharded activity are in activities of their own.
     local shards = rules.total and redis.call('HGET', KEYS[2], 'shards')
@@ -29,17 +27,12 @@ local function read_activity(call)
   call.is_lost = not stock_text
   local stock = whole(stock_text or '0')
   if not stock then return unfit(stock_text, 1) end
-  if rules.state == 'paused' or call.op ~= 'deduct' then
-    local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
-    call.holds = whole(fields[2] or '0')
-    if not call.holds then return unfit(fields[2], 2) end
-    if rules.state == 'paused' or not buys then
-      local withdrawn, invalid = withdrawn_units(fields[1])
-      if invalid and not withdrawn then return unfit(invalid, 2) end
-      stock, call.withdrawn = stock + (withdrawn or 0), withdrawn
-    end
-  end
-  call.stock, call.rules = stock, rules
+  local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
+  call.holds = whole(fields[2] or '0')
+  if not call.holds then return unfit(fields[2], 2) end
+  local withdrawn, wrong = withdrawn_units(fields[1])
+  if wrong and not withdrawn then return unfit(wrong, 2) end
+  call.stock, call.withdrawn, call.rules = stock + (withdrawn or 0), withdrawn, rules
 end
 
 -- What a request id stores for an order, the user last, behind a tab, which no user contains. A purchase of one unit is
@@ -88,19 +81,9 @@ local function leaves_gap(call)
   return call.job and call.before > call.line
 end
 
--- The status of an order that a job decided before, with what its request id, if it has one, stores.
-local function decided_as(found, digest)
-  return found and settled(found, digest) == REVERSED and REVERSED or REPLAYED
-end
-
--- Whether a status is a refusal of the job's own: an order that a repair took back was applied before.
-local function is_refusal(status)
-  return status < 0 and status ~= REVERSED
-end
-
 -- Ends a call before one of its orders, which waits until units are borrowed.
 local function stop_before(call, number)
-  call.is_stopped, call.count = true, number - 1
+  call.count = number - 1
   if call.job and number > 1 then call.last = call.lines[number - 1] end
 end
 
@@ -161,17 +144,6 @@ local function records_lost(call)
   return call.is_first and total > call.stock and not call.was_first
 end
 
--- Records what a request id did: what was applied, and a refusal only of a retry, because the first try, arriving late,
--- could still do what was reported refused. A job's line settles its own retries. `kept` is a list of fields and values.
-local function keep(call, request, digest, status, kept)
-  if request == '' or (status ~= OK and (call.job or not call.retry)) then return end
-  if status == OUT_OF_STOCK and call.borrows then return end
-  local record = status == OK and digest or digits(status) .. '\t' .. digest
-  call.seen[request] = record
-  kept[#kept + 1] = request
-  kept[#kept + 1] = record
-end
-
 -- The users in `touched` who hold something now, with their units, and those who hold nothing; and the first ones alone.
 local function part_users(touched, now)
   local set, left, joined = {}, {}, {}
@@ -220,47 +192,4 @@ local function keep_line(call, kept, refused)
   if not call.job then return end
   kept[#kept + 1] = '\tj:' .. call.op .. ':' .. call.job
   kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
-end
-
--- Keeps request ids and the job's line.
-local function write_requests(call, kept, refused)
-  keep_line(call, kept, refused)
-  if #kept > 0 then redis.call('HSET', KEYS[3], unpack(kept)) end
-end
-
--- The ledger entry of a call: the columns of the orders whose numbers are in `applied`, with their quantities.
-local function order_entry(call, left, applied, quantities)
-  local row = entry(call.op, call.by, call.reason, digits(left))
-  local function add(name, text)
-    row[#row + 1] = name
-    row[#row + 1] = text
-  end
-  local function of(values)
-    local some = {}
-    for i = 1, #applied do some[i] = values[applied[i]] end
-    return some
-  end
-  if call.job then
-    local lines = ARGV[9]
-    if #applied < call.count or call.is_stopped then
-      local numbers = of(call.lines)
-      for i = 1, #numbers do numbers[i] = digits(numbers[i]) end
-      lines = concat(numbers, ' ')
-    end
-    add('job', call.job)
-    add('lines', lines)
-  end
-  local is_common = call.single or call.common and call.common == quantities[1]
-  add('quantity', is_common and quantities[1] or column(quantities))
-  add('users', column(of(call.users)))
-  if call.requests then add('requests', column(of(call.requests))) end
-  if call.reasons then add('reasons', column(of(call.reasons))) end
-  return row
-end
-
--- The packed reply of many orders.
-local function packed(call, letters, bought, refused)
-  local reply = concat(letters) .. ' ' .. digits(call.stock) .. ' ' .. digits((call.refused or 0) + refused)
-  if not bought then return reply end
-  return reply .. ' ' .. concat(bought, ' ')
 end

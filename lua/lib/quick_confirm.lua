@@ -1,5 +1,5 @@
 -- Confirms the holds of a job in the common case.
---- @use "batch"
+--- @use "plain"
 
 -- The text that all are, or nil.
 local function common_text(texts)

@@ -49,7 +49,8 @@ impl Script {
     /// The names of the arguments of one order or hold, `ARGV[1]` first.
     pub fn arguments(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        let is_other_form = |line: &&str| line.starts_with("  Many ") || line.starts_with("  Orders of a job");
+        let is_other_form =
+            |line: &&str| ["  Many ", "  Orders of a job", "  An item "].iter().any(|form| line.starts_with(form));
         for line in self.header().lines().take_while(|line| !is_other_form(line)) {
             let prefix = format!("  ARGV[{}]  ", names.len() + 1);
             let Some(rest) = line.strip_prefix(&*prefix) else { continue };
@@ -80,7 +81,8 @@ mod tests {
     use crate::model::status::Status;
     use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 
-    const ORDERS: [&Script; 5] = [DEDUCT.of(Kind::Hash), REFUND.of(Kind::Hash), &MULTI_DEDUCT, &HOLD, &SETTLE];
+    const ORDERS: [&Script; 5] =
+        [DEDUCT.of(Kind::Hash), REFUND.of(Kind::Hash), &MULTI_DEDUCT, HOLD.of(Kind::Hash), &SETTLE];
 
     #[test]
     fn codes_of_headers_are_those_of_statuses_each_once() {
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(DEDUCT.of(Kind::Hash).arguments(), [&single[..], &["limit"]].concat());
         assert_eq!(REFUND.of(Kind::Hash).arguments(), [&single[..], &["unsaid"]].concat());
         assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
-        assert_eq!(HOLD.arguments(), [&single[..], &["duration"]].concat());
+        assert_eq!(HOLD.of(Kind::Hash).arguments(), [&single[..], &["duration"]].concat());
         assert_eq!(SETTLE.arguments(), ["kind", "by", "request id", "step", "order", "mode", "reason", "user"]);
     }
 }

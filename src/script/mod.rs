@@ -39,6 +39,10 @@ macro_rules! script {
 pub struct Builds([Script; 4]);
 
 macro_rules! builds {
+    // A counter records nobody who could hold units: the script of any other kind refuses it.
+    (holds $name:literal) => {
+        Builds([builds!($name, ".hash"), builds!($name, ".set"), builds!($name, ".coupon"), builds!($name, ".hash")])
+    };
     ($name:literal) => {
         Builds([builds!($name, ".hash"), builds!($name, ".set"), builds!($name, ".coupon"), builds!($name, ".counter")])
     };
@@ -82,8 +86,10 @@ pub static DEDUCT: Builds = builds!("deduct");
 pub(crate) static DEDUCT_FILE: Builds = builds!("deduct_file");
 /// Takes units of several activities, all or nothing.
 pub static MULTI_DEDUCT: Script = script!("multi_deduct");
-/// Takes units with a deadline.
-pub static HOLD: Script = script!("hold");
+/// Takes units with a deadline, for one order.
+pub static HOLD: Builds = builds!(holds "hold");
+/// Takes units with a deadline, for many orders.
+pub(crate) static HOLD_FILE: Builds = builds!(holds "hold_file");
 /// Ends what was held.
 pub static SETTLE: Script = script!("settle");
 /// Gives units of one activity back, for one order.
@@ -128,16 +134,17 @@ pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 21] {
+    pub fn all(kind: Kind) -> [&'static Self; 22] {
         [
             &PREHEAT,
             DEDUCT.of(kind),
             &MULTI_DEDUCT,
             REFUND.of(kind),
-            &HOLD,
+            HOLD.of(kind),
             &SETTLE,
             DEDUCT_FILE.of(kind),
             REFUND_FILE.of(kind),
+            HOLD_FILE.of(kind),
             &PAUSE,
             &SNAPSHOT,
             &AUDIT,
@@ -159,12 +166,15 @@ impl Script {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
             every.extend([&DEDUCT, &REFUND, &DEDUCT_FILE, &REFUND_FILE].map(|builds| builds.of(kind)));
+            if kind != Kind::Counter {
+                every.extend([&HOLD, &HOLD_FILE].map(|builds| builds.of(kind)));
+            }
         }
         every
     }
 
     /// Whether its `KEYS` end with the deadlines of holds.
     pub fn knows_holds(&self) -> bool {
-        matches!(self.name, "preheat" | "hold" | "settle" | "parent" | "preheat_shard" | "archive")
+        matches!(self.name, "preheat" | "hold" | "hold_file" | "settle" | "parent" | "preheat_shard" | "archive")
     }
 }

@@ -66,7 +66,8 @@ pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<Hold
     let (user, request) = (hold.user.as_str(), &hold.request);
     let reason = hold.reason.as_deref().unwrap_or_default();
     let arguments = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
-    let call = SingleCall::new(&HOLD, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
+    let script = HOLD.of(store.layout.kind());
+    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
     let wanted = Wanted { quantity: Some(hold.quantity), request };
     let reply = sharded::send_home(store, &hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
     Ok(HoldOutcome { outcome: reply.outcome, deadline: reply.deadline })

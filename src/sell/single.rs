@@ -173,6 +173,7 @@ pub(crate) fn send_single(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::layout::Kind;
     use crate::script::{HOLD, REFUND};
 
     fn arguments(call: &SingleCall, mode: &str) -> Vec<String> {
@@ -193,12 +194,12 @@ mod tests {
             let given = ["hash", "me", "7", "1", "r", "", reason, ""];
             SingleCall::new(script, Recovery::SameCall, &given.map(str::as_bytes))
         };
-        let plain = call("", REFUND.of(crate::model::layout::Kind::Hash)).omitting_empty();
+        let plain = call("", REFUND.of(Kind::Hash)).omitting_empty();
         assert_eq!(arguments(&plain, "first"), ["hash", "me", "7", "1", "r"]);
         assert_eq!(arguments(&plain, "retry"), ["hash", "me", "7", "1", "r", "retry"]);
-        let reasoned = call("why", REFUND.of(crate::model::layout::Kind::Hash)).omitting_empty();
+        let reasoned = call("why", REFUND.of(Kind::Hash)).omitting_empty();
         assert_eq!(arguments(&reasoned, "first"), ["hash", "me", "7", "1", "r", "first", "why"]);
-        assert_eq!(arguments(&call("", &HOLD), "first"), ["hash", "me", "7", "1", "r", "first", "", ""]);
+        assert_eq!(arguments(&call("", HOLD.of(Kind::Hash)), "first"), ["hash", "me", "7", "1", "r", "first", "", ""]);
     }
 
     #[test]

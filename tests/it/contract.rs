@@ -57,9 +57,13 @@ fn scripts_with_the_key_of_deadlines_are_those_whose_headers_have_it() {
 #[test]
 fn arguments_of_the_contract_are_those_of_the_headers() {
     let rows = table("ARGV | `deduct`");
-    for (column, script) in
-        [(1, DEDUCT.of(Kind::Hash)), (2, REFUND.of(Kind::Hash)), (3, &MULTI_DEDUCT), (4, &HOLD), (5, &SETTLE)]
-    {
+    for (column, script) in [
+        (1, DEDUCT.of(Kind::Hash)),
+        (2, REFUND.of(Kind::Hash)),
+        (3, &MULTI_DEDUCT),
+        (4, HOLD.of(Kind::Hash)),
+        (5, &SETTLE),
+    ] {
         let is_name = |name: &&str| !name.is_empty() && !name.starts_with("the ");
         let said: Vec<&str> = rows.iter().map(|row| &*row[column]).filter(is_name).collect();
         assert_eq!(said, script.arguments(), "{}", script.name);

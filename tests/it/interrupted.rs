@@ -24,7 +24,7 @@ struct Case {
     before: fn(&mut Scripts),
 }
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 9] = [
     Case { script: "deduct", args: &["t", "8", "2", "r"], before: nothing },
     Case {
         script: "deduct",
@@ -42,21 +42,6 @@ const CASES: [Case; 12] = [
     Case { script: "pause", args: &["t", "", "0", "1"], before: nothing },
     Case { script: "pause", args: &["t", "", "0", ""], before: withdraw },
     Case { script: "pause", args: &["t", "", "0", "1"], before: plain_refund_while_withdrawn },
-    Case {
-        script: "mixed_orders",
-        args: &["deduct", "t", "", "j", "d", "", "1", "0", "1-2", r#"["1","2"]"#, r#"["8","9"]"#, r#"["r","s"]"#],
-        before: nothing,
-    },
-    Case {
-        script: "mixed_orders",
-        args: &["refund", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["7"]"#],
-        before: nothing,
-    },
-    Case {
-        script: "mixed_orders",
-        args: &["refund", "t", "", "j", "d", "", "1", "0", "1", "2", r#"["7"]"#],
-        before: nothing,
-    },
 ];
 
 fn nothing(_: &mut Scripts) {}
@@ -77,9 +62,6 @@ fn plain_refund_while_withdrawn(scripts: &mut Scripts) {
 
 impl Case {
     fn args(&self, layout: Layout) -> Vec<&'static str> {
-        if self.script == "mixed_orders" {
-            return self.args.to_vec();
-        }
         let first = match self.script {
             "pause" if self.args[3] == "1" => "paused",
             "pause" => "live",
@@ -158,8 +140,7 @@ fn a_script_cut_after_any_write_never_leaves_more_units_for_sale() {
         for case in &CASES {
             // There, both users are one.
             let is_of_users = case.script == "deduct" && case.args.len() > 9;
-            let is_for_kind = case.script != "mixed_orders" || layout == SECKILL;
-            if is_for_kind && (layout.has_users() || !is_of_users) {
+            if layout.has_users() || !is_of_users {
                 keeps_its_promises(layout, case);
             }
         }
@@ -187,7 +168,7 @@ fn what_a_cut_withheld_is_found_and_returned() {
 #[test]
 fn a_call_of_several_activities_that_is_cut_withholds_units_of_one_at_most() {
     const PART: [&str; 5] = ["1", "0", "1-2", "1", r#"["8","9"]"#];
-    for op in ["deduct", "refund"] {
+    for op in ["deduct_file", "refund_file"] {
         let mut writes = 0;
         loop {
             let redis = TestRedis::start();
@@ -199,16 +180,12 @@ fn a_call_of_several_activities_that_is_cut_withholds_units_of_one_at_most() {
                 }
             }
             let keys: Vec<String> = ["1", "2", "3"].iter().flat_map(|activity| SECKILL.keys(activity)).collect();
-            let args = [&[op, "t", "", "j", "d", ""][..], &PART, &PART, &PART].concat();
-            let text = CUT.replace("WRITES", &writes.to_string()) + shown("mixed_orders");
+            let args = [&["hash", "t", "j", "d", "", "", "", ""][..], &PART, &PART, &PART].concat();
+            let text = CUT.replace("WRITES", &writes.to_string()) + shown(op);
             let is_cut = scripts.eval(&text, &keys, &args).contains("CUT");
-            // As a run does: the same call again, and alone what that one left.
-            scripts.call("mixed_orders", &keys, &args);
-            for activity in ["1", "2", "3"] {
-                let [epoch, before, lines, quantity, users] = PART;
-                let alone = ["hash", "t", users, quantity, "j", "d", epoch, before, lines];
-                scripts.call(op, &SECKILL.keys(activity), &alone);
-            }
+            // As a run does: the same call again.
+            let again = scripts.call(op, &keys, &args);
+            assert_eq!(again.matches("rr ").count() + again.matches("oo ").count(), 3, "{op} {writes}: {again}");
             let withheld: Vec<i64> = ["1", "2", "3"]
                 .iter()
                 .map(|activity| {

@@ -213,8 +213,8 @@ const RULES: [Rule; 34] = [
         "a hold puts off an item of another order",
         "hold",
         &[(
-            "    give_back_overdue(call, overdue)\n",
-            "    postpone(call, overdue, now_ms)\n    give_back_overdue(call, overdue)\n",
+            "        give_back_overdue(call, overdue)\n",
+            "        postpone(call, overdue, call.now_ms)\n        give_back_overdue(call, overdue)\n",
         )],
         history::run,
     ),

@@ -321,7 +321,13 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
     let distinct = if is_distinct { "1" } else { "" };
     let rest = |mode: &&'static str| vec!["", "", "", *mode, distinct];
     let (script, first, second, requests, rest) = match random.below(5) {
-        0 | 1 if has_users => ("hold", users, quantities, requests(n), vec!["", "", "3000"]),
+        0 | 1 if has_users => (
+            "hold_file",
+            users,
+            quantities,
+            requests(n),
+            vec!["", "", "3000", *random.pick(&["", "", "retry", "dry", "borrow"]), distinct],
+        ),
         2 if has_users => (
             "settle",
             requests(earlier),

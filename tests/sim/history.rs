@@ -196,7 +196,7 @@ impl<'s> History<'s> {
                 let writes = self.engine.server.borrow().writes;
                 let refuses =
                     status(reply).is_some_and(|status| status < 0 && (status > -16 || call.script != "pause"));
-                let refuses = refuses && !matches!(call.script, "hold" | "settle");
+                let refuses = refuses && !matches!(call.script, "hold" | "hold_file" | "settle");
                 if refuses && is_first && writes > 0 && !self.was_cut {
                     return broken("a refusal changes nothing", format!("{}: {writes} writes", shown(call)));
                 }
@@ -467,12 +467,13 @@ impl<'s> History<'s> {
         let quantities = json(of.iter().map(|order| order.items[0].1.to_string()));
         let requests = json(of.iter().map(|order| &order.request));
         let mut columns = self.columns(users, quantities, count, requests)?;
-        if is_hold {
-            columns.extend([b"".to_vec(), b"".into(), duration.to_string().into()]);
-        } else if of.iter().map(|order| &order.user).collect::<BTreeSet<_>>().len() == of.len() {
-            columns.extend(DISTINCT.map(Into::into));
+        let is_distinct = of.iter().map(|order| &order.user).collect::<BTreeSet<_>>().len() == of.len();
+        if is_hold || is_distinct {
+            let limit = if is_hold { duration.to_string() } else { String::new() };
+            let distinct = if is_distinct { "1" } else { "" };
+            columns.extend(["", "", &limit, "", distinct].map(Into::into));
         }
-        let call = self.activities[0].call(if is_hold { "hold" } else { "deduct_file" }, columns);
+        let call = self.activities[0].call(if is_hold { "hold_file" } else { "deduct_file" }, columns);
         let message = Message { about: About::Orders(orders), call, is_retry: true };
         self.jobs.push(message.clone());
         self.send(message)

@@ -2,7 +2,7 @@
 
 use crate::model::layout::Kind;
 use crate::names;
-use crate::script::{DEDUCT_FILE, HOLD, MULTI_DEDUCT, REFUND_FILE, SETTLE, Script};
+use crate::script::{DEDUCT_FILE, HOLD_FILE, MULTI_DEDUCT, REFUND_FILE, SETTLE, Script};
 
 names! {
     /// What a job does, by the name that is stored.
@@ -29,7 +29,7 @@ impl Operation {
             Self::Deduct => DEDUCT_FILE.of(kind),
             Self::Refund => REFUND_FILE.of(kind),
             Self::MultiDeduct => &MULTI_DEDUCT,
-            Self::Hold => &HOLD,
+            Self::Hold => HOLD_FILE.of(kind),
             Self::Confirm | Self::Release => &SETTLE,
         }
     }

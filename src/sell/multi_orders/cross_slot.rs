@@ -213,7 +213,7 @@ fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleC
     let reason = order.order.reason.as_deref().unwrap_or_default();
     let hold = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
     let arguments: Vec<&[u8]> = hold.into_iter().chain([&*name, &digest, &others]).map(str::as_bytes).collect();
-    SingleCall::new(&HOLD, same_request(request), &arguments).holding(item.quantity)
+    SingleCall::new(HOLD.of(store.layout.kind()), same_request(request), &arguments).holding(item.quantity)
 }
 
 /// Holds an item, unless a reply says that this was done.

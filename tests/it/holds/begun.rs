@@ -116,31 +116,6 @@ fn a_refund_that_was_cut_and_is_sent_again_takes_the_units_once() {
     }
 }
 
-#[test]
-fn a_mixed_batch_of_refunds_that_was_cut_is_finished_by_refund() {
-    let redis = TestRedis::start();
-    let layout = CLUSTER;
-    for nth in 0.. {
-        let mut scripts = sale(&redis, layout, "1");
-        assert!(scripts.deduct("1", ("ann", "3", "order")).starts_with("1 "));
-        let args = ["refund", "tester", "", "night", "d", "", "1", "0", "1-2", "1", r#"["ann","ann"]"#];
-        let reply = scripts.eval(&cut_after("mixed_orders", nth), &layout.keys("1"), &args);
-        let context = format!("cut after {nth}: {reply}");
-        // Others hold something: then units are withheld.
-        let left = if begun(&redis, layout).starts_with("stock ") && nth == 4 { 7 } else { 9 };
-        let again = scripts.call("mixed_orders", &layout.keys("1"), &args);
-        assert_eq!(again, if nth > 0 { "-" } else { "oo 7 0" }, "{context}");
-        let plain = [&job("hash", r#"["ann","ann"]"#, "1")[..8], &["1-2", "", ""]].concat();
-        let reply_to_plain = scripts.call("refund", &layout.keys("1"), &plain);
-        assert_eq!(reply_to_plain, format!("rr {left} 0"), "{context}");
-        assert_eq!((units_left(&redis, layout), units_of(&redis, layout, "ann")), (left, 1), "{context}");
-        assert_eq!(ops(&redis, layout), ["preheat", "deduct", "refund"], "{context}");
-        if !reply.contains("CUT") {
-            break;
-        }
-    }
-}
-
 /// What returns units of `ann`, as script and arguments; `h1` is her hold, overdue for those that expire.
 fn returns(kind: &'static str, units: &'static str) -> Vec<(&'static str, Vec<&'static str>)> {
     let settle = |id: &'static str, step: &'static str| ("settle", vec![kind, "tester", id, step]);

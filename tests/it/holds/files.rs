@@ -179,7 +179,7 @@ fn with_a_hold_in_gbk(layout: Layout) -> TestRedis {
     for (user, request) in [(&b"ann"[..], "ra"), (b"\xc4\xe3", "rb"), (b"bob", "rc")] {
         let mut hold = redis::cmd("EVAL");
         let keys = layout.all_keys("1");
-        hold.arg(scripts::shown("hold")).arg(keys.len()).arg(&keys).arg(layout.kind).arg("shop").arg(user);
+        hold.arg(scripts::shown_of("hold", layout)).arg(keys.len()).arg(&keys).arg(layout.kind).arg("shop").arg(user);
         hold.arg(&["1", request, "first", "", super::LONG]).exec(&mut redis.connection()).unwrap();
     }
     redis

@@ -56,7 +56,7 @@ fn check(
             Some(duration) => prepare(&mut scripts, duration),
             None => scripts.preheat("1", "10"),
         }
-        let reply = scripts.eval(&cut_after(name, nth), &layout.all_keys("1"), args);
+        let reply = scripts.eval(&cut_call(name, layout, args, nth), &layout.all_keys("1"), args);
         let context = format!("{} {args:?} cut after {nth}: {reply}", layout.name);
         finish(&redis, &mut scripts, &context);
         assert_exact(&redis, layout, &["7", "8"], &context);

@@ -129,10 +129,10 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let (redis, mut scripts, before) = sale(layout);
         let order = [layout.kind, "t", "8", "1", "r2"];
         let file = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1"];
+        let holds = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1", r#"["r2"]"#, "", "", "", "1000"];
         let multi = [layout.kind, "t", "first", "", "", "8", "r2", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
-        let mixed = ["deduct", "t", "", "j", "d", "", "1", "0", "1", "1", r#"["8"]"#];
         let sha256 = "0".repeat(64);
         let transfer = "0".repeat(40);
         let full: [(&'static str, &[&str], usize); 22] = [
@@ -142,8 +142,8 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("refund_file", &file, file.len()),
             ("multi_deduct", &multi, multi.len()),
             ("hold", &[layout.kind, "t", "8", "1", "r2", "first", "", "1000"], 8),
+            ("hold_file", &holds, holds.len()),
             ("settle", &[layout.kind, "t", "r2", "confirm"], 4),
-            ("mixed_orders", &mixed, mixed.len()),
             ("preheat", &preheat, preheat.len()),
             ("adopt", &[layout.kind, "withdraw", "t", "", "name", "20"], 6),
             ("pause", &["paused", "t", "", "0"], 1), // the others may be left out
@@ -161,12 +161,13 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         ];
         assert_eq!(full.len(), SCRIPTS.len());
         // These are for hashes alone, and cannot tell keys of other kinds.
-        let of_hashes = ["mixed_orders", "parent", "preheat_shard"];
+        let of_hashes = ["parent", "preheat_shard"];
         for (script, args, needed) in
             full.into_iter().filter(|row| layout.kind == "hash" || !of_hashes.contains(&row.0))
         {
             let named = script.trim_end_matches("_file");
-            let knows_holds = ["hold", "settle", "preheat", "parent", "preheat_shard", "archive"].contains(&script);
+            let knows_holds =
+                ["hold", "hold_file", "settle", "preheat", "parent", "preheat_shard", "archive"].contains(&script);
             let mut keys = if knows_holds { layout.all_keys("1") } else { layout.keys("1") };
             if ["lend", "borrow", "peek"].contains(&script) {
                 keys.truncate(4); // who bought is nothing to them

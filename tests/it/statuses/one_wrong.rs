@@ -86,16 +86,18 @@ impl Trial {
         redis::Cmd::new().arg(command).exec(&mut self.connection).unwrap();
     }
 
+    fn keys_of_all(&self) -> Vec<String> {
+        self.activities.iter().flat_map(|activity| self.layout.keys(activity)).collect()
+    }
+
     fn keys_of(&self, script: &str) -> Vec<String> {
         let layout = self.layout;
         match script {
-            "hold" | "settle" | "preheat" | "archive" | "parent" | "preheat_shard" => {
+            "hold" | "hold_file" | "settle" | "preheat" | "archive" | "parent" | "preheat_shard" => {
                 layout.all_keys(self.activities[0])
             }
             "lend" | "borrow" | "peek" => layout.keys(self.activities[0])[..4].to_vec(),
-            "multi_deduct" | "mixed_orders" => {
-                self.activities.iter().flat_map(|activity| layout.keys(activity)).collect()
-            }
+            "multi_deduct" => self.keys_of_all(),
             "drop-in/product" => vec![layout.stock("1")],
             "drop-in/sku-multi" => ["1", "2"].map(|activity| layout.stock(activity)).to_vec(),
             _ if script.starts_with("drop-in/") => vec![layout.stock("1"), layout.participants("1")],
@@ -106,7 +108,9 @@ impl Trial {
     /// Runs a call with one thing wrong at a time, and then as it is.
     fn step(&mut self, script: &'static str, args: &[&str]) {
         let script = script_of(script, args);
-        let (keys, args, state) = (self.keys_of(script), words(args), self.saved());
+        // More arguments than those of one activity are of several.
+        let keys = if script.ends_with("_file") && args.len() > 16 { self.keys_of_all() } else { self.keys_of(script) };
+        let (args, state) = (words(args), self.saved());
         let fault = |place: &str, value: &str, args: Vec<Vec<u8>>| Fault {
             place: place.to_owned(),
             value: value.to_owned(),

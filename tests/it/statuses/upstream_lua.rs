@@ -171,7 +171,7 @@ const NEEDS: [(&str, &[&str]); 5] = [
     ("a command that it chooses", &["audit", "multi_deduct"]),
     ("a key that is no KEYS[n]", &["drop-in/sku-multi", "multi_deduct"]),
     ("another name of redis.call", &["multi_deduct"]),
-    ("setresp", &["hold", "multi_deduct"]),
+    ("setresp", &["multi_deduct"]),
     ("HSCAN or SSCAN", &["audit"]),
 ];
 

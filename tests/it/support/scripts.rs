@@ -10,7 +10,7 @@ use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 21] = [
+pub const SCRIPTS: [&str; 22] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -19,6 +19,7 @@ pub const SCRIPTS: [&str; 21] = [
     "settle",
     "deduct_file",
     "refund_file",
+    "hold_file",
     "pause",
     "snapshot",
     "audit",
@@ -44,7 +45,7 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 4] = ["deduct", "refund", "deduct_file", "refund_file"];
+pub const BUILT_BY_KIND: [&str; 6] = ["deduct", "refund", "hold", "deduct_file", "refund_file", "hold_file"];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
@@ -79,6 +80,7 @@ pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
     match name {
         "deduct" if args.len() > 8 => "deduct_file",
         "refund" if args.len() > 8 => "refund_file",
+        "hold" if args.len() > 11 => "hold_file",
         name => name,
     }
 }

@@ -148,6 +148,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
     let command = match script.name {
         "deduct_file" => "deduct --from FILE",
         "refund_file" => "refund --from FILE",
+        "hold_file" => "hold --from FILE",
         "snapshot" => "inspect",
         "audit" => "reconcile",
         "trim" => "ledger trim",

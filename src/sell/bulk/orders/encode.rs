@@ -73,7 +73,7 @@ impl Encoder {
             limit: limit.to_owned(),
             columns: Columns::default(),
             knows_holds: script.knows_holds(),
-            asks_distinct: !operation.has_holds(),
+            asks_distinct: !operation.settles(),
             step: operation.settles().then(|| operation.name()),
         }
     }

@@ -123,7 +123,11 @@ impl AsArguments for HoldCall {
         let needed =
             optional.iter().rposition(|text| !["", "first"].contains(&text.as_str())).map_or(0, |last| last + 1);
         args.extend(optional.into_iter().take(needed));
-        let script = if self.step.is_some() { "settle" } else { "hold" };
+        let script = match self.step {
+            Some(_) => "settle",
+            None if is_single => "hold",
+            None => "hold_file",
+        };
         (script, layout.all_keys("1"), args.into_iter().map(String::into_bytes).collect())
     }
 }

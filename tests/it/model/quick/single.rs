@@ -104,7 +104,7 @@ impl Activity {
 
     fn keys(&self, script: &str) -> Vec<String> {
         match script {
-            "hold" | "settle" => self.layout.all_keys("1"),
+            "hold" | "hold_file" | "settle" => self.layout.all_keys("1"),
             "multi_deduct" => ["1", "2"].iter().flat_map(|activity| self.layout.keys(activity)).collect(),
             _ => self.layout.keys("1"),
         }
@@ -346,7 +346,7 @@ fn confirmed_holds_of_a_job_with_one_thing_wrong() {
     let before: [Plain<'_>; 4] = [
         ("deduct", &["hash", "t", "9", "1", "r1"]),
         (
-            "hold",
+            "hold_file",
             &[
                 "hash",
                 "t",
@@ -380,7 +380,7 @@ fn confirmed_holds_of_a_job_with_one_thing_wrong() {
     );
     let ids = r#"["h1","h2","h3"]"#;
     let before: [Plain<'_>; 3] = [
-        ("hold", &["coupon", "t", r#"["7","8","10"]"#, "1", "", "", "", "", "", ids, "", "", "", "900000"]),
+        ("hold_file", &["coupon", "t", r#"["7","8","10"]"#, "1", "", "", "", "", "", ids, "", "", "", "900000"]),
         ("hold", &["coupon", "t", "9", "1", "h0", "first", "", "900000"]),
         ("settle", &["coupon", "t", r#"["h0"]"#, "confirm", "j", "d", "1", "0", "1"]),
     ];

@@ -11,7 +11,7 @@ use crate::support::scripts::{SCRIPTS, commands, quick_only, reference_only, sho
 use crate::support::{Layout, Scripts, TestRedis};
 
 /// Scripts that calls are made of, or compared with, as they are.
-const WITH_ONE_PATH: [&str; 4] = ["deduct", "refund", "deduct_file", "refund_file"];
+const WITH_ONE_PATH: [&str; 6] = ["deduct", "refund", "hold", "deduct_file", "refund_file", "hold_file"];
 
 /// What scripts take for the server's clock.
 const CLOCK: &str = "{'1795355857', '669123'}";

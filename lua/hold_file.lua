@@ -1,0 +1,263 @@
+--[[
+  hold_file: takes units of one activity with a deadline, for many orders, with the meaning of one after the other. `seckill` alone
+  calls it.
+
+  KEYS[1]  stock          string  units left
+  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
+  KEYS[3]  requests       hash    request id -> digest of the order; <tab>h:<id> -> `state quantity deadline order user`;
+                                  <tab>o:<user> -> units held open; <tab>j:hold:<job> -> line, refused, digest;
+                                  <tab>begun -> what a call that gives units back is about to do
+  KEYS[4]  ledger         stream  one entry a call, and one for what is expired
+  KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
+  KEYS[6]  units          hash    units of a set's members; kind set only
+  last key deadlines      sorted set  request id by deadline, Unix ms: KEYS[6], of kind set KEYS[7]
+
+  Columns of at most 1,000 orders, 14 to 16 arguments, as for deduct_file:
+  ARGV[1]  kind (the one that this script is of), ARGV[2] by
+  ARGV[3]  users, ARGV[4] quantities (or one), ARGV[5..9] job, its digest, epoch, the line before, lines
+  ARGV[10] requests: none may be empty; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons: may be empty
+  ARGV[14] duration       how long they are held, in ms, 1 to 31,536,000,000 (a year)
+  ARGV[15] mode, ARGV[16] distinct: may be left out
+
+  Returns `letters stock refused deadlines [bought ...]`, as deduct_file with the deadline of what it holds now before what users
+  hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired), b (reversed); without a job also p, n, e. If it says what
+  users hold, it has the deadline of the hold of each order, joined by commas, or one if all are equal (0: none).
+  If stock or limit are short, up to 16 overdue holds are expired first, as hold does it. A call that gives units back and was cut is
+  finished first; not by a dry run.
+  Only ok, what is expired, a refused retry, and the line of a job write, in the order of hold.
+
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
+  ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
+]]
+--- @kinds hash set coupon
+--- @let OP = hold
+--- @let DEADLINES = 6
+--- @let FITS = had and had + units <= most
+--- @if set
+--- @let DEADLINES = 7
+--- @let FITS = had == 0
+--- @end
+--- @if coupon
+--- @let FITS = had == 0 and units == 1
+--- @end
+--- @use "codes"
+local KEYS, ARGV, redis = KEYS, ARGV, redis
+--- @use "values"
+--- @use "columns"
+--- @use "graphic"
+--- @use "read_texts"
+--- @use "letters"
+--- @include "file"
+-- Six values an order are written at once, and unpack fails near 8,000.
+if count > 1000 then return usage('hold: more than 1000 orders in one call') end
+for i = 1, count do
+  if not requests or requests[i] == '' then return usage('hold: order ' .. i .. ' has no request id') end
+end
+local duration = whole(ARGV[14])
+if not duration or duration < 1 or duration > 31536000000 then return usage('hold: the duration is not 1 to 31536000000 ms') end
+
+-- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired, one after those that are
+-- open were counted.
+local call, has_expired, counted, returned_units, returned = nil, false, nil, 0, {}
+for turn = 1, 4 do
+  if call then
+    --- @include "rare_work"
+  end
+  repeat
+    count = #users
+    --- @include "activity"
+    local found_type = redis.call('TYPE', KEYS[DEADLINES]).ok
+    if found_type ~= 'none' and found_type ~= 'zset' then return {CORRUPT, false, false, DEADLINES, false} end
+    local clock = redis.call('TIME')
+    local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
+    local deadline_text = digits(now_ms + duration)
+    --- @include "job"
+    local shut = state == 'paused' and PAUSED or starts and now_ms < starts and NOT_STARTED or ends and now_ms >= ends and ENDED or nil
+    if is_job and decided < count then
+      if shut then return {shut, stock, line} end
+      if before > line then return {GAP, line} end
+    end
+    --- @include "held_many"
+    -- Units that users hold open: none if nobody does.
+    local open_fields, open = {unpack(users)}, {}
+    for i = 1, count do open_fields[i] = '\to:' .. users[i] end
+    if holds > 0 then
+      open = redis.pcall('HMGET', KEYS[3], unpack(open_fields))
+      if open.err then key, value = 3, open break end
+      for i = 1, count do
+        local text = open[i]
+        if text then
+          open[i] = whole(text)
+          if not open[i] then key, value = 3, text break end
+        end
+      end
+      if key then break end
+    end
+    -- Records of holds whose request ids are known.
+    local records, asked, at = {}, {}, {}
+    for i = 1, count do
+      if found[i + 2] then asked[#asked + 1], at[#at + 1] = '\th:' .. requests[i], i end
+    end
+    if #asked > 0 then
+      local texts = redis.call('HMGET', KEYS[3], unpack(asked))
+      for n = 1, #at do records[at[n]] = texts[n] end
+    end
+
+    -- Decide, one order after the other. Lists that are copied have their size at once.
+    stock = stock + returned_units
+    local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
+    local kept, kept_size, once, due = {unpack(requests)}, 0, {}, {unpack(requests)}
+    local now, now_open, held_until, is_short = {}, {}, {}, false
+    local numbers, texts = {[true] = math.huge}, {[math.huge] = '?'}
+    --- @if hash set
+    local set, size = {unpack(users)}, 0
+    --- @end
+    --- @if set coupon
+    local members = {unpack(users)}
+    --- @end
+    --- @if hash
+    local most = limit or MOST_UNITS
+    --- @end
+    local text, units, request, known = common, amounts[common], '', nil
+    for i = 1, decided do
+      local user, its_text = users[i], quantities and quantities[i] or common
+      --- @include "had"
+      letters[i], known = 'r', found[i + 2]
+      if known then
+        -- A repair may have taken it back since.
+        local digest, record, status, its_deadline = 'hold ' .. its_text .. '\t' .. user, records[i], nil, nil
+        --- @include "known_hold"
+        if status == REVERSED then letters[i] = 'b' end
+        held_until[i] = its_deadline
+      end
+      --- @include "shown"
+    end
+    local head_text, digest_head, record_head
+    for i = decided + 1, count do
+      local user = users[i]
+      --- @include "next_order"
+      --- @include "had"
+      if returned[user] and had and not now[user] then had = had - returned[user] end
+      if text ~= head_text then
+        head_text, digest_head, record_head = text, 'hold ' .. text .. '\t', 'held ' .. text .. ' ' .. deadline_text .. ' - '
+      end
+      if FITS and units <= left and not known and not shut then
+        left, applied = left - units, applied + 1
+        had = had + units
+        local digest, its_open = digest_head .. user, (now_open[user] or open[i] or 0) + units
+        if repeats then now[user], now_open[user], once[request] = had, its_open, digest end
+        --- @if hash set
+        local numeral = texts[had]
+        if not numeral then
+          numeral = digits(had)
+          texts[had] = numeral
+        end
+        set[size + 1], set[size + 2], size = user, numeral, size + 2
+        --- @end
+        --- @if set coupon
+        members[applied] = user
+        --- @end
+        local open_text = texts[its_open]
+        if not open_text then
+          open_text = digits(its_open)
+          texts[its_open] = open_text
+        end
+        due[2 * applied - 1], due[2 * applied] = deadline_text, request
+        kept[kept_size + 1], kept[kept_size + 2], kept[kept_size + 3] = request, digest, '\th:' .. request
+        kept[kept_size + 4], kept[kept_size + 5], kept[kept_size + 6] = record_head .. user, open_fields[i], open_text
+        kept_size = kept_size + 6
+      else
+        local digest, status = digest_head .. user, nil
+        --- @if hash set
+        if not had then
+          status = CORRUPT
+        elseif known then
+        --- @else
+        if known then
+        --- @end
+          local record, its_deadline = not once[request] and records[i], nil
+          --- @include "known_hold"
+          if once[request] and status == REPLAYED then its_deadline = deadline_text end
+          held_until[i] = its_deadline
+        else
+          status, is_short = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK, is_short or not shut
+          if status == OUT_OF_STOCK and mode == 'borrow' then
+            -- It waits until units are borrowed, and so do those behind it.
+            count = i - 1
+            break
+          end
+          -- Only of a retry, as for deduct_file.
+          if not is_job and (mode == 'retry' or mode == 'borrow') then
+            local refusal = digits(status) .. '\t' .. digest
+            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, refusal, kept_size + 2
+            if repeats then once[request] = refusal end
+          end
+        end
+        if status < 0 and status ~= REVERSED then refused = refused + 1 end
+        letters[i] = LETTERS[status]
+      end
+      --- @include "shown"
+    end
+    if key then break end
+    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
+    -- user left none either, but wrote down that nobody was.
+    local is_first = redis.call('EXISTS', KEYS[5]) == 0
+    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    if is_short and holds > 0 and not has_expired
+      and #redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(now_ms), 'LIMIT', '0', '1') > 0 then
+      --- @include "rare_call"
+      call.is_short = true
+      break
+    end
+
+    -- Write: the deadlines, then the stock.
+    if mode ~= 'dry' then
+      if applied > 0 then
+        local allowed = redis.acl_check_cmd
+        if allowed then
+          local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
+            or not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
+            or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+            --- @if set coupon
+            or not allowed('SADD', KEYS[5], 'm') and 'SADD'
+            --- @end
+          --- @include "forbidden"
+        end
+        if redis.call('ZADD', KEYS[DEADLINES], 'NX', unpack(due, 1, 2 * applied)) < applied then
+          -- One that is there is of a call that was cut, which may have counted its units.
+          if not counted then
+            --- @include "rare_call"
+            break
+          end
+          redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
+          holds = counted
+        end
+        -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
+        local marks = (begun == 'first' or is_first and not begun) and (not allowed or allowed('HDEL', KEYS[3], 'f'))
+        if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+        redis.call('DECRBY', KEYS[1], digits(stock - left))
+        --- @if hash
+        redis.call('HSET', KEYS[5], unpack(set, 1, size))
+        --- @end
+        --- @if set
+        -- Units are written before their member, who would be unknown without them.
+        redis.call('HSET', KEYS[6], unpack(set, 1, size))
+        --- @end
+        --- @if set coupon
+        redis.call('SADD', KEYS[5], unpack(members, 1, applied))
+        --- @end
+        if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+        redis.call('HSET', KEYS[2], 'holds', digits(holds + (stock - left)))
+      end
+      --- @include "file_line"
+      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
+      if applied > 0 and has_ledger then
+        --- @include "file_entry"
+        redis.call('XADD', KEYS[4], '*', unpack(entry))
+      end
+    end
+    --- @include "file_reply"
+  until true
+  if key then break end
+end
+--- @include "damaged"
