@@ -31,6 +31,9 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     let reason = args.mutating.reason.as_deref();
     explain::warn_of_past(plans, out);
     let planned = plan(plans, how, store, out)?;
+    if planned.iter().any(|result| result.shards.is_some()) {
+        out.choose(&["shards"]);
+    }
     let mut results = planned.clone();
     let mut failed = None;
     let mut is_explained = false;
