@@ -146,6 +146,7 @@ pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decisio
         stock_before: found.stock(),
         stock: found.stock(),
         per_user_limit: rules.and_then(|rules| rules.per_user_limit),
+        shards: counted(&found.numbers().0),
         differences: Vec::new(),
         corrupt: None,
     };
@@ -179,6 +180,11 @@ pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decisio
 
 fn of(says: &Says, found: &Found, plan: &Plan, how: Preheat, target: &(PackedRules, String)) -> Vec<FieldDifference> {
     differences((&says.rules, &says.title), found.numbers().0.len(), plan, how, target)
+}
+
+/// How many shards there are, if the activity is sharded.
+fn counted(shards: &[u32]) -> Option<u64> {
+    (!shards.is_empty()).then_some(shards.len() as u64)
 }
 
 /// What is done, or planned: the total and the stock are those of a new sale.
@@ -237,7 +243,7 @@ fn create(
         return (Preheated { differences, ..refused }, Todo::Nothing);
     }
     let shards = choice::choose(&plan.id, found.shards.len(), 0);
-    let mut result = begun(refused, Action::Create, &target.0);
+    let mut result = Preheated { shards: counted(&shards), ..begun(refused, Action::Create, &target.0) };
     if is_whole {
         result.stock = found.shards.iter().map(|shard| shard.stock).sum();
     }
@@ -358,7 +364,8 @@ fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, 
         (None, Some(says)) => Preheated { differences: of(says, found, plan, Preheat::Reset, target), ..refused },
         (None, None) => refused,
     };
-    (begun(before, action, &target.0), Todo::Begin(Box::new(start(target, chosen, old))))
+    let result = Preheated { shards: counted(&chosen), ..begun(before, action, &target.0) };
+    (result, Todo::Begin(Box::new(start(target, chosen, old))))
 }
 
 /// The shards that a parent names, or is to get.

@@ -266,6 +266,7 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
         stock_before: None,
         stock: None,
         per_user_limit: None,
+        shards: None,
         differences: Vec::new(),
         corrupt: None,
     };

@@ -20,7 +20,8 @@ pub struct Progress {
 
 impl Progress {
     pub(crate) fn new(terminal: &Terminal, label: &str, total: u64) -> Self {
-        let bar = if terminal.progress { drawn(terminal, label, total) } else { ProgressBar::hidden() };
+        // Of one step a bar can only say that it is not done yet.
+        let bar = if terminal.progress && total != 1 { drawn(terminal, label, total) } else { ProgressBar::hidden() };
         Self { bar, label: label.to_owned(), total }
     }
 

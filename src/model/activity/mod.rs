@@ -166,6 +166,8 @@ pub struct Preheated {
     pub stock: Option<u64>,
     /// The most units a user may hold, after.
     pub per_user_limit: Option<u64>,
+    /// How many shards it has, after, if it is sharded.
+    pub shards: Option<u64>,
     /// In what plan and activity differ.
     pub differences: Vec<FieldDifference>,
     /// Which key is corrupt, and what it holds.

@@ -57,6 +57,7 @@ fn a_try_whose_reply_was_lost_did_what_was_planned() {
         stock_before: Some(48),
         stock: Some(78),
         per_user_limit: None,
+        shards: None,
         differences: vec![FieldDifference {
             field: "total".to_owned(),
             before: "50".to_owned(),

@@ -146,3 +146,10 @@ fn nothing_is_drawn_where_nobody_looks_or_wants_it() {
     call().args(["-q"]).seen().code(0).stderr("");
     call().seen().env("TERM", "dumb").code(0).stderr("");
 }
+
+#[test]
+fn one_step_has_no_bar() {
+    let redis = TestRedis::start();
+    let shown = redis.seckill(["preheat", "--id", "1", "--stock", "5", "-o", "csv"]).seen().code(0);
+    assert!(!shown.stderr.contains("planning") && !shown.stderr.contains("preheating"), "{}", shown.stderr);
+}

@@ -49,3 +49,17 @@ fn each_format_has_the_same_fields() {
 fn a_server_that_cannot_be_reached_is_exit_5() {
     seckill(["doctor"]).code(5).stdout_is("").stderr_has("cannot reach");
 }
+
+#[test]
+fn what_is_right_is_shown_whole_on_80_columns() {
+    let redis = TestRedis::start();
+    let rows = redis.seckill(["doctor", "-o", "jsonl"]).code(3).jsonl();
+    let shown = redis.seckill(["doctor"]).env("COLUMNS", "80").code(3).stdout;
+    let table = shown.split("\n\n").next().unwrap();
+    let words: Vec<&str> = table.split_whitespace().collect();
+    for row in rows.iter().filter(|row| row["check"] == "output_buffers" || row["check"] == "scripts") {
+        let found = row["found"].as_str().unwrap();
+        let last = found.rsplit(' ').next().unwrap();
+        assert!(row["status"] == "ok" && words.contains(&last), "{found}: {table}");
+    }
+}

@@ -109,3 +109,10 @@ fn a_request_id_that_has_no_room_stands_below_the_table() {
         redis.seckill([]).args(line.split(' ')).args(["--request", &request]).code(0).stdout_has("replayed");
     }
 }
+
+#[test]
+fn a_table_of_scripts_leaves_out_the_keys_that_all_have() {
+    seckill(["script", "list"]).code(0).stdout_has("NAME").stdout_lacks("KEYS").stdout_lacks("seckill:");
+    seckill(["script", "list", "-o", "csv"]).code(0).stdout_has("name,sha1,keys\n");
+    seckill(["script", "list", "--drop-in"]).code(0).stdout_has("KEYS").stdout_has("seckill:stock:<id>");
+}

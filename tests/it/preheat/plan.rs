@@ -199,3 +199,13 @@ fn an_update_whose_reply_is_lost_is_not_taken_for_somebody_elses() {
         }
     }
 }
+
+#[test]
+fn with_quiet_the_plan_is_shown_only_to_answer_a_question() {
+    let redis = TestRedis::start();
+    let call = |line: &str, answer: &str| redis.seckill([]).args(line.split(' ')).at_terminal(answer).code(0);
+    call("preheat --id 1 --stock 5 -q", "").stdout_has("create").stdout_lacks("Plan");
+    call("preheat --id 1 --stock 8 --update -q", "").stdout_has("5 → 8").stdout_lacks("Plan");
+    call("preheat --id 1 --stock 9 --reset -q -y", "").stdout_has("reset").stdout_lacks("Plan");
+    call("preheat --id 1 --stock 7 --reset -q", "y\n").stdout_has("Plan").stdout_has("Reset `1` (0 of 9 units sold");
+}

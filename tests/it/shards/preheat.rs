@@ -14,6 +14,7 @@ fn a_sharded_activity_is_its_shards_and_a_parent_that_names_them() {
     redis.assert_unchanged_since(&before);
     let rows = call(&redis, "preheat -").stdin(fixture(50, 8)).code(0).json();
     assert_eq!((rows[0]["action"].as_str(), rows[0]["stock"].as_u64()), (Some("create"), Some(50)));
+    assert_eq!((&dry[0]["shards"], &rows[0]["shards"]), (&8.into(), &8.into()));
 
     // The numbers are a function of id and count, in every version.
     let whole = Whole::of(&redis);
@@ -237,4 +238,19 @@ fn a_shard_that_is_lost_is_never_made_anew_by_itself() {
     redis.cmd(("DEL", CLUSTER.meta("1001")));
     call(&redis, "preheat -").stdin(fixture(12, 4)).code(3).stderr_has("is there, and it is not");
     call(&redis, "preheat -").stdin(fixture(13, 3)).code(3);
+}
+
+#[test]
+fn a_result_says_how_many_shards_there_are_if_any() {
+    let redis = TestRedis::start();
+    let result = |line: &str| call(&redis, line).code(0).json()[0]["shards"].as_u64();
+    assert_eq!(result("preheat --id 1 --stock 50"), None);
+    assert_eq!(result("preheat --id 2 --stock 50 --shards 8"), Some(8));
+    assert_eq!(result("preheat --id 2 --stock 60 --update"), Some(8));
+    assert_eq!(result("preheat --id 2 --stock 60 --update"), Some(8), "unchanged");
+    assert_eq!(result("preheat --id 2 --stock 60 --shards 4 --reset -y"), Some(4));
+    assert_eq!(result("preheat --id 2 --stock 60 --reset -y"), None);
+    let both = "layout: cluster\nactivities: [{id: 1, stock: 50}, {id: 3, stock: 50, shards: 4}]";
+    let table = redis.seckill(["preheat", "-", "-l", "cluster"]).stdin(both).code(0);
+    table.stdout_has("LIMIT  SHARDS\n").stdout_has("-       4\n");
 }

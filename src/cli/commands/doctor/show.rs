@@ -11,7 +11,11 @@ row! {
         check: Check => Cell::text(row.check.name());
         target: String, flexible;
         status: CheckStatus => Cell::text(row.status.name()).tone(row.status.tone());
-        found: String, flexible;
+        found: String => match row.status {
+            CheckStatus::Ok | CheckStatus::Skip => Cell::text(&row.found).wraps(),
+            // The block below has it whole.
+            CheckStatus::Warn | CheckStatus::Fail => Cell::text(&row.found).flexible(),
+        };
     }
 }
 

@@ -325,6 +325,7 @@ impl Adoption<'_> {
             stock_before: found.units,
             stock: None,
             per_user_limit: found.per_user_limit,
+            shards: None,
             differences: Vec::new(),
             corrupt: None,
         }

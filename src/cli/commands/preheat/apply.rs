@@ -31,14 +31,19 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     let reason = args.mutating.reason.as_deref();
     explain::warn_of_past(plans, out);
     let planned = plan(plans, how, store, out)?;
+    if planned.iter().any(|result| result.shards.is_some()) {
+        out.choose(&["shards"]);
+    }
     let mut results = planned.clone();
     let mut failed = None;
     let mut is_explained = false;
     if !args.mutating.dry_run {
-        is_explained = show_plan(&planned, how, out)?;
-        if !args.mutating.yes
-            && let Some(question) = question::reset(&planned, store)?
-        {
+        let question = if args.mutating.yes { None } else { question::reset(&planned, store)? };
+        // Who wants it quiet sees the plan only to answer.
+        if !out.is_quiet() || question.is_some() {
+            is_explained = show_plan(&planned, how, out)?;
+        }
+        if let Some(question) = question {
             out.confirm(&question, false)?;
         }
         warn_of_eviction(store, out);

@@ -254,6 +254,7 @@ fn result(id: &ActivityId, archive: &Archive, found: &Restorable) -> Preheated {
         stock_before: found.stock,
         stock: done(manifest.left).or(found.stock),
         per_user_limit: limit,
+        shards: None,
         differences: Vec::new(),
         corrupt: found.corrupt.clone(),
     }

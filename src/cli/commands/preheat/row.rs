@@ -21,6 +21,8 @@ row! {
         data stock_before: Option<u64>;
         stock: Option<u64> => moved(row.stock_before, row.stock);
         per_user_limit: Option<u64> as "limit";
+        /// Chosen if an activity of the result is sharded.
+        optional shards: Option<u64> => Cell::known(row.shards);
         /// Whether it is shown before it is done.
         hidden is_planned: bool;
     }
@@ -38,6 +40,7 @@ impl<'a> PreheatRow<'a> {
             stock_before: preheated.stock_before,
             stock: preheated.stock,
             per_user_limit: preheated.per_user_limit,
+            shards: preheated.shards,
             is_planned: false,
         }
     }

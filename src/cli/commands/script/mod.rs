@@ -24,11 +24,13 @@ seckill script show deduct
 seckill script load
 ")]
 pub enum ScriptCommand {
-    /// List the scripts: name, SHA-1 and keys in the layout
+    /// List the scripts: name, SHA-1 and, with -o json, keys
     #[command(after_long_help = "
-# Names, SHA-1 and keys in the layout `sku`
-seckill script list --layout sku
-# The same of the scripts for backends that change nothing else
+# Names, and the SHA-1 for EVALSHA
+seckill script list
+# Also the keys in the layout `sku`
+seckill script list --layout sku -o json
+# Names, SHA-1 and keys of the scripts for backends that change nothing else
 seckill script list --drop-in
 ")]
     List {
@@ -75,7 +77,18 @@ seckill script load --url redis://10.0.0.5:6379
 }
 
 row! {
+    /// A script. In a table its keys would say nothing: most scripts have all keys of an activity.
     struct ScriptRow as row {
+        name: &'static str;
+        sha1: &'static str;
+        data keys: String;
+    }
+    named name
+}
+
+row! {
+    /// A drop-in script: its keys say for which backends it is.
+    struct DropInRow as row {
         name: &'static str;
         sha1: &'static str;
         keys: String, flexible;
@@ -165,12 +178,12 @@ fn is_for_backends(script: &Script) -> Result<()> {
         .into())
 }
 
-fn drop_in_rows() -> Vec<ScriptRow> {
+fn drop_in_rows() -> Vec<DropInRow> {
     let keys = |script: &Script| match script.name {
         "sku-multi" => format!("{} … for each SKU", script.key_patterns().join(" ")),
         _ => script.key_patterns().join(" "),
     };
-    DROP_INS.iter().map(|script| ScriptRow { name: script.name, sha1: script.sha1, keys: keys(script) }).collect()
+    DROP_INS.iter().map(|script| DropInRow { name: script.name, sha1: script.sha1, keys: keys(script) }).collect()
 }
 
 fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {

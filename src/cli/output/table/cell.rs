@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::cli::input::window;
 pub use crate::cli::output::text::Tone;
-use crate::cli::output::text::{cut, cut_id, escape, width};
+use crate::cli::output::text::{cut, cut_id, escape, width, wrapped};
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
@@ -15,6 +15,7 @@ pub struct Cell {
     pub(crate) tone: Tone,
     pub(crate) flexible: bool,
     pub(crate) minor: bool,
+    pub(crate) wraps: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -97,8 +98,15 @@ impl Cell {
         self
     }
 
+    /// Takes more lines if the terminal is narrow. In the rows of a stream it is cut.
+    #[must_use]
+    pub fn wraps(mut self) -> Self {
+        self.wraps = true;
+        self.flexible()
+    }
+
     fn of(content: Content) -> Self {
-        Self { content, tone: Tone::Plain, flexible: false, minor: false }
+        Self { content, tone: Tone::Plain, flexible: false, minor: false, wraps: false }
     }
 
     /// Columns that it takes if there is room.
@@ -111,7 +119,18 @@ impl Cell {
 
     /// Whether nothing of it is lost in that many columns: a short bar says what a long one does.
     pub(crate) fn is_complete(&self, columns: usize) -> bool {
-        matches!(self.content, Content::Bar(_)) || self.width() <= columns
+        self.wraps || matches!(self.content, Content::Bar(_)) || self.width() <= columns
+    }
+
+    /// Its text in lines of at most that many columns: one, unless it wraps.
+    pub(crate) fn lines(&self, columns: usize) -> Vec<Cow<'_, str>> {
+        match &self.content {
+            Content::Text(text) if self.wraps && self.width() > columns => {
+                let lines = wrapped(text, columns).into_iter();
+                lines.map(|line| Cow::Owned(cut(&line, columns).into_owned())).collect()
+            }
+            _ => vec![self.shown(columns)],
+        }
     }
 
     /// Its text in at most that many columns.

@@ -109,7 +109,10 @@ impl Table {
 
     fn cell(&self, cell: &Cell, column: &TableColumn) -> String {
         let mut text = String::new();
-        paint(&mut text, &cell.shown(column.width), cell.tone, self.coloured);
+        for (index, line) in cell.lines(column.width).iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { "\n" });
+            paint(&mut text, line, cell.tone, self.coloured);
+        }
         text
     }
 }
@@ -152,6 +155,22 @@ c         evil \\u{1b}[2J     ░░░░░░░░░░   0%  123456
                 assert!(width(line) <= most, "{most}: {line}");
             }
         }
+    }
+
+    #[test]
+    fn a_cell_that_wraps_is_shown_whole_beside_the_others() {
+        let rows = [
+            vec![Cell::text("clock"), Cell::text("ok"), Cell::text("0.5 ms behind this machine").wraps()],
+            vec![Cell::text("memory"), Cell::text("warn"), Cell::text("without maxmemory").flexible()],
+        ];
+        let expected = "\
+CHECK   STATUS  FOUND
+─────────────────────────────
+clock   ok      0.5 ms behind
+                this machine
+memory  warn    without maxm…
+";
+        assert_eq!(Table::new(&["check", "status", "found"], &rows, Some(29), false).page(&rows), expected);
     }
 
     #[test]
