@@ -139,6 +139,9 @@ fn stock_that_moves_without_an_entry_is_somebody_elses_work() {
 fn what_was_looked_at_for_foreign_writes_is_said() {
     let redis = sale();
     assert_row(&redis, "foreign_writes", "ok", "2 activities: all 3 entries");
+    let new = TestRedis::start();
+    new.seckill(["preheat", "--id", "1", "--stock", "3"]).code(0);
+    assert_row(&new, "foreign_writes", "ok", "1 activity: 1 entry");
     // A plain script adds units, then many buy.
     redis.cmd(("INCRBY", SECKILL.stock("2"), 3000));
     let buy = |count: usize| {

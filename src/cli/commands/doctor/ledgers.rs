@@ -75,11 +75,14 @@ fn unexplained(stock: Option<u64>, entries: &[Entry]) -> Vec<i64> {
     since_last.into_iter().chain(unexplained_changes(entries)).collect()
 }
 
-/// Entries that were looked at: `all 3 entries`, or `the last 1000 entries of each, since` the time from which on all is known.
+/// Entries that were looked at: `1 entry`, `all 3 entries`, or `the last 1000 entries of each, since` the time from which on all is known.
 fn looked_at(entries: &[Vec<Entry>], most: usize) -> String {
     let cut = entries.iter().filter(|entries| entries.len() >= most).filter_map(|entries| entries.last());
     match cut.map(|first| first.id.at()).max() {
-        None => format!("all {}", counted(entries.iter().map(Vec::len).sum::<usize>(), "entry")),
+        None => match entries.iter().map(Vec::len).sum::<usize>() {
+            1 => counted(1_usize, "entry"),
+            several => format!("all {}", counted(several, "entry")),
+        },
         Some(since) if entries.len() == 1 => format!("the last {}, since {since}", counted(most, "entry")),
         Some(since) => format!("the last {} of each, since {since}", counted(most, "entry")),
     }
