@@ -191,8 +191,8 @@ fn what_is_preheated_in_mid_run_is_sold_by_the_next_one() {
     let rows: String = (0..500).map(|user| format!("{},u{user},1\n", 1001 + user % 2)).collect();
     let orders = Orders::new(&format!("activity,user,quantity\n{rows}"));
     let proxy = Proxy::before(&redis);
-    // Behind two SCRIPT LOAD, four HGET and a batch of each: the second one of 1001.
-    let call = start_and_hold(&proxy, 9, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
+    // Behind SCRIPT LOAD, four HGET and a batch of each: the second one of 1001.
+    let call = start_and_hold(&proxy, 8, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     preheat(&redis, "1002", 1_000, None);
     proxy.release();
     let outcome = call.wait().code(3);

@@ -216,8 +216,8 @@ fn what_a_server_forgot_is_applied_again() {
         redis.cmd(("DEL", "seckill:participants:1001"));
     };
     let proxy = Proxy::before(&redis);
-    // Behind two SCRIPT LOAD, four HGET and a batch of each: the second of 1001, which has three.
-    let call = start_and_hold(&proxy, 9, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
+    // Behind SCRIPT LOAD, four HGET and a batch of each: the second of 1001, which has three.
+    let call = start_and_hold(&proxy, 8, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
     forget();
     proxy.release();
     let outcome = call.wait().code(0).stderr_has("the server lost what it had decided of `1001` after line 0");
@@ -228,7 +228,7 @@ fn what_a_server_forgot_is_applied_again() {
     // Standard input cannot be read again.
     let call = proxy.seckill(["deduct", "--job", "j", "-o", "jsonl", "--from", "-"]).stdin(&text);
     // The first batch, of 1001: how many more there are depends on how the input arrives.
-    let call = start_and_hold(&proxy, 7, call);
+    let call = start_and_hold(&proxy, 6, call);
     forget();
     proxy.release();
     call.wait().code(6).stderr_has("cannot be read again").stderr_has("--job");

@@ -199,8 +199,8 @@ fn what_a_server_forgot_of_a_pipe_is_exit_6_and_resumes() {
     let night = || ["deduct", "--job", "night", "-o", "jsonl", "--from", "-"];
     let copy = Copy::of(&redis);
     let proxy = Proxy::before(&redis);
-    // Behind two SCRIPT LOAD, HGET and HGET: the first batch is decided, and its reply on the way.
-    let running = start_and_hold(&proxy, 5, proxy.seckill(night()).stdin(&text));
+    // Behind SCRIPT LOAD, HGET and HGET: the first batch is decided, and its reply on the way.
+    let running = start_and_hold(&proxy, 4, proxy.seckill(night()).stdin(&text));
     copy.put_back(&redis);
     proxy.release();
     let outcome = running.wait().code(6).stderr_has("the server lost what it had decided of `1001` after line ");
