@@ -209,17 +209,7 @@ local function apply()
             and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
           if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
           --- @end
-          redis.call('DECRBY', KEYS[1], digits(stock - left))
-          --- @if hash
-          redis.call('HSET', KEYS[5], unpack(set, 1, size))
-          --- @end
-          --- @if set
-          -- Units are written before their member, who would be unknown without them.
-          redis.call('HSET', KEYS[6], unpack(set, 1, size))
-          --- @end
-          --- @if set coupon
-          redis.call('SADD', KEYS[5], unpack(members, 1, applied))
-          --- @end
+          --- @include "file_take"
           --- @if hash set coupon
           if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
           --- @end

@@ -235,17 +235,7 @@ for turn = 1, 4 do
         -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
         local marks = (begun == 'first' or is_first and not begun) and (not allowed or allowed('HDEL', KEYS[3], 'f'))
         if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
-        redis.call('DECRBY', KEYS[1], digits(stock - left))
-        --- @if hash
-        redis.call('HSET', KEYS[5], unpack(set, 1, size))
-        --- @end
-        --- @if set
-        -- Units are written before their member, who would be unknown without them.
-        redis.call('HSET', KEYS[6], unpack(set, 1, size))
-        --- @end
-        --- @if set coupon
-        redis.call('SADD', KEYS[5], unpack(members, 1, applied))
-        --- @end
+        --- @include "file_take"
         if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
         redis.call('HSET', KEYS[2], 'holds', digits(holds + (stock - left)))
       end

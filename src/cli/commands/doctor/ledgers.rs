@@ -75,7 +75,8 @@ fn unexplained(stock: Option<u64>, entries: &[Entry]) -> Vec<i64> {
     since_last.into_iter().chain(unexplained_changes(entries)).collect()
 }
 
-/// Entries that were looked at: `1 entry`, `all 3 entries`, or `the last 1000 entries of each, since` the time from which on all is known.
+/// Entries that were looked at: `1 entry`, `all 3 entries`, or `the last 1000 entries of each, since` the time from which on all is
+/// known.
 fn looked_at(entries: &[Vec<Entry>], most: usize) -> String {
     let cut = entries.iter().filter(|entries| entries.len() >= most).filter_map(|entries| entries.last());
     match cut.map(|first| first.id.at()).max() {

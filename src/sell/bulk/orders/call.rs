@@ -1,4 +1,4 @@
-//! Which batches share a call: an activity with a full batch has a call of its own, and others share calls.
+//! Which batches share a call: an activity with a full batch has a call of its own, the others share one.
 
 use crate::error::ServerKind;
 use crate::error::StoreError;

@@ -66,7 +66,7 @@ impl SingleOrders {
         Ok(Verdict::Decided(Vec::new()))
     }
 
-    /// Reads the reply to batches that share a call, each as if it were alone; an error of one is told once all are read.
+    /// Reads the reply to batches that share a call, each as if it were alone; an error of one is returned once all are read.
     pub(crate) fn reply_to_all(
         &mut self,
         states: &mut JobStates,
