@@ -25,7 +25,7 @@ pub(super) fn role(reading: &Reading, name: &str, is_cluster: bool, scheme: &str
         Err(why) => return Finding::skip(why),
     };
     let Some(role) = info.role() else { return Finding::skip("INFO does not say") };
-    let up = info.count("uptime_in_seconds").map(|seconds| duration(Duration::from_secs(seconds)));
+    let up = info.count("uptime_in_seconds").map(|seconds| duration(Duration::from_secs(seconds.max(1))));
     let server = format!("{}, up {}", info.product().unwrap_or_default(), up.unwrap_or_else(|| "?".to_owned()));
     if info.count("loading") == Some(1) {
         return Finding::fail(format!("still loading its data; {server}"), fixes.command(&["INFO", "persistence"]));

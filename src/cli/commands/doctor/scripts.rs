@@ -130,6 +130,8 @@ fn version(text: &str) -> Option<Version> {
 /// Differences that a buyer notices, and that spoil a sale.
 const NOTICED_US: i64 = 1_000_000;
 const WRONG_US: i64 = 10_000_000;
+/// Clocks that differ by less are the same.
+const SAME_US: i64 = 1000;
 
 /// The server's clock beside this machine's.
 pub(super) fn clock(reading: &Reading) -> Finding {
@@ -138,8 +140,8 @@ pub(super) fn clock(reading: &Reading) -> Finding {
         Err(why) => return Finding::skip(why),
     };
     let off = ahead_us.abs().saturating_sub(uncertainty_us);
-    if off <= 0 {
-        let within = duration(Duration::from_micros(uncertainty_us.unsigned_abs()));
+    if off < SAME_US {
+        let within = duration(Duration::from_micros(uncertainty_us.max(SAME_US).unsigned_abs()));
         return Finding::ok(format!("that of this machine, within {within}"));
     }
     let side = if ahead_us > 0 { "ahead of" } else { "behind" };
@@ -217,5 +219,6 @@ mod tests {
             assert_eq!(clock(&reading(ahead, uncertainty)).status, status, "{ahead} {uncertainty}");
         }
         assert_eq!(clock(&reading(-12_000_000, 0)).found, "12s behind this machine");
+        assert_eq!(clock(&reading(20, 40)).found, "that of this machine, within 1.0 ms");
     }
 }

@@ -17,7 +17,7 @@ use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::store::Store;
 
-/// Rows of a plan that a terminal shows before the result; the others are counted.
+/// Rows of a plan that a terminal shows before it asks; the others are counted.
 const MAX_PLANNED: usize = 20;
 
 /// Shows the plan or carries it out, one activity at a time.
@@ -39,11 +39,8 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     let mut is_explained = false;
     if !args.mutating.dry_run {
         let question = if args.mutating.yes { None } else { question::reset(&planned, store)? };
-        // Who wants it quiet sees the plan only to answer.
-        if !out.is_quiet() || question.is_some() {
-            is_explained = show_plan(&planned, how, out)?;
-        }
         if let Some(question) = question {
+            is_explained = show_plan(&planned, how, out)?;
             out.confirm(&question, false)?;
         }
         warn_of_eviction(store, out);
@@ -75,7 +72,7 @@ pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Re
     Ok(planned.into_values().collect())
 }
 
-/// Shows a person what will be done, before it is: false if only the result is shown, once.
+/// Shows a person what the question is about: false if only the result is shown.
 fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bool> {
     if out.format() != Format::Table || !out.terminal().shows_data {
         return Ok(false);
