@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::reconcile::live::while_selling;
-use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestRedis, backend};
+use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestRedis, backend, wait_until};
 
 pub const LATER: &str = "2200-01-01T00:00:00Z";
 
@@ -268,6 +268,7 @@ fn a_live_sale_is_trimmed_and_audited_at_once() {
     let (removed, _) = while_selling(&redis, || {
         let mut removed = 0;
         for _ in 0..3 {
+            wait_until("entries come", || redis.xrange(&SECKILL.ledger("1001")).len() > 200);
             let trimming = trim(&redis, &now(&redis)).spawn();
             matches(&redis, SECKILL);
             removed += trimming.wait().code(0).json()["removed"].as_u64().unwrap();
