@@ -149,6 +149,14 @@ impl<'a> Line<'a> {
         if ["--id", "--activity", "--activity-id"].contains(&name) && has_activity {
             return Some(format!("an activity is given without an option: `seckill {} 1001`", self.path.join(" ")));
         }
+        let preheats = self.has("--stock");
+        match name {
+            "--restore" if !preheats => return Some("`seckill preheat --restore DIR` brings an activity back".to_owned()),
+            "--ledger" if preheats => {
+                return Some("an activity has a ledger unless its fixture says `ledger: false`".to_owned());
+            }
+            _ => {}
+        }
         let ours =
             |(ours, theirs): &(&'static str, &[&str])| (theirs.contains(&name) && self.has(ours)).then_some(*ours);
         match OPTIONS.iter().find_map(ours)? {
@@ -189,6 +197,8 @@ mod tests {
             ("seckill deduct 1001 --user 7 --qty 2", "did you mean `--quantity`?"),
             ("seckill deduct 1001 --uid=7", "did you mean `--user`?"),
             ("seckill preheat --id 1 --units 5", "did you mean `--stock`?"),
+            ("seckill archive 1001 --restore a", "`seckill preheat --restore DIR` brings an activity back"),
+            ("seckill preheat --id 1 --ledger", "an activity has a ledger unless its fixture says `ledger: false`"),
             ("seckill inspect --host x", "did you mean `--url`?"),
             ("seckill inspect --follow", "did you mean `--watch`?"),
             ("seckill hold 1001 --user 7 --ttl 15m", "did you mean `--for`?"),

@@ -9,7 +9,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
 use crate::cli::output::row;
-use crate::cli::output::{Field, Format, Output, Warnings};
+use crate::cli::output::{Cell, Format, Output, Warnings};
 use crate::cli::shared::hints;
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::selection;
@@ -56,7 +56,7 @@ row! {
     /// What expired of one activity.
     struct ExpireRow as row {
         /// Of a round of `--every`, by this machine's clock.
-        optional time: Option<Millis> => row.time.cell();
+        optional time: Option<Millis> => row.time.map_or_else(Cell::unknown, Cell::printed_at);
         activity: String, flexible;
         status: Status;
         holds: u64;

@@ -158,6 +158,9 @@ impl Terminal {
 /// The most warnings that are printed.
 const MAX_WARNINGS: usize = 20;
 
+/// Columns for an answer such as `yes`, and the space before it.
+const ANSWER_WIDTH: usize = 4;
+
 /// Prints the first warnings and counts the rest.
 #[derive(Debug)]
 pub struct Warnings {
@@ -231,7 +234,9 @@ impl Terminal {
 
     fn ask(&self, question: &str) -> io::Result<String> {
         let mut stderr = io::stderr().lock();
-        write!(stderr, "{} ", hanging(&escape(question), self.notes_width))?;
+        // The last line leaves room for the answer.
+        let width = self.notes_width.map(|width| width.saturating_sub(ANSWER_WIDTH));
+        write!(stderr, "{} ", hanging(&escape(question), width))?;
         stderr.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;

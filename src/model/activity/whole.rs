@@ -1,6 +1,7 @@
 //! A sharded activity as one: the sum over its shards, each at an instant of its own.
 
 use crate::model::activity::shard_plan::ShardPlan;
+use crate::model::activity::rules::StoredState;
 use crate::model::activity::{ShardSums, Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::number::signed;
@@ -40,6 +41,9 @@ pub(crate) fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> 
         (None, units) => units,
         (Some(sum), units) => Some(sum + units.unwrap_or_default()),
     });
+    if !shards.is_empty() && shards.iter().all(Snapshot::is_archived) {
+        meta.stored_state = StoredState::Archived;
+    }
     Snapshot {
         status: Status::Ok,
         stock: shards.iter().map(|shard| shard.stock).sum(),
@@ -63,7 +67,6 @@ pub(crate) fn state(states: &[String]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::activity::Meta;
-    use crate::model::activity::rules::StoredState;
     use crate::model::time::Millis;
 
     fn meta(total: u64) -> Meta {
@@ -118,6 +121,14 @@ mod tests {
         assert_eq!(sum.sums, Some(ShardSums { total: 9, in_transit: Some(3) }));
         let more = whole(parent(8), &[shard("1#3", 5, 2), shard("1#9", 4, 4)], &keys);
         assert_eq!(more.sums.and_then(|sums| sums.in_transit), Some(-1));
+    }
+
+    #[test]
+    fn a_sale_is_archived_once_all_its_shards_are() {
+        let archived = |id| Snapshot { meta: Some(Meta { stored_state: StoredState::Archived, ..meta(5) }), ..shard(id, 5, 5) };
+        let one = whole(parent(10), &[archived("1#3"), shard("1#9", 5, 5)], &keys);
+        let all = whole(parent(10), &[archived("1#3"), archived("1#9")], &keys);
+        assert_eq!((one.state(), all.state()), (State::Live, State::Archived));
     }
 
     #[test]

@@ -225,7 +225,10 @@ fn remove(name: &str, out: &mut Output) -> Result<Exit> {
     contexts.all.retain(|other| other.name != name);
     contexts.current = contexts.current.filter(|_| !was_current);
     file.write(&contexts)?;
-    out.object(&ContextRow::new(&context, false))?;
+    // A table would look as if it were still there.
+    if out.format() != Format::Table {
+        out.object(&ContextRow::new(&context, false))?;
+    }
     out.note(format!("context `{name}` is removed{}", if was_current { "; no context is current" } else { "" }));
     Ok(Exit::Done)
 }

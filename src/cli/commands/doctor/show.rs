@@ -36,7 +36,7 @@ pub(super) fn tables(rows: &[CheckRow], out: &mut Output) -> Result<(), OutputEr
             is_set |= same.iter().any(|row| row.fix.as_ref().is_some_and(|fix| fix.contains(" CONFIG SET ")));
         }
     }
-    let count = |status| rows.iter().filter(|row| row.status == status).count();
+    let count = |status| lines.iter().filter(|line| line.status == status).count();
     let statuses = [CheckStatus::Fail, CheckStatus::Warn, CheckStatus::Skip, CheckStatus::Ok];
     let counts: Vec<String> = statuses.into_iter().map(|status| format!("{} {status}", count(status))).collect();
     out.line("")?;
@@ -70,7 +70,7 @@ fn line(rows: &[&CheckRow]) -> Line {
     Line { check: first.check, target, status: first.status, found }
 }
 
-/// What is wrong by one check: each target with its fix, and why once.
+/// What is wrong by one check: why once, then targets that it found the same of, with a fix each.
 fn block(rows: &[&CheckRow], width: usize, out: &mut Output) -> Result<(), OutputError> {
     let first = rows[0];
     out.line("")?;
@@ -79,14 +79,14 @@ fn block(rows: &[&CheckRow], width: usize, out: &mut Output) -> Result<(), Outpu
     for line in wrapped(first.why, width.saturating_sub(2)) {
         out.line(&format!("  {line}"))?;
     }
-    for row in rows {
-        for (index, line) in
-            wrapped(&format!("{}: {}", row.target, row.found), width.saturating_sub(4)).iter().enumerate()
-        {
+    for same in rows.chunk_by(|one, other| one.found == other.found) {
+        let targets: Vec<&str> = same.iter().map(|row| row.target.as_str()).collect();
+        let text = format!("{}: {}", targets.join(", "), same[0].found);
+        for (index, line) in wrapped(&text, width.saturating_sub(4)).iter().enumerate() {
             out.line(&format!("  {} {line}", if index == 0 { "-" } else { " " }))?;
         }
-        // Never wrapped: it is to be pasted.
-        if let Some(fix) = &row.fix {
+        // Never wrapped: they are to be pasted.
+        for fix in same.iter().filter_map(|row| row.fix.as_ref()) {
             out.toned(&format!("    $ {fix}"), Tone::Info)?;
         }
     }

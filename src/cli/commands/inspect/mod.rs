@@ -220,13 +220,20 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
         if !without.is_empty() && !args.activities.is_empty() {
             out.note(format!("without shards: {}", without.join(", ")));
         }
-        activities = read.iter().flat_map(Snapshot::parts).collect();
+        activities = read.iter().flat_map(parts_by_number).collect();
     }
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
         out.hint("`seckill preheat` creates an activity; `--scan` finds what another system created");
     }
     Ok(activities)
+}
+
+/// Its shards in the order of their numbers, which is not that of their slots.
+fn parts_by_number(snapshot: &Snapshot) -> Vec<ActivityId> {
+    let mut parts = snapshot.parts();
+    parts.sort_by_key(|part| part.parent().map(|(_, number)| number));
+    parts
 }
 
 fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

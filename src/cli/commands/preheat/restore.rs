@@ -15,6 +15,7 @@ use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::session::Consent;
 use crate::cli::shared::session::Session;
+use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Action, Preheated};
 use crate::model::archive::Part;
 use crate::model::id::ActivityId;
@@ -64,9 +65,27 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     }
     if failed.is_none() && !args.mutating.dry_run {
         failed = hint_parents(&wanted, &mut store, out).err();
+        note_pauses(&wanted, &results, layout, out);
     }
     out.set_dry_run(args.mutating.dry_run);
     row::show(&results, failed, out)
+}
+
+/// Says which came back paused, as they were archived.
+fn note_pauses(restored: &[ArchivedActivity], results: &[Preheated], layout: Layout, out: &Output) {
+    let is_paused = |archive: &Archive| {
+        archive.sealed.manifest.rules().is_some_and(|rules| rules.state == StoredState::Paused)
+    };
+    let paused: BTreeSet<ActivityId> = restored
+        .iter()
+        .zip(results)
+        .filter(|(it, result)| result.action == Action::Restore && is_paused(&it.archive))
+        .map(|(it, _)| layout.whole(&it.id))
+        .collect();
+    if !paused.is_empty() {
+        let names: Vec<&str> = paused.iter().map(ActivityId::as_str).collect();
+        out.note(format!("paused, as before: `{}`; `seckill resume` ends that", names.join("`, `")));
+    }
 }
 
 /// Says how to make the parents that the server does not have: files have the shards alone.

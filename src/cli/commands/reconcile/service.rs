@@ -15,7 +15,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output, Terminal};
+use crate::cli::output::{Cell, Format, Output, Terminal};
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::session::own_clock;
 use crate::model::number::signed;
@@ -66,7 +66,7 @@ row! {
     #[derive(Clone, PartialEq, Eq)]
     struct RoundRow as row {
         /// Of the audit, by this machine's clock.
-        time: Millis;
+        time: Millis => Cell::printed_at(row.time);
         activity: String, flexible;
         verdict: Verdict;
         differences: usize;

@@ -26,8 +26,17 @@ pub(crate) enum Content {
     Number(String),
     /// A share from 0 to 1, drawn.
     Bar(f64),
-    /// A time, also as it is written if there is room.
-    Time(Millis, String),
+    /// A time, as it is written if there is room, and shorter.
+    Time(String, Shorter),
+}
+
+/// How a time is written where it has no room.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shorter {
+    /// `in 16 h`
+    RelativeTo(Millis),
+    /// `20:00:00`
+    TimeOfDay,
 }
 
 /// Shown if nothing is known.
@@ -61,7 +70,13 @@ impl Cell {
     /// A time to the second: the id beside it has the milliseconds. Where that has no room, `in 16 h` or `3 min ago`.
     pub fn time(at: Millis) -> Self {
         let at = at.to_second();
-        Self::of(Content::Time(at, at.to_string()))
+        Self::of(Content::Time(at.to_string(), Shorter::RelativeTo(at)))
+    }
+
+    /// The time of a row that is printed then, below earlier ones. Where it has no room, the time of day: `now` would soon be
+    /// wrong.
+    pub fn printed_at(at: Millis) -> Self {
+        Self::of(Content::Time(at.to_second().to_string(), Shorter::TimeOfDay))
     }
 
     pub fn unknown() -> Self {
@@ -112,7 +127,7 @@ impl Cell {
     /// Columns that it takes if there is room.
     pub(crate) fn width(&self) -> usize {
         match &self.content {
-            Content::Text(text) | Content::Number(text) | Content::Time(_, text) => width(text),
+            Content::Text(text) | Content::Number(text) | Content::Time(text, _) => width(text),
             Content::Bar(_) => BAR_WIDTH,
         }
     }
@@ -138,8 +153,15 @@ impl Cell {
         match &self.content {
             Content::Text(text) => cut_id(text, columns),
             Content::Number(text) => cut(text, columns),
-            Content::Time(_, text) if width(text) <= columns => Cow::Borrowed(text),
-            Content::Time(at, _) => Cow::Owned(cut(&at.relative_to(window::now()), columns).into_owned()),
+            Content::Time(text, _) if width(text) <= columns => Cow::Borrowed(text),
+            Content::Time(_, Shorter::RelativeTo(at)) => {
+                Cow::Owned(cut(&at.relative_to(window::now()), columns).into_owned())
+            }
+            Content::Time(text, Shorter::TimeOfDay) => {
+                // `2026-11-21T20:00:00+08:00`
+                let day_begins = text.find('T').map_or(0, |at| at + 1);
+                cut(text.get(day_begins..day_begins + 8).unwrap_or(text), columns)
+            }
             Content::Bar(share) => Cow::Owned(cut(&bar(*share, columns), columns).into_owned()),
         }
     }
@@ -186,6 +208,14 @@ mod tests {
             (cell.shown(24), cell.shown(11), cell.shown(4)),
             ("in 16 h".into(), "in 16 h".into(), "in …".into())
         );
+    }
+
+    #[test]
+    fn a_row_that_is_printed_now_has_the_time_of_day() {
+        let cell = Cell::printed_at(Millis::new(1_000));
+        let (whole, short) = (cell.shown(25), cell.shown(11));
+        assert_eq!((whole.len(), short.len()), (25, 8));
+        assert!(whole.contains(&*short) && short.ends_with(":01"), "{whole}: {short}");
     }
 
     #[test]
