@@ -151,7 +151,9 @@ impl<'a> Line<'a> {
         }
         let preheats = self.has("--stock");
         match name {
-            "--restore" if !preheats => return Some("`seckill preheat --restore DIR` brings an activity back".to_owned()),
+            "--restore" if !preheats => {
+                return Some("`seckill preheat --restore DIR` brings an activity back".to_owned());
+            }
             "--ledger" if preheats => {
                 return Some("an activity has a ledger unless its fixture says `ledger: false`".to_owned());
             }

@@ -1,7 +1,7 @@
 //! A sharded activity as one: the sum over its shards, each at an instant of its own.
 
-use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::activity::rules::StoredState;
+use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::activity::{ShardSums, Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::number::signed;
@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_sale_is_archived_once_all_its_shards_are() {
-        let archived = |id| Snapshot { meta: Some(Meta { stored_state: StoredState::Archived, ..meta(5) }), ..shard(id, 5, 5) };
+        let archived =
+            |id| Snapshot { meta: Some(Meta { stored_state: StoredState::Archived, ..meta(5) }), ..shard(id, 5, 5) };
         let one = whole(parent(10), &[archived("1#3"), shard("1#9", 5, 5)], &keys);
         let all = whole(parent(10), &[archived("1#3"), archived("1#9")], &keys);
         assert_eq!((one.state(), all.state()), (State::Live, State::Archived));

@@ -20,6 +20,11 @@ fn every_node_of_a_cluster_is_checked_replicas_included() {
         .map(|row| text(row, "target").to_owned())
         .collect();
     assert_eq!(replicas.len(), 3);
+    // What all lack is one finding, with a command for each.
+    let shown = cluster.seckill(["doctor"]).code(3).stdout;
+    assert_eq!(shown.lines().filter(|line| line.starts_with("persistence")).count(), 1, "{shown}");
+    assert_eq!(shown.matches("neither append-only file nor snapshots: a restart begins empty").count(), 1, "{shown}");
+    assert_eq!(shown.matches(" CONFIG SET appendonly yes\n").count(), 6, "{shown}");
     // One node that differs is named.
     cluster.node(4).config_set("maxmemory-policy", "allkeys-lfu");
     let rows = of_check(&cluster.seckill(["doctor", "-o", "json"]).code(3).json(), "eviction");

@@ -6,7 +6,7 @@ use crate::cli::output::text::counted;
 use crate::cli::output::{Cell, Output, OutputError, Tone, wrapped};
 
 row! {
-    /// A line of the table: one check, or several of one kind that went well.
+    /// A line of the table: one check, or several of one kind that went well, or found the same.
     struct Line as row {
         check: Check => Cell::text(row.check.name());
         target: String, flexible;
@@ -51,9 +51,9 @@ pub(super) fn tables(rows: &[CheckRow], out: &mut Output) -> Result<(), OutputEr
 
 /// Rows of the same check that say the same of several servers or commands.
 fn are_one_line(one: &CheckRow, other: &CheckRow) -> bool {
-    let is_calm = matches!(one.status, CheckStatus::Ok | CheckStatus::Skip);
     // What is fine at one node and at the next needs no line each, though versions and numbers differ.
-    is_calm && one.check == other.check && one.status == other.status
+    let is_calm = matches!(one.status, CheckStatus::Ok | CheckStatus::Skip);
+    one.check == other.check && one.status == other.status && (is_calm || one.found == other.found)
 }
 
 fn line(rows: &[&CheckRow]) -> Line {

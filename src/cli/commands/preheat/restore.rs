@@ -73,9 +73,8 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
 
 /// Says which came back paused, as they were archived.
 fn note_pauses(restored: &[ArchivedActivity], results: &[Preheated], layout: Layout, out: &Output) {
-    let is_paused = |archive: &Archive| {
-        archive.sealed.manifest.rules().is_some_and(|rules| rules.state == StoredState::Paused)
-    };
+    let is_paused =
+        |archive: &Archive| archive.sealed.manifest.rules().is_some_and(|rules| rules.state == StoredState::Paused);
     let paused: BTreeSet<ActivityId> = restored
         .iter()
         .zip(results)
