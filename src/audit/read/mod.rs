@@ -316,7 +316,7 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Scans until two scans are equal in stock, sum and digest, comparing with the order records. False if it is gone meanwhile.
+    /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is gone meanwhile.
     fn compare_scans(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
@@ -334,7 +334,7 @@ impl AuditRun<'_> {
                 Some(page) => page,
                 None => participants::read_participants(self.store, &self.keys, &PageRequest::Page("0"))?,
             };
-            let stock = page.view.stock;
+            let began = stock_and_total(&page.view);
             loop {
                 if !self.evidence.take(&page) {
                     return Ok(self.evidence.corrupt.is_some());
@@ -367,7 +367,7 @@ impl AuditRun<'_> {
             if !self.evidence.take(&end) {
                 return Ok(self.evidence.corrupt.is_some());
             }
-            let seen = (stock, end.view.stock, tally, digest);
+            let seen = (began, stock_and_total(&end.view), tally, digest);
             self.evidence.held = tally;
             self.evidence.settled = seen.0 == seen.1 && before == Some(seen);
             if self.evidence.settled {
@@ -384,6 +384,11 @@ impl AuditRun<'_> {
         self.evidence.note_scans(lost_beginning);
         Ok(true)
     }
+}
+
+/// What a purchase, an update or a reset between two readings changes. Of an update and purchases the stock alone may not tell.
+fn stock_and_total(view: &ActivityView) -> (Option<u64>, Option<(u64, u64)>) {
+    (view.stock, view.rules.map(|rules| (rules.epoch, rules.total)))
 }
 
 /// A ledger that takes no entry, as `ledger_closed` of the scripts has it: it is lost, or at its last id.
