@@ -104,7 +104,27 @@ pub fn note_reversals(oracle: &mut Oracle, activity: usize, repairs: &[&Repair])
 /// True order records: all that is bought for certain, refunds that were answered, and maybe what is held open. Who does not know
 /// whether a hold was confirmed has no record of it.
 pub fn records(oracle: &mut Oracle, random: &mut Random, number: usize, activity: &Activity, now: u64) -> Compared {
-    let mut rows = OrderRows::default();
+    compared(&record_rows(oracle, random, number, activity, now), now)
+}
+
+/// Users, units and request ids of order records.
+pub type Rows = Vec<(String, i64, String)>;
+
+/// The same rows as an audit reads them, exported at that time, Unix ms.
+pub fn compared(rows: &Rows, now: u64) -> Compared {
+    let mut read = OrderRows::default();
+    for (user, units, request) in rows {
+        read.push(user, *units, None);
+        read.name_request(request);
+    }
+    let (mut users, mut orders) = (Interner::default(), OrderSums::default());
+    orders.add(&read, &mut users);
+    let newer_from = EntryId::first_at(Millis::new(now + 1));
+    Compared { users, orders, unread: None, newer_from, named: true }
+}
+
+pub fn record_rows(oracle: &mut Oracle, random: &mut Random, number: usize, activity: &Activity, now: u64) -> Rows {
+    let mut rows = Rows::new();
     let has_users = activity.layout.kind().has_users();
     let name = |user: &[u8]| match has_users {
         true => String::from_utf8(user.to_vec()).expect("records are UTF-8"),
@@ -118,19 +138,14 @@ pub fn records(oracle: &mut Oracle, random: &mut Random, number: usize, activity
         }
         if order.told == Told::Bought || is_open && is_noted && !order.is_confirming {
             for (_, units) in order.items.iter().filter(|(of, _)| *of == number) {
-                rows.push(&name(&order.user), units.cast_signed(), None);
-                rows.name_request(&order.request);
+                rows.push((name(&order.user), units.cast_signed(), order.request.clone()));
             }
         }
     }
     for refund in oracle.refunds.iter().filter(|refund| refund.activity == number && refund.told == Told::Ended) {
-        rows.push(&name(&refund.user), -refund.units.cast_signed(), None);
-        rows.name_request(&refund.request);
+        rows.push((name(&refund.user), -refund.units.cast_signed(), refund.request.clone()));
     }
-    let (mut users, mut orders) = (Interner::default(), OrderSums::default());
-    orders.add(&rows, &mut users);
-    let newer_from = EntryId::first_at(Millis::new(now + 1));
-    Compared { users, orders, unread: None, newer_from, named: true }
+    rows
 }
 
 /// Whether somebody gave back more than was bought: units of a call that was cut, of which nobody was told. Order records below zero

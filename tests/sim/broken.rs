@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::history::{self, Plan};
+use super::night;
 use super::script::Engine;
 use super::search::{Run, has_full_searches};
 use super::shards;
@@ -274,6 +275,18 @@ const RULES_OF_TOTALS: [Rule; 5] = [
     ),
 ];
 
+/// Those of them that the client's nights must notice, too.
+const BY_NIGHTS: [&str; 8] = [
+    "a limit is one unit higher",
+    "an id is written before the stock",
+    "an order keeps no id",
+    "holds expire two seconds early",
+    "units return to the stock twice after a pause",
+    "what was begun is forgotten",
+    "units return before the record says so",
+    "who gives the last units back leaves no mark",
+];
+
 /// The scripts with this rule broken.
 fn engine_without((what, script, edits, _): &Rule) -> Rc<Engine> {
     let applied = Cell::new(0);
@@ -294,7 +307,7 @@ fn engine_without((what, script, edits, _): &Rule) -> Rc<Engine> {
 }
 
 /// The seed of a history that breaks a promise with this rule broken, and none without.
-fn noticed_by((_, _, _, run): &Rule, engine: &Rc<Engine>, sound: &Rc<Engine>) -> Option<u64> {
+fn noticed_by(run: Run, engine: &Rc<Engine>, sound: &Rc<Engine>) -> Option<u64> {
     (0..HISTORIES).find(|seed| {
         let plan = Plan::of(*seed);
         run(engine, &plan, None).is_err() && run(sound, &plan, None).is_ok()
@@ -308,10 +321,20 @@ fn every_rule_that_is_broken_on_purpose_is_noticed() {
     let step = if has_full_searches() { 1 } else { 3 };
     let broken: Vec<_> = RULES.iter().chain(&RULES_OF_TOTALS).map(|rule| (rule, engine_without(rule))).collect();
     let tried = broken.iter().step_by(step);
-    let found: Vec<_> = tried.map(|(rule, engine)| (rule.0, noticed_by(rule, engine, &sound))).collect();
+    let found: Vec<_> = tried.map(|(rule, engine)| (rule.0, noticed_by(rule.3, engine, &sound))).collect();
     for (what, seed) in &found {
         eprintln!("{what}: seed {seed:?}");
     }
     let missed: Vec<&str> = found.iter().filter(|(_, seed)| seed.is_none()).map(|(what, _)| *what).collect();
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
+}
+
+#[test]
+fn what_is_broken_on_purpose_is_noticed_by_nights_of_the_client() {
+    let sound = Rc::new(Engine::new(|_, text| text.to_owned()));
+    let rules: Vec<&Rule> = RULES.iter().filter(|rule| BY_NIGHTS.contains(&rule.0)).collect();
+    assert_eq!(rules.len(), BY_NIGHTS.len(), "each is a rule");
+    let is_missed = |rule: &&Rule| noticed_by(night::run, &engine_without(rule), &sound).is_none();
+    let missed: Vec<&str> = rules.into_iter().filter(is_missed).map(|rule| rule.0).collect();
     assert!(missed.is_empty(), "not noticed: {missed:?}");
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::history::{self, Plan};
+use super::night;
 use super::oracle::Broken;
 use super::script::Engine;
 use super::shards;
@@ -12,6 +13,7 @@ use super::shards;
 /// those of shards slower.
 const HISTORIES: u64 = 20_000;
 const HISTORIES_OF_SHARDS: u64 = 1000;
+const NIGHTS: u64 = 2000;
 
 /// What runs a history.
 pub type Run = fn(&Rc<Engine>, &Plan, Option<&mut Vec<String>>) -> Result<(), Broken>;
@@ -72,6 +74,11 @@ fn no_history_of_a_sale_breaks_a_promise() {
 #[test]
 fn no_history_of_shards_breaks_a_promise() {
     search(shards::run, "of_shards", HISTORIES_OF_SHARDS);
+}
+
+#[test]
+fn no_night_of_the_client_breaks_a_promise() {
+    search(night::run, "of_the_client", NIGHTS);
 }
 
 /// Runs histories on all processors, and fails with a story of each rule that one of them breaks.

@@ -74,7 +74,9 @@ impl Write for Simulated {
         while let Some((command, length)) = command(&self.received) {
             self.received.drain(..length);
             let engine = SERVED.with_borrow(|served| served.clone()).expect("a server is served");
-            write(&serve(&engine, &command), &mut self.replies);
+            let reply = serve(&engine, &command);
+            let cut = || Reply::Error("ERR the script was cut".to_owned());
+            write(&reply.unwrap_or_else(cut), &mut self.replies);
         }
         Ok(bytes.len())
     }
@@ -92,7 +94,7 @@ impl Read for Simulated {
 }
 
 /// The first command of some bytes, and how long it is; `None` if its end did not come yet.
-fn command(bytes: &[u8]) -> Option<(Vec<Bytes>, usize)> {
+pub fn command(bytes: &[u8]) -> Option<(Vec<Bytes>, usize)> {
     let mut at = 0;
     let number = |at: &mut usize| {
         let end = *at + bytes[*at..].windows(2).position(|end| end == b"\r\n")?;
@@ -110,16 +112,17 @@ fn command(bytes: &[u8]) -> Option<(Vec<Bytes>, usize)> {
     (at <= bytes.len()).then_some((texts, at))
 }
 
-fn serve(engine: &Engine, command: &[Bytes]) -> Reply {
+/// What the server replies to a command; `None`: it died in the middle of it.
+pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
     let name = String::from_utf8_lossy(&command[0]).to_ascii_uppercase();
-    match name.as_str() {
+    Some(match name.as_str() {
         "EVALSHA" | "EVAL" => {
             let is_meant = |script: &&Script| [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]);
             let script = Script::every().into_iter().find(is_meant).expect("a store calls scripts that there are");
             let keys = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
             let (keys, args) = command[3..].split_at(keys);
             engine.server.borrow_mut().us += 50;
-            engine.run(script.sha1, keys, args).unwrap_or_else(|| Reply::Error("ERR the script was cut".to_owned()))
+            engine.run(script.sha1, keys, args)?
         }
         "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
         "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),
@@ -133,7 +136,7 @@ fn serve(engine: &Engine, command: &[Bytes]) -> Reply {
             }
         }
         _ => run(engine, &name, &command[1..]),
-    }
+    })
 }
 
 fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
@@ -142,7 +145,7 @@ fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
     server.keys.run(name, args, context)
 }
 
-fn write(whole: &Reply, bytes: &mut VecDeque<u8>) {
+pub fn write(whole: &Reply, bytes: &mut VecDeque<u8>) {
     let line = |bytes: &mut VecDeque<u8>, text: String| bytes.extend(text.bytes().chain(*b"\r\n"));
     match whole {
         Reply::Nil => line(bytes, "$-1".to_owned()),

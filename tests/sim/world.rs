@@ -1,0 +1,528 @@
+//! A network and processes in virtual time: real client code in threads of which one runs at a time, sockets to the simulated server
+//! between them, all from one seed.
+//!
+//! A process runs until it waits: for bytes, for time to pass, or for something to do. Then the next event happens, and the clock
+//! jumps to it. What a process sends may be late, lost with its connection, or run after the process gave up.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use seckill::internals::{Endpoint, RealSystem, Socket, System};
+
+use super::random::Random;
+use super::script::Engine;
+use super::server;
+
+/// What a process does: it gets something to do, does it, and says how it ended, again and again.
+pub type Work<Op, Done> = fn(Arc<dyn System>, &mut dyn FnMut(Done) -> Op);
+
+/// How bad things may become, in percent of what is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Faults {
+    /// The connection breaks before it arrives.
+    pub lost: u64,
+    /// The connection breaks before the reply does.
+    pub unanswered: u64,
+    /// It takes seconds.
+    pub late: u64,
+    /// The script dies after some writes, and with it the connection.
+    pub cut: u64,
+}
+
+impl Faults {
+    pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0 };
+}
+
+/// What happened that whoever watches must know.
+pub enum Turn<Done> {
+    /// A process is done with what it had to do.
+    Idle(usize, Done),
+    /// An idle process has rested.
+    Rested(usize),
+    /// The server ran a command; whether it was cut.
+    Executed(bool),
+    /// A process was killed, in the middle of what it did.
+    Killed(usize),
+    /// A process panicked.
+    Crashed(String),
+    /// Nothing will ever happen again.
+    Over,
+}
+
+/// What a process asks for. It waits for an answer to some.
+enum Ask<Done> {
+    Connect,
+    Write(usize, Vec<u8>),
+    Read(usize),
+    Sleep(Duration),
+    Next(Done),
+    Ended(Option<String>),
+}
+
+/// What it gets.
+enum Answer<Op> {
+    Go,
+    Connected(usize),
+    Bytes(Vec<u8>),
+    Failed(ErrorKind),
+    Do(Op),
+}
+
+/// Unwinds a process that is killed.
+struct Killed;
+
+enum Event {
+    /// Bytes come to the server, or, if they are lost, the end of their connection.
+    Arrive { connection: usize, bytes: Vec<u8>, dice: Dice },
+    /// Bytes come to the process, or the end of the connection.
+    Reply { connection: usize, bytes: Option<Vec<u8>> },
+    /// A process has waited long enough, if it still waits for that.
+    Wake { process: usize, wait: u64 },
+}
+
+/// What becomes of something that was sent.
+#[derive(Clone, Copy)]
+struct Dice {
+    is_lost: bool,
+    is_unanswered: bool,
+    cut_after: Option<u32>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct At {
+    us: u64,
+    number: u64,
+    event: usize,
+}
+
+#[derive(Default)]
+struct Connection {
+    process: usize,
+    received: Vec<u8>,
+    inbox: VecDeque<u8>,
+    is_broken: bool,
+    /// When the last bytes arrive, in each direction: those that follow cannot be earlier.
+    arrives: u64,
+    replies: u64,
+}
+
+/// What a process waits for.
+enum Wait {
+    Connect,
+    Bytes(usize),
+    Time,
+    Work,
+}
+
+struct Process<Op> {
+    /// `None`: it is to end at its next step.
+    answers: Option<Sender<Answer<Op>>>,
+    thread: Option<JoinHandle<()>>,
+    waits: Option<(u64, Wait)>,
+    random: Random,
+    faults: Faults,
+    /// After how many waits it is killed.
+    killed_after: Option<u64>,
+}
+
+pub struct World<Op, Done> {
+    engine: Rc<Engine>,
+    clock: Arc<AtomicU64>,
+    events: Vec<Option<Event>>,
+    queue: BinaryHeap<Reverse<At>>,
+    connections: Vec<Connection>,
+    processes: Vec<Process<Op>>,
+    asks: Receiver<(usize, Ask<Done>)>,
+    asking: Sender<(usize, Ask<Done>)>,
+    waits: u64,
+    work: Work<Op, Done>,
+}
+
+impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
+    pub fn new(engine: &Rc<Engine>, work: Work<Op, Done>) -> Self {
+        let (asking, asks) = mpsc::channel();
+        let clock = Arc::new(AtomicU64::new(engine.server.borrow().us));
+        Self {
+            engine: Rc::clone(engine),
+            clock,
+            events: Vec::new(),
+            queue: BinaryHeap::new(),
+            connections: Vec::new(),
+            processes: Vec::new(),
+            asks,
+            asking,
+            waits: 0,
+            work,
+        }
+    }
+
+    /// The server's clock, in microseconds.
+    pub fn us(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// Starts a process, which waits for something to do. Its clock differs from the server's by so many ms.
+    pub fn start(&mut self, seed: u64, skew_ms: i64) -> usize {
+        let number = self.processes.len();
+        let (answers, answered) = mpsc::channel();
+        let line = Arc::new(Line { number, asking: self.asking.clone(), answered: Mutex::new(answered) });
+        let machine = Machine {
+            line: Arc::clone(&line),
+            clock: Arc::clone(&self.clock),
+            skew_ms,
+            began: (Instant::now(), self.us()),
+            random: Mutex::new(Random::of_step(seed, 0)),
+        };
+        let work = self.work;
+        let thread = thread::spawn(move || {
+            let mut next = |done| match line.wait_for(Ask::Next(done)) {
+                Answer::Do(op) => op,
+                _ => unreachable!("whoever asks for work gets some"),
+            };
+            let ended = catch_unwind(AssertUnwindSafe(|| work(Arc::new(machine), &mut next)));
+            let crash = ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
+                let text = panic.downcast_ref::<String>().cloned();
+                text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
+            });
+            line.tell(Ask::Ended(crash));
+        });
+        self.processes.push(Process {
+            answers: Some(answers),
+            thread: Some(thread),
+            waits: None,
+            random: Random::of_step(seed, 1),
+            faults: Faults::NONE,
+            killed_after: None,
+        });
+        // It asks for work first.
+        self.listen(number);
+        number
+    }
+
+    /// Gives an idle process something to do. What it sends meets these faults, as the numbers say.
+    pub fn give(
+        &mut self,
+        process: usize,
+        op: Op,
+        random: Random,
+        faults: Faults,
+        killed_after: Option<u64>,
+    ) -> Option<Turn<Done>> {
+        let one = &mut self.processes[process];
+        (one.random, one.faults) = (random, faults);
+        let turn = self.answer(process, Answer::Do(op));
+        self.processes[process].killed_after = killed_after;
+        turn
+    }
+
+    /// An idle process waits until then.
+    pub fn rest(&mut self, process: usize, us: u64) {
+        self.waits += 1;
+        self.processes[process].waits = Some((self.waits, Wait::Work));
+        let wait = self.waits;
+        self.at(self.us() + us, Event::Wake { process, wait });
+    }
+
+    /// An idle process has nothing to do any more, and ends.
+    pub fn retire(&mut self, process: usize) {
+        self.processes[process].waits = None;
+        self.processes[process].answers = None;
+        self.listen(process);
+    }
+
+    /// Lets things happen until one of them matters.
+    pub fn turn(&mut self) -> Turn<Done> {
+        while let Some(Reverse(At { us, event, .. })) = self.queue.pop() {
+            self.clock.store(us, Ordering::Relaxed);
+            self.engine.server.borrow_mut().us = us;
+            match self.events[event].take().expect("an event happens once") {
+                Event::Arrive { connection, bytes, dice } => {
+                    if let Some(was_cut) = self.arrive(connection, &bytes, dice) {
+                        return Turn::Executed(was_cut);
+                    }
+                }
+                Event::Reply { connection, bytes } => {
+                    let one = &mut self.connections[connection];
+                    match bytes {
+                        Some(bytes) => one.inbox.extend(bytes),
+                        None => one.is_broken = true,
+                    }
+                    let process = one.process;
+                    let answer = match &self.processes[process].waits {
+                        Some((_, Wait::Bytes(of))) if *of == connection => self.read(connection),
+                        _ => None,
+                    };
+                    if let Some(turn) = answer.and_then(|answer| self.answer(process, answer)) {
+                        return turn;
+                    }
+                }
+                Event::Wake { process, wait } => {
+                    let Some((_, waits)) = self.processes[process].waits.take_if(|(number, _)| *number == wait) else {
+                        continue;
+                    };
+                    let answer = match waits {
+                        Wait::Work => return Turn::Rested(process),
+                        Wait::Time => Answer::Go,
+                        Wait::Bytes(_) => Answer::Failed(ErrorKind::WouldBlock),
+                        Wait::Connect => {
+                            self.connections.push(Connection { process, ..Connection::default() });
+                            Answer::Connected(self.connections.len() - 1)
+                        }
+                    };
+                    if let Some(turn) = self.answer(process, answer) {
+                        return turn;
+                    }
+                }
+            }
+        }
+        Turn::Over
+    }
+
+    fn at(&mut self, us: u64, event: Event) {
+        self.events.push(Some(event));
+        let number = self.events.len() as u64;
+        self.queue.push(Reverse(At { us, number, event: self.events.len() - 1 }));
+    }
+
+    /// Lets a process continue with an answer until it waits again.
+    fn answer(&mut self, process: usize, answer: Answer<Op>) -> Option<Turn<Done>> {
+        let one = &mut self.processes[process];
+        one.waits = None;
+        let is_over = match &mut one.killed_after {
+            Some(0) => true,
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+            None => false,
+        };
+        if is_over {
+            // Without an answer it unwinds.
+            one.answers = None;
+        } else if let Some(answers) = &one.answers {
+            answers.send(answer).expect("a process waits for its answer");
+        }
+        self.listen(process)
+    }
+
+    /// Takes what a process asks for until it waits.
+    fn listen(&mut self, process: usize) -> Option<Turn<Done>> {
+        loop {
+            let (from, ask) = self.asks.recv().expect("a process runs");
+            debug_assert_eq!(from, process, "one runs at a time");
+            let (after, wait) = match ask {
+                Ask::Write(connection, bytes) => {
+                    self.send(process, connection, bytes);
+                    continue;
+                }
+                Ask::Read(connection) => match self.read(connection) {
+                    Some(answer) => return self.answer(process, answer),
+                    None => (TIMEOUT, Wait::Bytes(connection)),
+                },
+                Ask::Sleep(duration) => (duration, Wait::Time),
+                Ask::Connect => (Duration::from_micros(300), Wait::Connect),
+                Ask::Next(done) => return Some(Turn::Idle(process, done)),
+                Ask::Ended(crash) => {
+                    let one = &mut self.processes[process];
+                    one.answers = None;
+                    one.thread.take().map(JoinHandle::join);
+                    return Some(crash.map_or(Turn::Killed(process), Turn::Crashed));
+                }
+            };
+            self.waits += 1;
+            self.processes[process].waits = Some((self.waits, wait));
+            let (us, wait) = (self.us() + u64::try_from(after.as_micros()).unwrap_or(u64::MAX / 2), self.waits);
+            self.at(us, Event::Wake { process, wait });
+            return None;
+        }
+    }
+
+    /// Puts bytes on their way.
+    fn send(&mut self, process: usize, connection: usize, bytes: Vec<u8>) {
+        let Process { random, faults, .. } = &mut self.processes[process];
+        // No order arrives in the ms in which it is sent: what is newer than an export is told by the ms.
+        let mut us = 1000 + random.below(2000);
+        if random.percent(faults.late) {
+            us += random.below(5_000_000);
+        }
+        let (is_lost, is_unanswered) = (random.percent(faults.lost), random.percent(faults.unanswered));
+        let cut_after = random.below(9) as u32;
+        let cut_after = random.percent(faults.cut).then_some(cut_after);
+        let to = &mut self.connections[connection];
+        to.arrives = to.arrives.max(self.clock.load(Ordering::Relaxed) + us);
+        let at = to.arrives;
+        self.at(at, Event::Arrive { connection, bytes, dice: Dice { is_lost, is_unanswered, cut_after } });
+    }
+
+    /// What the server does with bytes: `None` if it runs nothing, else whether it was cut.
+    fn arrive(&mut self, connection: usize, bytes: &[u8], dice: Dice) -> Option<bool> {
+        let now = self.us();
+        let to = &mut self.connections[connection];
+        if to.is_broken {
+            return None;
+        }
+        if dice.is_lost {
+            to.is_broken = true;
+            self.at(now + 200, Event::Reply { connection, bytes: None });
+            return None;
+        }
+        to.received.extend_from_slice(bytes);
+        let (mut replies, mut ran, mut was_cut) = (VecDeque::new(), false, false);
+        while let Some((command, length)) = server::command(&self.connections[connection].received) {
+            self.connections[connection].received.drain(..length);
+            ran = true;
+            self.engine.server.borrow_mut().cut_after = dice.cut_after;
+            let reply = server::serve(&self.engine, &command);
+            self.engine.server.borrow_mut().cut_after = None;
+            let Some(reply) = reply else {
+                was_cut = true;
+                break;
+            };
+            server::write(&reply, &mut replies);
+        }
+        if !ran {
+            return None;
+        }
+        let to = &mut self.connections[connection];
+        to.replies = to.replies.max(now + 400);
+        let at = to.replies;
+        to.is_broken |= was_cut || dice.is_unanswered;
+        let bytes = (!to.is_broken).then(|| replies.into());
+        self.at(at, Event::Reply { connection, bytes });
+        Some(was_cut)
+    }
+
+    /// What reading gives now; `None`: nothing yet.
+    fn read(&mut self, connection: usize) -> Option<Answer<Op>> {
+        let of = &mut self.connections[connection];
+        match of.inbox.is_empty() {
+            false => Some(Answer::Bytes(of.inbox.drain(..).collect())),
+            true => of.is_broken.then_some(Answer::Failed(ErrorKind::ConnectionReset)),
+        }
+    }
+}
+
+impl<Op, Done> Drop for World<Op, Done> {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            process.answers = None;
+            if let Some(thread) = process.thread.take() {
+                _ = thread.join();
+            }
+        }
+    }
+}
+
+/// How long a process waits for a reply.
+pub const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// What a process and the world tell each other.
+struct Line<Op, Done> {
+    number: usize,
+    asking: Sender<(usize, Ask<Done>)>,
+    answered: Mutex<Receiver<Answer<Op>>>,
+}
+
+impl<Op, Done> Line<Op, Done> {
+    fn tell(&self, ask: Ask<Done>) {
+        // What is left of a process that was killed tells nobody.
+        _ = self.asking.send((self.number, ask));
+    }
+
+    fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
+        self.tell(ask);
+        let answer = self.answered.lock().expect("a process has one thread").recv();
+        answer.unwrap_or_else(|_| resume_unwind(Box::new(Killed)))
+    }
+}
+
+/// The machine that a process runs on.
+struct Machine<Op, Done> {
+    line: Arc<Line<Op, Done>>,
+    clock: Arc<AtomicU64>,
+    skew_ms: i64,
+    began: (Instant, u64),
+    random: Mutex<Random>,
+}
+
+impl<Op, Done> fmt::Debug for Machine<Op, Done> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "process {}", self.line.number)
+    }
+}
+
+impl<Op: Send + 'static, Done: Send + 'static> System for Machine<Op, Done> {
+    fn connect(&self, _: &Endpoint) -> io::Result<Box<dyn Socket>> {
+        match self.line.wait_for(Ask::Connect) {
+            Answer::Connected(connection) => {
+                Ok(Box::new(Wire { connection, line: Arc::clone(&self.line), rest: VecDeque::new() }))
+            }
+            _ => unreachable!("whoever connects gets a connection"),
+        }
+    }
+
+    fn now(&self) -> Instant {
+        let (began, us) = self.began;
+        began + Duration::from_micros(self.clock.load(Ordering::Relaxed) - us)
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::from_micros(self.clock.load(Ordering::Relaxed).saturating_add_signed(self.skew_ms * 1000))
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.line.wait_for(Ask::Sleep(duration));
+    }
+
+    fn random(&self) -> u64 {
+        self.random.lock().expect("a process has one thread").below(u64::MAX)
+    }
+
+    fn wait_readable(&self, sockets: &[&dyn Socket], at_most: Duration) -> Option<usize> {
+        // It knows that these have no descriptor, and are read one by one.
+        RealSystem.wait_readable(sockets, at_most)
+    }
+}
+
+/// The end of a connection that a process has.
+struct Wire<Op, Done> {
+    connection: usize,
+    line: Arc<Line<Op, Done>>,
+    /// What came and was not read yet.
+    rest: VecDeque<u8>,
+}
+
+impl<Op: Send, Done: Send> Socket for Wire<Op, Done> {}
+
+impl<Op, Done> Write for Wire<Op, Done> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.tell(Ask::Write(self.connection, bytes.to_vec()));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<Op, Done> Read for Wire<Op, Done> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() {
+            match self.line.wait_for(Ask::Read(self.connection)) {
+                Answer::Bytes(bytes) => self.rest.extend(bytes),
+                Answer::Failed(kind) => return Err(kind.into()),
+                _ => unreachable!("whoever reads gets bytes"),
+            }
+        }
+        self.rest.read(buffer)
+    }
+}
