@@ -55,6 +55,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "finish_begun"
+--- @use "letters"
 --- @use "orders"
 --- @use "holds"
 

@@ -1,10 +1,15 @@
 -- The activity. Reads KEYS[1], KEYS[2] and KEYS[4]; sets state, has_ledger, limit, starts and ends (false for none), total (nil
 -- without KEYS[2]), withdrawn (nil if no units are), holds, the units held open, and stock, withdrawn units included. A purchase
 -- looks for units that are withdrawn only while it is paused, and a deduct then alone for units that are held.
+--- @if settle settle_file
+local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'holds')
+local rules = meta.err and meta or meta[1]
+--- @end
 --- @if hold hold_file
 local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'holds')
 local rules = meta.err and meta or meta[1]
---- @else
+--- @end
+--- @if deduct deduct_file refund refund_file
 local stock_text, rules = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules')
 --- @end
 local state, has_ledger, limit, total, starts, ends, withdrawn, holds = nil, false, false, nil, false, false
@@ -38,14 +43,14 @@ end
 local entries = redis.pcall('XLEN', KEYS[4])
 if type(entries) == 'table' then key, value = 4, entries break end
 if not total and entries > 0 then key, value = 2, 'nothing, beside a ledger' break end
---- @if deduct deduct_file hold hold_file
+--- @if deduct deduct_file hold hold_file settle settle_file
 -- Whatever a plain script may have made of its keys since.
 if state == 'archived' then return {ENDED, false, false} end
 --- @else
 if state == 'archived' then return {NOT_PREHEATED, false, false} end
 --- @end
 if stock_text and has_ledger and entries == 0 then key, value = 4, 'nothing, though meta has a ledger' break end
---- @if refund deduct_file refund_file hold_file
+--- @if refund settle deduct_file refund_file hold_file settle_file
 if stock_text and has_ledger then
   --- @include "last_id"
 end
@@ -64,6 +69,16 @@ holds = whole(meta[2] or '0')
 if not holds then key, value = 2, meta[2] break end
 if not total then return {NOT_PREHEATED, stock, false} end
 --- @end
+--- @if settle settle_file
+holds = whole(meta[3] or '0')
+if not holds then key, value = 2, meta[3] break end
+if meta[2] then
+  withdrawn = whole(meta[2])
+  if not withdrawn then key, value = 2, meta[2] break end
+  stock = stock + withdrawn
+end
+if not total then return {NOT_PREHEATED, stock, false} end
+--- @else
 --- @if deduct deduct_file hold hold_file
 if state == 'paused' then
 --- @end
@@ -76,4 +91,5 @@ if state == 'paused' then
   if not fields[1] then withdrawn = nil end
 --- @if deduct deduct_file hold hold_file
 end
+--- @end
 --- @end

@@ -1,7 +1,9 @@
 -- Orders of a file, as columns. Reads KEYS and ARGV; sets by, mode, reason, count; users, requests and reasons (nil: no order has
 -- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; is_job, before, lines (nil: they follow
 -- each other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id
--- may come twice; has_plain and are_plain, whether users and requests need no escape in JSON. What is damaged sets key, the number of a key, and value, what it holds.
+-- may come twice; has_plain and are_plain, whether users and requests need no escape in JSON. Of settle_file there are no users and
+-- quantities, but step, owners, whose the holds are (nil: anybody's), and fields, those of the holds. What is damaged sets key, the
+-- number of a key, and value, what it holds.
 --- @let KEY_COUNT = 5
 --- @if set
 --- @let KEY_COUNT = 6
@@ -9,7 +11,7 @@
 --- @if counter
 --- @let KEY_COUNT = 4
 --- @end
---- @if hold_file
+--- @if hold_file settle_file
 --- @let KEY_COUNT = 6
 --- @if set
 --- @let KEY_COUNT = 7
@@ -20,6 +22,19 @@ if #ARGV < 9 then return usage('OP: at least 9 arguments are wanted, not ' .. #A
 if ARGV[1] ~= KIND then return usage('OP: ARGV[1] is not ' .. KIND .. ', the kind of this script') end
 if #KEYS ~= KEY_COUNT then return usage('OP: kind ' .. KIND .. ' has KEY_COUNT keys, not ' .. #KEYS) end
 if #ARGV > 16 then return usage('OP: more than 16 arguments') end
+--- @if settle_file
+-- Ids of holds; whose they are, if that is given, and what is done.
+local requests, are_plain = read_texts(ARGV[3])
+local count = requests and #requests or 0
+if count < 1 then return usage('OP: ARGV[3] is not an array of request ids') end
+if count > 1000 then return usage('OP: more than 1000 holds in one call') end
+local owners, step, reasons = nil, ARGV[4], nil
+if (ARGV[10] or '') ~= '' then
+  owners = read_texts(ARGV[10])
+  if not owners or #owners ~= count then return usage('OP: ARGV[10] is not an array of as many users as request ids') end
+end
+if step ~= 'confirm' and step ~= 'release' then return usage('OP: ARGV[4] is not confirm or release') end
+--- @else
 local users, has_plain = read_texts(ARGV[3])
 local count = users and #users or 0
 if count < 1 then return usage('OP: ARGV[3] is not an array of users') end
@@ -32,6 +47,7 @@ if (ARGV[10] or '') ~= '' then
   requests, are_plain = read_texts(ARGV[10])
   if not requests or #requests ~= count then return usage('OP: ARGV[10] is not an array of as many requests as users') end
 end
+--- @end
 if (ARGV[13] or '') ~= '' then
   reasons = read_texts(ARGV[13])
   if not reasons or #reasons ~= count then return usage('OP: ARGV[13] is not an array of as many reasons as users') end
@@ -42,7 +58,7 @@ if is_job then
   if not first then lines = read_lines(ARGV[9], count) end
   if not before or not lines and not (last and last - first + 1 == count) then return usage('OP: lines of the job') end
 end
---- @if deduct_file hold_file
+--- @if deduct_file hold_file settle_file
 if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'borrow' and mode ~= 'dry' then
   return usage('OP: the mode is not first, retry, borrow or dry')
 end
@@ -52,6 +68,15 @@ if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then ret
 local shows, repeats = ARGV[11] == '1' or not is_job, ARGV[16] ~= '1'
 
 -- Nearly always a look at each column is enough for all its texts, but for their length.
+--- @if settle_file
+are_plain = are_plain and find(ARGV[3], '^[!-~]*$') and not find(ARGV[3], '""', 1, true)
+local fields = {unpack(requests)}
+for i = 1, count do
+  local request = requests[i]
+  if (not are_plain or #request > 128) and not is_request(request) then return usage('OP: request id of order ' .. i) end
+  fields[i] = '\th:' .. request
+end
+--- @else
 has_plain = has_plain and is_graphic(ARGV[3])
 --- @if hash set coupon
 has_plain = has_plain and not find(ARGV[3], '""', 1, true)
@@ -88,3 +113,4 @@ for i = 1, quantities and count or 1 do
     amounts[common] = units
   end
 end
+--- @end

@@ -1,14 +1,26 @@
 -- The ledger entry of the orders that were applied: those without a letter. Reads the columns, letters, applied, how many were, and
--- left, the stock after them; sets entry. What is empty is left out.
+-- left, the stock after them; sets entry. What is empty is left out. Those of settle have a letter if their units were taken again.
+--- @if settle_file
+--- @let USERS_TEXT = '["' .. concat(users, '","') .. '"]'
+--- @let REQUESTS_TEXT = ARGV[3]
+--- @else
+--- @let LETTER = nil
+--- @let USERS_TEXT = ARGV[3]
+--- @let REQUESTS_TEXT = ARGV[10]
+--- @end
+--- @if settle_file
+local entry = {'op', ENTRY, 'stock', digits(left)}
+--- @else
 local entry = {'op', 'OP', 'stock', digits(left)}
+--- @end
 do
-  local users_text, requests_text, lines_text = has_plain and ARGV[3], are_plain and ARGV[10], ARGV[9]
+  local users_text, requests_text, lines_text = has_plain and USERS_TEXT, are_plain and REQUESTS_TEXT, ARGV[9]
   if applied < #users then
     local numbers = {}
     local function of(values)
       local some = {}
       for i = 1, values and count or 0 do
-        if not letters[i] then some[#some + 1] = values[i] end
+        if letters[i] == LETTER then some[#some + 1] = values[i] end
       end
       return values and some
     end
@@ -18,6 +30,10 @@ do
     users_text = has_plain and '["' .. concat(users, '","') .. '"]'
     requests_text = requests and are_plain and '["' .. concat(requests, '","') .. '"]'
   end
+  --- @if settle_file
+  if not common or applied < count then common = common_text(quantities) end
+  if common then quantities = nil end
+  --- @end
   local function add(name, text)
     entry[#entry + 1] = name
     entry[#entry + 1] = text

@@ -1,4 +1,4 @@
--- The reply: a letter an order, the stock, how many the job refused, and what each user holds.
+-- The reply: a letter an order, the stock, how many the job refused, of holds the deadlines or the quantities, and what each user holds.
 local reply = string.rep('o', count)
 --- @if hold_file
 -- Of holds also the deadline of each, or one if all are equal (0: none).
@@ -19,5 +19,11 @@ reply = reply .. ' ' .. digits(stock) .. ' ' .. digits(refused)
 --- @if hold_file
 reply = reply .. ' ' .. deadlines
 --- @end
+--- @if settle_file
+reply = reply .. ' ' .. (common or concat(quantities, ','))
+--- @end
 if bought then reply = reply .. ' ' .. concat(bought, ' ', 1, count) end
+--- @if settle_file
+if bought then reply = reply .. ' ' .. column({unpack(users, 1, count)}) end
+--- @end
 return reply

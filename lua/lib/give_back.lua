@@ -3,12 +3,12 @@
 -- What a call moves: holds by number with the state that they get, and units of users, open ones and all. `held` is what
 -- `read_held` found of `users`, `open` what `read_open` did.
 local function new_moves(open)
-  return {holds = {}, ids = {}, states = {}, numbers = {}, units = 0, now = {}, touched = {}, is_touched = {}, open = open, moved_open = {}, is_moved = {}}
+  return {holds = {}, ids = {}, states = {}, units = 0, now = {}, touched = {}, is_touched = {}, open = open, moved_open = {}, is_moved = {}}
 end
 
-local function add_move(moves, number, id, hold, state)
+local function add_move(moves, id, hold, state)
   local at = #moves.ids + 1
-  moves.ids[at], moves.holds[at], moves.states[at], moves.numbers[at] = id, hold, state, number
+  moves.ids[at], moves.holds[at], moves.states[at] = id, hold, state
   moves.units = moves.units + hold.quantity
 end
 
@@ -44,39 +44,24 @@ local function hold_fields(moves, fields)
   return fields, cleared
 end
 
--- The ledger entry of some holds. Those of a job have its lines.
+-- The ledger entry of some holds.
 local function hold_entry(call, op, left, moves)
-  local users, texts, places = {}, {}, {}
+  local users, texts = {}, {}
   local common = moves.holds[1].quantity
   for i = 1, #moves.ids do
     local hold = moves.holds[i]
-    users[i], texts[i], places[i] = hold.user, digits(hold.quantity), i
+    users[i], texts[i] = hold.user, digits(hold.quantity)
     if hold.quantity ~= common then common = nil end
   end
-  local row = entry(op, call.by, call.reason, digits(left))
+  local row = entry(op, call.by, call.reason, digits(left), 'quantity', common and texts[1] or column(texts))
   local function add(name, text)
     row[#row + 1] = name
     row[#row + 1] = text
   end
-  if call.job then
-    local lines = ARGV[9]
-    if #moves.ids < call.count then
-      lines = {}
-      for i = 1, #moves.ids do lines[i] = digits(call.lines[moves.numbers[i]]) end
-      lines = concat(lines, ' ')
-    end
-    add('job', call.job)
-    add('lines', lines)
-  end
-  add('quantity', common and texts[1] or column(texts))
   add('users', column(users))
   add('requests', column(moves.ids))
-  for _, text in ipairs(#moves.ids == 1 and order_fields(moves.holds[1].order) or {}) do row[#row + 1] = text end
-  if call.reasons then
-    local reasons = {}
-    for i = 1, #moves.ids do reasons[i] = call.reasons[moves.numbers[i]] end
-    add('reasons', column(reasons))
-  end
+  local order = moves.holds[1].order
+  if #moves.ids == 1 and order ~= '-' then add('primary', string.sub(order, 3)) end
   return row
 end
 
@@ -87,7 +72,7 @@ local function may_not_give_back(call)
   return not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
     or not allowed('HDEL', KEYS[3], 'f') and 'HDEL'
     or not allowed('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not may_change_deadlines(kind) and 'ZADD and ZREM'
+    or not may_change_deadlines() and 'ZADD and ZREM'
     or not call.withdrawn and not allowed('INCRBY', KEYS[1], '1') and 'INCRBY'
     or call.rules.ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
     or kind == 'hash' and not (allowed('HSET', KEYS[5], 'f', 'v') and allowed('HDEL', KEYS[5], 'f')) and 'HSET and HDEL'
@@ -105,18 +90,12 @@ local function give_back(call, op, moves, fields)
   give_units_back(call, it)
 end
 
--- The server's clock in Unix ms.
-local function clock_ms()
-  local clock = redis.call('TIME')
-  return clock[1] * 1000 + math.floor(clock[2] / 1000)
-end
-
 -- What is held open, by the holds themselves: units of all users, and of those in `open`. With `every` of each user who has a hold
 -- with a deadline; it then also gets the ids that have one and are not held, `stale`, and their holds, false without one. Nil if a
 -- record is not what it should be.
 -- All in one call, because they must be of one instant: 7 ms for 1,000 open holds on a slow core, 0.7 s for 100,000.
 local function count_open(call, open, every)
-  local ids, units = ids_between(call.kind, '-inf', '+inf'), 0
+  local ids, units = all_ids(), 0
   for from = 1, #ids, 1000 do
     local fields = {}
     for i = from, math.min(from + 999, #ids) do fields[#fields + 1] = '\th:' .. ids[i] end
@@ -170,7 +149,7 @@ end
 
 -- Ends what has a deadline and is not held, and writes to the ledger what of it was confirmed.
 local function end_stale(call, stale, holds)
-  remove_deadlines(call.kind, stale)
+  remove_deadlines(stale)
   local moves = new_moves({})
   local function write()
     if #moves.ids == 0 then return end
@@ -182,7 +161,7 @@ local function end_stale(call, stale, holds)
       -- An item of an order over several slots has an entry of its own, which names the primary.
       local is_item = holds[i].order ~= '-'
       if is_item then write() end
-      add_move(moves, nil, stale[i], holds[i], 'confirmed')
+      add_move(moves, stale[i], holds[i], 'confirmed')
       if is_item then write() end
     end
   end
@@ -204,28 +183,4 @@ local function finish(call, stale, holds)
   write_open(call, open, units)
   end_stale(call, stale, holds)
   return true
-end
-
--- Finishes what calls that were cut left of some holds that are not open, from a number on. Returns the refusal if the caller
--- may not.
-local function finish_cut(call, ids, holds, from)
-  local stale, records, at = {}, {}, {}
-  for i = from, call.count do
-    local hold = holds[i]
-    if hold and hold ~= CORRUPT and hold.state ~= 'held' then
-      local deadline = digits(hold.deadline)
-      if not at[deadline] then
-        at[deadline] = {}
-        for _, id in ipairs(ids_between(call.kind, deadline, deadline)) do at[deadline][id] = true end
-      end
-      if at[deadline][ids[i]] then
-        at[deadline][ids[i]] = nil
-        stale[#stale + 1], records[#records + 1] = ids[i], hold
-      end
-    end
-  end
-  if #stale == 0 then return nil end
-  local denied = may_not_give_back(call)
-  if denied then return forbidden(denied) end
-  finish(call, stale, records)
 end

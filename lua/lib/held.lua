@@ -1,10 +1,13 @@
--- What the user holds. Sets found, whether the user is recorded, and had, the units: `?` of a member of a set without units.
+-- What the user holds. Sets found, whether the user is recorded, and had, the units: `?` of a member of a set without units. Of
+-- settle it is nil if it is damaged, which only some states of a hold need to know.
 --- @if hash
 local found, had = redis.pcall('HGET', KEYS[5], user), 0
 if type(found) == 'table' then key, value = 5, found break end
 if found then
-  had = whole(found)
+  had = found == '1' and 1 or whole(found)
+  --- @if deduct refund hold
   if not had then key, value = 5, found break end
+  --- @end
 end
 --- @end
 --- @if set coupon
@@ -17,7 +20,9 @@ local its_units = redis.pcall('HGET', KEYS[6], user)
 if type(its_units) == 'table' then key, value = 6, its_units break end
 if found then
   had = not its_units and '?' or whole(its_units)
+  --- @if deduct refund hold
   if not had then key, value = 6, its_units break end
+  --- @end
 end
 --- @end
 --- @if coupon

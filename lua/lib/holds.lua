@@ -11,18 +11,6 @@ local function parse_hold(text)
   return {state = state, quantity = quantity, deadline = deadline, order = order, user = user}
 end
 
--- Names an order of activities in several slots by the stock key of its primary item.
-local function is_order(text)
-  return #text <= 1024 and find(text, '^m:%S+$') ~= nil
-end
-
--- What the ledger says of the order that an item belongs to: fields and values.
-local function order_fields(order, items)
-  if order == '-' then return {} end
-  if (items or '') == '' then return {'primary', string.sub(order, 3)} end
-  return {'primary', string.sub(order, 3), 'items', items}
-end
-
 local function hold_text(hold, state)
   return concat({state, digits(hold.quantity), digits(hold.deadline), hold.order, hold.user}, ' ')
 end
@@ -43,6 +31,3 @@ local function read_open(call, users)
   end
   return open
 end
-
--- What a request id stores that an `abort` of an unknown order used up, so that a late hold of it is refused.
-local VOID_DIGEST = 'void\t'

@@ -1,17 +1,22 @@
--- What is known of the request ids and of the job. Reads is_job, requests, mode, turn and the activity; sets begun, found (what the
--- request of order i is known by is found[i + 2]), line, the last one that the job decided, refused, how many it refused so far,
--- and decided, how many of these orders it decided before. A call that was cut is finished first, unless this is a dry run, and
--- everything is read anew.
+-- What is known of the request ids and of the job. Reads is_job, requests (of settle_file fields, those of holds), mode, turn and the
+-- activity; sets begun, found (what the request of order i is known by is found[i + 2]), line, the last one that the job decided,
+-- refused, how many it refused so far, and decided, how many of these orders it decided before. A call that was cut is finished first,
+-- unless this is a dry run, and everything is read anew.
+--- @if settle_file
+local field = '\tj:' .. step .. ':' .. ARGV[5]
+local found = redis.pcall('HMGET', KEYS[3], '\tbegun', field, unpack(fields))
+--- @else
 local field, found = '\tj:OP:' .. ARGV[5], nil
 if requests then
   found = redis.pcall('HMGET', KEYS[3], '\tbegun', field, unpack(requests))
 else
   found = redis.pcall('HMGET', KEYS[3], '\tbegun', field)
 end
+--- @end
 if found.err then key, value = 3, found break end
 local begun, record = found[1], found[2]
 if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
-  --- @if hold_file
+  --- @if hold_file settle_file
   --- @include "rare_call"
   call.begun = begun
   --- @else

@@ -1,7 +1,5 @@
--- What settle and repair have in common, and hold's rare work in part: what is read and checked before anything is decided, and how
--- a job's line is kept.
-
---- @use "letters"
+-- What repair and the rare work of holds have in common: what is read and checked before anything is decided, and how what users
+-- hold is written.
 
 -- What a member of a set holds if no units are recorded, as a plain script leaves it: more than any number.
 local UNKNOWN = math.huge
@@ -42,14 +40,13 @@ local function digest_of(op, quantity, user)
   return quantity == '1' and user or quantity .. '\t' .. user
 end
 
--- Reads what is known of the request ids and the job. Returns nil, or the reply that refuses the call. A call that was cut is
+-- Reads what is known of the request ids. Returns nil, or the reply that refuses the call. A call that was cut is
 -- finished first, unless this is a dry run, and the activity is read anew; then `call.has_finished`.
 local function read_requests(call)
   local fields = {'\tbegun'}
   for i = 1, call.requests and call.count or 0 do
     if call.requests[i] ~= '' then fields[#fields + 1] = call.requests[i] end
   end
-  if call.job then fields[#fields + 1] = '\tj:' .. call.op .. ':' .. call.job end
   local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
   if found.err then return unfit(found, 3) end
   call.was_first = found[1] == 'first'
@@ -59,32 +56,6 @@ local function read_requests(call)
   end
   call.seen = {}
   for i = 1, #fields do call.seen[fields[i]] = found[i] end
-  if not call.job then return nil end
-
-  call.line, call.refused = 0, 0
-  local record = found[#fields]
-  if record then
-    local line, refused, digest = string.match(record, '^(%d+) (%d+) (.*)$')
-    call.line, call.refused = whole(line), whole(refused)
-    if not (call.line and call.refused) then return unfit(record, 3) end
-    if digest ~= call.digest then return {OTHER_JOB} end
-  end
-  local epoch = call.rules.epoch and digits(call.rules.epoch) or ''
-  if epoch ~= call.epoch then return {OTHER_EPOCH, epoch} end
-  -- How many of the orders the job decided before.
-  call.decided, call.last = 0, call.lines[call.count]
-  while call.decided < call.count and call.lines[call.decided + 1] <= call.line do call.decided = call.decided + 1 end
-end
-
--- Whether orders before those of this call were not decided yet: they must not be overtaken.
-local function leaves_gap(call)
-  return call.job and call.before > call.line
-end
-
--- Ends a call before one of its orders, which waits until units are borrowed.
-local function stop_before(call, number)
-  call.count = number - 1
-  if call.job and number > 1 then call.last = call.lines[number - 1] end
 end
 
 -- Reads what the users hold: a text, false for nothing, true for a member of a set whose units are unknown. Returns nil,
@@ -120,28 +91,6 @@ local function units_held(found)
   if not found then return 0 end
   if found == true then return UNKNOWN end
   return whole(found)
-end
-
--- Units held as one order replies them.
-local function shown(units)
-  return units == UNKNOWN and '?' or units
-end
-
--- Units held as the packed reply of many has them.
-local function shown_packed(units)
-  return units == UNKNOWN and '?' or digits(units or 0)
-end
-
--- Whether units were sold and no record of it is left: limits would start over. A purchase that was cut before it recorded the
--- first user left none either, but wrote down that nobody was. If nobody is, the call `is_first`.
-local function records_lost(call)
-  local total = call.rules.total
-  if not total or call.kind == 'counter' then return false end
-  for i = 1, call.count do
-    if call.held[i] then return false end
-  end
-  call.is_first = redis.call('EXISTS', KEYS[5]) == 0
-  return call.is_first and total > call.stock and not call.was_first
 end
 
 -- The users in `touched` who hold something now, with their units, and those who hold nothing; and the first ones alone.
@@ -185,11 +134,4 @@ local function take_and_record(call, units, touched, now)
   take_units(call.withdrawn, units)
   if call.kind ~= 'counter' then write_held(call, touched, now) end
   if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-end
-
--- Adds the job's line to what is kept, a list of fields and values.
-local function keep_line(call, kept, refused)
-  if not call.job then return end
-  kept[#kept + 1] = '\tj:' .. call.op .. ':' .. call.job
-  kept[#kept + 1] = digits(call.last) .. ' ' .. digits(call.refused + refused) .. ' ' .. call.digest
 end

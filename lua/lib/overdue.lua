@@ -7,7 +7,7 @@ local POSTPONED_MS = 5000
 -- that are not held any more; and `left`, ids that stay: items of multi-orders, which have an entry in `orders`, and records that
 -- are not what they should be. Or nil and the reply that refuses the call.
 local function look_for_overdue(call, now, most)
-  local ids = overdue_ids(call.kind, now, most)
+  local ids = overdue_ids(now, most)
   local moves = new_moves({})
   moves.examined, moves.gone, moves.records, moves.left, moves.orders = #ids, {}, {}, {}, {}
   if #ids == 0 then return moves end
@@ -41,7 +41,7 @@ local function look_for_overdue(call, now, most)
     local fits = had and had ~= UNKNOWN and had >= quantity and (open[user] or 0) >= quantity
       and moves.units + quantity <= call.holds and call.stock + moves.units + quantity <= call.rules.total
     if fits then
-      add_move(moves, nil, due[i], holds[i], 'expired')
+      add_move(moves, due[i], holds[i], 'expired')
       move_units(moves, user, had, -quantity)
       move_open(moves, user, -quantity)
     else
@@ -75,14 +75,14 @@ local function postpone(call, moves, now)
   if #moves.left > 0 then
     local later = {}
     for i = 1, #moves.left do later[2 * i - 1], later[2 * i] = digits(now + POSTPONED_MS), moves.left[i] end
-    set_deadlines(call.kind, later)
+    set_deadlines(later)
   end
 end
 
 -- Returns the units of what was found.
 local function give_back_overdue(call, moves)
   if #moves.ids > 0 then give_back({
-    kind = call.kind, by = call.by, reason = call.expiry_reason, stock = call.stock, holds = call.holds, rules = call.rules,
+    kind = call.kind, by = call.by, reason = call.reason, stock = call.stock, holds = call.holds, rules = call.rules,
     withdrawn = call.withdrawn, remove_deadlines = call.remove_deadlines,
   }, 'expire', moves, {}) end
 end

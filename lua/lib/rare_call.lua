@@ -1,5 +1,8 @@
 -- What `lib/rare_work.lua` needs to know of this call; then everything is read again.
 call = {
-  op = 'hold', kind = KIND, by = by, dry = mode == 'dry', stock = stock, holds = holds, withdrawn = withdrawn, now_ms = now_ms,
+  op = 'SCRIPT', kind = KIND, by = by, dry = mode == 'dry', stock = stock, holds = holds, withdrawn = withdrawn,
   rules = {total = total, ledger = has_ledger},
 }
+--- @if hold hold_file
+call.now_ms = now_ms
+--- @end

@@ -5,7 +5,7 @@ local AT_ONCE = 500
 -- The reply of the step `recount`: what the counts say and what the holds do, of all users and of each who differs. Unless nothing
 -- may be written, the counts are then what the holds say, and what calls that were cut left is finished.
 local function recount(call, most)
-  if has_more_than(call.kind, most) then return {OK, digits(call.stock), digits(call.holds), false} end
+  if has_more_than(most) then return {OK, digits(call.stock), digits(call.holds), false} end
   local open, every = {}, {stale = {}, holds = {}}
   local units, damaged = count_open(call, open, every)
   if not units then return unfit(damaged, 3) end

@@ -82,7 +82,7 @@ mod tests {
     use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 
     const ORDERS: [&Script; 5] =
-        [DEDUCT.of(Kind::Hash), REFUND.of(Kind::Hash), &MULTI_DEDUCT, HOLD.of(Kind::Hash), &SETTLE];
+        [DEDUCT.of(Kind::Hash), REFUND.of(Kind::Hash), &MULTI_DEDUCT, HOLD.of(Kind::Hash), SETTLE.of(Kind::Hash)];
 
     #[test]
     fn codes_of_headers_are_those_of_statuses_each_once() {
@@ -104,6 +104,9 @@ mod tests {
         assert_eq!(REFUND.of(Kind::Hash).arguments(), [&single[..], &["unsaid"]].concat());
         assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
         assert_eq!(HOLD.of(Kind::Hash).arguments(), [&single[..], &["duration"]].concat());
-        assert_eq!(SETTLE.arguments(), ["kind", "by", "request id", "step", "order", "mode", "reason", "user"]);
+        assert_eq!(
+            SETTLE.of(Kind::Hash).arguments(),
+            ["kind", "by", "request id", "step", "order", "mode", "reason", "user"]
+        );
     }
 }

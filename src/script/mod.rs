@@ -90,8 +90,10 @@ pub static MULTI_DEDUCT: Script = script!("multi_deduct");
 pub static HOLD: Builds = builds!(holds "hold");
 /// Takes units with a deadline, for many orders.
 pub(crate) static HOLD_FILE: Builds = builds!(holds "hold_file");
-/// Ends what was held.
-pub static SETTLE: Script = script!("settle");
+/// Ends a hold, or those that are overdue.
+pub static SETTLE: Builds = builds!(holds "settle");
+/// Ends many holds.
+pub(crate) static SETTLE_FILE: Builds = builds!(holds "settle_file");
 /// Gives units of one activity back, for one order.
 pub static REFUND: Builds = builds!("refund");
 /// Gives units of one activity back, for many orders.
@@ -134,17 +136,18 @@ pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 22] {
+    pub fn all(kind: Kind) -> [&'static Self; 23] {
         [
             &PREHEAT,
             DEDUCT.of(kind),
             &MULTI_DEDUCT,
             REFUND.of(kind),
             HOLD.of(kind),
-            &SETTLE,
+            SETTLE.of(kind),
             DEDUCT_FILE.of(kind),
             REFUND_FILE.of(kind),
             HOLD_FILE.of(kind),
+            SETTLE_FILE.of(kind),
             &PAUSE,
             &SNAPSHOT,
             &AUDIT,
@@ -167,7 +170,7 @@ impl Script {
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
             every.extend([&DEDUCT, &REFUND, &DEDUCT_FILE, &REFUND_FILE].map(|builds| builds.of(kind)));
             if kind != Kind::Counter {
-                every.extend([&HOLD, &HOLD_FILE].map(|builds| builds.of(kind)));
+                every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));
             }
         }
         every
@@ -175,6 +178,7 @@ impl Script {
 
     /// Whether its `KEYS` end with the deadlines of holds.
     pub fn knows_holds(&self) -> bool {
-        matches!(self.name, "preheat" | "hold" | "hold_file" | "settle" | "parent" | "preheat_shard" | "archive")
+        let of_holds = matches!(self.name, "hold" | "hold_file" | "settle" | "settle_file");
+        of_holds || matches!(self.name, "preheat" | "parent" | "preheat_shard" | "archive")
     }
 }

@@ -68,7 +68,7 @@ fn expire_one(
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
     let value = settle_many(store, &keys, (AT_ONCE.to_string(), "expire"), Some(reason.unwrap_or_default()), dry_run)?;
-    let reply = Reply::of(&SETTLE);
+    let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;
     if let Some(shards) = reply.shards(&values)? {
@@ -112,7 +112,7 @@ pub(crate) fn recount(
 ) -> Result<Recounted, StoreError> {
     let keys = store.keys(activity);
     let value = settle_many(store, &keys, (most.to_string(), "recount"), None, dry_run)?;
-    let reply = Reply::of(&SETTLE);
+    let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     match reply.status(values.first())? {
         Status::Ok => {}
@@ -147,7 +147,7 @@ fn settle_many(
             [store.kind(), store.operator.clone(), most.clone(), step.to_owned(), String::new(), mode.to_owned()];
         first.into_iter().chain(reason.map(str::to_owned)).map(String::into_bytes).collect::<Vec<_>>()
     };
-    let call = Call::script(&SETTLE, keys.all(), arguments(modes.first))
+    let call = Call::script(SETTLE.of(store.layout.kind()), keys.all(), arguments(modes.first))
         .retried_with(arguments(modes.retry))
         .with_safety(modes.safety())
         .recovered_by(Recovery::SameCall);

@@ -82,7 +82,7 @@ pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Re
     let user = end.user.as_ref().map(StoredUser::as_bytes);
     let arguments = [&kind, &store.operator, end.request.as_str(), end.step.name(), "", "", reason];
     let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).chain(user).collect();
-    let call = SingleCall::new(&SETTLE, Recovery::SameCall, &arguments);
+    let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments);
     // The hold says how many.
     let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
     let reply = sharded::send_home(store, &end.activity, user, &call, wanted, dry_run)?;

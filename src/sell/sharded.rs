@@ -170,7 +170,8 @@ fn short_of(
     dry_run: bool,
 ) -> Result<Option<u64>, StoreError> {
     let Value::Array(values) = value else { return Ok(None) };
-    let count = |at| Reply::of(&SETTLE).count(values.get(at));
+    let kind = store.layout.kind();
+    let count = |at| Reply::of(SETTLE.of(kind)).count(values.get(at));
     let of_hold = |units: Option<Quantity>| units.map_or_else(|| count(3), |units| Ok(Some(units.get())));
     if is_out_of_stock(value) {
         return of_hold(wanted.quantity);

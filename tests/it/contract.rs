@@ -62,7 +62,7 @@ fn arguments_of_the_contract_are_those_of_the_headers() {
         (2, REFUND.of(Kind::Hash)),
         (3, &MULTI_DEDUCT),
         (4, HOLD.of(Kind::Hash)),
-        (5, &SETTLE),
+        (5, SETTLE.of(Kind::Hash)),
     ] {
         let is_name = |name: &&str| !name.is_empty() && !name.starts_with("the ");
         let said: Vec<&str> = rows.iter().map(|row| &*row[column]).filter(is_name).collect();

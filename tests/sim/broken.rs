@@ -79,8 +79,8 @@ const RULES: [Rule; 34] = [
         "a release leaves no record",
         "settle",
         &[(
-            "fields[#fields + 1] = hold_text(moves.holds[i], moves.states[i])",
-            "fields[#fields + 1] = hold_text(moves.holds[i], moves.states[i] == 'released' and 'held' or moves.states[i])",
+            "text, takes = ends .. string.sub(record",
+            "text, takes = (ends == 'released' and 'held' or ends) .. string.sub(record",
         )],
         history::run,
     ),
@@ -204,10 +204,7 @@ const RULES: [Rule; 34] = [
     (
         "a confirmation ignores what else the user holds open",
         "settle",
-        &[
-            ("open_text + 0 <= held_text + 0", "quantity <= held_text + 0"),
-            ("had >= (step == 'confirm' and open[user] or quantity)", "had >= quantity"),
-        ],
+        &[("local covers = step == 'confirm' and open or units", "local covers = units")],
         history::run,
     ),
     (
@@ -222,10 +219,13 @@ const RULES: [Rule; 34] = [
     (
         "a ledger that takes no entry is not looked at",
         "*",
-        &[(
-            "local function ledger_closed(stock, rules, entries, at_last_id)\n",
-            "local function ledger_closed(stock, rules, entries, at_last_id)\n  do return nil end\n",
-        )],
+        &[
+            (
+                "local function ledger_closed(stock, rules, entries, at_last_id)\n",
+                "local function ledger_closed(stock, rules, entries, at_last_id)\n  do return nil end\n",
+            ),
+            ("if #at_last_id > 0 then key, value = 4, LAST_ID break end", ""),
+        ],
         history::run,
     ),
     ("a shard lends again by the same id", "lend", &[("if id ~= '' and found[2] then", "if false then")], shards::run),

@@ -329,16 +329,16 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
             vec!["", "", "3000", *random.pick(&["", "", "retry", "dry", "borrow"]), distinct],
         ),
         2 if has_users => (
-            "settle",
+            "settle_file",
             requests(earlier),
-            random.pick(&["confirm", "release", "abort"]).as_bytes().to_vec(),
+            random.pick(&["confirm", "release"]).as_bytes().to_vec(),
             Vec::new(),
-            vec![],
+            rest(random.pick(&["", "", "retry", "dry"])),
         ),
         3 => ("refund_file", users, quantities, requests(n), rest(random.pick(&["", "", "retry", "dry"]))),
         _ => ("deduct_file", users, quantities, requests(n), rest(random.pick(&["", "", "retry", "dry", "borrow"]))),
     };
-    let has_job = script == "settle" || random.percent(60);
+    let has_job = script == "settle_file" || random.percent(60);
     let of_job: [&str; 5] = if has_job { [&job, "digest", "1", "0", &lines] } else { [""; 5] };
     let args = [b"by", &first[..], &second].into_iter().map(<[u8]>::to_vec);
     let args = args.chain(of_job.map(|arg| arg.as_bytes().to_vec())).chain([requests, rows.into()]);

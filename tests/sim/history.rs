@@ -196,7 +196,7 @@ impl<'s> History<'s> {
                 let writes = self.engine.server.borrow().writes;
                 let refuses =
                     status(reply).is_some_and(|status| status < 0 && (status > -16 || call.script != "pause"));
-                let refuses = refuses && !matches!(call.script, "hold" | "hold_file" | "settle");
+                let refuses = refuses && !matches!(call.script, "hold" | "hold_file" | "settle" | "settle_file");
                 if refuses && is_first && writes > 0 && !self.was_cut {
                     return broken("a refusal changes nothing", format!("{}: {writes} writes", shown(call)));
                 }
@@ -569,7 +569,7 @@ impl<'s> History<'s> {
         orders.iter().for_each(|order| self.note_settling(*order, step));
         let requests = json(orders.iter().map(|order| &self.oracle.orders[*order].request));
         let columns = self.columns(requests, step.into(), orders.len() as u64, Vec::new())?;
-        let call = self.activities[0].call("settle", columns);
+        let call = self.activities[0].call("settle_file", columns);
         let about = if step == "confirm" { About::Confirms(orders) } else { About::Releases(orders) };
         let message = Message { about, call, is_retry: true };
         self.jobs.push(message.clone());

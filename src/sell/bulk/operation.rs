@@ -2,7 +2,7 @@
 
 use crate::model::layout::Kind;
 use crate::names;
-use crate::script::{DEDUCT_FILE, HOLD_FILE, MULTI_DEDUCT, REFUND_FILE, SETTLE, Script};
+use crate::script::{DEDUCT_FILE, HOLD_FILE, MULTI_DEDUCT, REFUND_FILE, SETTLE_FILE, Script};
 
 names! {
     /// What a job does, by the name that is stored.
@@ -30,7 +30,7 @@ impl Operation {
             Self::Refund => REFUND_FILE.of(kind),
             Self::MultiDeduct => &MULTI_DEDUCT,
             Self::Hold => HOLD_FILE.of(kind),
-            Self::Confirm | Self::Release => &SETTLE,
+            Self::Confirm | Self::Release => SETTLE_FILE.of(kind),
         }
     }
 

@@ -8,6 +8,7 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::{ActivityId, RequestId};
+use crate::model::layout::Kind;
 use crate::model::number::Quantity;
 use crate::model::order::hold::{LeftHold, Settled, Step};
 use crate::model::order::{MultiOrder, MultiOutcome, Outcome};
@@ -303,7 +304,8 @@ fn settle_others(
     let calls: Vec<Call> =
         others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
     let answers = others.into_iter().zip(store.servers.call_all(&calls));
-    answers.map(|(at, answer)| Ok((at, settled(answer?.value, &order.items[at].keys)?))).collect()
+    let kind = store.layout.kind();
+    answers.map(|(at, answer)| Ok((at, settled(answer?.value, &order.items[at].keys, kind)?))).collect()
 }
 
 fn settle_replicated(
@@ -314,12 +316,12 @@ fn settle_replicated(
     order: &str,
 ) -> Result<Settled, StoreError> {
     let call = settle_call(store, keys, request, step, order);
-    settled(replicated_item(store, &call, request)?, keys)
+    settled(replicated_item(store, &call, request)?, keys, store.layout.kind())
 }
 
 fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
     let arguments = [&store.kind(), &store.operator, request.as_str(), step, order].map(str::to_owned);
-    Call::script(&SETTLE, keys.all(), arguments).idempotent().recovered_by(same_request(request))
+    Call::script(SETTLE.of(store.layout.kind()), keys.all(), arguments).idempotent().recovered_by(same_request(request))
 }
 
 /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
@@ -335,8 +337,8 @@ fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Resul
 }
 
 /// Reads the reply to the end of an item's hold.
-fn settled(value: Value, keys: &Keys) -> Result<Settled, StoreError> {
-    let SingleReply { outcome, user, .. } = SingleReply::read(&SETTLE, value, keys)?;
+fn settled(value: Value, keys: &Keys, kind: Kind) -> Result<Settled, StoreError> {
+    let SingleReply { outcome, user, .. } = SingleReply::read(SETTLE.of(kind), value, keys)?;
     Ok(Settled { outcome, user })
 }
 

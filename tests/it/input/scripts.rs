@@ -130,12 +130,13 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let order = [layout.kind, "t", "8", "1", "r2"];
         let file = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1"];
         let holds = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1", r#"["r2"]"#, "", "", "", "1000"];
+        let settled = [layout.kind, "t", r#"["r2"]"#, "confirm", "j", "d", "1", "0", "1"];
         let multi = [layout.kind, "t", "first", "", "", "8", "r2", "1"];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let sha256 = "0".repeat(64);
         let transfer = "0".repeat(40);
-        let full: [(&'static str, &[&str], usize); 22] = [
+        let full: [(&'static str, &[&str], usize); 23] = [
             ("deduct", &order, order.len()),
             ("deduct_file", &file, file.len()),
             ("refund", &order, order.len()),
@@ -144,6 +145,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("hold", &[layout.kind, "t", "8", "1", "r2", "first", "", "1000"], 8),
             ("hold_file", &holds, holds.len()),
             ("settle", &[layout.kind, "t", "r2", "confirm"], 4),
+            ("settle_file", &settled, settled.len()),
             ("preheat", &preheat, preheat.len()),
             ("adopt", &[layout.kind, "withdraw", "t", "", "name", "20"], 6),
             ("pause", &["paused", "t", "", "0"], 1), // the others may be left out
@@ -167,7 +169,8 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         {
             let named = script.trim_end_matches("_file");
             let knows_holds =
-                ["hold", "hold_file", "settle", "preheat", "parent", "preheat_shard", "archive"].contains(&script);
+                ["hold", "hold_file", "settle", "settle_file", "preheat", "parent", "preheat_shard", "archive"]
+                    .contains(&script);
             let mut keys = if knows_holds { layout.all_keys("1") } else { layout.keys("1") };
             if ["lend", "borrow", "peek"].contains(&script) {
                 keys.truncate(4); // who bought is nothing to them

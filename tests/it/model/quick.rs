@@ -5,7 +5,6 @@
 
 mod calls;
 mod damage;
-mod holds;
 mod long;
 mod multi;
 mod outcome;
@@ -128,19 +127,10 @@ fn a_quick_path_does_what_the_reference_path_does<C: AsArguments>(
     call: impl Strategy<Value = C>,
     cases: u32,
 ) -> RefCell<Twins> {
-    quick_is_reference(layout, activities, (call, damage::damage(layout)), cases)
-}
-
-fn quick_is_reference<C: AsArguments>(
-    layout: Layout,
-    activities: &'static [&'static str],
-    (call, damage): (impl Strategy<Value = C>, impl Strategy<Value = Damage>),
-    cases: u32,
-) -> RefCell<Twins> {
     let twins = RefCell::new(Twins::of(layout, activities));
     let mut runner = runner(cases, layout.name);
     runner
-        .run(&(sales(), steps(call, damage)), |(shape, steps)| {
+        .run(&(sales(), steps(call, damage::damage(layout))), |(shape, steps)| {
             let mut twins = twins.borrow_mut();
             twins.preheat(&shape);
             for (nth, step) in steps.iter().enumerate() {
@@ -169,13 +159,5 @@ fn the_quick_path_of_multi_orders_does_what_the_reference_path_does() {
 fn quick_paths_leave_other_kinds_to_the_reference_path_or_agree() {
     for layout in [SKU, COUPON, PRODUCT] {
         a_quick_path_does_what_the_reference_path_does(layout, &multi::ACTIVITIES, multi::call(), 10);
-    }
-}
-
-#[test]
-fn quick_paths_of_holds_do_what_the_reference_path_does() {
-    for (layout, cases, share) in [(SECKILL, 60, 8), (CLUSTER, 10, 2), (COUPON, 25, 1), (SKU, 5, 0)] {
-        let calls = (holds::call(), damage::of_holds(layout));
-        quick_is_reference(layout, &["1"], calls, cases).borrow().assert_both_paths_were_used(share);
     }
 }

@@ -222,12 +222,15 @@ fn each_layout_has_its_own_build_of_a_script_and_nothing_of_other_kinds() {
             let (_, code) = text.split_once("]]\n").unwrap();
             assert!(!code.contains("--- @"), "{layout:?} {name}: a line for the builder is left");
             // Names that stand for a text are words of capitals that no code declares.
-            for word in ["KIND", "SCRIPT", "OP", "FITS", "KEY_COUNT", "DEADLINES", "SHOWN", "SHOWN_AFTER"] {
+            let words_for_texts = "KIND SCRIPT OP FITS KEY_COUNT DEADLINES SHOWN SHOWN_AFTER PARTICIPANTS RECORDED HELD ASKED ENTRY \
+                                   LETTER USERS_TEXT REQUESTS_TEXT";
+            for word in words_for_texts.split(' ') {
                 let mut words = code.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
                 assert!(words.all(|found| found != word), "{layout:?} {name}: {word} stands for nothing");
             }
             // A counter records nobody who could hold units: the build of hashes refuses it.
-            let kind = if layout.kind == "counter" && name.starts_with("hold") { "hash" } else { layout.kind };
+            let is_of_holds = name.starts_with("hold") || name.starts_with("settle");
+            let kind = if layout.kind == "counter" && is_of_holds { "hash" } else { layout.kind };
             assert!(code.contains(&format!("ARGV[1] ~= '{kind}'")), "{layout:?} {name}");
             let with_units = ["deduct", "hold"].contains(&name) && kind == "set";
             assert_eq!(code.contains("'HSET', KEYS[6], user"), with_units, "{layout:?} {name}");

@@ -93,7 +93,7 @@ impl Trial {
     fn keys_of(&self, script: &str) -> Vec<String> {
         let layout = self.layout;
         match script {
-            "hold" | "hold_file" | "settle" | "preheat" | "archive" | "parent" | "preheat_shard" => {
+            "hold" | "hold_file" | "settle" | "settle_file" | "preheat" | "archive" | "parent" | "preheat_shard" => {
                 layout.all_keys(self.activities[0])
             }
             "lend" | "borrow" | "peek" => layout.keys(self.activities[0])[..4].to_vec(),

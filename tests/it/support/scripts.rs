@@ -10,7 +10,7 @@ use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 22] = [
+pub const SCRIPTS: [&str; 23] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -20,6 +20,7 @@ pub const SCRIPTS: [&str; 22] = [
     "deduct_file",
     "refund_file",
     "hold_file",
+    "settle_file",
     "pause",
     "snapshot",
     "audit",
@@ -45,7 +46,8 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 6] = ["deduct", "refund", "hold", "deduct_file", "refund_file", "hold_file"];
+pub const BUILT_BY_KIND: [&str; 8] =
+    ["deduct", "refund", "hold", "settle", "deduct_file", "refund_file", "hold_file", "settle_file"];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
@@ -81,6 +83,7 @@ pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
         "deduct" if args.len() > 8 => "deduct_file",
         "refund" if args.len() > 8 => "refund_file",
         "hold" if args.len() > 11 => "hold_file",
+        "settle" if args.len() > 8 => "settle_file",
         name => name,
     }
 }

@@ -36,7 +36,7 @@ static COMMANDS: [Command; 22] = [
     Command { name: "refund", scripts: &[script::REFUND.of(Kind::Hash)], rights: &[] },
     Command { name: "refund --from", scripts: &[script::REFUND_FILE.of(Kind::Hash)], rights: &["script|load"] },
     Command { name: "hold", scripts: &[script::HOLD.of(Kind::Hash)], rights: &[] },
-    Command { name: "confirm, release", scripts: &[&script::SETTLE], rights: &[] },
+    Command { name: "confirm, release", scripts: &[script::SETTLE.of(Kind::Hash)], rights: &[] },
     Command { name: HOLDS, scripts: &[], rights: &["zrangebyscore", "hmget"] },
     Command { name: "pause, resume", scripts: &[&script::PAUSE], rights: &[] },
     Command {

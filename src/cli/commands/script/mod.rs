@@ -162,6 +162,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
         "deduct_file" => "deduct --from FILE",
         "refund_file" => "refund --from FILE",
         "hold_file" => "hold --from FILE",
+        "settle_file" => "confirm --from FILE",
         "snapshot" => "inspect",
         "audit" => "reconcile",
         "trim" => "ledger trim",

@@ -36,8 +36,6 @@ pub(crate) struct Encoder {
     columns: Columns,
     /// Whether the script's `KEYS` end with the deadlines of holds.
     knows_holds: bool,
-    /// Whether the script asks for users and request ids that come once: ARGV[16].
-    asks_distinct: bool,
     /// The step of `settle`, which is in place of quantities.
     step: Option<&'static str>,
 }
@@ -73,7 +71,6 @@ impl Encoder {
             limit: limit.to_owned(),
             columns: Columns::default(),
             knows_holds: script.knows_holds(),
-            asks_distinct: !operation.settles(),
             step: operation.settles().then(|| operation.name()),
         }
     }
@@ -123,7 +120,7 @@ impl Encoder {
         let texts = |at: usize| rows.clone().map(move |row| window.texts(row)[at]);
         // ARGV[10..16]; those at the end that are empty are left out.
         let [reason, limit] = [&self.reason, &self.limit].map(|text| !text.is_empty());
-        let is_distinct = self.asks_distinct && are_distinct(texts(0)) && are_distinct(texts(1));
+        let is_distinct = are_distinct(texts(0)) && (self.step.is_some() || are_distinct(texts(1)));
         let optional = [is_given(texts(1)), self.rows, reason, is_given(texts(2)), limit, batch.borrows, is_distinct];
         let needed = optional.iter().rposition(|is_given| *is_given).map_or(0, |last| last + 1);
         command(out, 3 + names.len() + 9 + needed);

@@ -11,9 +11,6 @@ pub struct Shape {
     pub paused: bool,
 }
 
-/// A user, a quantity and a request id by their numbers; the request 0 is none.
-pub type Order = (usize, u64, usize);
-
 const ODD_USERS: [&str; 5] = ["用户", "a b", "q\"uote", "back\\slash", " 7"];
 const ODD_REQUESTS: [&str; 4] = ["with space", "q\"uote", "a,b", "\u{e9}"];
 

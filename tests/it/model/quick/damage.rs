@@ -103,18 +103,7 @@ pub enum Damage {
     },
     /// A ledger that has no entry.
     EmptyLedger,
-    /// The key of deadlines holds a string.
-    WrongDeadlines,
-    /// Whatever has a deadline is past it.
-    Overdue,
-    /// A word of what the requests have of a hold, or a user's open units.
-    Hold(usize, usize, Vec<u8>),
 }
-
-/// Fields of `requests` that holds have.
-const OF_HOLDS: [&str; 8] = ["\th:r1", "\th:r2", "\th:r6", "\th:r7", "\to:7", "\to:8", "\tj:hold:j", "\tj:confirm:j"];
-/// What a hold may be.
-const STATES: [&str; 6] = ["held", "confirmed", "released", "expired", "void", "open"];
 
 pub fn damage(layout: Layout) -> impl Strategy<Value = Damage> {
     let keys = layout.key_count();
@@ -128,18 +117,6 @@ pub fn damage(layout: Layout) -> impl Strategy<Value = Damage> {
         5 => (hash.clone(), 0..6_usize, hostile()).prop_map(|(key, nth, text)| Damage::Field { key, nth, text }),
         1 => (hash, 0..6_usize).prop_map(|(key, nth)| Damage::NoField { key, nth }),
         1 => Just(Damage::EmptyLedger),
-    ]
-}
-
-/// What may also be wrong where units are held.
-pub fn of_holds(layout: Layout) -> impl Strategy<Value = Damage> {
-    let state = proptest::sample::select(&STATES[..]).prop_map(|state| state.as_bytes().to_vec());
-    prop_oneof![
-        12 => damage(layout),
-        1 => Just(Damage::WrongDeadlines),
-        3 => Just(Damage::Overdue),
-        4 => (0..OF_HOLDS.len(), 0..5_usize, hostile()).prop_map(|(nth, word, text)| Damage::Hold(nth, word, text)),
-        3 => (0..4_usize, state).prop_map(|(nth, text)| Damage::Hold(nth, 0, text)),
     ]
 }
 
@@ -170,20 +147,7 @@ impl Damage {
                 redis.cmd(("HDEL", key(*number), field(*number, *nth)));
             }
             Self::EmptyLedger => drop(redis.cmd(("XTRIM", key(4), "MAXLEN", 0))),
-            Self::WrongDeadlines if layout.has_users() => drop(redis.cmd(("SET", layout.deadlines("1"), "x"))),
-            Self::Overdue if layout.has_users() => {
-                let ids: Vec<String> = redis.ask(("ZRANGE", layout.deadlines("1"), 0, -1));
-                ids.iter().for_each(|id| drop(redis.cmd(("ZADD", layout.deadlines("1"), 1, id))));
-            }
-            Self::Hold(nth, word, text) if is_hash(3) => {
-                let name = OF_HOLDS[*nth];
-                let Some(value) = redis.ask::<Option<Vec<u8>>>(("HGET", key(3), name)) else { return };
-                let mut words: Vec<&[u8]> = value.split(|byte| *byte == b' ').collect();
-                let at = word % words.len();
-                words[at] = text;
-                redis.cmd(("HSET", key(3), name, words.join(&b' ')));
-            }
-            Self::Field { .. } | Self::NoField { .. } | Self::Hold(..) | Self::WrongDeadlines | Self::Overdue => {}
+            Self::Field { .. } | Self::NoField { .. } => {}
         }
     }
 }

@@ -7,7 +7,7 @@ use super::calls::Shape;
 use super::outcome::{LUA_ERROR, text};
 use super::twins::{Command, JUST_OVER, NOW, SOON, Saved, Twins, add_state};
 use crate::support::scripts::commands;
-use crate::support::{COUPON, Layout, SECKILL, has_full_searches};
+use crate::support::{Layout, SECKILL, has_full_searches};
 
 /// What a stored number or a word may be instead. Quick paths count with up to 13 digits, Lua's `..` writes up to 14.
 const STORED: [&str; 17] = [
@@ -104,7 +104,6 @@ impl Activity {
 
     fn keys(&self, script: &str) -> Vec<String> {
         match script {
-            "hold" | "hold_file" | "settle" => self.layout.all_keys("1"),
             "multi_deduct" => ["1", "2"].iter().flat_map(|activity| self.layout.keys(activity)).collect(),
             _ => self.layout.keys("1"),
         }
@@ -316,78 +315,5 @@ fn multi_orders_with_one_thing_wrong() {
         ),
         &["\tj:multi_deduct:j"],
         &["7"],
-    );
-}
-
-#[test]
-fn holds_with_one_thing_wrong() {
-    let before: [Plain<'_>; 5] = [
-        ("hold", &["hash", "t", "9", "1", "h0", "first", "", "900000"]),
-        ("hold", &["hash", "t", "7", "2", "h1", "first", "", "900000"]),
-        ("hold", &["hash", "t", "8", "1", "h2", "first", "", "900000"]),
-        ("hold", &["hash", "t", "7", "1", "h3", "first", "", "900000"]),
-        ("settle", &["hash", "t", r#"["h0"]"#, "confirm", "j", "d", "1", "0", "1"]),
-    ];
-    for limit in [Some(5), None] {
-        let mut it = Activity::after(SECKILL, limit, &before);
-        it.tries(("hold", &["hash", "t", "7", "2", "h7", "first", "", "900000"]), &["h7", "\to:7"], &["7"]);
-        if limit.is_some() {
-            it.tries(("settle", &["hash", "t", "h1", "confirm"]), &["\th:h1", "\to:7"], &["7"]);
-            it.tries(("hold", &["hash", "t", "7", "3", "h7", "first", "", "900000"]), &["\to:7"], &["7"]);
-        } else {
-            it.tries(("hold", &["hash", "t", "30", "1", "h7", "first", "", "1"]), &["h7"], &["30"]);
-            it.tries(("settle", &["hash", "t", "h2", "confirm"]), &["\th:h2", "\to:8"], &["8"]);
-        }
-    }
-}
-
-#[test]
-fn confirmed_holds_of_a_job_with_one_thing_wrong() {
-    let before: [Plain<'_>; 4] = [
-        ("deduct", &["hash", "t", "9", "1", "r1"]),
-        (
-            "hold_file",
-            &[
-                "hash",
-                "t",
-                r#"["7","8","7"]"#,
-                r#"["2","1","1"]"#,
-                "",
-                "",
-                "",
-                "",
-                "",
-                r#"["h1","h2","h3"]"#,
-                "",
-                "",
-                "",
-                "900000",
-            ],
-        ),
-        ("hold", &["hash", "t", "9", "1", "h0", "first", "", "900000"]),
-        ("settle", &["hash", "t", r#"["h0"]"#, "confirm", "j", "d", "1", "0", "1"]),
-    ];
-    let mut it = Activity::after(SECKILL, Some(5), &before);
-    it.tries(
-        ("settle", &["hash", "t", r#"["h1","hx","h2"]"#, "confirm", "j", "d", "1", "1", "2-4"]),
-        &["\tj:confirm:j", "\th:h1", "\to:7"],
-        &[],
-    );
-    it.tries(
-        ("settle", &["hash", "t", r#"["h1","h3"]"#, "confirm", "j", "d", "1", "1", "2 4"]),
-        &["\th:h3", "\to:7"],
-        &[],
-    );
-    let ids = r#"["h1","h2","h3"]"#;
-    let before: [Plain<'_>; 3] = [
-        ("hold_file", &["coupon", "t", r#"["7","8","10"]"#, "1", "", "", "", "", "", ids, "", "", "", "900000"]),
-        ("hold", &["coupon", "t", "9", "1", "h0", "first", "", "900000"]),
-        ("settle", &["coupon", "t", r#"["h0"]"#, "confirm", "j", "d", "1", "0", "1"]),
-    ];
-    let mut it = Activity::after(COUPON, None, &before);
-    it.tries(
-        ("settle", &["coupon", "t", r#"["h1","hx","h2"]"#, "confirm", "j", "d", "1", "1", "2-4"]),
-        &["\tj:confirm:j"],
-        &[],
     );
 }

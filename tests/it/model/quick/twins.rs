@@ -111,12 +111,6 @@ impl Twins {
         record.split(' ').next().and_then(|line| line.parse().ok()).unwrap_or_default()
     }
 
-    /// Request ids of what is held open.
-    pub fn open(&mut self, activity: &str) -> Vec<String> {
-        let read = redis::cmd("ZRANGE").arg(self.layout.deadlines(activity)).arg(0).arg(-1).query(&mut self.connection);
-        read.unwrap_or_default()
-    }
-
     /// Damages the data, and takes a right of a script's user away: the data before and after, and the right.
     fn begin(
         &mut self,

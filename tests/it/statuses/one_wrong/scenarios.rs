@@ -418,7 +418,7 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     trial.send(&["ZADD", &deadlines, "XX", "1000", "h4"]);
     trial.step("settle", &[kind, "me", "2", "expire", "", "first", "why"]);
     trial.step("settle", &[kind, "me", "h4", "confirm", "", "borrow", "why"]);
-    trial.step("settle", &[kind, "me", r#"["h1","h5"]"#, "abort", "", "", "", "", "", "", "1", "why"]);
+    trial.step("settle", &[kind, "me", r#"["h1","h5"]"#, "release", "", "", "", "", "", "", "1", "why"]);
     // A count that is wrong.
     trial.send(&["HSET", &layout.meta("1"), "holds", "7"]);
     trial.step("settle", &[kind, "me", "10", "recount", "", "first", "why"]);
