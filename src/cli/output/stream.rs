@@ -147,9 +147,9 @@ impl<'a, T: Row> RowStream<'a, T> {
         }
         let is_page = matches!(&self.rows, Rows::Plain { form: Form::Table(Page::Waiting(_)), .. });
         if !is_page && (self.terminal.shows_data || self.shown.elapsed() >= SHOWN_AFTER) {
-            self.show()?;
+            return self.show();
         }
-        Ok(())
+        self.checked()
     }
 
     /// Shows what was pushed, before a wait that may be long.

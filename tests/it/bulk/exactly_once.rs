@@ -127,7 +127,8 @@ fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
         .stderr_has("standard output was closed")
         .stderr_has("the same command resumes");
     let applied = held(&redis, "1001");
-    assert!(applied < 50_000, "{applied}");
+    // However quick it is: some hundred rows fit into a buffer, and the pipe holds as many.
+    assert!(applied < 5_000, "{applied}");
     redis.seckill(["deduct", "--from", orders.path()]).code(0);
     assert_eq!(held(&redis, "1001"), 50_000);
 }

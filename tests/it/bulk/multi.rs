@@ -181,7 +181,7 @@ fn multi_orders_can_be_stopped_and_gone_on_with() {
         .code(1)
         .stderr_has("standard output was closed")
         .stderr_has("the same command resumes");
-    assert!(held(&redis, "a") < 20_000);
+    assert!(held(&redis, "a") < 5_000);
 }
 
 #[test]
