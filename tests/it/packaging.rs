@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
+
+use crate::support::binary;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -90,4 +94,42 @@ fn the_image_is_built_from_all_that_cargo_names() {
     let last: Vec<&str> = dockerfile.split("\nFROM ").last().unwrap().lines().collect();
     assert_eq!(last[0], "scratch");
     assert!(last.contains(&"USER 65532:65532") && last.contains(&r#"ENTRYPOINT ["/seckill"]"#), "{last:?}");
+}
+
+/// Paths that a unit names.
+fn paths_of(unit: &str) -> Vec<String> {
+    let starts = ["ExecStart=", "EnvironmentFile=-", "Documentation=file://"];
+    let path = |line: &str| starts.iter().find_map(|start| line.strip_prefix(start)).map(str::to_owned);
+    unit.lines().filter_map(path).map(|rest| rest.split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_units_name_is_installed_with_them() {
+    for (prefix, settings) in [("/usr", "/etc"), ("/usr/local", "/etc"), ("/opt/seckill", "/opt/seckill/etc")] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_str().unwrap();
+        let install = || {
+            let mut command = Command::new(self::root().join("scripts/install"));
+            command.arg(binary()).env("DESTDIR", root).env("PREFIX", prefix);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        };
+        install();
+        for unit in ["seckill-metrics", "seckill-audit"] {
+            let units = format!("{root}{prefix}/lib/systemd/system");
+            let text = fs::read_to_string(format!("{units}/{unit}.service")).unwrap();
+            let paths = paths_of(&text);
+            assert_eq!(paths.len(), 3, "{text}");
+            for path in paths {
+                assert!(Path::new(&format!("{root}{path}")).is_file(), "{unit}, prefix {prefix}: {path}");
+            }
+            assert!(Path::new(&format!("{units}/{unit}.timer")).is_file());
+        }
+        // It may have a password, and what the owner wrote stays.
+        let settings = format!("{root}{settings}/seckill/metrics.env");
+        assert_eq!(fs::metadata(&settings).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&settings, "SECKILL_URL=redis://mine").unwrap();
+        install();
+        assert_eq!(fs::read_to_string(&settings).unwrap(), "SECKILL_URL=redis://mine");
+    }
 }
