@@ -48,7 +48,7 @@ fn workflows_run_scripts_and_targets_that_exist() {
             }
         }
     }
-    let expected = ["deps", "dist", "lint", "msrv", "test", "test-all"];
+    let expected = ["deps", "dist", "lint", "msrv", "packages", "test", "test-all"];
     assert!(expected.iter().all(|target| used.contains(*target)), "{used:?}");
 }
 
@@ -131,5 +131,50 @@ fn what_units_name_is_installed_with_them() {
         fs::write(&settings, "SECKILL_URL=redis://mine").unwrap();
         install();
         assert_eq!(fs::read_to_string(&settings).unwrap(), "SECKILL_URL=redis://mine");
+    }
+}
+
+/// The lines of a table of Cargo.toml.
+fn table(name: &str) -> String {
+    let manifest = read("Cargo.toml");
+    let (_, rest) = manifest.split_once(&format!("\n[{name}]\n")).unwrap();
+    rest.split("\n[").next().unwrap().to_owned()
+}
+
+/// All files below a directory, by their paths from there.
+fn files_below(root: &Path, folder: &Path, files: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_below(root, &path, files);
+        } else {
+            files.insert(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+        }
+    }
+}
+
+#[test]
+fn both_packages_have_all_that_is_installed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(root().join("scripts/install"));
+    let output = command.arg(binary()).env("DESTDIR", folder.path()).env("PREFIX", "/usr").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut installed = BTreeSet::new();
+    files_below(folder.path(), folder.path(), &mut installed);
+    assert!(installed.contains("usr/bin/seckill") && installed.contains("etc/seckill/metrics.env"), "{installed:?}");
+    for name in ["package.metadata.deb", "package.metadata.generate-rpm"] {
+        let table = table(name);
+        let sources: Vec<&str> =
+            table.split("\"target/installed/").skip(1).map(|it| it.split('"').next().unwrap()).collect();
+        for file in &installed {
+            let is_packed = |source: &&str| match source.split_once('*') {
+                Some((folder, _)) => file.starts_with(folder),
+                None => file == source,
+            };
+            assert!(sources.iter().any(is_packed), "{name}: {file}");
+        }
+        for path in table.split("\"scripts/").skip(1).map(|it| it.split('"').next().unwrap()) {
+            assert!(root().join("scripts").join(path).exists(), "{name}: {path}");
+        }
     }
 }
