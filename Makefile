@@ -1,6 +1,6 @@
 # What people do with this repository, one command each. `make help` lists them.
 
-.PHONY: help demo build test test-all torture lint deps msrv bench mutants dist install clean
+.PHONY: help demo build test test-all torture lint deps msrv bench mutants dist packages install clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ mutants: ## Change the code in many small ways, and list the changes that no tes
 
 dist: ## Make the tarball of a release and its SHA256SUMS in target/dist; scripts/dist check verifies it
 	@scripts/dist
+
+packages: ## Make a .deb and an .rpm in target/dist; scripts/check-packages SERVER sells a night with each
+	@scripts/dist packages
 
 install: ## Install seckill with man pages and completions for this user; PREFIX=/usr/local for everybody
 	@scripts/build install
