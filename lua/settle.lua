@@ -61,7 +61,7 @@
   again, whatever its step, by expire once the deadline is over, and by recount.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
+  ZADD ZREM ZMSCORE ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon
 --- @let DEADLINES = 6
@@ -141,7 +141,7 @@ for turn = 1, 4 do
       return {OK, stock, false, false, false}
     end
     if state ~= 'held' and mode ~= 'dry' and not has_finished then
-      local late = {{request, deadline, record}}
+      local late = {{request, record}}
       --- @include "stale"
     end
     --- @include "held"

@@ -26,7 +26,7 @@
   again finishes one that was cut.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
+  ZADD ZREM ZMSCORE ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon
 --- @let OP = settle
@@ -123,7 +123,7 @@ for turn = 1, 3 do
         end
         if shown_state ~= 'held' then
           states[i], is_late = shown_state, is_late or state == 'expired'
-          if state ~= 'held' and i > decided then late[#late + 1] = {requests[i], deadline, text} end
+          if state ~= 'held' and i > decided then late[#late + 1] = {requests[i], text} end
         end
       else
         states[i], users[i], quantities[i] = text and not head and state or 'NONE', '', '0'

@@ -1,19 +1,17 @@
--- What has a deadline and is not held was ended by a call that was cut: the counters may lack that. Reads late, holds that are
--- not open: {id, deadline, record}. If there are such holds, it calls the rare work, and breaks.
-local of_deadline = {}
-for _, hold in ipairs(late) do
-  local id, deadline = hold[1], hold[2]
-  if not of_deadline[deadline] then
-    of_deadline[deadline] = {}
-    for _, its_id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], deadline, deadline)) do of_deadline[deadline][its_id] = true end
-  end
-  if of_deadline[deadline][id] then
+-- What has a deadline and is not held was ended by a call that was cut: the counters may lack that. Its deadline may be later than
+-- that of its record, if the step expire left it for others. Reads late, holds that are not open: {id, record}. If there are such
+-- holds, it calls the rare work, and breaks.
+local late_ids = {}
+for i, hold in ipairs(late) do late_ids[i] = hold[1] end
+local scores, is_seen = redis.call('ZMSCORE', KEYS[DEADLINES], unpack(late_ids)), {}
+for i, hold in ipairs(late) do
+  if scores[i] and not is_seen[hold[1]] then
     if not call then
       --- @include "rare_call"
       call.stale, call.records = {}, {}
     end
-    of_deadline[deadline][id] = nil
-    call.stale[#call.stale + 1], call.records[#call.records + 1] = id, hold[3]
+    is_seen[hold[1]] = true
+    call.stale[#call.stale + 1], call.records[#call.records + 1] = hold[1], hold[2]
   end
 end
 if call then break end

@@ -89,7 +89,13 @@ impl Shop {
             shop.call(line).code(0);
         }
         if layout.has_users() {
-            shop.call("hold 1 --user p --for 1h --request p").code(0);
+            for line in [
+                "hold 1 --user p --for 1h --request p",
+                "hold 1 --user e --for 1h --request e",
+                "release 1 --request e",
+            ] {
+                shop.call(line).code(0);
+            }
         }
         // What another system sells.
         shop.redis.cmd(("SET", layout.stock("77"), 98));

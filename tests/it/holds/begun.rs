@@ -324,6 +324,28 @@ fn only_the_step_expire_postpones_what_it_leaves() {
     assert!(score() > 1.0);
 }
 
+/// The counters follow, though the deadline that is stored is not that of the record any more.
+#[test]
+fn a_confirm_that_is_cut_after_its_hold_was_postponed_is_finished_by_the_same_call() {
+    let redis = TestRedis::start();
+    let keys = SECKILL.all_keys("1");
+    let file = |job| ["hash", "tester", r#"["h"]"#, "confirm", job, "d", "1", "0", "1"];
+    for is_file in [false, true] {
+        let confirm = |job| if is_file { file(job).to_vec() } else { vec!["hash", "tester", "h", "confirm"] };
+        let mut scripts = sale(&redis, SECKILL, "1");
+        assert!(scripts.hold("h", LONG).starts_with("1 "));
+        let later = LONG.parse::<u64>().unwrap() + 5000;
+        scripts.send(&["ZADD", &SECKILL.deadlines("1"), "XX", &later.to_string(), "h"]);
+        let reply = scripts.eval(&cut_call("settle", SECKILL, &confirm("one"), 1), &keys, &confirm("one"));
+        assert!(reply.contains("CUT"), "{reply}");
+        let reply = scripts.call("settle", &keys, &confirm("two"));
+        assert!(reply.starts_with("2 ") || reply.starts_with("r "), "{reply}");
+        assert_eq!(redis.hget(&SECKILL.requests("1"), "\to:7"), None, "{reply}");
+        let refund = scripts.call("refund", &keys[..5], &["hash", "tester", "7", "all", ""]);
+        assert!(refund.starts_with("1 10 0 "), "{refund}");
+    }
+}
+
 #[test]
 fn cut_confirms_of_orders_over_slots_that_are_finished_together_keep_their_primary() {
     let redis = TestRedis::start();

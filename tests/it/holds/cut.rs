@@ -19,7 +19,7 @@ fn cut_text(text: &str, nth: usize) -> String {
     let (header, code) = text.split_once("]]\n").unwrap();
     let wrapper = format!(
         "local server, writes = redis, 0\n\
-         local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZRANGEBYSCORE=1, SMISMEMBER=1,\n\
+         local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZMSCORE=1, ZRANGEBYSCORE=1, SMISMEMBER=1,\n\
          HGETALL=1, HLEN=1, SCARD=1, HEXISTS=1, PTTL=1, XRANGE=1, XREVRANGE=1, XINFO=1, XPENDING=1}}\n\
          local function cuts(name)\n\
            return function(command, ...)\n\
