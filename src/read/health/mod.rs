@@ -1,21 +1,24 @@
-//! What servers say about themselves: settings, state, clock, scripts, rights. Reads only. What a user may not ask, or a
+//! What servers say about themselves: settings, state, clock, rights, and what runs there. What a user may not ask, or a
 //! managed server does not say, is known to be so.
 
+mod dry_run;
 mod node;
 mod rights;
 mod slots;
 
 use redis::Value;
 
-use crate::model::layout::Kind;
-
 use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+pub(crate) use crate::read::health::dry_run::SETRESP;
 pub(crate) use crate::read::health::node::{Clock, Reading, SlowCall};
 pub(crate) use crate::read::health::rights::Granted;
 pub(crate) use crate::read::health::slots::{NodeName, Slots};
 pub(crate) use crate::read::stats::info::{Info, ReplicaInfo, Role};
 use crate::redis::cluster::Servers;
 use crate::redis::cluster::server::Server;
+use crate::script::keys::Keys;
 use crate::store::Store;
 
 /// What was asked for, or why it is not known, in a few words.
@@ -43,26 +46,28 @@ pub(crate) struct Node {
     pub reading: Known<Reading>,
 }
 
-/// Asks each server about itself, and whether this user has some rights there, such as `hset` or `xinfo|groups`.
+/// Asks each server about itself, and whether this user has some rights there, such as `hset` or `xinfo|groups`; and tries
+/// there what scripts do.
 ///
 /// # Errors
 /// Any of [`StoreError`]: a single server that cannot be reached, or a cluster without any node that can.
 pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health, StoreError> {
-    let keys = store.keys(&crate::model::id::ActivityId::validated(b"1"));
-    let keys: Vec<String> = keys.all().map(str::to_owned).collect();
-    let kind = store.layout.kind();
+    let layout = store.layout;
     store.servers.discover()?;
     if !store.servers.is_cluster() {
         let server = store.servers.node(0);
         server.connection()?;
-        return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, &keys, kind)?] });
+        let keys = unused_keys(server, layout, None);
+        return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, layout, Some(&keys))?] });
     }
     let slots = store.servers.slots()?;
     let seed = store.servers.target().clone();
     let mut nodes = Vec::with_capacity(slots.members.len());
     for member in &slots.members {
         let mut server = Server::new(seed.node(&member.host, member.port));
-        nodes.push(match Node::ask(&mut server, rights, &keys, kind) {
+        let slot = slots.first_slots.iter().find(|(primary, _)| primary == member);
+        let keys = slot.map(|(_, slot)| unused_keys(&server, layout, Some(*slot)));
+        nodes.push(match Node::ask(&mut server, rights, layout, keys.as_ref()) {
             Ok(node) => node,
             Err(error) => Node::unreached(&server, &error),
         });
@@ -70,10 +75,22 @@ pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health, Sto
     Ok(Health { slots: Some(slots), nodes })
 }
 
+/// The keys of an activity that nobody has, in that slot of a cluster.
+fn unused_keys(server: &Server, layout: Layout, slot: Option<u16>) -> Keys {
+    let unique = server.target.system().unique_id();
+    let keys = |number: u64| Keys::of(layout, &ActivityId::validated(format!("doctor-{unique}-{number}").as_bytes()));
+    (0..).map(keys).find(|keys| slot.is_none() || keys.slot() == slot).unwrap_or_else(|| keys(0))
+}
+
 impl Node {
-    fn ask(server: &mut Server, rights: &[String], keys: &[String], kind: Kind) -> Result<Self, StoreError> {
+    fn ask(
+        server: &mut Server,
+        rights: &[String],
+        layout: Layout,
+        unused_keys: Option<&Keys>,
+    ) -> Result<Self, StoreError> {
         let target = server.connection()?.target().clone();
-        let reading = Reading::of(server, rights, keys, kind)?;
+        let reading = Reading::of(server, rights, layout, unused_keys)?;
         Ok(Self {
             name: target.place(),
             redis_cli: target.redis_cli(),

@@ -7,13 +7,16 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::StoreError;
-use crate::model::layout::Kind;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
 use crate::model::time::Millis;
+use crate::read::health::dry_run::{DryRun, dry_run};
 use crate::read::health::rights::{self, Granted};
 use crate::read::health::{Known, known, text};
-use crate::read::stats::info::Info;
+use crate::read::stats::info::{Info, Role};
 use crate::redis::cluster::server::Server;
 use crate::script::Script;
+use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 
 /// The settings that are asked for. Never those that hold a password.
@@ -53,10 +56,10 @@ pub(crate) struct Reading {
     pub slow_calls: Known<Vec<SlowCall>>,
     /// Its clock.
     pub clock: Known<Clock>,
-    /// Each of our scripts, and whether it is loaded.
-    pub scripts: Known<Vec<(&'static str, bool)>>,
     /// The rights that were asked for, in that order.
     pub rights: Known<Vec<Granted>>,
+    /// What scripts do, tried here.
+    pub dry_run: Known<DryRun>,
 }
 
 /// A call that took long.
@@ -82,14 +85,16 @@ pub(crate) struct Clock {
 }
 
 impl Reading {
-    /// Asks for everything in one pipeline, but for the clock and the rights.
-    pub(crate) fn of(server: &mut Server, rights: &[String], keys: &[String], kind: Kind) -> Result<Self, StoreError> {
-        let mut exists = redis::cmd("SCRIPT");
-        exists.arg("EXISTS").arg(Script::all(kind).map(|script| script.sha1).as_slice());
+    /// Asks for everything in one pipeline, but for the clock and the rights, and tries scripts on keys that nobody has.
+    pub(crate) fn of(
+        server: &mut Server,
+        rights: &[String],
+        layout: Layout,
+        unused_keys: Option<&Keys>,
+    ) -> Result<Self, StoreError> {
         let mut commands: Vec<(&str, Cmd)> = vec![
             ("INFO", redis::cmd("INFO")),
             ("SLOWLOG GET", redis::cmd("SLOWLOG").arg("GET").arg(SLOW_CALLS).to_owned()),
-            ("SCRIPT EXISTS", exists),
         ];
         // One name a call: Redis 6.2 takes no more.
         commands.extend(SETTINGS.map(|name| ("CONFIG GET", redis::cmd("CONFIG").arg("GET").arg(name).to_owned())));
@@ -104,16 +109,21 @@ impl Reading {
         let mut next = || replies.next().unwrap_or_else(|| Err("no reply".to_owned()));
         let info = next().map(|value| Info::parse(&text(&value)));
         let slow_calls = next().and_then(slow_calls);
-        let scripts = next().and_then(|value| loaded(value, kind));
         let settings = SETTINGS.into_iter().map(|name| (name, next())).collect();
-        Ok(Self {
-            info,
-            settings: read_settings(settings),
-            slow_calls,
-            clock: clock(server)?,
-            scripts,
-            rights: rights::ask(server, rights, keys)?,
-        })
+        let example: Vec<String> = Keys::of(layout, &ActivityId::validated(b"1")).all().map(str::to_owned).collect();
+        let clock = clock(server)?;
+        let granted = rights::ask(server, rights, &example)?;
+        let is_replica = info.as_ref().is_ok_and(|info| info.role() == Some(Role::Replica));
+        let dry_run = match (unused_keys, &granted) {
+            (Some(keys), Ok(granted)) if !is_replica => {
+                let may =
+                    |right: &str| rights.iter().zip(granted).any(|(name, it)| name == right && *it == Granted::Yes);
+                dry_run(server, &Script::all(layout.kind()), keys, may)?
+            }
+            (_, Err(why)) if !is_replica => Err(why.clone()),
+            _ => Err("replica itself".to_owned()),
+        };
+        Ok(Self { info, settings: read_settings(settings), slow_calls, clock, rights: granted, dry_run })
     }
 }
 
@@ -129,16 +139,6 @@ fn read_settings(replies: Vec<(&'static str, Known<Value>)>) -> Known<Settings> 
     }
     // A managed server may reply, and say nothing.
     if settings.is_empty() { Err("the server does not show its settings".to_owned()) } else { Ok(settings) }
-}
-
-fn loaded(value: Value, kind: Kind) -> Known<Vec<(&'static str, bool)>> {
-    match value {
-        Value::Array(flags) => {
-            let is_loaded = flags.iter().map(|flag| *flag == Value::Int(1));
-            Ok(Script::all(kind).iter().map(|script| script.name).zip(is_loaded).collect())
-        }
-        other => Err(format!("SCRIPT EXISTS replied {other:?}")),
-    }
 }
 
 fn clock(server: &mut Server) -> Result<Known<Clock>, StoreError> {
@@ -193,6 +193,7 @@ fn ours(shown: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::layout::Kind;
 
     #[test]
     fn a_slow_call_of_ours_is_known_by_its_sha1_and_by_its_text() {

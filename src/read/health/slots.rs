@@ -23,6 +23,8 @@ pub(crate) struct Member {
 pub(crate) struct Slots {
     /// Its nodes, by host and port.
     pub members: Vec<Member>,
+    /// Those that serve slots, and the first slot of each.
+    pub first_slots: Vec<(Member, u16)>,
     /// How many slots no node serves.
     pub uncovered: u16,
     /// `ok`, or `fail` if it refuses calls; `None` if nobody may ask.
@@ -73,6 +75,8 @@ impl Slots {
             if let [Value::Int(first), Value::Int(last), nodes @ ..] = &parts[..] {
                 slots.uncovered = slots.uncovered.saturating_sub(u16::try_from(last - first + 1).unwrap_or(SLOTS));
                 members.extend(nodes.iter().filter_map(member).map(|member| (member, ())));
+                let primary = nodes.first().and_then(member).zip(u16::try_from(*first).ok());
+                slots.first_slots.extend(primary);
             }
         }
         if let Ok(Value::Array(nodes)) = lines(server, "NODES", |line| slots_of_node(line, &mut slots))? {
@@ -89,8 +93,9 @@ impl Slots {
             let shown = own.node(host, port).place();
             shown.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
         };
-        let members = members.into_keys().map(|member| Member { host: host_of(&member.host, member.port), ..member });
-        slots.members = members.collect();
+        let named = |member: Member| Member { host: host_of(&member.host, member.port), ..member };
+        slots.members = members.into_keys().map(named).collect();
+        slots.first_slots = slots.first_slots.into_iter().map(|(primary, slot)| (named(primary), slot)).collect();
         slots.members.dedup();
         for name in &mut slots.names {
             name.host = host_of(&name.host, name.port);

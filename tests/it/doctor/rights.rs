@@ -110,3 +110,20 @@ fn without_the_right_to_ask_the_sale_and_the_rights_are_skipped_or_fail_by_name(
     }
     assert_eq!(of_check(&rows, "role")[0]["status"], "ok");
 }
+
+#[test]
+fn what_the_server_refuses_in_scripts_is_named_by_the_commands_that_need_it() {
+    let renamed = ["--appendonly", "yes", "--rename-command", "XTRIM", "", "--rename-command", "ZMSCORE", ""];
+    let redis = TestRedis::with(renamed);
+    let rows = of_check(&redis.seckill(["doctor", "-o", "json"]).code(0).json(), "rights");
+    assert_eq!(with_status(&rows, "warn"), ["ledger trim", "confirm, release"]);
+    let trim = rows.iter().find(|row| row["target"] == "ledger trim").unwrap();
+    assert!(text(trim, "found").starts_with("scripts may not call XTRIM: "), "{trim}");
+    assert!(text(trim, "fix").contains("EVAL") && text(trim, "fix").contains("XTRIM"), "{trim}");
+    // Where it cannot be removed again, nothing is created.
+    let redis = TestRedis::with(["--appendonly", "yes", "--rename-command", "UNLINK", ""]);
+    let rows = of_check(&redis.seckill(["doctor", "-o", "json"]).code(0).json(), "rights");
+    assert!(with_status(&rows, "warn").contains(&"archive"), "{rows:#?}");
+    assert!(with_status(&rows, "ok").contains(&"deduct"), "{rows:#?}");
+    assert_eq!(redis.ask::<i64>("DBSIZE"), 0);
+}

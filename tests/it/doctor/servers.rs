@@ -1,11 +1,12 @@
 //! What a server must be for a sale.
 
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{assert_fixed, assert_row, info_says, of_check, paste, row, text};
 use crate::support::scripts::SCRIPTS;
-use crate::support::{Authority, Fault, Proxy, TestRedis, When, follow, seckill, wait_until};
+use crate::support::{Authority, Fault, LAYOUTS, Proxy, TestRedis, When, follow, seckill, wait_until};
 
 fn info(redis: &TestRedis, name: &str) -> String {
     let info: String = redis.ask(("INFO", "everything"));
@@ -155,12 +156,32 @@ fn a_clock_that_is_off_opens_sales_at_the_wrong_time() {
 }
 
 #[test]
-fn a_script_that_is_not_loaded_is_no_fault() {
+fn each_script_and_what_it_calls_is_tried_and_nothing_remains() {
     let redis = TestRedis::start();
-    let count = SCRIPTS.len();
-    assert_row(&redis, "scripts", "ok", &format!("0 of {count} loaded; the first call of another one loads it"));
-    redis.seckill(["script", "load"]).code(0);
-    assert_row(&redis, "scripts", "ok", &format!("all {count} loaded"));
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let before = redis.dump_all();
+    for layout in LAYOUTS {
+        let rows = redis.seckill(["doctor", "-o", "json", "-l", layout.name]).run().json();
+        assert_eq!(of_check(&rows, "scripts")[0]["found"], format!("all {} run", SCRIPTS.len()), "{}", layout.name);
+        assert!(of_check(&rows, "rights").iter().all(|row| row["status"] == "ok"), "{rows:#}");
+    }
+    redis.assert_unchanged_since(&before);
+}
+
+#[test]
+fn a_script_that_a_proxy_refuses_is_named() {
+    let redis = TestRedis::start();
+    let proxy = Proxy::before(&redis);
+    // The first asks for rights, and then scripts come in the order of `script list`.
+    let calls = AtomicUsize::new(0);
+    proxy.decide(move |command| {
+        let is_third = command == "EVAL" && calls.fetch_add(1, Ordering::Relaxed) == 3;
+        is_third.then_some(Fault::Reply("-ERR bad lua script for redis cluster\r\n"))
+    });
+    let rows = proxy.seckill(["doctor", "-o", "json"]).code(3).json();
+    let row = &of_check(&rows, "scripts")[0];
+    assert_eq!(row["found"], "the server refuses `multi_deduct`: ERR bad lua script for redis cluster");
+    assert!(row["status"] == "fail" && text(row, "fix").starts_with("seckill script load"), "{row:#}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Reads only.
+//! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
 mod fix;
 mod ledgers;
@@ -31,7 +31,10 @@ use crate::store::Store;
 /// Check server and sale, with a fix for what is wrong
 ///
 /// Each check is `ok`, `warn`, `fail` or `skip`, with what was found, why it matters, and a command that corrects it or
-/// shows more. A `fail` is exit code 3. Of a cluster every node is checked. Nothing is written.
+/// shows more. A `fail` is exit code 3. Of a cluster every node is checked.
+///
+/// Nothing is changed: scripts, and each command that they call, are tried on keys that nobody has, and what that creates is gone
+/// with the same call.
 ///
 /// Commands can be pasted as they are: they log in as this one did, and ask for a password that no file or variable has, or for
 /// that of the default user if this user may not change settings.
@@ -123,7 +126,7 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
         (Check::BusyReply, scripts::busy_reply(reading, fixes)),
         (Check::SlowScripts, scripts::slow(reading, fixes)),
         (Check::Clock, scripts::clock(reading)),
-        (Check::Scripts, scripts::loaded(reading)),
+        (Check::Scripts, scripts::scripts(reading, fixes)),
         (Check::LuaFlaws, scripts::flaws(reading, fixes)),
     ];
     rows.extend(findings.into_iter().map(|(check, finding)| finding.row(check, &node.name)));

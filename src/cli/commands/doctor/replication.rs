@@ -230,7 +230,7 @@ mod tests {
                 settings: Err(String::new()),
                 slow_calls: Err(String::new()),
                 clock: Err(String::new()),
-                scripts: Err(String::new()),
+                dry_run: Err(String::new()),
                 rights: Err(String::new()),
             };
             let fix = role(&reading, name, false, "redis", &fixes()).fix.unwrap();

@@ -1,11 +1,11 @@
-//! Whether this user may run what each command of `seckill` needs.
+//! Whether this user may run what each command of `seckill` needs, and its scripts may call it on this server.
 
 use std::collections::BTreeSet;
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
 use crate::model::layout::{Kind, Layout};
-use crate::read::health::{Granted, Node};
+use crate::read::health::{Granted, Node, SETRESP};
 use crate::script::keys::Keys;
 use crate::script::{self, Script};
 
@@ -62,9 +62,19 @@ impl Command {
         layout.kind().has_users() || !is_of_holds
     }
 
+    /// What its scripts call, as ACL names it.
+    fn calls(&self, kind: Kind) -> BTreeSet<String> {
+        let name = |need: String| match &*need {
+            "xinfo" => "xinfo|groups".to_owned(),
+            "xgroup" => "xgroup|create".to_owned(),
+            _ => need,
+        };
+        self.scripts.iter().flat_map(|script| script.needs(kind)).map(name).collect()
+    }
+
     fn needs(&self, layout: Layout, is_cluster: bool) -> BTreeSet<String> {
         let kind = layout.kind();
-        let mut needs: BTreeSet<String> = self.scripts.iter().flat_map(|script| script.needs(kind)).collect();
+        let mut needs = self.calls(kind);
         if !self.scripts.is_empty() {
             needs.extend(["eval", "evalsha"].map(str::to_owned));
         }
@@ -72,17 +82,16 @@ impl Command {
         if self.rights.contains(&PARTICIPANTS) && kind.has_users() {
             needs.insert(if kind == Kind::Hash { "hscan" } else { "sscan" }.to_owned());
         }
-        // ACL knows its subcommands.
-        if needs.remove("xinfo") {
-            needs.insert("xinfo|groups".to_owned());
-        }
-        if needs.remove("xgroup") {
-            needs.insert("xgroup|create".to_owned());
-        }
         if is_cluster {
             needs.extend(["cluster|slots", "asking"].map(str::to_owned));
         }
         needs
+    }
+
+    /// A user who may not even read can do nothing; one who may only read is as it should be.
+    fn finding(&self, found: &str, fix: String, node: &Node, is_cluster: bool) -> Finding {
+        let found = if is_cluster { format!("{found} at {}", node.name) } else { found.to_owned() };
+        if self.name == FIRST { Finding::fail(found, fix) } else { Finding::warn(found, fix) }
     }
 }
 
@@ -117,10 +126,13 @@ pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, 
         let (mut refused, mut granted) = (Vec::new(), 0);
         for (node, fixes) in nodes {
             match node.reading.as_ref().map(|reading| reading.rights.as_ref()) {
-                Ok(Ok(rights)) => match missing(&needs, asked, rights, layout) {
-                    None => granted += 1,
-                    Some(missing) => refused.push(finding(command, &missing, node, fixes, is_cluster)),
-                },
+                Ok(Ok(rights)) => {
+                    let lacks = missing(&needs, asked, rights, layout)
+                        .map(|rules| lacks(command, &rules, node, fixes, is_cluster))
+                        .or_else(|| fails(command, layout.kind(), node, fixes, is_cluster));
+                    granted += usize::from(lacks.is_none());
+                    refused.extend(lacks);
+                }
                 Ok(Err(why)) => _ = unknown.insert((node.name.clone(), why.clone())),
                 Err(_) => {}
             }
@@ -181,12 +193,23 @@ fn pattern(key: &str) -> String {
     }
 }
 
-fn finding(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_cluster: bool) -> Finding {
-    let place = if is_cluster { format!(" at {}", node.name) } else { String::new() };
-    let found = format!("user `{}` lacks {}{place}", user(node), rules.join(" "));
-    let fix = fixes.grant(user(node), rules);
-    // A user who may not even read can do nothing; one who may only read is as it should be.
-    if command.name == FIRST { Finding::fail(found, fix) } else { Finding::warn(found, fix) }
+/// This user lacks rights that a command needs.
+fn lacks(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_cluster: bool) -> Finding {
+    let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
+    command.finding(&found, fixes.grant(user(node), rules), node, is_cluster)
+}
+
+/// The server refuses what a script of a command calls, and tried.
+fn fails(command: &Command, kind: Kind, node: &Node, fixes: &Fixes, is_cluster: bool) -> Option<Finding> {
+    let tried = &node.reading.as_ref().ok()?.dry_run.as_ref().ok()?.calls;
+    let calls = command.calls(kind);
+    let sets_protocol = command.scripts.iter().any(|script| script.text.contains("redis.setresp("));
+    let is_called = |name: &str| calls.contains(name) || name == SETRESP && sets_protocol;
+    let refused = tried.iter().find(|call| call.why.is_some() && is_called(call.name))?;
+    let name = if refused.name == SETRESP { "redis.setresp".to_owned() } else { refused.name.to_uppercase() };
+    let found = format!("scripts may not call {name}: {}", refused.why.as_deref().unwrap_or_default());
+    let fix = fixes.command(&["EVAL", refused.text, "1", "seckill:doctor"]);
+    Some(command.finding(&found, fix, node, is_cluster))
 }
 
 fn user(node: &Node) -> &str {

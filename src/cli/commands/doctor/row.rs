@@ -33,11 +33,11 @@ names! {
         SlowScripts = "slow_scripts",
         /// The time by which sales open.
         Clock = "clock",
-        /// Scripts that the server knows.
+        /// Whether scripts run.
         Scripts = "scripts",
         /// Known flaws of the server's Lua.
         LuaFlaws = "lua_flaws",
-        /// What this user may do.
+        /// What this user may do, and scripts may call.
         Rights = "rights",
         /// Keys that are missing or corrupt.
         Keys = "keys",
@@ -82,10 +82,10 @@ impl Check {
             Self::BusyReply => "while a script hangs, nobody is served, and it can be killed only after this time",
             Self::SlowScripts => "the server runs one call at a time: while a slow one runs, every buyer waits",
             Self::Clock => "the server's clock opens and closes sales, and dates the ledger",
-            Self::Scripts => "a script that is not loaded is sent with its first call; this is no fault",
+            Self::Scripts => "a proxy or a cloud may refuse a script as a whole, and the commands that need it with it",
             Self::LuaFlaws => "through them, a user who may run scripts may run code in the server, or as another user",
             Self::Rights => {
-                "a command without one of its rights is refused; on Redis 6.2 perhaps after its first writes"
+                "a command without one of its rights, or of what its scripts call, is refused; on Redis 6.2 perhaps after its first writes"
             }
             Self::Keys => {
                 "an activity lacks a key or holds what no order can read, so orders are refused or limits start over"

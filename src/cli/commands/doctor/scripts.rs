@@ -1,4 +1,4 @@
-//! Scripts: which are loaded, which were slow, when one that hangs can be ended, and flaws of the Lua that runs them.
+//! Scripts: whether they run, which were slow, when one that hangs can be ended, and flaws of the Lua that runs them.
 
 use std::time::Duration;
 
@@ -71,17 +71,18 @@ pub(super) fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
     }
 }
 
-/// Which scripts the server knows. One that is missing is no fault.
-pub(super) fn loaded(reading: &Reading) -> Finding {
-    match &reading.scripts {
-        Err(why) => Finding::skip(why),
-        Ok(scripts) => {
-            let missing = scripts.iter().filter(|(_, is_loaded)| !is_loaded).count();
-            let all = scripts.len();
-            Finding::ok(match missing {
-                0 => format!("all {all} loaded"),
-                _ => format!("{} of {all} loaded; the first call of another one loads it", all - missing),
-            })
+/// Whether the server runs our scripts.
+pub(super) fn scripts(reading: &Reading, fixes: &Fixes) -> Finding {
+    let scripts = match &reading.dry_run {
+        Ok(dry_run) => &dry_run.scripts,
+        Err(why) => return Finding::skip(why),
+    };
+    let refused: Vec<_> = scripts.iter().filter_map(|(name, why)| Some((*name, why.as_ref()?))).collect();
+    match &refused[..] {
+        [] => Finding::ok(format!("all {} run", scripts.len())),
+        [(first, why), others @ ..] => {
+            let names = others.iter().fold(format!("`{first}`"), |names, (name, _)| format!("{names}, `{name}`"));
+            Finding::fail(format!("the server refuses {names}: {why}"), fixes.seckill_all("script load"))
         }
     }
 }
@@ -166,8 +167,8 @@ mod tests {
             settings: Err(String::new()),
             slow_calls: Err(String::new()),
             clock: Ok(Clock { ahead_us, uncertainty_us }),
-            scripts: Err(String::new()),
             rights: Err(String::new()),
+            dry_run: Err(String::new()),
         }
     }
 
