@@ -303,8 +303,8 @@ fn finish(sale: &Sale, state: &State, stale: u8) -> Vec<Write> {
 }
 
 fn settle(sale: &Sale, state: &State, step: Step, holds: u8, flaw: Flaw) -> Decided {
-    // The test that holds the scripts to this moves what is overdue, so that it is not where its record says.
-    let stale = holds & state.ended() & state.deadlines & !state.overdue;
+    let tombstones = numbers(holds).filter(|hold| state.records[*hold] == Record::Tombstone);
+    let stale = holds & state.deadlines & tombstones.fold(state.ended(), |all, hold| all | 1 << hold);
     if stale == 0 {
         return settle_whole(sale, state, step, holds, flaw);
     }
