@@ -68,7 +68,7 @@ local function finish_move(shard)
   if near[2] and near[2][2][2] == move[1] then
     redis.call('HDEL', KEYS[3], MOVING)
   else
-    -- Somebody else wrote meanwhile: from now on the entry of this would not be the first.
+    -- Other entries came meanwhile: that of this change would not be the first behind the last id.
     if near[2] then
       move[8] = shard.last
       redis.call('HSET', KEYS[3], MOVING, column(move))

@@ -184,7 +184,7 @@ struct Night<'s> {
     /// Steps that nobody began yet.
     steps: VecDeque<u64>,
     calm: Vec<u64>,
-    /// Repairs that an audit planned, to be applied by whoever has time, and how many answers there were when it began.
+    /// Repairs that an audit planned, to be applied later, and how many answers there were when it began.
     planned: Option<(Vec<Repair>, u64)>,
     /// How many orders were bought by an answer, so far.
     answers: u64,
@@ -426,7 +426,7 @@ impl Night<'_> {
                 Some((About::Upkeep, Op::Preheat { how, total, limit, ledger: None }))
             }
             82..85 => Some(self.pause()),
-            // Whoever was answered since may have what an audit missed: an operator waits until nobody asks again, and looks anew.
+            // Processes that were answered since may have what an audit missed: an operator waits until nobody asks again, and looks anew.
             _ => match self.planned.take().filter(|(_, answers)| *answers == self.answers && !self.is_selling()) {
                 Some((repairs, _)) => Some(self.repair(repairs)),
                 None => {

@@ -42,7 +42,7 @@ impl Faults {
     pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0 };
 }
 
-/// What happened that whoever watches must know.
+/// What happened, for those who watch.
 pub enum Turn<Done> {
     /// A process is done with what it had to do.
     Idle(usize, Done),
@@ -349,7 +349,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
     /// Puts bytes on their way.
     fn send(&mut self, process: usize, connection: usize, bytes: Vec<u8>) {
         let Process { random, faults, .. } = &mut self.processes[process];
-        // No order arrives in the ms in which it is sent: what is newer than an export is told by the ms.
+        // No order arrives in the ms in which it is sent: what is newer than an export is known to the ms.
         let mut us = 1000 + random.below(2000);
         if random.percent(faults.late) {
             us += random.below(5_000_000);

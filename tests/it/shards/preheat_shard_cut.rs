@@ -67,7 +67,7 @@ fn an_update_that_is_cut_is_finished_by_the_same_call() {
     check(true, args("update", "1", "p1", "-3"), &[(1, 3)]);
 }
 
-/// A sale goes on between the two calls, and the second one is cut too: a third adds no units again.
+/// An order comes between the two calls, and the second one is cut too: a third adds no units again.
 #[test]
 fn an_update_that_is_cut_twice_with_an_order_between_is_made_once() {
     let redis = TestRedis::start();
