@@ -91,8 +91,8 @@ for turn = 1, 3 do
   repeat
     count = #requests
     --- @include "activity"
-    local found_type = redis.call('TYPE', KEYS[DEADLINES]).ok
-    if found_type ~= 'none' and found_type ~= 'zset' then return {CORRUPT, false, false, DEADLINES, false} end
+    local refusal = deadlines_unfit()
+    if refusal then return refusal end
     --- @include "job"
     if is_job and decided < count and before > line then return {GAP, line} end
 

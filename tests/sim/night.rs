@@ -152,7 +152,7 @@ fn perform(store: &mut Store, activity: ActivityId, op: Op) -> Result<Done, Stor
     Ok(done)
 }
 
-/// What an operation is about, for whoever hears how it ended.
+/// What an operation is about, for the oracle, which hears how it ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum About {
     Order(usize),
@@ -265,7 +265,7 @@ impl Night<'_> {
     /// Lets one calm process do some things, one after the other, while the others do nothing.
     fn steps_alone(&mut self, todo: Vec<(About, Op)>) -> Result<(), Broken> {
         for (about, op) in todo {
-            let mut turn = self.give(ALONE, about, op, Faults::NONE, None);
+            let mut turn = self.give(ALONE, about, op, Faults::NONE, None)?;
             loop {
                 if let Some(turn) = turn.take() {
                     self.note(&turn)?;
@@ -294,7 +294,7 @@ impl Night<'_> {
                         self.world.rest(process, us);
                     }
                     Turn::Rested(process) => match self.steps.pop_front() {
-                        Some(step) => turn = self.take_step(process, step),
+                        Some(step) => turn = self.take_step(process, step)?,
                         None => self.world.retire(process),
                     },
                     Turn::Killed(process) => {
@@ -310,7 +310,7 @@ impl Night<'_> {
         }
     }
 
-    /// Takes note of what happened, whoever waits for it.
+    /// Takes note of what happened.
     fn note(&mut self, turn: &Turn<Done>) -> Result<(), Broken> {
         match turn {
             Turn::Crashed(text) => broken("no process panics", text.clone()),
@@ -350,7 +350,7 @@ impl Night<'_> {
         op: Op,
         faults: Faults,
         killed_after: Option<u64>,
-    ) -> Option<Turn<Done>> {
+    ) -> Result<Option<Turn<Done>>, Broken> {
         self.tell(|| format!("p{process} {about:?} {op:?}"));
         let random = Random::of_step(self.random.below(u64::MAX), 1);
         let is_new =
@@ -364,16 +364,16 @@ impl Night<'_> {
             self.oracle.orders[order].was_cut = true;
         }
         self.tasks[process] = Some(Task { about, seen });
-        self.look().ok()?;
+        self.look()?;
         let job = Job { layout: self.activity.layout, activity: self.activity.id.clone(), op };
-        self.world.give(process, job, random, faults, killed_after)
+        Ok(self.world.give(process, job, random, faults, killed_after))
     }
 
-    fn take_step(&mut self, process: usize, step: u64) -> Option<Turn<Done>> {
+    fn take_step(&mut self, process: usize, step: u64) -> Result<Option<Turn<Done>>, Broken> {
         self.random = Random::of_step(self.seed, step);
         let Some((about, op)) = self.choose() else {
             self.world.rest(process, 1000);
-            return None;
+            return Ok(None);
         };
         let is_calm = self.calm.contains(&step);
         let killed_after = self.random.below(6);
@@ -652,7 +652,7 @@ impl Night<'_> {
         self.check()
     }
 
-    /// An operator does what an audit says: sets the total that is in force.
+    /// An operator does what an audit says: sets the total that is stored.
     fn total_again(&self) -> Result<(About, Op), Broken> {
         let found = Found::read(&self.activity, &self.engine.server.borrow().keys)?;
         let total = found.map_or(0, |found| found.total).cast_unsigned();
@@ -675,7 +675,7 @@ impl Night<'_> {
         self.check()
     }
 
-    /// Whether all units are somebody's, or for sale.
+    /// Whether all units are bought, or for sale.
     fn end(&mut self) -> Result<(), Broken> {
         let server = self.engine.server.borrow();
         let Some(found) = Found::read(&self.activity, &server.keys)? else { return Ok(()) };

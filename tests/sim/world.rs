@@ -1,4 +1,4 @@
-//! A network and processes in virtual time: real client code in threads of which one runs at a time, sockets to the simulated server
+//! A network and processes in virtual time: real client code in threads that run one at a time, sockets to the simulated server
 //! between them, all from one seed.
 //!
 //! A process runs until it waits: for bytes, for time to pass, or for something to do. Then the next event happens, and the clock
@@ -170,7 +170,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
         self.clock.load(Ordering::Relaxed)
     }
 
-    /// Starts a process, which waits for something to do. Its clock differs from the server's by so many ms.
+    /// Starts a process, which waits for something to do. Its clock is ahead of the server's by `skew_ms`.
     pub fn start(&mut self, seed: u64, skew_ms: i64) -> usize {
         let number = self.processes.len();
         let (answers, answered) = mpsc::channel();
@@ -186,7 +186,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
         let thread = thread::spawn(move || {
             let mut next = |done| match line.wait_for(Ask::Next(done)) {
                 Answer::Do(op) => op,
-                _ => unreachable!("whoever asks for work gets some"),
+                _ => unreachable!("a process that asks for work gets some"),
             };
             let ended = catch_unwind(AssertUnwindSafe(|| work(Arc::new(machine), &mut next)));
             let crash = ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
@@ -434,7 +434,7 @@ struct Line<Op, Done> {
 
 impl<Op, Done> Line<Op, Done> {
     fn tell(&self, ask: Ask<Done>) {
-        // What is left of a process that was killed tells nobody.
+        // After the night nobody listens to a process that was killed.
         _ = self.asking.send((self.number, ask));
     }
 
@@ -466,7 +466,7 @@ impl<Op: Send + 'static, Done: Send + 'static> System for Machine<Op, Done> {
             Answer::Connected(connection) => {
                 Ok(Box::new(Wire { connection, line: Arc::clone(&self.line), rest: VecDeque::new() }))
             }
-            _ => unreachable!("whoever connects gets a connection"),
+            _ => unreachable!("a process that connects gets a connection"),
         }
     }
 
@@ -520,7 +520,7 @@ impl<Op, Done> Read for Wire<Op, Done> {
             match self.line.wait_for(Ask::Read(self.connection)) {
                 Answer::Bytes(bytes) => self.rest.extend(bytes),
                 Answer::Failed(kind) => return Err(kind.into()),
-                _ => unreachable!("whoever reads gets bytes"),
+                _ => unreachable!("a process that reads gets bytes"),
             }
         }
         self.rest.read(buffer)

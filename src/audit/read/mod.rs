@@ -316,7 +316,8 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is gone meanwhile.
+    /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is
+    /// gone meanwhile.
     fn compare_scans(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
@@ -386,7 +387,7 @@ impl AuditRun<'_> {
     }
 }
 
-/// What a purchase, an update or a reset between two readings changes. Of an update and purchases the stock alone may not tell.
+/// What a purchase, an update or a reset between two readings changes. The stock alone may be the same again after an update and purchases.
 fn stock_and_total(view: &ActivityView) -> (Option<u64>, Option<(u64, u64)>) {
     (view.stock, view.rules.map(|rules| (rules.epoch, rules.total)))
 }

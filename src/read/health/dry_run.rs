@@ -10,9 +10,11 @@ use crate::redis::cluster::server::Server;
 use crate::script::Script;
 use crate::script::keys::Keys;
 
-/// What was tried. `None` in place of a reason: it runs.
+/// What was tried. `None` in place of a reason: the server does not refuse it.
 #[derive(Debug)]
 pub(crate) struct DryRun {
+    /// The key that calls were tried on.
+    pub key: String,
     /// Our scripts by name, and why the server refuses one.
     pub scripts: Vec<(&'static str, Option<String>)>,
     /// What scripts call.
@@ -102,21 +104,23 @@ pub(crate) fn dry_run(
     server.write(&packed)?;
     let replies = (0..scripts.len() + calls.len()).map(|_| server.read()).collect::<Result<Vec<Value>, _>>()?;
     let mut refusals = Vec::with_capacity(replies.len());
-    for reply in replies {
-        match server.checked(reply) {
+    for (at, reply) in replies.into_iter().enumerate() {
+        let is_script = at < scripts.len();
+        refusals.push(match server.checked(reply) {
+            Ok(_) => None,
             Err(error) if error.is_connection() || matches!(error, StoreError::Login { .. }) => return Err(error),
-            Err(error @ StoreError::Permission { .. }) => return Ok(Err(reason("EVAL", &error))),
-            Err(StoreError::Server { kind: ServerKind::Other, why })
-                if !HAS_RUN.iter().any(|text| why.contains(text)) =>
-            {
-                refusals.push(Some(why));
+            Err(StoreError::Server { kind: ServerKind::Usage, .. }) if is_script => None,
+            Err(StoreError::Server { kind: ServerKind::Other, why }) => {
+                Some(why).filter(|why| is_script || !HAS_RUN.iter().any(|text| why.contains(text)))
             }
-            // Ours is refused by itself; and what refuses all writes for now is shown by other checks.
-            _ => refusals.push(None),
-        }
+            Err(error) if is_script => return Ok(Err(reason("EVAL", &error))),
+            // What refuses all writes for now, such as full memory, is shown by other checks.
+            Err(_) => None,
+        });
     }
     let of_calls = refusals.split_off(scripts.len());
     Ok(Ok(DryRun {
+        key: keys[0].to_owned(),
         scripts: scripts.iter().map(|script| script.name).zip(refusals).collect(),
         calls: calls.into_iter().zip(of_calls).map(|((name, text), why)| TriedCall { name, text, why }).collect(),
     }))

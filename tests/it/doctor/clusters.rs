@@ -20,6 +20,10 @@ fn every_node_of_a_cluster_is_checked_replicas_included() {
         .map(|row| text(row, "target").to_owned())
         .collect();
     assert_eq!(replicas.len(), 3);
+    // Each primary runs scripts on a key of a slot that it serves.
+    let scripts = of_check(&all, "scripts");
+    let has_run = scripts.iter().filter(|row| row["status"] == "ok" && text(row, "found").ends_with(" run")).count();
+    assert_eq!((scripts.len(), has_run), (6, 3), "{scripts:#?}");
     // What all lack is one finding, with a command for each.
     let shown = cluster.seckill(["doctor"]).code(3).stdout;
     assert_eq!(shown.lines().filter(|line| line.starts_with("persistence")).count(), 1, "{shown}");

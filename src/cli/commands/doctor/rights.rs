@@ -127,11 +127,11 @@ pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, 
         for (node, fixes) in nodes {
             match node.reading.as_ref().map(|reading| reading.rights.as_ref()) {
                 Ok(Ok(rights)) => {
-                    let lacks = missing(&needs, asked, rights, layout)
-                        .map(|rules| lacks(command, &rules, node, fixes, is_cluster))
-                        .or_else(|| fails(command, layout.kind(), node, fixes, is_cluster));
-                    granted += usize::from(lacks.is_none());
-                    refused.extend(lacks);
+                    let refusal = missing(&needs, asked, rights, layout)
+                        .map(|rules| missing_rights(command, &rules, node, fixes, is_cluster))
+                        .or_else(|| refused_call(command, layout.kind(), node, fixes, is_cluster));
+                    granted += usize::from(refusal.is_none());
+                    refused.extend(refusal);
                 }
                 Ok(Err(why)) => _ = unknown.insert((node.name.clone(), why.clone())),
                 Err(_) => {}
@@ -194,21 +194,21 @@ fn pattern(key: &str) -> String {
 }
 
 /// This user lacks rights that a command needs.
-fn lacks(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_cluster: bool) -> Finding {
+fn missing_rights(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_cluster: bool) -> Finding {
     let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
     command.finding(&found, fixes.grant(user(node), rules), node, is_cluster)
 }
 
-/// The server refuses what a script of a command calls, and tried.
-fn fails(command: &Command, kind: Kind, node: &Node, fixes: &Fixes, is_cluster: bool) -> Option<Finding> {
-    let tried = &node.reading.as_ref().ok()?.dry_run.as_ref().ok()?.calls;
+/// The first call of a command's scripts that the server refused when it was tried.
+fn refused_call(command: &Command, kind: Kind, node: &Node, fixes: &Fixes, is_cluster: bool) -> Option<Finding> {
+    let tried = node.reading.as_ref().ok()?.dry_run.as_ref().ok()?;
     let calls = command.calls(kind);
     let sets_protocol = command.scripts.iter().any(|script| script.text.contains("redis.setresp("));
     let is_called = |name: &str| calls.contains(name) || name == SETRESP && sets_protocol;
-    let refused = tried.iter().find(|call| call.why.is_some() && is_called(call.name))?;
+    let refused = tried.calls.iter().find(|call| call.why.is_some() && is_called(call.name))?;
     let name = if refused.name == SETRESP { "redis.setresp".to_owned() } else { refused.name.to_uppercase() };
     let found = format!("scripts may not call {name}: {}", refused.why.as_deref().unwrap_or_default());
-    let fix = fixes.command(&["EVAL", refused.text, "1", "seckill:doctor"]);
+    let fix = fixes.command(&["EVAL", refused.text, "1", &tried.key]);
     Some(command.finding(&found, fix, node, is_cluster))
 }
 
