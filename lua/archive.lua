@@ -41,11 +41,9 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 
--- Reference path.
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('archive: kind and number of keys do not fit') end

@@ -27,11 +27,9 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 
--- Reference path.
 local kind, cursor, count = ARGV[1], ARGV[2], ARGV[3]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('audit: kind and number of keys do not fit') end
 if cursor == nil or not whole(count) then return usage('audit: ARGV[2] is no cursor, or ARGV[3] no count') end

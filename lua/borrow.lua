@@ -29,12 +29,10 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "moving"
 
--- Reference path.
 local by, id, epoch, donor, units = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5])
 if #KEYS ~= 4 then return usage('borrow: 4 keys are wanted, not ' .. #KEYS) end
 if #ARGV ~= 5 then return usage('borrow: 5 arguments are wanted, not ' .. #ARGV) end

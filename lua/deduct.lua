@@ -79,23 +79,15 @@ for turn = 1, 2 do
     --- @include "held"
     --- @end
     --- @if hash set coupon
-    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-    -- user left none either, but wrote down that nobody was.
-    local is_first = not found and total and redis.call('EXISTS', KEYS[5]) == 0
-    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    --- @let IS_NEW = not found and total
+    --- @include "first_user"
     --- @end
 
     -- Decide.
     local digest = quantity == '1' and user or quantity .. '\t' .. user
     --- @include "known"
-    local status
-    if state == 'paused' then
-      status = PAUSED
-    elseif starts or ends then
-      local clock = redis.call('TIME')
-      local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-      status = starts and now < starts and NOT_STARTED or ends and now >= ends and ENDED or nil
-    end
+    --- @include "shut"
+    local status = shut
     --- @if hash
     if not status and had + units > (limit or MOST_UNITS) then status = LIMIT_EXCEEDED end
     --- @end

@@ -63,7 +63,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "graphic"
 --- @use "read_texts"
 --- @use "letters"
---- @use "finish_begun"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()
@@ -84,14 +83,7 @@ local function apply()
         end
       end
       --- @include "job"
-      local shut
-      if state == 'paused' then
-        shut = PAUSED
-      elseif starts or ends then
-        local clock = redis.call('TIME')
-        local clock_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
-        shut = starts and clock_ms < starts and NOT_STARTED or ends and clock_ms >= ends and ENDED or nil
-      end
+      --- @include "shut"
       if is_job and decided < count then
         if shut then return {shut, stock, line} end
         if before > line then return {GAP, line} end
@@ -133,22 +125,7 @@ local function apply()
         --- @include "had"
         --- @end
         if FITS and units <= left and not known and not shut then
-          left, applied = left - units, applied + 1
-          --- @if hash set coupon
-          had = had + units
-          if repeats then now[user] = had end
-          --- @end
-          --- @if hash set
-          local numeral = texts[had]
-          if not numeral then
-            numeral = digits(had)
-            texts[had] = numeral
-          end
-          set[size + 1], set[size + 2], size = user, numeral, size + 2
-          --- @end
-          --- @if set coupon
-          members[applied] = user
-          --- @end
+          --- @include "take_order"
           if request ~= '' then
             local digest = text == '1' and user or text .. '\t' .. user
             kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
@@ -185,10 +162,8 @@ local function apply()
         --- @include "shown"
       end
       --- @if hash set coupon
-      -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-      -- user left none either, but wrote down that nobody was.
-      local is_first = total and redis.call('EXISTS', KEYS[5]) == 0
-      if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+      --- @let IS_NEW = total
+      --- @include "first_user"
       --- @end
 
       -- Write: the stock first.
@@ -209,7 +184,8 @@ local function apply()
             and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
           if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
           --- @end
-          --- @include "file_take"
+          redis.call('DECRBY', KEYS[1], digits(stock - left))
+          --- @include "file_users"
           --- @if hash set coupon
           if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
           --- @end
@@ -228,3 +204,4 @@ local function apply()
   --- @include "damaged"
 end
 --- @include "each_activity"
+return replies

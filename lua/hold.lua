@@ -100,10 +100,8 @@ for turn = 1, 4 do
       break
     end
     --- @include "held"
-    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-    -- user left none either, but wrote down that nobody was.
-    local is_first = not found and redis.call('EXISTS', KEYS[5]) == 0
-    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    --- @let IS_NEW = not found
+    --- @include "first_user"
     -- Nobody has units open if nobody holds any.
     if holds > 0 and fields[3] then open = whole(fields[3]) end
     if not open then key, value = 3, fields[3] break end

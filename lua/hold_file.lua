@@ -142,21 +142,9 @@ for turn = 1, 4 do
         head_text, digest_head, record_head = text, 'hold ' .. text .. '\t', 'held ' .. text .. ' ' .. deadline_text .. ' - '
       end
       if FITS and units <= left and not known and not shut then
-        left, applied = left - units, applied + 1
-        had = had + units
+        --- @include "take_order"
         local digest, its_open = digest_head .. user, (now_open[user] or open[i] or 0) + units
-        if repeats then now[user], now_open[user], once[request] = had, its_open, digest end
-        --- @if hash set
-        local numeral = texts[had]
-        if not numeral then
-          numeral = digits(had)
-          texts[had] = numeral
-        end
-        set[size + 1], set[size + 2], size = user, numeral, size + 2
-        --- @end
-        --- @if set coupon
-        members[applied] = user
-        --- @end
+        if repeats then now_open[user], once[request] = its_open, digest end
         local open_text = texts[its_open]
         if not open_text then
           open_text = digits(its_open)
@@ -199,10 +187,8 @@ for turn = 1, 4 do
       --- @include "shown"
     end
     if key then break end
-    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-    -- user left none either, but wrote down that nobody was.
-    local is_first = redis.call('EXISTS', KEYS[5]) == 0
-    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    --- @let IS_NEW = true
+    --- @include "first_user"
     if is_short and holds > 0 and not has_expired
       and #redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(now_ms), 'LIMIT', '0', '1') > 0 then
       --- @include "rare_call"
@@ -235,7 +221,8 @@ for turn = 1, 4 do
         -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
         local marks = (begun == 'first' or is_first and not begun) and (not allowed or allowed('HDEL', KEYS[3], 'f'))
         if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
-        --- @include "file_take"
+        redis.call('DECRBY', KEYS[1], digits(stock - left))
+        --- @include "file_users"
         if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
         redis.call('HSET', KEYS[2], 'holds', digits(holds + (stock - left)))
       end

@@ -35,12 +35,10 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "moving"
 
--- Reference path.
 local by, id, epoch, home, need, want, finished = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5]), whole(ARGV[6]), ARGV[7]
 if #KEYS ~= 4 then return usage('lend: 4 keys are wanted, not ' .. #KEYS) end
 if #ARGV ~= 7 then return usage('lend: 7 arguments are wanted, not ' .. #ARGV) end

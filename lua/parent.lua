@@ -31,10 +31,8 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 
--- Reference path.
 local FIELDS = {'rules', 'title', 'shards', 'plan'}
 local mode = ARGV[1]
 if mode ~= 'read' and mode ~= 'set' and mode ~= 'clear' then return usage('parent: ARGV[1] is not read, set or clear') end

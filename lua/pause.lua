@@ -37,12 +37,10 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "first"
 
--- Reference path.
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end
 if withdraw and state ~= 'paused' then return usage('pause: ARGV[5] withdraws the stock of a sale that ARGV[1] does not pause') end

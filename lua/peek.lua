@@ -16,12 +16,10 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "transfer"
 
--- Reference path.
 if #KEYS ~= 4 then return usage('peek: 4 keys are wanted, not ' .. #KEYS) end
 local shard, reply = read_shard()
 if not shard then return reply end

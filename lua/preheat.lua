@@ -44,13 +44,11 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "first"
 --- @use "finish_begun"
 
--- Reference path.
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('preheat: kind and number of keys do not fit') end

@@ -44,12 +44,10 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "moving"
 
--- Reference path.
 local mode, by, reason, plan = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
 if mode ~= 'set' and mode ~= 'update' and mode ~= 'remove' then return usage('preheat_shard: ARGV[1] is not set, update or remove') end
 if #ARGV < (mode == 'remove' and 6 or 10) or #ARGV > 10 then return usage('preheat_shard: 10 arguments are wanted, not ' .. #ARGV) end

@@ -169,3 +169,4 @@ local function apply()
   --- @include "damaged"
 end
 --- @include "each_activity"
+return replies

@@ -51,7 +51,6 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 --- @use "finish_begun"
@@ -59,7 +58,6 @@
 --- @use "orders"
 --- @use "holds"
 
--- Reference path.
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
 local WIDTH, MOST_REPAIRS, MOST_REVERSED, AT_ONCE = 5, 1000, 10000, 1000
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('repair: kind and number of keys do not fit') end

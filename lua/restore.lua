@@ -40,11 +40,9 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 
--- Reference path.
 local kind, step, sha256 = ARGV[1], ARGV[2], ARGV[3] or ''
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('restore: kind and number of keys do not fit') end
 if #sha256 ~= 64 or not find(sha256, '^%x+$') then return usage('restore: ARGV[3] is no SHA-256') end

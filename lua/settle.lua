@@ -145,10 +145,8 @@ for turn = 1, 4 do
       --- @include "stale"
     end
     --- @include "held"
-    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-    -- user left none either, but wrote down that nobody was.
-    local is_first = step == 'confirm' and state == 'expired' and not found and redis.call('EXISTS', KEYS[5]) == 0
-    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    --- @let IS_NEW = step == 'confirm' and state == 'expired' and not found
+    --- @include "first_user"
     -- Nobody has units open if nobody holds any.
     local open_field = '\to:' .. user
     local open_text = holds > 0 and redis.call('HGET', KEYS[3], open_field) or '0'

@@ -141,10 +141,8 @@ for turn = 1, 3 do
       for n = 1, asked do open[n] = false end
     end
     local now, now_open, texts = {}, {}, {[math.huge] = '?'}
-    -- Units were sold, and no record of it is left: limits would start over. A purchase that was cut before it recorded the first
-    -- user left none either, but wrote down that nobody was.
-    local is_first = confirms and is_late and redis.call('EXISTS', KEYS[5]) == 0
-    if is_first and total > stock and begun ~= 'first' then key, value = 5, 'nothing, though units were sold' break end
+    --- @let IS_NEW = confirms and is_late
+    --- @include "first_user"
 
     -- Decide, one hold after the other. Of those that are open, and of those that are taken again, closed and retaken are how many.
     local left, letters, bought, once, moved, units = stock, {}, shows and {unpack(users)}, {}, 0, nil

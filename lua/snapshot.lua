@@ -23,11 +23,9 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 
--- Reference path.
 local kind = ARGV[1]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('snapshot: kind and number of keys do not fit') end
 if #ARGV > 2001 then return usage('snapshot: more than 2000 users in one call') end

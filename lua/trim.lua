@@ -43,11 +43,9 @@
 ]]
 --- @use "codes"
 
--- Includes.
 --- @use "values"
 --- @use "meta"
 
--- Reference path.
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
 -- What one call may take: a millisecond or two.
 local MOST_ENTRIES, MOST_PAGES = 2000, 100

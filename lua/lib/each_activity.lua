@@ -1,6 +1,9 @@
--- Orders of one activity, or of several, one after the other. Reads KEYS and ARGV, and sets them for each; calls `apply`. An error
--- ends the call.
-if #KEYS <= KEY_COUNT then return apply() end
+-- Orders of one activity, or of several, one after the other. Reads KEYS and ARGV, and sets them for each; calls `apply`; sets replies.
+-- An error ends the call.
+--- @if multi_deduct_file
+--- @else
+if #KEYS <= KEY_COUNT then return apply(KEYS, ARGV) end
+--- @end
 local keys, given, replies = KEYS, ARGV, {}
 local activities = #keys / KEY_COUNT
 local width = (#given - 8) / activities
@@ -14,8 +17,7 @@ for which = 1, activities do
   local epoch, before, lines, quantities, users, requests, reasons = unpack(given, from + 1, from + width)
   KEYS = {unpack(keys, KEY_COUNT * (which - 1) + 1, KEY_COUNT * which)}
   ARGV = {kind, by, users, quantities, job, digest, epoch, before, lines, requests or '', rows, reason, reasons or '', limit, '', distinct}
-  local reply = apply()
+  local reply = apply(KEYS, ARGV)
   if type(reply) == 'table' and reply.err then return reply end
   replies[which] = reply
 end
-return replies

@@ -63,7 +63,7 @@ local function finish_begun(call, text)
     or allowed and (it.entry and not allowed('XRANGE', KEYS[4], '-', '+') and 'XRANGE'
       or before and kind ~= 'counter' and not allowed('EXISTS', KEYS[5]) and 'EXISTS')
   if denied then
-    if call.op ~= 'deduct' then return forbidden(denied) end
+    if call.op ~= 'deduct' and call.op ~= 'multi_deduct' then return forbidden(denied) end
     local is_own = {}
     for i = 1, #call.users do is_own[call.users[i]] = true end
     for i = 1, #it.users, 2 do

@@ -1,10 +1,10 @@
 -- What the user of order i holds: nil if that is damaged, math.huge of a member of a set without units. Reads held, now, what users
 -- hold after the orders before, and numbers, what was read before by its text.
 --- @if coupon
-local had = now[user] or held[i]
+local had = repeats and now[user] or held[i]
 --- @end
 --- @if hash set
-local had = now[user]
+local had = repeats and now[user]
 if not had then
   --- @if hash
   local recorded = held[i]

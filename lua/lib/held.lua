@@ -5,7 +5,7 @@ local found, had = redis.pcall('HGET', KEYS[5], user), 0
 if type(found) == 'table' then key, value = 5, found break end
 if found then
   had = found == '1' and 1 or whole(found)
-  --- @if deduct refund hold
+  --- @if deduct multi_deduct refund hold
   if not had then key, value = 5, found break end
   --- @end
 end
@@ -20,7 +20,7 @@ local its_units = redis.pcall('HGET', KEYS[6], user)
 if type(its_units) == 'table' then key, value = 6, its_units break end
 if found then
   had = not its_units and '?' or whole(its_units)
-  --- @if deduct refund hold
+  --- @if deduct multi_deduct refund hold
   if not had then key, value = 6, its_units break end
   --- @end
 end

@@ -49,9 +49,7 @@ impl Script {
     /// The names of the arguments of one order or hold, `ARGV[1]` first.
     pub fn arguments(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        let is_other_form =
-            |line: &&str| ["  Many ", "  Orders of a job", "  An item "].iter().any(|form| line.starts_with(form));
-        for line in self.header().lines().take_while(|line| !is_other_form(line)) {
+        for line in self.header().lines().take_while(|line| !line.starts_with("  An item ")) {
             let prefix = format!("  ARGV[{}]  ", names.len() + 1);
             let Some(rest) = line.strip_prefix(&*prefix) else { continue };
             names.push(rest.split("  ").next().unwrap_or_default());
@@ -62,8 +60,6 @@ impl Script {
     /// The codes that it replies to one order or hold.
     pub fn codes(&self) -> Vec<Code> {
         let lines = self.header().lines().skip_while(|line| !line.starts_with("  Returns for one "));
-        let lines =
-            lines.take_while(|line| !line.starts_with("  For many ") && !line.starts_with("  Returns for a job"));
         lines.filter_map(code).collect()
     }
 }
@@ -81,8 +77,13 @@ mod tests {
     use crate::model::status::Status;
     use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 
-    const ORDERS: [&Script; 5] =
-        [DEDUCT.of(Kind::Hash), REFUND.of(Kind::Hash), &MULTI_DEDUCT, HOLD.of(Kind::Hash), SETTLE.of(Kind::Hash)];
+    const ORDERS: [&Script; 5] = [
+        DEDUCT.of(Kind::Hash),
+        REFUND.of(Kind::Hash),
+        MULTI_DEDUCT.of(Kind::Hash),
+        HOLD.of(Kind::Hash),
+        SETTLE.of(Kind::Hash),
+    ];
 
     #[test]
     fn codes_of_headers_are_those_of_statuses_each_once() {
@@ -102,7 +103,7 @@ mod tests {
         let single = ["kind", "by", "user", "quantity", "request id", "mode", "reason"];
         assert_eq!(DEDUCT.of(Kind::Hash).arguments(), [&single[..], &["limit"]].concat());
         assert_eq!(REFUND.of(Kind::Hash).arguments(), [&single[..], &["unsaid"]].concat());
-        assert_eq!(MULTI_DEDUCT.arguments(), ["kind", "by", "mode", "reason", "job", "user", "request id"]);
+        assert_eq!(MULTI_DEDUCT.of(Kind::Hash).arguments(), ["kind", "by", "mode", "reason", "user", "request id"]);
         assert_eq!(HOLD.of(Kind::Hash).arguments(), [&single[..], &["duration"]].concat());
         assert_eq!(
             SETTLE.of(Kind::Hash).arguments(),

@@ -85,7 +85,9 @@ pub static DEDUCT: Builds = builds!("deduct");
 /// Takes units of one activity, for many orders.
 pub(crate) static DEDUCT_FILE: Builds = builds!("deduct_file");
 /// Takes units of several activities, all or nothing.
-pub static MULTI_DEDUCT: Script = script!("multi_deduct");
+pub static MULTI_DEDUCT: Builds = builds!("multi_deduct");
+/// Takes units of several activities for the orders of a job, each all or nothing.
+pub(crate) static MULTI_DEDUCT_FILE: Builds = builds!("multi_deduct_file");
 /// Takes units with a deadline, for one order.
 pub static HOLD: Builds = builds!(holds "hold");
 /// Takes units with a deadline, for many orders.
@@ -136,15 +138,16 @@ pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 23] {
+    pub fn all(kind: Kind) -> [&'static Self; 24] {
         [
             &PREHEAT,
             DEDUCT.of(kind),
-            &MULTI_DEDUCT,
+            MULTI_DEDUCT.of(kind),
             REFUND.of(kind),
             HOLD.of(kind),
             SETTLE.of(kind),
             DEDUCT_FILE.of(kind),
+            MULTI_DEDUCT_FILE.of(kind),
             REFUND_FILE.of(kind),
             HOLD_FILE.of(kind),
             SETTLE_FILE.of(kind),
@@ -168,7 +171,8 @@ impl Script {
     pub fn every() -> Vec<&'static Self> {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            every.extend([&DEDUCT, &REFUND, &DEDUCT_FILE, &REFUND_FILE].map(|builds| builds.of(kind)));
+            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE];
+            every.extend(of_all.map(|builds| builds.of(kind)));
             if kind != Kind::Counter {
                 every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));
             }

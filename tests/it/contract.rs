@@ -60,7 +60,7 @@ fn arguments_of_the_contract_are_those_of_the_headers() {
     for (column, script) in [
         (1, DEDUCT.of(Kind::Hash)),
         (2, REFUND.of(Kind::Hash)),
-        (3, &MULTI_DEDUCT),
+        (3, MULTI_DEDUCT.of(Kind::Hash)),
         (4, HOLD.of(Kind::Hash)),
         (5, SETTLE.of(Kind::Hash)),
     ] {

@@ -33,10 +33,10 @@ const CASES: [Case; 9] = [
     },
     Case { script: "refund", args: &["t", "7", "2", "r"], before: nothing },
     Case { script: "refund", args: &["t", "7", "1", "r"], before: withdraw },
-    Case { script: "multi_deduct", args: &["t", "first", "", "", "8", "r", "2"], before: nothing },
+    Case { script: "multi_deduct", args: &["t", "first", "", "8", "r", "2"], before: nothing },
     Case {
-        script: "multi_deduct",
-        args: &["t", "first", "", "j", "d", "", "1", "0", "1-2", "1", r#"["8","9"]"#, "", ""],
+        script: "multi_deduct_file",
+        args: &["t", "j", "d", "", "", "", "", "1", "0", "1-2", "1", r#"["8","9"]"#],
         before: nothing,
     },
     Case { script: "pause", args: &["t", "", "0", "1"], before: nothing },

@@ -92,7 +92,7 @@ fn a_tab_completes_commands_options_and_what_the_server_has() {
         ("seckill pause 1001 --confirm s", &["sale", "staging"]),
         ("seckill preheat --id 10", &["1001", "1002"]),
         ("seckill inspect --state live,pa", &["live,paused"]),
-        ("seckill script show mul", &["multi_deduct"]),
+        ("seckill script show mul", &["multi_deduct", "multi_deduct_file"]),
         ("seckill script show --drop-in co", &["coupon"]),
         ("seckill man rec", &["reconcile"]),
         // Files and directories, from where the shell is.

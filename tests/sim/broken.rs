@@ -61,10 +61,7 @@ const RULES: [Rule; 34] = [
     (
         "only the first activity of a multi-order is taken from",
         "multi_deduct",
-        &[(
-            "for _, sale in ipairs(sales) do\n  if #sale.sold > 0 then redis.call('DECRBY'",
-            "for place, sale in ipairs(sales) do\n  if place == 1 and #sale.sold > 0 then redis.call('DECRBY'",
-        )],
+        &[("if status == OK then item.take() end", "if status == OK and item == items[1] then item.take() end")],
         history::run,
     ),
     ("a refund returns a unit more", "refund", &[("digits(taken)", "digits(taken + 1)")], history::run),
@@ -129,7 +126,10 @@ const RULES: [Rule; 34] = [
     (
         "a multi-order ignores what a repair ended",
         "multi_deduct",
-        &[("    reversed = reversed or item.is_reversed\n", "")],
+        &[(
+            "  if item.was and item.was ~= REPLAYED and",
+            "  if item.was and item.was ~= REVERSED and item.was ~= REPLAYED and",
+        )],
         history::run,
     ),
     (

@@ -295,7 +295,7 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
         _ => {
             let mut call = sale.call(
                 "multi_deduct",
-                ["by", *random.pick(&["first", "retry", "dry"]), reason, "", user, &request, "1", quantity],
+                ["by", *random.pick(&["first", "retry", "dry"]), reason, user, &request, "1", quantity],
             );
             call.keys.extend(other.keys.in_order().map(Into::into));
             call

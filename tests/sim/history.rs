@@ -428,7 +428,7 @@ impl<'s> History<'s> {
             ([one, other], ..) => {
                 let (one, other) = (one.as_bytes(), other.as_bytes());
                 let mut call =
-                    activity.call("multi_deduct", [b"shop", mode.as_bytes(), b"", b"", user, request, one, other]);
+                    activity.call("multi_deduct", [b"shop", mode.as_bytes(), b"", user, request, one, other]);
                 call.keys.extend(self.activities[1].keys.in_order().map(Into::into));
                 call
             }

@@ -112,7 +112,8 @@ pub(crate) fn load(
         .collect();
     if options.strategy == StrategyName::Lua {
         let has_several = sale.baskets.iter().any(|basket| basket.items.len() > 1);
-        let script = if has_several { &MULTI_DEDUCT } else { DEDUCT.of(store.layout.kind()) };
+        let scripts = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
+        let script = scripts.of(store.layout.kind());
         for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {
             match store.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
                 // Who may not do that sends the text with the first orders.

@@ -91,8 +91,8 @@ impl Lua {
             call(DEDUCT.of(self.kind), bytes, 5 + optional.len());
             [&[self.kind.name(), &self.operator, user, quantity, &self.request], optional].concat()
         } else {
-            call(&MULTI_DEDUCT, bytes, 7 + quantities.len());
-            let mut all = vec![self.kind.name(), &self.operator, mode, &self.reason, "", user, &self.request];
+            call(MULTI_DEDUCT.of(self.kind), bytes, 6 + quantities.len());
+            let mut all = vec![self.kind.name(), &self.operator, mode, &self.reason, user, &self.request];
             all.extend(quantities.iter().map(String::as_str));
             all
         };

@@ -24,7 +24,7 @@ pub(crate) struct DryRun {
 /// A call that a script of one line tried.
 #[derive(Debug)]
 pub(crate) struct TriedCall {
-    /// The command as rights name it, or `setresp`.
+    /// The command as rights name it.
     pub name: &'static str,
     /// The script.
     pub text: &'static str,
@@ -46,12 +46,8 @@ macro_rules! creating {
     };
 }
 
-/// What only some scripts call, beside commands.
-pub(crate) const SETRESP: &str = "setresp";
-
 /// How a script calls each command that any of ours needs; those that create a key come last.
-const CALLS: [(&str, &str); 36] = [
-    (SETRESP, "redis.setresp(2) return 1"),
+const CALLS: [(&str, &str); 35] = [
     ("time", "return redis.call('TIME')"),
     ("exists", "return redis.call('EXISTS', KEYS[1])"),
     ("get", "return redis.call('GET', KEYS[1])"),
@@ -97,7 +93,7 @@ pub(crate) fn dry_run(
     may: impl Fn(&str) -> bool,
 ) -> Result<Known<DryRun>, StoreError> {
     let keys: Vec<&str> = keys.all().collect();
-    let calls: Vec<_> = CALLS.into_iter().filter(|(name, _)| *name == SETRESP || may(name)).collect();
+    let calls: Vec<_> = CALLS.into_iter().filter(|(name, _)| may(name)).collect();
     let eval = |text: &str, keys: &[&str]| redis::cmd("EVAL").arg(text).arg(keys.len()).arg(keys).get_packed_command();
     let mut packed: Vec<u8> = scripts.iter().flat_map(|script| eval(script.text, &keys)).collect();
     packed.extend(calls.iter().flat_map(|(_, text)| eval(text, &keys[..1])));

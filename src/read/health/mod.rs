@@ -11,7 +11,6 @@ use redis::Value;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
-pub(crate) use crate::read::health::dry_run::SETRESP;
 pub(crate) use crate::read::health::node::{Clock, Reading, SlowCall};
 pub(crate) use crate::read::health::rights::Granted;
 pub(crate) use crate::read::health::slots::{NodeName, Slots};

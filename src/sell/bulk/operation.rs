@@ -2,7 +2,7 @@
 
 use crate::model::layout::Kind;
 use crate::names;
-use crate::script::{DEDUCT_FILE, HOLD_FILE, MULTI_DEDUCT, REFUND_FILE, SETTLE_FILE, Script};
+use crate::script::{DEDUCT_FILE, HOLD_FILE, MULTI_DEDUCT_FILE, REFUND_FILE, SETTLE_FILE, Script};
 
 names! {
     /// What a job does, by the name that is stored.
@@ -28,7 +28,7 @@ impl Operation {
         match self {
             Self::Deduct => DEDUCT_FILE.of(kind),
             Self::Refund => REFUND_FILE.of(kind),
-            Self::MultiDeduct => &MULTI_DEDUCT,
+            Self::MultiDeduct => MULTI_DEDUCT_FILE.of(kind),
             Self::Hold => HOLD_FILE.of(kind),
             Self::Confirm | Self::Release => SETTLE_FILE.of(kind),
         }

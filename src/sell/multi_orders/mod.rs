@@ -7,6 +7,7 @@ use redis::Value;
 use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
+use crate::model::layout::Kind;
 use crate::model::number::Quantity;
 use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::model::slot::common_slot;
@@ -35,12 +36,12 @@ pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool)
     let modes = Modes::of_activity(dry_run);
     let arguments = |mode: &str| {
         let mut arguments = vec![store.kind(), store.operator.clone(), mode.to_owned()];
-        arguments.extend([order.reason.clone().unwrap_or_default(), String::new()]);
+        arguments.push(order.reason.clone().unwrap_or_default());
         arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
         arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
         arguments.into_iter().map(String::into_bytes).collect::<Vec<_>>()
     };
-    let call = Call::script(&MULTI_DEDUCT, names, arguments(modes.first))
+    let call = Call::script(MULTI_DEDUCT.of(store.layout.kind()), names, arguments(modes.first))
         .retried_with(arguments(modes.retry))
         .with_safety(modes.safety())
         .recovered_by(same_request(&order.request));
@@ -70,7 +71,8 @@ pub(crate) fn spread(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreEr
 /// # Errors
 /// It does not fit the order.
 pub(crate) fn outcome_of(value: &Value, order: &MultiOrder, keys: &[Keys]) -> Result<MultiOutcome, StoreError> {
-    let reply = Reply::of(&MULTI_DEDUCT);
+    // Of all kinds it has the same name.
+    let reply = Reply::of(MULTI_DEDUCT.of(Kind::Hash));
     let text = reply.text(Some(value))?.unwrap_or_default();
     outcome(&text, order, keys).ok_or_else(|| reply.invalid(Value::SimpleString(text)))
 }

@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use redis::Value;
 
 use super::{ALL, COUPON, Caller, DropIn, HM_DIANPING, SECKILL, SKU, are_equal};
-use crate::model::quick::HOSTILE;
 use crate::model::runner;
 use crate::support::TestRedis;
 
@@ -244,6 +243,58 @@ impl Shop {
         Self { stocks: stocks.collect(), record }
     }
 }
+
+/// Texts that are no plain value of any kind, or only of some.
+const HOSTILE: [&[u8]; 48] = [
+    b"",
+    b"0",
+    b"00",
+    b"007",
+    b"1e3",
+    b"-5",
+    b"+5",
+    b" 5",
+    b"5 ",
+    b"0x10",
+    b"1.5",
+    b"nan",
+    b"inf",
+    b"9 9 9",
+    b"1 2 3",
+    b"3 2 1",
+    b"1 1",
+    b"1  2",
+    b"1-3",
+    b"3-1",
+    b"1-1",
+    b"5-",
+    b"-",
+    b"2-3-4",
+    b"1,2",
+    b"999999999",
+    b"1000000000",
+    b"1000000001",
+    b"9999999999999",
+    b"99999999999999",
+    b"9007199254740991",
+    b"9007199254740992",
+    b"99999999999999999999",
+    b"all",
+    b"\"",
+    b"a\"b",
+    b"a\\b",
+    b"\\u0041",
+    b"tab\there",
+    b"\x01",
+    b"\x7f",
+    b"\xff\xfe",
+    "用户".as_bytes(),
+    b"[]",
+    b"[1,2]",
+    b"[\"1\"",
+    b"{}",
+    b"null",
+];
 
 fn record_key(drop_in: DropIn) -> Option<&'static str> {
     [SECKILL, SKU, COUPON, HM_DIANPING].contains(&drop_in).then(|| drop_in.keys[1])

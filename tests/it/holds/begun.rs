@@ -456,7 +456,7 @@ fn a_cut_before_anybody_is_recorded_leaves_nothing_corrupt() {
             let calls: [(&'static str, Vec<&str>); 6] = [
                 ("deduct", vec![kind, "tester", "ann", "1", "order"]),
                 ("deduct", users.clone()),
-                ("multi_deduct", vec![kind, "tester", "first", "", "", "ann", "order", "1"]),
+                ("multi_deduct", vec![kind, "tester", "first", "", "ann", "order", "1"]),
                 ("hold", hold.to_vec()),
                 ("pause", vec!["paused", "tester", "", "0", "1"]),
                 ("preheat", vec![kind, "tester", "", "update", "0", "12", "", "", "", "", ""]),

@@ -50,7 +50,7 @@ fn a_user_id_is_bounded_and_has_no_control_characters() {
             for script in ["deduct", "refund"] {
                 is_usage(&scripts.orders(script, "first", "1", &[(bad, "1", "r2")]), "user id of order 1");
             }
-            is_usage(&scripts.multi_deduct("first", bad, "r2", &[("1", "1")]), "user id of item 1");
+            is_usage(&scripts.multi_deduct("first", bad, "r2", &[("1", "1")]), "user id of order 1");
         }
         redis.assert_unchanged_since(&before);
     }
@@ -65,7 +65,7 @@ fn a_request_id_is_printable_ascii() {
             for script in ["deduct", "refund"] {
                 is_usage(&scripts.orders(script, "first", "1", &[("8", "1", bad)]), "request id of order 1");
             }
-            is_usage(&scripts.multi_deduct("first", "8", bad, &[("1", "1")]), "request id of item 1");
+            is_usage(&scripts.multi_deduct("first", "8", bad, &[("1", "1")]), "request id of order 1");
         }
         redis.assert_unchanged_since(&before);
     }
@@ -131,17 +131,19 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
         let file = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1"];
         let holds = [layout.kind, "t", r#"["8"]"#, "1", "j", "d", "1", "0", "1", r#"["r2"]"#, "", "", "", "1000"];
         let settled = [layout.kind, "t", r#"["r2"]"#, "confirm", "j", "d", "1", "0", "1"];
-        let multi = [layout.kind, "t", "first", "", "", "8", "r2", "1"];
+        let multi = [layout.kind, "t", "first", "", "8", "r2", "1"];
+        let multi_file = [layout.kind, "t", "j", "d", "", "", "", "", "1", "0", "1", "1", r#"["8"]"#];
         let preheat = [layout.kind, "t", "", "update", "0", "20", "", "", "", "", ""];
         let repair = [layout.kind, "t", "", "0", "1", "0", "id", "", "0", "0", "1"];
         let sha256 = "0".repeat(64);
         let transfer = "0".repeat(40);
-        let full: [(&'static str, &[&str], usize); 23] = [
+        let full: [(&'static str, &[&str], usize); 24] = [
             ("deduct", &order, order.len()),
             ("deduct_file", &file, file.len()),
             ("refund", &order, order.len()),
             ("refund_file", &file, file.len()),
             ("multi_deduct", &multi, multi.len()),
+            ("multi_deduct_file", &multi_file, multi_file.len()),
             ("hold", &[layout.kind, "t", "8", "1", "r2", "first", "", "1000"], 8),
             ("hold_file", &holds, holds.len()),
             ("settle", &[layout.kind, "t", "r2", "confirm"], 4),

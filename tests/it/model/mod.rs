@@ -6,7 +6,6 @@
 mod checks;
 mod history;
 mod holds;
-pub mod quick;
 mod rules;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

@@ -36,7 +36,7 @@ fn quantities_users_and_request_ids() {
         }
         let args = ["hash", "t", user, quantity, request, "dry", "", "1"];
         assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "hold {args:?}");
-        let args = ["hash", "t", "dry", "", "", user, request, quantity];
+        let args = ["hash", "t", "dry", "", user, request, quantity];
         assert_eq!(is_accepted(&mut scripts, "multi_deduct", &keys, &args), expected, "multi_deduct {args:?}");
     }
     for (duration, expected) in [("31536000000", true), ("31536000001", false), ("1", true), ("0", false)] {
@@ -69,8 +69,8 @@ fn orders_of_a_call() {
             assert_eq!(is_accepted(&mut scripts, script, &keys, &args), expected, "{script} {count}");
         }
         let lines = format!("1-{count}");
-        let args = ["hash", "t", "dry", "", "j", "d", "", "1", "0", &lines, "1", &users, "", ""];
-        assert_eq!(is_accepted(&mut scripts, "multi_deduct", &keys, &args), expected, "multi_deduct {count}");
+        let args = ["hash", "t", "j", "d", "", "", "", "", "1", "0", &lines, "1", &users];
+        assert_eq!(is_accepted(&mut scripts, "multi_deduct_file", &keys, &args), expected, "multi_deduct_file {count}");
         let users: Vec<String> = (0..count).map(|nth| nth.to_string()).collect();
         let users: Vec<&str> = users.iter().map(String::as_str).collect();
         let args = [&["hash"], &users[..]].concat();

@@ -97,7 +97,7 @@ impl Trial {
                 layout.all_keys(self.activities[0])
             }
             "lend" | "borrow" | "peek" => layout.keys(self.activities[0])[..4].to_vec(),
-            "multi_deduct" => self.keys_of_all(),
+            "multi_deduct" | "multi_deduct_file" => self.keys_of_all(),
             "drop-in/product" => vec![layout.stock("1")],
             "drop-in/sku-multi" => ["1", "2"].map(|activity| layout.stock(activity)).to_vec(),
             _ if script.starts_with("drop-in/") => vec![layout.stock("1"), layout.participants("1")],

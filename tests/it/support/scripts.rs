@@ -10,7 +10,7 @@ use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 23] = [
+pub const SCRIPTS: [&str; 24] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -18,6 +18,7 @@ pub const SCRIPTS: [&str; 23] = [
     "hold",
     "settle",
     "deduct_file",
+    "multi_deduct_file",
     "refund_file",
     "hold_file",
     "settle_file",
@@ -46,8 +47,18 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 8] =
-    ["deduct", "refund", "hold", "settle", "deduct_file", "refund_file", "hold_file", "settle_file"];
+pub const BUILT_BY_KIND: [&str; 10] = [
+    "deduct",
+    "multi_deduct",
+    "refund",
+    "hold",
+    "settle",
+    "deduct_file",
+    "multi_deduct_file",
+    "refund_file",
+    "hold_file",
+    "settle_file",
+];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
@@ -86,19 +97,6 @@ pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
         "settle" if args.len() > 8 => "settle_file",
         name => name,
     }
-}
-
-/// A script without its quick path, so that the reference path decides every call; `None` if it has no quick path.
-pub fn reference_only(name: &'static str) -> Option<String> {
-    let (before, rest) = shown(name).split_once("\n-- Quick path")?;
-    let (_, after) = rest.split_once("\n-- Includes.\n").unwrap();
-    Some(format!("{before}\n-- Includes.\n{after}"))
-}
-
-/// A script's quick path alone, which replies the error `GENERAL` to what it leaves to the reference path.
-pub fn quick_only(name: &'static str) -> Option<String> {
-    let (before, _) = shown(name).split_once("\n-- Includes.\n")?;
-    before.contains("\n-- Quick path").then(|| format!("{before}\nreturn redis.error_reply('GENERAL')\n"))
 }
 
 /// The commands that a script's header names, for a kind of activity.
@@ -310,7 +308,7 @@ impl Scripts {
     /// One order of several activities, `(activity, quantity)` each.
     pub fn multi_deduct(&mut self, mode: &str, user: &str, request: &str, items: &[(&str, &str)]) -> String {
         let keys: Vec<String> = items.iter().flat_map(|(activity, _)| self.layout.keys(activity)).collect();
-        let mut args = vec![self.layout.kind, "tester", mode, "", "", user, request];
+        let mut args = vec![self.layout.kind, "tester", mode, "", user, request];
         args.extend(items.iter().map(|(_, quantity)| *quantity));
         self.call("multi_deduct", &keys, &args)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
 use crate::model::layout::{Kind, Layout};
-use crate::read::health::{Granted, Node, SETRESP};
+use crate::read::health::{Granted, Node};
 use crate::script::keys::Keys;
 use crate::script::{self, Script};
 
@@ -32,7 +32,11 @@ static COMMANDS: [Command; 22] = [
     Command { name: "preheat --adopt", scripts: &[&script::ADOPT], rights: &["sadd", "zrangebyscore", PARTICIPANTS] },
     Command { name: "deduct", scripts: &[script::DEDUCT.of(Kind::Hash)], rights: &[] },
     Command { name: "deduct --from", scripts: &[script::DEDUCT_FILE.of(Kind::Hash)], rights: &["script|load"] },
-    Command { name: "multi-deduct", scripts: &[&script::MULTI_DEDUCT], rights: &[] },
+    Command {
+        name: "multi-deduct",
+        scripts: &[script::MULTI_DEDUCT.of(Kind::Hash), script::MULTI_DEDUCT_FILE.of(Kind::Hash)],
+        rights: &[],
+    },
     Command { name: "refund", scripts: &[script::REFUND.of(Kind::Hash)], rights: &[] },
     Command { name: "refund --from", scripts: &[script::REFUND_FILE.of(Kind::Hash)], rights: &["script|load"] },
     Command { name: "hold", scripts: &[script::HOLD.of(Kind::Hash)], rights: &[] },
@@ -203,11 +207,9 @@ fn missing_rights(command: &Command, rules: &[String], node: &Node, fixes: &Fixe
 fn refused_call(command: &Command, kind: Kind, node: &Node, fixes: &Fixes, is_cluster: bool) -> Option<Finding> {
     let tried = node.reading.as_ref().ok()?.dry_run.as_ref().ok()?;
     let calls = command.calls(kind);
-    let sets_protocol = command.scripts.iter().any(|script| script.text.contains("redis.setresp("));
-    let is_called = |name: &str| calls.contains(name) || name == SETRESP && sets_protocol;
-    let refused = tried.calls.iter().find(|call| call.why.is_some() && is_called(call.name))?;
-    let name = if refused.name == SETRESP { "redis.setresp".to_owned() } else { refused.name.to_uppercase() };
-    let found = format!("scripts may not call {name}: {}", refused.why.as_deref().unwrap_or_default());
+    let refused = tried.calls.iter().find(|call| call.why.is_some() && calls.contains(call.name))?;
+    let (name, why) = (refused.name.to_uppercase(), refused.why.as_deref().unwrap_or_default());
+    let found = format!("scripts may not call {name}: {why}");
     let fix = fixes.command(&["EVAL", refused.text, "1", &tried.key]);
     Some(command.finding(&found, fix, node, is_cluster))
 }

@@ -160,6 +160,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
     }
     let command = match script.name {
         "deduct_file" => "deduct --from FILE",
+        "multi_deduct_file" => "multi-deduct --from FILE",
         "refund_file" => "refund --from FILE",
         "hold_file" => "hold --from FILE",
         "settle_file" => "confirm --from FILE",
@@ -198,7 +199,9 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
             name: script.name,
             sha1: script.sha1,
             keys: match script.name {
-                "multi_deduct" | "deduct_file" | "refund_file" => format!("{keys} … for each activity"),
+                "multi_deduct" | "multi_deduct_file" | "deduct_file" | "refund_file" => {
+                    format!("{keys} … for each activity")
+                }
                 _ if script.knows_holds() => all.clone(),
                 _ => keys.clone(),
             },

@@ -4,9 +4,13 @@ use std::collections::HashMap;
 
 use crate::model::order::{MultiOutcome, Outcome};
 use crate::model::status::Status;
+use crate::redis::connection::resp::argument;
 use crate::redis::pipeline::Call;
+use crate::sell::bulk::columns::{Columns, Item, Part};
 use crate::sell::bulk::job::JobStates;
-use crate::sell::bulk::multi::{BulkMultiOrder, MultiOrders, State, is_alone};
+use crate::sell::bulk::multi::{BulkMultiOrder, MultiOptions, MultiOrders, State, is_alone};
+use crate::sell::bulk::operation::Operation;
+use crate::sell::orders::user_text;
 
 /// What an activity costs the server in a call, in items.
 const ACTIVITY_COST: usize = 4;
@@ -62,6 +66,43 @@ impl MultiCall {
         }
         self.count += 1;
         self.items += order.activities.len();
+    }
+
+    /// Appends it: see the header of `multi_deduct_file.lua`. `order` is an order by its place in this call.
+    pub(super) fn encode<'o>(
+        &'o self,
+        out: &mut Vec<u8>,
+        options: &MultiOptions,
+        states: &JobStates,
+        order: impl Fn(usize) -> &'o BulkMultiOrder,
+    ) {
+        // A reason that all orders have is said once.
+        let reason = order(0).order.reason.as_deref();
+        let is_common = (1..self.count).all(|at| order(at).order.reason.as_deref() == reason);
+        let reason = reason.filter(|_| is_common).unwrap_or_default();
+        let (mut call, mut head) = (Vec::new(), Vec::new());
+        let script = Operation::MultiDeduct.script(options.kind);
+        ["EVALSHA", script.sha1].iter().for_each(|text| argument(&mut call, text.as_bytes()));
+        let rows = if options.has_rows { "1" } else { "" };
+        let job = &states.job;
+        for text in [options.kind.name(), &options.operator, &job.name, job.digest_to_store(), rows, reason, ""] {
+            argument(&mut head, text.as_bytes());
+        }
+        let item = |(at, item): &(usize, usize)| {
+            let BulkMultiOrder { line, order, has_request, .. } = order(*at);
+            let request = if *has_request { order.request.as_str() } else { "" };
+            let reason = if is_common { None } else { order.reason.as_deref() };
+            let texts = [user_text(order.user.as_ref()), request, reason.unwrap_or_default()].map(str::as_bytes);
+            Item { line: *line, quantity: order.items[*item].1.get(), texts }
+        };
+        let part = |column: &'o Column| Part {
+            keys: states.keys(column.nth),
+            epoch: states.epoch(column.nth),
+            before: column.before,
+            items: column.items.iter().map(item),
+        };
+        let parts: Vec<_> = self.columns.iter().map(part).collect();
+        Columns::default().shared_call(out, &call, &head, &parts);
     }
 
     /// The column of an activity.
@@ -182,12 +223,11 @@ mod tests {
 
     use super::*;
     use crate::model::id::interner::Interner;
-    use crate::model::layout::Layout;
+    use crate::model::layout::{Kind, Layout};
     use crate::model::order::MultiOrder;
     use crate::redis::connect::Target;
     use crate::redis::system::RealSystem;
-    use crate::sell::bulk::multi::MultiOptions;
-    use crate::sell::bulk::{Job, Operation};
+    use crate::sell::bulk::Job;
     use crate::store::Store;
 
     #[test]
@@ -203,7 +243,7 @@ mod tests {
         let rows = [row(1, "paused", State::Waiting), row(2, "open", State::Sent), row(3, "open", State::Waiting)];
         states.get_mut(0).refusal = Some(Status::Paused);
         let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
-        let options = MultiOptions { kind: String::new(), operator: String::new(), has_users: true, has_rows: true };
+        let options = MultiOptions { kind: Kind::Hash, operator: String::new(), has_users: true, has_rows: true };
         let mut orders = MultiOrders {
             options,
             most_cost: 128,

@@ -1,4 +1,4 @@
-//! Replies to some orders of a job: see the header of `multi_deduct.lua`.
+//! Replies to some orders of a job: see the header of `multi_deduct_file.lua`.
 
 use redis::Value;
 
@@ -7,11 +7,10 @@ use crate::model::number::whole;
 use crate::model::order::{Bought, Corrupt};
 use crate::model::status::Status;
 use crate::model::status::{call_code::GAP, call_code::OTHER_EPOCH, call_code::OTHER_JOB};
-use crate::script::MULTI_DEDUCT;
 use crate::script::keys::Keys;
-use crate::script::reply::Reply;
+use crate::script::reply::{Reply, corrupt};
 use crate::sell::bulk::columns::status_of;
-use crate::sell::multi_orders::{bought, corrupt_value};
+use crate::sell::multi_orders::bought;
 
 /// The reply to one call. Activities are numbered from 0 in the order of the call.
 #[derive(Debug)]
@@ -28,7 +27,7 @@ pub(crate) enum Decoded {
 
 const LETTERS: &[u8] = b"ordlstknepqcb";
 
-/// `letters stock refused whole corrupt [bought …]` of one activity.
+/// `letters stock refused [bought …]` of one activity, and what refuses it or is corrupt there.
 #[derive(Debug)]
 pub(crate) struct DecodedColumn {
     /// The status of each item.
@@ -45,24 +44,42 @@ pub(crate) struct DecodedColumn {
 }
 
 impl DecodedColumn {
-    fn of(text: &str, count: usize, keys: &[Keys]) -> Option<Self> {
+    fn of(text: &str, count: usize) -> Option<Self> {
         let mut words = text.split(' ');
         let statuses: Vec<Status> =
             words.next()?.bytes().map(|letter| status_of(letter, LETTERS)).collect::<Option<_>>()?;
-        let stock = words.next()?;
-        let (refused, code, corrupt) = (whole(words.next()?)?, words.next()?, words.next()?);
-        let refusal = if code == "0" { None } else { Some(Status::of_code(code.parse().ok()?)?) };
-        let corrupt = if corrupt == "-" { None } else { Some(corrupt_value(corrupt, keys)?) };
+        let (stock, refused) = (words.next()?, whole(words.next()?)?);
         let stock = if stock == "-" { None } else { Some(whole(stock)?) };
         let bought: Vec<_> = words.map(bought).collect();
         let is_complete = statuses.len() == count && (bought.is_empty() || bought.len() == count);
-        is_complete.then_some(Self { statuses, stock, refused, refusal, corrupt, bought })
+        is_complete.then_some(Self { statuses, stock, refused, refusal: None, corrupt: None, bought })
+    }
+
+    /// A text, or an array of it, what refuses the whole activity, and which key holds what it must not.
+    fn read(reply: &Reply<'_>, value: &Value, count: usize, keys: &Keys) -> Result<Self, StoreError> {
+        let parts = if let Value::Array(parts) = value { parts.as_slice() } else { std::slice::from_ref(value) };
+        let text = reply.text(parts.first())?.unwrap_or_default();
+        let mut column = Self::of(&text, count).ok_or_else(|| reply.invalid(&text))?;
+        if let [_, code, key, wrong] = parts {
+            let Value::Int(code) = code else { return Err(reply.invalid(value)) };
+            column.refusal = Status::of_code(*code);
+            if let Some(key) = reply.count(Some(key))? {
+                let key = usize::try_from(key).ok().filter(|key| (1..=keys.in_order().count()).contains(key));
+                let key = key.ok_or_else(|| reply.invalid(value))?;
+                column.corrupt = Some(corrupt(keys, key, reply.text(Some(wrong))?.as_deref()));
+            }
+        }
+        Ok(column)
     }
 }
 
 /// Decodes a reply that is not an error. `keys` and `counts` are those of each activity.
-pub(crate) fn decode(value: Value, keys: &[Keys], counts: impl Iterator<Item = usize>) -> Result<Decoded, StoreError> {
-    let reply = Reply::of(&MULTI_DEDUCT);
+pub(crate) fn decode(
+    reply: &Reply<'_>,
+    value: Value,
+    keys: &[Keys],
+    counts: impl Iterator<Item = usize>,
+) -> Result<Decoded, StoreError> {
     let values = reply.array(value)?;
     if let Some(Value::Int(code)) = values.first() {
         let nth = reply.count(values.get(1))?.and_then(|nth| usize::try_from(nth).ok()).unwrap_or_default();
@@ -78,10 +95,8 @@ pub(crate) fn decode(value: Value, keys: &[Keys], counts: impl Iterator<Item = u
     if values.len() != keys.len() {
         return Err(reply.invalid(values));
     }
-    let columns = values.iter().zip(counts).map(|(value, count)| {
-        let text = reply.text(Some(value))?.unwrap_or_default();
-        DecodedColumn::of(&text, count, keys).ok_or_else(|| reply.invalid(&text))
-    });
+    let columns = values.iter().zip(counts).zip(keys);
+    let columns = columns.map(|((value, count), keys)| DecodedColumn::read(reply, value, count, keys));
     Ok(Decoded::Columns(columns.collect::<Result<_, _>>()?))
 }
 
@@ -92,16 +107,22 @@ mod tests {
 
     #[test]
     fn a_column_has_the_status_of_each_item() {
-        let keys = [Keys::of(Layout::Seckill, &"a".parse().unwrap())];
-        let column = DecodedColumn::of("ods 7 2 0 - 1 ? 0", 3, &keys).unwrap();
+        let keys = Keys::of(Layout::Seckill, &"a".parse().unwrap());
+        let reply = Reply::of_command("a script");
+        let text = |text: &str| Value::SimpleString(text.to_owned());
+        let read = |value: &Value, count| DecodedColumn::read(&reply, value, count, &keys);
+        let column = read(&text("ods 7 2 1 ? 0"), 3).unwrap();
         assert_eq!(column.statuses, [Status::Ok, Status::Refused, Status::OutOfStock]);
         assert_eq!((column.stock, column.refused, column.refusal), (Some(7), 2, None));
         assert_eq!(column.bought, [Some(Bought::Units(1)), Some(Bought::Unknown), Some(Bought::Units(0))]);
-        let column = DecodedColumn::of("c - 0 -11 1,6162", 1, &keys).unwrap();
+        let refused = |code, key| Value::Array(vec![text("c - 0"), Value::Int(code), Value::Int(key), text("ab")]);
+        let column = read(&refused(-11, 1), 1).unwrap();
         assert_eq!((column.stock, column.refusal), (None, Some(Status::Corrupt)));
-        assert_eq!(column.corrupt.unwrap().key, "seckill:stock:a");
-        for invalid in ["oo 7 0 0 -", "x 7 0 0 -", "o 7 0 0", "o 7 0 0 - 1 2", "o 7 0 5 -", "o 7 0 0 9,61"] {
-            assert!(DecodedColumn::of(invalid, 1, &keys).is_none(), "{invalid}");
+        let corrupt = column.corrupt.unwrap();
+        assert!(corrupt.key == "seckill:stock:a" && corrupt.what.contains("ab"), "{corrupt:?}");
+        assert!(read(&refused(-11, 9), 1).is_err());
+        for invalid in ["oo 7 0", "x 7 0", "o 7", "o 7 0 1 2", "o - x"] {
+            assert!(read(&text(invalid), 1).is_err(), "{invalid}");
         }
     }
 }

@@ -7,7 +7,6 @@
 
 mod call;
 mod decode;
-mod encode;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,16 +16,15 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::interner::Interner;
+use crate::model::layout::Kind;
 use crate::model::order::{Items, MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
 use crate::redis::pipeline::{Link, Pipeline};
-use crate::script::MULTI_DEDUCT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::multi::call::MultiCall;
 use crate::sell::bulk::multi::decode::{Decoded, DecodedColumn, decode};
-use crate::sell::bulk::multi::encode::{Rows, encode};
 use crate::sell::bulk::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::sell::multi_orders::cross_slot;
 use crate::store::Store;
@@ -63,7 +61,7 @@ enum State {
 /// What all calls of a run have in common.
 #[derive(Debug)]
 struct MultiOptions {
-    kind: String,
+    kind: Kind,
     operator: String,
     has_users: bool,
     /// Whether replies say what users hold.
@@ -106,7 +104,7 @@ impl Run<MultiOrders> {
     ) -> Result<Self, StoreError> {
         let orders = MultiOrders {
             options: MultiOptions {
-                kind: store.kind(),
+                kind: store.layout.kind(),
                 operator: store.operator.clone(),
                 has_users: store.layout.kind().has_users(),
                 has_rows,
@@ -269,14 +267,17 @@ impl Orders for MultiOrders {
             column.before = in_flight.unwrap_or(0).max(states.get(column.nth).watermark);
         }
         self.mark(&call, std::iter::repeat_with(|| State::Sent));
-        let rows = Rows { rows: &self.rows, from: self.index(call.first) };
+        let from = self.index(call.first);
         let asks = call.columns.iter().any(|column| states.asks(column.nth));
-        pipeline.push(call, asks, |out, call| encode(out, &self.options, states, call, &rows));
+        pipeline.push(call, asks, |out, call| {
+            call.encode(out, &self.options, states, |at| &self.rows[from + at].0);
+        });
     }
 
     fn reply(&mut self, states: &mut JobStates, call: MultiCall, value: Value) -> Result<Vec<Verdict>, StoreError> {
         let keys: Vec<Keys> = call.columns.iter().map(|column| states.keys(column.nth)).collect();
-        match decode(value, &keys, call.columns.iter().map(|column| column.items.len()))? {
+        let reply = Reply::of(Operation::MultiDeduct.script(self.options.kind));
+        match decode(&reply, value, &keys, call.columns.iter().map(|column| column.items.len()))? {
             Decoded::Columns(columns) => {
                 let corrupt = columns.iter().filter_map(|column| column.corrupt.clone()).collect();
                 self.decided(states, &call, columns);
@@ -293,7 +294,7 @@ impl Orders for MultiOrders {
                 if line < state.watermark {
                     return Ok(vec![Verdict::Rewind { nth, line }]);
                 }
-                Ok(vec![Verdict::Retry(Some(Reply::of(&MULTI_DEDUCT).invalid(("gap", line))))])
+                Ok(vec![Verdict::Retry(Some(reply.invalid(("gap", line))))])
             }
             Decoded::OtherEpoch { nth, epoch } => {
                 let nth = call.columns[nth].nth;

@@ -262,60 +262,15 @@ fn orders_of_several_activities() {
         let limit = if layout.records_once() { "=1" } else { "=3" };
         trial.run("preheat", &layout.all_keys("2"), &[kind, "me", "", "create", "0", "5", limit, "", "", "", ""]);
         let units = if layout.records_once() { "1" } else { "2" };
-        trial.step("multi_deduct", &[kind, "me", "retry", "why", "", "7", "r1", units, "1"]);
+        trial.step("multi_deduct", &[kind, "me", "retry", "why", "7", "r1", units, "1"]);
         let users = r#"["7","8"]"#;
-        trial.step(
-            "multi_deduct",
-            &[
-                kind,
-                "me",
-                "first",
-                "why",
-                "j",
-                "d",
-                "1",
-                "1",
-                "0",
-                "1-2",
-                "1",
-                users,
-                r#"["",""]"#,
-                r#"["a","b"]"#,
-                "1",
-                "0",
-                "2",
-                units,
-                r#"["8"]"#,
-                "",
-                r#"["b"]"#,
-            ],
-        );
-        trial.step(
-            "multi_deduct",
-            &[
-                kind,
-                "me",
-                "first",
-                "",
-                "j",
-                "d",
-                "1",
-                "1",
-                "2",
-                "3 5",
-                r#"["1","1"]"#,
-                r#"["9","10"]"#,
-                "",
-                "",
-                "1",
-                "2",
-                "4-5",
-                "1",
-                r#"["30","10"]"#,
-                "",
-                "",
-            ],
-        );
+        let one = ["1", "0", "1-2", "1", users, r#"["",""]"#, r#"["a","b"]"#];
+        let two = ["1", "0", "2", units, r#"["8"]"#, "", r#"["b"]"#];
+        let head = [kind, "me", "j", "d", "1", "why", "", ""];
+        trial.step("multi_deduct_file", &[&head[..], &one, &two].concat());
+        let one = ["1", "2", "3 5", r#"["1","1"]"#, r#"["9","10"]"#];
+        let two = ["1", "2", "4-5", "1", r#"["30","10"]"#];
+        trial.step("multi_deduct_file", &[&head[..], &one, &two].concat());
         trial.is_as_stored(&format!("multi_{}", layout.name));
     }
     let Some(mut trial) = Trial::of(SECKILL, &["1", "2"], &VALUES) else { return };

@@ -1,5 +1,4 @@
--- Takes the units of a file's orders. Reads stock and left, and what users hold: set and its size, or members; applied.
-redis.call('DECRBY', KEYS[1], digits(stock - left))
+-- Records who holds the units of a file's orders. Reads set and its size, or members, and applied.
 --- @if hash
 redis.call('HSET', KEYS[5], unpack(set, 1, size))
 --- @end

@@ -1,0 +1,18 @@
+-- Takes the units of order i of a file. Reads user, units, repeats and had, what the user holds; adds to left, applied and had, and
+-- to what users hold: set and its size, or members.
+left, applied = left - units, applied + 1
+--- @if hash set coupon
+had = had + units
+if repeats then now[user] = had end
+--- @end
+--- @if hash set
+local numeral = texts[had]
+if not numeral then
+  numeral = digits(had)
+  texts[had] = numeral
+end
+set[size + 1], set[size + 2], size = user, numeral, size + 2
+--- @end
+--- @if set coupon
+members[applied] = user
+--- @end
