@@ -390,6 +390,9 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
             }
             _ => random_call(&mut random, sale, other, n),
         };
+        if !engine.has(call.script) {
+            continue;
+        }
         let count = call.keys.len().to_string();
         let mut parts: Vec<&[u8]> = vec![&shas[call.sha1], count.as_bytes()];
         parts.extend(call.keys.iter().chain(&call.args).map(Vec::as_slice));

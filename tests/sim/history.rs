@@ -336,7 +336,8 @@ impl<'s> History<'s> {
             _ if wants_resume => self.pause()?,
             0..28 => self.new_order()?,
             28..33 => self.new_job()?,
-            33..37 => self.new_multi_order()?,
+            33..37 if self.engine.has("multi_deduct") => self.new_multi_order()?,
+            33..37 => {}
             37..50 => self.retry()?,
             50..62 => self.settle()?,
             62..65 => self.settle_many()?,
