@@ -103,7 +103,7 @@ pub(crate) static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
 pub(crate) static SNAPSHOT: Script = script!("snapshot");
 /// Reads participants, stock and the ledger's end at one instant.
-pub(crate) static AUDIT: Script = script!("audit");
+pub(crate) static AUDIT: Builds = builds!("audit");
 /// Sets right what an audit found.
 pub(crate) static REPAIR: Script = script!("repair");
 
@@ -150,7 +150,7 @@ impl Script {
             SETTLE_FILE.of(kind),
             &PAUSE,
             &SNAPSHOT,
-            &AUDIT,
+            AUDIT.of(kind),
             &REPAIR,
             &TRIM,
             &ADOPT,
@@ -168,7 +168,7 @@ impl Script {
     pub fn every() -> Vec<&'static Self> {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            every.extend([&DEDUCT, &REFUND, &DEDUCT_FILE, &REFUND_FILE].map(|builds| builds.of(kind)));
+            every.extend([&DEDUCT, &REFUND, &DEDUCT_FILE, &REFUND_FILE, &AUDIT].map(|builds| builds.of(kind)));
             if kind != Kind::Counter {
                 every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));
             }

@@ -168,7 +168,7 @@ fn every_script_compiles_on_the_server() {
 
 /// What scripts do that the proxies of some clouds refuse, and which ones do it; all others do not. `docs/servers.md` says so.
 const NEEDS: [(&str, &[&str]); 5] = [
-    ("a command that it chooses", &["audit", "multi_deduct"]),
+    ("a command that it chooses", &["multi_deduct"]),
     ("a key that is no KEYS[n]", &["drop-in/sku-multi", "multi_deduct"]),
     ("another name of redis.call", &["multi_deduct"]),
     ("setresp", &["multi_deduct"]),

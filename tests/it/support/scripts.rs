@@ -46,8 +46,8 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 8] =
-    ["deduct", "refund", "hold", "settle", "deduct_file", "refund_file", "hold_file", "settle_file"];
+pub const BUILT_BY_KIND: [&str; 9] =
+    ["deduct", "refund", "hold", "settle", "deduct_file", "refund_file", "hold_file", "settle_file", "audit"];
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
