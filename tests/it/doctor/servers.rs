@@ -236,6 +236,33 @@ fn a_replica_is_not_where_orders_go() {
 }
 
 #[test]
+fn the_last_line_says_what_a_power_cut_and_a_failover_may_lose() {
+    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
+    let assert_last = |redis: &TestRedis, expected: &str| {
+        let shown = redis.seckill(["doctor"]).run().stdout;
+        assert_eq!(shown.lines().last(), Some(expected), "{shown}");
+    };
+    assert_last(&primary, "A power cut loses everything; no replica could take over.");
+    primary.config_set("save", "3600 1");
+    assert_last(&primary, "A power cut loses all since the last snapshot; no replica could take over.");
+    primary.config_set("appendonly", "yes");
+    assert_last(&primary, "A power cut may lose 2 s of orders; no replica could take over.");
+    primary.config_set("appendfsync", "always");
+    let replica = TestRedis::start();
+    follow(&replica, &primary);
+    let synced = "A power cut loses no acknowledged order";
+    assert_last(&primary, &format!("{synced}; a failover may lose what no replica has yet."));
+    primary.config_set("min-replicas-to-write", "1");
+    assert_last(&primary, &format!("{synced}; a failover may lose 10 s that no replica has yet."));
+    // Nobody orders at a replica, and data for programs has the checks alone.
+    assert!(!replica.seckill(["doctor"]).run().stdout.contains("power cut loses"));
+    let csv = primary.seckill(["doctor", "-o", "csv"]).run().stdout;
+    assert!(!csv.contains("no replica has yet"), "{csv}");
+    let narrow = primary.seckill(["doctor"]).env("COLUMNS", "80").run().stdout;
+    assert!(narrow.ends_with("that no\nreplica has yet.\n"), "{narrow}");
+}
+
+#[test]
 fn what_a_managed_server_hides_is_skipped() {
     let redis = TestRedis::with(["--rename-command", "CONFIG", "", "--rename-command", "SLOWLOG", ""]);
     redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
@@ -244,7 +271,7 @@ fn what_a_managed_server_hides_is_skipped() {
     for check in ["persistence", "fsync", "min_replicas", "output_buffers", "busy_reply", "slow_scripts"] {
         assert_row(&redis, check, "skip", if check == "fsync" { "no append-only" } else { "managed, or renamed" });
     }
-    redis.seckill(["doctor"]).code(0).stdout_has("managed");
+    redis.seckill(["doctor"]).code(0).stdout_has("managed").stdout_has("What a power cut loses is not known here; no ");
 }
 
 #[test]
