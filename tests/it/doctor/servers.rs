@@ -185,6 +185,25 @@ fn a_script_that_a_proxy_refuses_is_named() {
 }
 
 #[test]
+fn a_server_without_an_engine_for_lua_is_one_failure() {
+    let redis = TestRedis::start();
+    let proxy = Proxy::before(&redis);
+    // As Valkey 9.1 says it if its module for Lua is not loaded.
+    let no_engine = || Fault::Reply("-ERR Could not find scripting engine 'lua'\r\n");
+    proxy.decide(move |command| command.starts_with("EVAL").then(no_engine));
+    let rows = proxy.seckill(["doctor", "-o", "json"]).code(3).json();
+    let rights = &of_check(&rows, "rights")[..];
+    assert!(rights.len() == 1 && rights[0]["status"] == "fail", "{rights:#?}");
+    assert!(text(&rights[0], "found").starts_with("the server has no engine for Lua, "), "{rights:#?}");
+    assert!(text(&rights[0], "fix").ends_with(" MODULE LIST"), "{rights:#?}");
+    // Nobody can grant what the server does not have.
+    let managed = TestRedis::with(["--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""]);
+    let row = row(&managed, "rights");
+    assert!(text(&row, "found").starts_with("this server has no EVAL "), "{row:#}");
+    assert!(text(&row, "fix").ends_with(" EVAL 'return 1' 0"), "{row:#}");
+}
+
+#[test]
 fn a_version_with_known_flaws_of_lua_is_warned_of() {
     let redis = TestRedis::start();
     let (major, minor, patch) = redis.version();

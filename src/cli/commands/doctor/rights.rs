@@ -146,15 +146,26 @@ pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, 
     rows.extend(unknown.into_iter().map(|(name, why)| {
         let fixes = nodes.iter().find(|(node, _)| node.name == name);
         match (why.contains("EVAL"), fixes) {
-            (true, Some((node, fixes))) => Finding::fail(
-                format!("{why}: no command of seckill works"),
-                fixes.grant(user(node), &["+eval".to_owned(), "+evalsha".to_owned()]),
-            ),
+            (true, Some((node, fixes))) => no_scripts(&why, node, fixes),
             _ => Finding::skip(why),
         }
         .row(Check::Rights, name)
     }));
     rows
+}
+
+/// The server runs no script, for whatever reason.
+fn no_scripts(why: &str, node: &Node, fixes: &Fixes) -> Finding {
+    let nothing = "no command of seckill works";
+    if why.contains("may not run") {
+        let rules = ["+eval".to_owned(), "+evalsha".to_owned()];
+        return Finding::fail(format!("{why}: {nothing}"), fixes.grant(user(node), &rules));
+    }
+    if why.contains("scripting engine") {
+        let found = format!("the server has no engine for Lua, which Valkey has as a module since 9.1: {nothing}");
+        return Finding::fail(found, fixes.administer(&["MODULE", "LIST"]));
+    }
+    Finding::fail(format!("{why}: {nothing}"), fixes.command(&["EVAL", "return 1", "0"]))
 }
 
 /// Rules that are missing, as ACL SETUSER takes them.
