@@ -1,6 +1,6 @@
 # What people do with this repository, one command each. `make help` lists them.
 
-.PHONY: help demo build test test-all torture lint deps msrv bench mutants dist packages install clean
+.PHONY: help demo build test test-all lua54 torture lint deps msrv bench mutants dist packages install clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,12 @@ test-all: ## Run the tests that depend on the server, on each server this machin
 		export SECKILL_TEST_SERVER="$$server" SECKILL_TEST_DATABASES=skip RUST_TEST_THREADS="$(THREADS)"; \
 		cargo test --locked --test it -- --exact $$tests </dev/null && cargo test --locked -p sim fidelity </dev/null || exit 1; \
 	done
+
+# The first run leaves what was replied and written, the second one compares it, and the scripts with those of a server.
+lua54: ## Run the scripts in Lua 5.4, as Dragonfly has it, and compare replies and keys with those of 5.1
+	@server=$${SECKILL_TEST_SERVER:-$$(scripts/servers one)} && export SECKILL_TEST_SERVER="$$server" && \
+	cargo test --locked -p sim each_lua && \
+	cargo test --locked -p sim --no-default-features --features lua54 -- each_lua fidelity
 
 # Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is. With
 # NODES=6 it sells on a cluster of three primaries with a replica each. GO_ON=1 does not end with the first that fails.

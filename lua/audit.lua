@@ -8,7 +8,7 @@
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
 
-  ARGV[1]  kind           hash, set, coupon or counter
+  ARGV[1]  kind           hash, set, coupon or counter: the one that this script is of
   ARGV[2]  cursor         of a page of participants, 0 for the first; or empty: the users that follow
   ARGV[3]  count          how many participants a page has, about
   ARGV[4..]               users; at most 2,000. Of a page: `list`, or nothing
@@ -25,13 +25,19 @@
 
   Commands it needs: GET HMGET TYPE TIME XLEN XREVRANGE HSCAN; sets also SSCAN SMISMEMBER.
 ]]
+--- @kinds hash set coupon counter
+--- @let ALONE = '1'
+--- @if set
+--- @let ALONE = '?'
+--- @end
 --- @use "codes"
 
 --- @use "values"
 --- @use "meta"
 
-local kind, cursor, count = ARGV[1], ARGV[2], ARGV[3]
-if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('audit: kind and number of keys do not fit') end
+local cursor, count = ARGV[2], ARGV[3]
+if ARGV[1] ~= KIND then return usage('audit: ARGV[1] is not ' .. KIND .. ', the kind of this script') end
+if #KEYS ~= KEYS_OF[KIND] then return usage('audit: kind and number of keys do not fit') end
 if cursor == nil or not whole(count) then return usage('audit: ARGV[2] is no cursor, or ARGV[3] no count') end
 if #ARGV > 2003 then return usage('audit: more than 2000 users in one call') end
 local clock = redis.call('TIME')
@@ -68,6 +74,7 @@ if ledger_type == 'stream' then
   length = redis.call('XLEN', KEYS[4])
 end
 
+--- @if set
 -- The units of a set's members, in turn; HMGET takes so many that unpack does.
 local function units_of(users)
   local all = {}
@@ -79,39 +86,46 @@ local function units_of(users)
   return all
 end
 
--- What a member holds if no units are recorded.
-local alone = kind == 'set' and '?' or '1'
+--- @end
+--- @if counter
+-- Nobody is recorded.
 local next_cursor, held = '0', {}
-if kind == 'counter' then
-  -- Nobody is recorded.
-elseif cursor ~= '' then
-  local page = redis.pcall(kind == 'hash' and 'HSCAN' or 'SSCAN', KEYS[5], cursor, 'COUNT', count)
+--- @else
+local next_cursor, held = '0', {}
+if cursor ~= '' then
+  --- @if hash
+  local page = redis.pcall('HSCAN', KEYS[5], cursor, 'COUNT', count)
   if page.err then return corrupt(page, 5) end
   next_cursor, held = page[1], page[2]
-  if kind ~= 'hash' then
-    local users, units = held, {}
-    held = {}
-    if kind == 'set' then
-      units, invalid = units_of(users)
-      if not units then return corrupt(invalid, 6) end
-    end
-    for i = 1, #users do
-      held[2 * i - 1], held[2 * i] = users[i], units[i] or alone
-    end
+  --- @else
+  local page = redis.pcall('SSCAN', KEYS[5], cursor, 'COUNT', count)
+  if page.err then return corrupt(page, 5) end
+  next_cursor = page[1]
+  local users, units = page[2], {}
+  --- @if set
+  units, invalid = units_of(users)
+  if not units then return corrupt(invalid, 6) end
+  --- @end
+  for i = 1, #users do
+    held[2 * i - 1], held[2 * i] = users[i], units[i] or ALONE
   end
+  --- @end
   if ARGV[4] ~= 'list' then held = #held .. ' ' .. concat(held, '\0') end
 elseif #ARGV > 3 then
-  local users = {unpack(ARGV, 4)}
-  held = redis.pcall(kind == 'hash' and 'HMGET' or 'SMISMEMBER', KEYS[5], unpack(users))
+  --- @if hash
+  held = redis.pcall('HMGET', KEYS[5], unpack(ARGV, 4))
   if held.err then return corrupt(held, 5) end
-  if kind ~= 'hash' then
-    local units = {}
-    if kind == 'set' then
-      units, invalid = units_of(users)
-      if not units then return corrupt(invalid, 6) end
-    end
-    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or alone) end
-  end
+  --- @else
+  local users, units = {unpack(ARGV, 4)}, {}
+  held = redis.pcall('SMISMEMBER', KEYS[5], unpack(users))
+  if held.err then return corrupt(held, 5) end
+  --- @if set
+  units, invalid = units_of(users)
+  if not units then return corrupt(invalid, 6) end
+  --- @end
+  for i = 1, #users do held[i] = held[i] == 1 and (units[i] or ALONE) end
+  --- @end
 end
+--- @end
 local is_there = (stock_text or rules.total) and rules.state ~= 'archived'
 return {is_there and OK or NOT_PREHEATED, now, stock_text, rules.total and fields or {}, last, length, next_cursor, held}

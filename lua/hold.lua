@@ -88,8 +88,7 @@ for turn = 1, 4 do
   repeat
     --- @include "activity"
     local clock = redis.call('TIME')
-    local micros = clock[2] + 0
-    local now_ms = clock[1] * 1000 + (micros - micros % 1000) / 1000
+    local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
     local open_field = '\to:' .. user
     local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', request, open_field)
     if fields.err then key, value = 3, fields break end

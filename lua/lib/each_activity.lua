@@ -9,7 +9,7 @@ local activities = #keys / KEY_COUNT
 local width = (#given - 8) / activities
 if activities % 1 ~= 0 then return usage('OP: kind ' .. KIND .. ' has KEY_COUNT keys an activity, not ' .. #keys .. ' in all') end
 if width ~= 5 and width ~= 6 and width ~= 7 then
-  return usage('OP: 8 arguments, and 5 to 7 for each of ' .. activities .. ' activities are wanted, not ' .. #given)
+  return usage('OP: 8 arguments, and 5 to 7 for each of ' .. digits(activities) .. ' activities are wanted, not ' .. #given)
 end
 local kind, by, job, digest, rows, reason, limit, distinct = unpack(given, 1, 8)
 for which = 1, activities do

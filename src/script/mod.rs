@@ -105,7 +105,7 @@ pub(crate) static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
 pub(crate) static SNAPSHOT: Script = script!("snapshot");
 /// Reads participants, stock and the ledger's end at one instant.
-pub(crate) static AUDIT: Script = script!("audit");
+pub(crate) static AUDIT: Builds = builds!("audit");
 /// Sets right what an audit found.
 pub(crate) static REPAIR: Script = script!("repair");
 
@@ -153,7 +153,7 @@ impl Script {
             SETTLE_FILE.of(kind),
             &PAUSE,
             &SNAPSHOT,
-            &AUDIT,
+            AUDIT.of(kind),
             &REPAIR,
             &TRIM,
             &ADOPT,
@@ -171,7 +171,7 @@ impl Script {
     pub fn every() -> Vec<&'static Self> {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE];
+            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE, &AUDIT];
             every.extend(of_all.map(|builds| builds.of(kind)));
             if kind != Kind::Counter {
                 every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));

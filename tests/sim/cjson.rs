@@ -1,5 +1,7 @@
 //! lua-cjson as a server embeds it: numbers have 14 digits, `/` and DEL are escaped, an empty table is `{}`, and null is a
-//! light userdata.
+//! light userdata. The names of an object are sorted here, as nobody may rely on their order.
+
+use std::collections::BTreeMap;
 
 use mlua::{Error, Lua, Result, Table, Value};
 
@@ -77,7 +79,7 @@ fn write(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<()> {
     match value {
         Value::Nil | Value::LightUserData(_) => out.extend(b"null"),
         Value::Boolean(is_true) => out.extend(is_true.to_string().bytes()),
-        Value::Integer(integer) => out.extend(integer.to_string().bytes()),
+        Value::Integer(integer) => out.extend(number(*integer as f64, 14).bytes()),
         Value::Number(float) if float.is_finite() => out.extend(number(*float, 14).bytes()),
         Value::Number(_) => return Err(Error::runtime("Cannot serialise number: must not be NaN or Inf")),
         Value::String(text) => write_text(&text.as_bytes(), out),
@@ -90,12 +92,14 @@ fn write(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<()> {
         }
         Value::Table(table) => {
             out.push(b'{');
-            for (at, pair) in table.pairs::<mlua::LuaString, Value>().enumerate() {
-                let (name, value) = pair?;
+            let pairs = table.pairs::<mlua::LuaString, Value>();
+            let pairs: Result<BTreeMap<Vec<u8>, Value>> =
+                pairs.map(|pair| pair.map(|(name, value)| (name.as_bytes().to_vec(), value))).collect();
+            for (at, (name, value)) in pairs?.into_iter().enumerate() {
                 if at > 0 {
                     out.push(b',');
                 }
-                write_text(&name.as_bytes(), out);
+                write_text(&name, out);
                 out.push(b':');
                 write(&value, out, depth + 1)?;
             }
@@ -208,9 +212,11 @@ impl Reader<'_> {
             None if word.starts_with('+') => None,
             None => word.parse().ok(),
         };
-        let number = number.ok_or_else(|| self.expected("value"))?;
+        let number: f64 = number.ok_or_else(|| self.expected("value"))?;
         self.at += end;
-        Ok(Value::Number(number))
+        // Whole ones are integers in Lua 5.4.
+        let is_integer = number == number.trunc() && number.abs() < 2f64.powi(63);
+        Ok(if is_integer { Value::Integer(number as i64) } else { Value::Number(number) })
     }
 
     /// Four hexadecimal digits.

@@ -4,7 +4,8 @@
 //! Nights run the real client beside that: `night.rs` is what its processes do, `world.rs` the network and the clock between them.
 //!
 //! To read it: `history.rs` is what happens, `damage.rs` what happens to keys, `oracle.rs` what must hold, `audit.rs` the real audits; `script.rs` and `keys.rs` are the
-//! server, which `fidelity.rs` compares with a real one; `broken.rs` breaks rules that the histories must notice.
+//! server, which `fidelity.rs` compares with a real one; `broken.rs` breaks rules that the histories must notice; `lua_5_4.rs` compares
+//! the scripts in both versions of Lua.
 //!
 //! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on.
 
@@ -23,6 +24,7 @@ mod damage;
 mod fidelity;
 mod history;
 mod keys;
+mod lua_5_4;
 mod night;
 mod oracle;
 mod random;

@@ -1,8 +1,9 @@
-//! Runs the scripts in Lua 5.1, with `redis` and `cjson` as a server has them, over keys in memory.
+//! Runs the scripts in Lua 5.1, with `redis` and `cjson` as a server has them, over keys in memory; or in Lua 5.4, as Dragonfly
+//! does (its `src/core/interpreter.cc` and `interpreter_polyfill.h`, commit f8eca6d).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
@@ -11,9 +12,12 @@ use seckill::internals::Script;
 use super::cjson;
 use super::keys::{Bytes, Context, Keys, Reply, is_write};
 
+pub const IS_LUA_5_4: bool = cfg!(feature = "lua54");
+
 /// What the base library of Lua keeps in a server.
-const BASE: [&str; 20] = [
+const BASE: [&str; 21] = [
     "assert",
+    "coroutine",
     "error",
     "ipairs",
     "next",
@@ -63,8 +67,10 @@ impl Server {
 pub struct Engine {
     lua: Lua,
     pub server: Rc<RefCell<Server>>,
-    scripts: HashMap<&'static str, Function>,
+    scripts: HashMap<&'static str, (&'static str, Function)>,
     globals: Table,
+    /// Each call with its reply, if somebody compares them.
+    pub transcript: RefCell<Option<String>>,
 }
 
 /// An error reply of a command, on its way through Lua.
@@ -86,12 +92,18 @@ impl Engine {
     }
 
     fn compile(edit: impl Fn(&str, &str) -> String) -> Result<Self> {
-        let lua =
-            Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::new().catch_rust_panics(false))?;
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        // Of 5.1 they are in the base library. Dragonfly has none: what needs them is compared all the same.
+        #[cfg(feature = "lua54")]
+        let libraries = libraries | StdLib::COROUTINE;
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let server = Rc::new(RefCell::new(Server::default()));
         let globals = lua.create_table()?;
         for name in BASE {
             globals.raw_set(name, lua.globals().get::<Value>(name)?)?;
+        }
+        if IS_LUA_5_4 {
+            globals.raw_set("unpack", lua.globals().get::<Table>("table")?.get::<Value>("unpack")?)?;
         }
         globals.raw_set("redis", redis(&lua, &server)?)?;
         globals.raw_set("cjson", cjson::library(&lua)?)?;
@@ -100,9 +112,9 @@ impl Engine {
         for script in Script::every() {
             let text = edit(script.name, script.text);
             let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
-            scripts.insert(script.sha1, function);
+            scripts.insert(script.sha1, (script.name, function));
         }
-        Ok(Self { lua, server, scripts, globals })
+        Ok(Self { lua, server, scripts, globals, transcript: RefCell::default() })
     }
 
     /// Forgets all keys.
@@ -112,13 +124,24 @@ impl Engine {
 
     /// Runs the script with a SHA-1 before edits; `None` if it was cut, which whoever called it does not get to know.
     pub fn run(&self, sha1: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
+        let reply = self.answer(sha1, keys, args);
+        if let Some(transcript) = &mut *self.transcript.borrow_mut() {
+            let texts: Vec<String> = keys.iter().chain(args).map(|text| text.escape_ascii().to_string()).collect();
+            let (writes, script) = (self.server.borrow().writes, self.scripts[sha1].0);
+            writeln!(transcript, "{script} {} -> {reply:?}, {writes} writes", texts.join(" "))
+                .expect("memory takes it");
+        }
+        reply
+    }
+
+    fn answer(&self, sha1: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
         self.globals.raw_set("KEYS", self.list(keys)).expect("a table takes a list");
         self.globals.raw_set("ARGV", self.list(args)).expect("a table takes a list");
         {
             let mut server = self.server.borrow_mut();
             (server.protocol_3, server.writes, server.was_cut) = (false, 0, false);
         }
-        let function = self.scripts.get(sha1).unwrap_or_else(|| panic!("no script has the SHA-1 {sha1}"));
+        let (_, function) = self.scripts.get(sha1).unwrap_or_else(|| panic!("no script has the SHA-1 {sha1}"));
         let done = function.call::<Value>(());
         let mut server = self.server.borrow_mut();
         server.cut_after = None;
@@ -147,17 +170,11 @@ fn redis(lua: &Lua, server: &Rc<RefCell<Server>>) -> Result<Table> {
         let server = Rc::clone(server);
         redis.set(name, lua.create_function(move |lua, args| command(lua, &server, args, raises))?)?;
     }
-    let setresp = {
-        let server = Rc::clone(server);
-        move |_: &Lua, protocol: i64| {
-            server.borrow_mut().protocol_3 = protocol == 3;
-            Ok(())
-        }
-    };
-    redis.set("setresp", lua.create_function(setresp)?)?;
+    if !IS_LUA_5_4 {
+        redis.set("acl_check_cmd", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
+    }
     let sha1hex = |_: &Lua, text: mlua::LuaString| Ok(sha1_hex(&text.as_bytes()));
     redis.set("sha1hex", lua.create_function(sha1hex)?)?;
-    redis.set("acl_check_cmd", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
     for (name, field) in [("error_reply", "err"), ("status_reply", "ok")] {
         let reply = move |lua: &Lua, text: mlua::LuaString| lua.create_table_from([(field, text)]);
         redis.set(name, lua.create_function(reply)?)?;
@@ -165,7 +182,7 @@ fn redis(lua: &Lua, server: &Rc<RefCell<Server>>) -> Result<Table> {
     Ok(redis)
 }
 
-fn sha1_hex(text: &[u8]) -> String {
+pub fn sha1_hex(text: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, text);
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -221,7 +238,7 @@ fn given(lua: &Lua, reply: Reply, protocol_3: bool) -> Result<Value> {
     match reply {
         Reply::Nil if protocol_3 => Ok(Value::Nil),
         Reply::Nil => Ok(Value::Boolean(false)),
-        Reply::Int(number) => Ok(Value::Number(number as f64)),
+        Reply::Int(number) => Ok(Value::Integer(number)),
         Reply::Text(text) => lua.create_string(&text).map(Value::String),
         Reply::Status(text) => pair("ok", text),
         Reply::Error(text) => pair("err", &text),
@@ -236,12 +253,14 @@ fn given(lua: &Lua, reply: Reply, protocol_3: bool) -> Result<Value> {
     }
 }
 
-/// What a script returned as the client gets it: numbers are cut to whole ones, false is nil, and a nil ends a list.
+/// What a script returned as the client gets it: numbers are cut to whole ones (those of Lua 5.4 that are no integers are texts),
+/// false is nil, and a nil ends a list.
 fn replied(value: &Value) -> Reply {
     match value {
         Value::String(text) => Reply::Text(text.as_bytes().to_vec()),
         Value::Boolean(true) => Reply::Int(1),
         Value::Integer(number) => Reply::Int(*number),
+        Value::Number(number) if IS_LUA_5_4 => Reply::text(&cjson::number(*number, 17)),
         Value::Number(number) => Reply::Int(*number as i64),
         Value::Table(table) => {
             let text = |field: &str| match table.raw_get::<Value>(field) {

@@ -7,6 +7,7 @@ use crate::audit::evidence::{ActivityView, Rules};
 use crate::audit::read::held_by::HeldBy;
 use crate::error::StoreError;
 use crate::model::activity::rules::PackedRules;
+use crate::model::layout::Kind;
 use crate::model::ledger::Entry;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::order::Corrupt;
@@ -52,7 +53,7 @@ pub(crate) fn read_participants(
     }
     // A user with a zero byte, which only a backend can have made.
     let page = store.servers.call(&participants_call(store, keys, ask, true))?;
-    read(page, keys)?.ok_or_else(|| Reply::of(&AUDIT).invalid("no list"))
+    read(page, keys)?.ok_or_else(|| reply().invalid("no list"))
 }
 
 /// The call of the script.
@@ -68,12 +69,17 @@ pub(crate) fn participants_call(store: &Store, keys: &Keys, ask: &PageRequest<'_
             arguments.extend_from_slice(users);
         }
     }
-    Call::script(&AUDIT, keys.in_order(), arguments)
+    Call::script(AUDIT.of(store.layout.kind()), keys.in_order(), arguments)
+}
+
+/// Replies are the same for all kinds.
+fn reply() -> Reply<'static> {
+    Reply::of(AUDIT.of(Kind::Hash))
 }
 
 /// Reads the script's reply; `None` if users and units cannot be separated in it.
 pub(crate) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>, StoreError> {
-    let reply = Reply::of(&AUDIT);
+    let reply = reply();
     let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;
     let mut page = ParticipantsPage {

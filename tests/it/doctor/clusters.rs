@@ -30,6 +30,8 @@ fn every_node_of_a_cluster_is_checked_replicas_included() {
     let (_, block) = shown.split_once("\nfail persistence\n").unwrap();
     assert_eq!(block.matches("neither append-only file nor snapshots").count(), 1, "{shown}");
     assert_eq!(shown.matches(" CONFIG SET appendonly yes\n").count(), 6, "{shown}");
+    let lost = "A power cut loses everything; a failover may lose what no replica has yet.";
+    assert_eq!(shown.lines().last(), Some(lost), "{shown}");
     // One node that differs is named.
     cluster.node(4).config_set("maxmemory-policy", "allkeys-lfu");
     let rows = of_check(&cluster.seckill(["doctor", "-o", "json"]).code(3).json(), "eviction");

@@ -185,6 +185,25 @@ fn a_script_that_a_proxy_refuses_is_named() {
 }
 
 #[test]
+fn a_server_without_an_engine_for_lua_is_one_failure() {
+    let redis = TestRedis::start();
+    let proxy = Proxy::before(&redis);
+    // As Valkey 9.1 says it if its module for Lua is not loaded.
+    let no_engine = || Fault::Reply("-ERR Could not find scripting engine 'lua'\r\n");
+    proxy.decide(move |command| command.starts_with("EVAL").then(no_engine));
+    let rows = proxy.seckill(["doctor", "-o", "json"]).code(3).json();
+    let rights = &of_check(&rows, "rights")[..];
+    assert!(rights.len() == 1 && rights[0]["status"] == "fail", "{rights:#?}");
+    assert!(text(&rights[0], "found").starts_with("the server has no engine for Lua, "), "{rights:#?}");
+    assert!(text(&rights[0], "fix").ends_with(" MODULE LIST"), "{rights:#?}");
+    // Nobody can grant what the server does not have.
+    let managed = TestRedis::with(["--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""]);
+    let row = row(&managed, "rights");
+    assert!(text(&row, "found").starts_with("this server has no EVAL "), "{row:#}");
+    assert!(text(&row, "fix").ends_with(" EVAL 'return 1' 0"), "{row:#}");
+}
+
+#[test]
 fn a_version_with_known_flaws_of_lua_is_warned_of() {
     let redis = TestRedis::start();
     let (major, minor, patch) = redis.version();
@@ -236,6 +255,33 @@ fn a_replica_is_not_where_orders_go() {
 }
 
 #[test]
+fn the_last_line_says_what_a_power_cut_and_a_failover_may_lose() {
+    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
+    let assert_last = |redis: &TestRedis, expected: &str| {
+        let shown = redis.seckill(["doctor"]).run().stdout;
+        assert_eq!(shown.lines().last(), Some(expected), "{shown}");
+    };
+    assert_last(&primary, "A power cut loses everything; no replica could take over.");
+    primary.config_set("save", "3600 1");
+    assert_last(&primary, "A power cut loses all since the last snapshot; no replica could take over.");
+    primary.config_set("appendonly", "yes");
+    assert_last(&primary, "A power cut may lose 2 s of orders; no replica could take over.");
+    primary.config_set("appendfsync", "always");
+    let replica = TestRedis::start();
+    follow(&replica, &primary);
+    let synced = "A power cut loses no acknowledged order";
+    assert_last(&primary, &format!("{synced}; a failover may lose what no replica has yet."));
+    primary.config_set("min-replicas-to-write", "1");
+    assert_last(&primary, &format!("{synced}; a failover may lose 10 s that no replica has yet."));
+    // Nobody orders at a replica, and data for programs has the checks alone.
+    assert!(!replica.seckill(["doctor"]).run().stdout.contains("power cut loses"));
+    let csv = primary.seckill(["doctor", "-o", "csv"]).run().stdout;
+    assert!(!csv.contains("no replica has yet"), "{csv}");
+    let narrow = primary.seckill(["doctor"]).env("COLUMNS", "80").run().stdout;
+    assert!(narrow.ends_with("that no\nreplica has yet.\n"), "{narrow}");
+}
+
+#[test]
 fn what_a_managed_server_hides_is_skipped() {
     let redis = TestRedis::with(["--rename-command", "CONFIG", "", "--rename-command", "SLOWLOG", ""]);
     redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
@@ -244,7 +290,7 @@ fn what_a_managed_server_hides_is_skipped() {
     for check in ["persistence", "fsync", "min_replicas", "output_buffers", "busy_reply", "slow_scripts"] {
         assert_row(&redis, check, "skip", if check == "fsync" { "no append-only" } else { "managed, or renamed" });
     }
-    redis.seckill(["doctor"]).code(0).stdout_has("managed");
+    redis.seckill(["doctor"]).code(0).stdout_has("managed").stdout_has("What a power cut loses is not known here; no ");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn exec_acknowledges_what_its_command_loaded() {
     };
     // A loader that fails after it read everything: nothing counts as loaded.
     let failed = feed("cat >/dev/null; exit 9").code(1).stdout_is("");
-    failed.stderr_has("ended with 9: its 4 rows are not acknowledged").stderr_has("delivers them again");
+    failed.stderr_has("ended with 9: nothing is acknowledged of 4 rows").stderr_has("delivers them again");
     assert!(pending(&redis) > 0);
     feed("kill -9 $$").code(1).stderr_has("by a signal");
     // One that fails in its second batch: the first is acknowledged.

@@ -47,7 +47,7 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 10] = [
+pub const BUILT_BY_KIND: [&str; 11] = [
     "deduct",
     "multi_deduct",
     "refund",
@@ -58,6 +58,7 @@ pub const BUILT_BY_KIND: [&str; 10] = [
     "refund_file",
     "hold_file",
     "settle_file",
+    "audit",
 ];
 
 /// What `script show` prints, asked for once.

@@ -2,6 +2,7 @@
 
 mod fix;
 mod ledgers;
+mod loss;
 mod memory;
 mod persistence;
 mod replication;
@@ -31,7 +32,8 @@ use crate::store::Store;
 /// Check server and sale, with a fix for what is wrong
 ///
 /// Each check is `ok`, `warn`, `fail` or `skip`, with what was found, why it matters, and a command that corrects it or
-/// shows more. A `fail` is exit code 3. Of a cluster every node is checked.
+/// shows more. A `fail` is exit code 3. Of a cluster every node is checked. The last line says what a power cut and a failover may
+/// lose.
 ///
 /// Nothing is changed: scripts, and each command that they call, are tried on keys that nobody has, and what that creates is gone
 /// with the same call.
@@ -80,7 +82,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);
     match session.out.format() {
-        Format::Table => show::tables(&rows, &mut session.out)?,
+        Format::Table => show::tables(&rows, loss::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
         _ => session.out.array(&rows)?,
     }
     if options.hides_password(&session.global) && rows.iter().any(CheckRow::is_fixed_by_seckill) {

@@ -78,7 +78,7 @@ fn copies(info: &Info) -> usize {
 }
 
 /// Whether there is an append-only file, as the settings say, or else INFO.
-fn has_file(reading: &Reading) -> Option<bool> {
+pub(super) fn has_file(reading: &Reading) -> Option<bool> {
     let set = setting(reading, "appendonly").map(|value| value == "yes");
     set.or_else(|| Some(reading.info.as_ref().ok()?.count("aof_enabled")? == 1))
 }

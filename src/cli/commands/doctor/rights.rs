@@ -22,7 +22,7 @@ const FIRST: &str = "inspect";
 static COMMANDS: [Command; 22] = [
     Command { name: FIRST, scripts: &[&script::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
-    Command { name: "reconcile", scripts: &[&script::SNAPSHOT, &script::AUDIT], rights: &["xrange"] },
+    Command { name: "reconcile", scripts: &[&script::SNAPSHOT, script::AUDIT.of(Kind::Hash)], rights: &["xrange"] },
     Command { name: "reconcile --fix", scripts: &[&script::REPAIR], rights: &[] },
     Command { name: "report", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
     Command { name: "ledger", scripts: &[], rights: &["xread"] },
@@ -45,7 +45,7 @@ static COMMANDS: [Command; 22] = [
     Command { name: "pause, resume", scripts: &[&script::PAUSE], rights: &[] },
     Command {
         name: "archive",
-        scripts: &[&script::ARCHIVE, &script::AUDIT],
+        scripts: &[&script::ARCHIVE, script::AUDIT.of(Kind::Hash)],
         rights: &["watch", "multi", "exec", "xrange"],
     },
     Command { name: "preheat --restore", scripts: &[&script::RESTORE], rights: &["sadd"] },
@@ -150,15 +150,26 @@ pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, 
     rows.extend(unknown.into_iter().map(|(name, why)| {
         let fixes = nodes.iter().find(|(node, _)| node.name == name);
         match (why.contains("EVAL"), fixes) {
-            (true, Some((node, fixes))) => Finding::fail(
-                format!("{why}: no command of seckill works"),
-                fixes.grant(user(node), &["+eval".to_owned(), "+evalsha".to_owned()]),
-            ),
+            (true, Some((node, fixes))) => no_scripts(&why, node, fixes),
             _ => Finding::skip(why),
         }
         .row(Check::Rights, name)
     }));
     rows
+}
+
+/// The server runs no script, for whatever reason.
+fn no_scripts(why: &str, node: &Node, fixes: &Fixes) -> Finding {
+    let nothing = "no command of seckill works";
+    if why.contains("may not run") {
+        let rules = ["+eval".to_owned(), "+evalsha".to_owned()];
+        return Finding::fail(format!("{why}: {nothing}"), fixes.grant(user(node), &rules));
+    }
+    if why.contains("scripting engine") {
+        let found = format!("the server has no engine for Lua, which Valkey has as a module since 9.1: {nothing}");
+        return Finding::fail(found, fixes.administer(&["MODULE", "LIST"]));
+    }
+    Finding::fail(format!("{why}: {nothing}"), fixes.command(&["EVAL", "return 1", "0"]))
 }
 
 /// Rules that are missing, as ACL SETUSER takes them.

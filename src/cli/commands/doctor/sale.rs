@@ -98,7 +98,7 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let (Some(meta), Some(stock)) = (&snapshot.meta, snapshot.stock) else { return None };
     let sold = snapshot.sums.as_ref().map_or(meta.total, |sums| sums.total).saturating_sub(stock);
     if sold > 0 && snapshot.buyers == Some(0) {
-        let found = format!("{sold} units are sold, and nobody is recorded: limits start over");
+        let found = format!("sold: {}, but nobody is recorded: limits start over", counted(sold, "unit"));
         return Some(Finding::fail(found, restore()));
     }
     None

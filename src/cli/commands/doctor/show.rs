@@ -22,7 +22,8 @@ row! {
 /// Columns of text if nothing bounds them.
 const WIDTH: usize = 100;
 
-pub(super) fn tables(rows: &[CheckRow], out: &mut Output) -> Result<(), OutputError> {
+/// Tables, counts, and what may be lost.
+pub(super) fn tables(rows: &[CheckRow], loss: Option<&str>, out: &mut Output) -> Result<(), OutputError> {
     let mut ordered: Vec<&CheckRow> = rows.iter().collect();
     ordered.sort_by_key(|row| (row.check, row.status));
     let lines: Vec<Line> = ordered.chunk_by(|one, other| are_one_line(one, other)).map(line).collect();
@@ -41,6 +42,9 @@ pub(super) fn tables(rows: &[CheckRow], out: &mut Output) -> Result<(), OutputEr
     let counts: Vec<String> = statuses.into_iter().map(|status| format!("{} {status}", count(status))).collect();
     out.line("")?;
     out.line(&counts.join(", "))?;
+    for line in loss.into_iter().flat_map(|loss| wrapped(loss, width)) {
+        out.line(&line)?;
+    }
     if is_set {
         out.note(
             "CONFIG SET holds until the server restarts; CONFIG REWRITE keeps it in the server's configuration file",

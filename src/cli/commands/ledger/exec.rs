@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::cli::commands::ledger::rows::LedgerRow;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
+use crate::cli::output::text::counted;
 use crate::cli::output::{Format, Output, Renaming, Terminal};
 use crate::error::cause;
 
@@ -35,8 +36,12 @@ impl Loader {
     pub(super) fn load(&self, rows: &[LedgerRow]) -> Result<()> {
         let input = self.encode(rows)?;
         let failed = |why: String| {
-            Failure::failed(format!("`{}` {why}: its {} rows are not acknowledged", self.command, rows.len()))
-                .hint("the same command delivers them again")
+            Failure::failed(format!(
+                "`{}` {why}: nothing is acknowledged of {}",
+                self.command,
+                counted(rows.len(), "row")
+            ))
+            .hint("the same command delivers them again")
         };
         let unusable = |error: io::Error| failed(format!("cannot be run ({})", cause(&error)));
         let mut child =

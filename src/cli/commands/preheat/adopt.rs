@@ -10,6 +10,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
+use crate::cli::output::text::counted;
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Consent;
 use crate::cli::shared::session::Session;
@@ -85,7 +86,9 @@ impl Adoption<'_> {
         if self.args.mutating.dry_run {
             return self.done(&found, planned, Status::Ok);
         }
-        self.ask(&found, planned, &format!("{} buyers hold {} units", holders.holders(), planned.held))?;
+        let (buyers, units) = (counted(holders.holders(), "buyer"), counted(planned.held, "unit"));
+        let hold = if holders.holders() == 1 { "holds" } else { "hold" };
+        self.ask(&found, planned, &format!("{buyers} {hold} {units}"))?;
         // From here on a Ctrl-C must not leave the activity without its stock.
         interrupt::stop_gracefully();
         let ended = self.take_over(&found, planned);
@@ -101,7 +104,7 @@ impl Adoption<'_> {
         if self.args.mutating.dry_run {
             return self.done(found, adopted, Status::Ok);
         }
-        self.ask(found, adopted, &format!("its ledger is whole: {} units are sold", adopted.held))?;
+        self.ask(found, adopted, &format!("its ledger is whole, sold: {}", counted(adopted.held, "unit")))?;
         let reason = self.args.mutating.reason.as_deref();
         match adopt::finish_adoption(&mut self.store, &self.plan, found, adopted, &self.name, None, is_paused, reason)?
         {

@@ -2,6 +2,7 @@
 
 use crate::cli::commands::preheat::explain::before_in_words;
 use crate::cli::error::{Error, Result};
+use crate::cli::output::text::counted;
 use crate::model::activity::{Action, Preheated};
 use crate::model::layout::Kind;
 use crate::model::order::Bought;
@@ -32,7 +33,7 @@ pub(super) fn reset(results: &[Preheated], store: &mut Store) -> Result<Option<S
     let mut text = named.join(", ");
     if let Some(rest) = lost.get(MAX_NAMED..).filter(|rest| !rest.is_empty()) {
         let units: u64 = rest.iter().filter_map(|result| units_sold(result)).sum();
-        text += &format!(" and {} more ({units} units sold)", rest.len());
+        text += &format!(" and {} more ({} sold)", rest.len(), counted(units, "unit"));
     }
     let many = if lost.len() == 1 { String::new() } else { format!("{} activities: ", lost.len()) };
     let server = store.server_name();
@@ -52,14 +53,14 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
     let kind = store.layout().kind();
     Ok(match (kind, snapshot.buyers) {
         (_, None) => "units sold unknown".to_owned(),
-        (Kind::Set, Some(buyers)) => format!("{buyers} buyers, units sold unknown"),
+        (Kind::Set, Some(buyers)) => format!("{}, units sold unknown", counted(buyers, "buyer")),
         (_, Some(_)) => {
             let mut held: u64 = 0;
             participants::each(store, &result.activity, |_, units| {
                 held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
                 Ok::<_, Error>(())
             })?;
-            format!("{held} units sold")
+            format!("{} sold", counted(held, "unit"))
         }
     })
 }

@@ -6,6 +6,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Checked, FileOrder, Next, RowError};
 use crate::cli::interrupt;
+use crate::cli::output::text::counted;
 use crate::cli::output::{Output, Progress, Row, Terminal, Warnings};
 use crate::cli::shared::bulk::args::RunArgs;
 use crate::cli::shared::bulk::check::{CheckedInput, check};
@@ -342,7 +343,7 @@ impl<K: Kind> Driver<'_, K> {
             false => failure.hint(format!("the orders before it are applied; correct it, and {how_to_resume}")),
         });
         if is_interrupted && failure.is_none() {
-            terminal.note(format!("stopped after {} orders", done.orders));
+            terminal.note(format!("stopped after {}", counted(done.orders, "order")));
             if unsettled.is_some() {
                 terminal.warn("the connection broke: whether the orders in flight were applied is not known");
             }
