@@ -76,7 +76,7 @@ pub struct Engine {
     pub server: Rc<RefCell<Server>>,
     scripts: HashMap<&'static str, (&'static str, Function)>,
     globals: Table,
-    /// Each call with its reply, if somebody compares them.
+    /// Each call with its reply, while runs of both versions of Lua are compared.
     pub transcript: RefCell<Option<String>>,
 }
 
