@@ -91,7 +91,7 @@ pub mod internals {
     pub use crate::model::status::call_code;
     pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
     pub use crate::script::keys::Keys;
-    pub use crate::script::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
+    pub use crate::script::{DEDUCT, DROP_INS, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
     pub use crate::sell::sharded::finish_transfers;
 
     use std::time::Duration;

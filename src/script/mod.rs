@@ -69,7 +69,7 @@ impl Builds {
 }
 
 /// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
-pub(crate) static DROP_INS: [Script; 6] = [
+pub static DROP_INS: [Script; 6] = [
     script!("drop-in/", "seckill"),
     script!("drop-in/", "sku"),
     script!("drop-in/", "sku-multi"),

@@ -1,7 +1,7 @@
 //! The simulator against a real server: the same random calls of every script, damaged keys and strange texts included, give the same
 //! replies and leave the same keys.
 //!
-//! In the text that both run, the clock is a key, and an entry's id is its number. What a scan returns is sorted.
+//! In the text that both run, the clock is a key, and an entry's id is one more than the last. What a scan returns is sorted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{ConnectionAddr, ConnectionLike as _, IntoConnectionInfo, Value};
-use seckill::Layout;
-use seckill::internals::Script;
+use seckill::internals::DROP_INS;
+use seckill::{Kind, Layout};
 
 use super::calls::{Activity, Call, json, shown, shown_reply, status};
 use super::keys::{Bytes, Data, Keys, Reply, Stream};
 use super::random::Random;
-use super::script::Engine;
+use super::script::{Engine, every_script};
 use super::server_binary::server_binary;
 
 const CALLS: u64 = 4000;
@@ -28,9 +28,10 @@ fn determined(text: &str) -> String {
     let numbered = |text: String, key: &str| {
         let text =
             text.replace(&format!("acl_check_cmd('XADD', {key}, '*'"), &format!("acl_check_cmd('XADD', {key}, '0-1'"));
-        text.replace(&format!("{key}, '*'"), &format!("{key}, (redis.call('XLEN', {key}) + 1) .. '-1'"))
+        let newest = format!("(redis.call('XREVRANGE', {key}, '+', '-', 'COUNT', 1)[1] or {{'0-0'}})[1]");
+        text.replace(&format!("{key}, '*'"), &format!("{key}, (string.match({newest}, '^%d+') + 1) .. '-1'"))
     };
-    numbered(numbered(text, "KEYS[4]"), "KEYS[at + 4]")
+    ["KEYS[3]", "KEYS[4]", "KEYS[at + 4]"].into_iter().fold(text, numbered)
 }
 
 /// A server that this test started.
@@ -196,7 +197,7 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
     let recent = format!("r{}", n - random.below(n.min(12)));
     let mode = *random.pick(&["first", "first", "retry", "retry", "dry", "borrow", "bad"]);
     let reason = *random.pick(&["", "why \"so\""]);
-    match random.below(31) {
+    match random.below(37) {
         0 => {
             let change = *random.pick(&["create", "update", "reset"]);
             let total = *random.pick(&["10", "100", "0", "9007199254740991", "x"]);
@@ -279,6 +280,27 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
             let args = [step, "by", reason, name, "30", held, "", "", "", "", "=2", "", "", "", "live", ""];
             sale.call("adopt", args)
         }
+        31..33 => {
+            let (epoch, name) = (*random.pick(&["1", "1", "2", ""]), *random.pick(&["c1", "c1", "c2"]));
+            let (page, replaced) = (*random.pick(&["0", "1"]), *random.pick(&["", "", "c1"]));
+            match random.below(5) {
+                0 => sale.plain_call("trim", ["plan", "", *random.pick(&["1-1", "3-1", "9-1", "x"])]),
+                1 => sale.plain_call("trim", ["page", epoch, name, page, "[\"u1\",\"2\"]"]),
+                2 => sale.plain_call("trim", ["switch", epoch, name, page, replaced, "2-1 1-1 1 30 0", "by"]),
+                3 => sale.plain_call("trim", ["cut", epoch, ""]),
+                _ => sale.plain_call("trim", ["clear", epoch, ""]),
+            }
+        }
+        33 => {
+            let (name, epoch) = (*random.pick(&["a1", "a1", "a2", "?"]), *random.pick(&["1", "1", "2"]));
+            let (sha256, seen) = ("0".repeat(64), "30 1-1 0 1 0 0 0");
+            match random.below(3) {
+                0 => sale.call("archive", ["plan"]),
+                1 => sale.call("archive", ["mark", name, epoch]),
+                _ => sale.call("archive", ["remove", name, epoch, &sha256, seen, "by"]),
+            }
+        }
+        34..37 => drop_in(random, user, quantity, &request),
         29 => {
             // Orders of two activities in a call.
             let script = *random.pick(&["deduct_file", "refund_file"]);
@@ -300,6 +322,44 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
             call.keys.extend(other.keys.in_order().map(Into::into));
             call
         }
+    }
+}
+
+/// A call of a script that replaces a shop's own.
+fn drop_in(random: &mut Random, user: &str, quantity: &str, order: &str) -> Call {
+    let script = random.pick(&DROP_INS);
+    let limit = *random.pick(&["3", "0", "x"]);
+    let (keys, args): (&[&str], Vec<&str>) = match script.name {
+        "seckill" => (&["shop:stock", "shop:users"], vec![user, quantity, limit]),
+        "sku" => (&["shop:stock", "shop:buyers"], vec![quantity, user]),
+        "sku-multi" => (&["shop:stock", "shop:other", "shop:stock"], vec!["1", quantity, "1"]),
+        "coupon" => (&["shop:stock", "shop:buyers"], vec![user]),
+        "product" => (&["shop:stock"], vec![quantity]),
+        _ => (&["shop:stock", "shop:buyers", "shop:orders"], vec!["v1", user, order]),
+    };
+    let keys = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+    Call { script: script.name, sha1: script.sha1, keys, args: args.into_iter().map(Into::into).collect() }
+}
+
+/// The steps of a restore, some of them left out.
+fn restore(random: &mut Random, sale: &Activity, step: u64) -> Call {
+    let sha256 = "0".repeat(64);
+    let kind = sale.layout.kind();
+    let page = |part: &[&str]| sale.call("restore", [&["page", &sha256][..], part].concat());
+    match if random.percent(10) { random.below(7) } else { step } {
+        0 => sale.call("restore", ["begin", &sha256, "live 1 1 - 30 - -"]),
+        1 => page(&["requests", "r1", "u1"]),
+        2 => page(&["ledger", "1-1", "4", "op", "preheat", "stock", "30", "2-1", "2", "op", "deduct"]),
+        3 if kind == Kind::Hash => page(&["participants", "u1", "1"]),
+        3 => page(&["participants", "u1"]),
+        4 => page(&["units", "u1", "1"]),
+        5 => {
+            let (users, units) = (u8::from(kind.has_users()), u8::from(kind == Kind::Set));
+            let seen = format!("2-1 1 2 {users} {units}");
+            let rules = "live 1 1 - 30 - -";
+            sale.call("restore", ["switch", &sha256, &seen, "by", "29", "[]", "title", "t", "rules", rules])
+        }
+        _ => sale.call("restore", [*random.pick(&["plan", "undo"]), &sha256]),
     }
 }
 
@@ -351,7 +411,7 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
     let engine = Engine::new(|_, text| determined(text));
     engine.reset();
     let mut shas = BTreeMap::new();
-    for script in Script::every() {
+    for script in every_script() {
         shas.insert(script.sha1, text(real.ask("SCRIPT", &[b"LOAD", determined(script.text).as_bytes()])));
     }
     let seed = super::search::setting("SECKILL_SIM_SEED", 0);
@@ -378,6 +438,11 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
             server.keys.run(command, args, server.context());
         };
         both("HSET", &clock);
+        if is_first {
+            for key in ["shop:stock", "shop:other"] {
+                both("SET", &[key.into(), "9".into()]);
+            }
+        }
         if random.percent(2) {
             let key = sale.keys.all().nth(random.below(sale.keys.all().count() as u64) as usize).unwrap();
             let value = *random.pick(&["x", "5", "-1", "1e3"]);
@@ -388,6 +453,7 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
                 let sale = if is_first { sale } else { other };
                 sale.call("preheat", ["by", "", "create", "0", "30", "=4", "=t", "", "", ""])
             }
+            step @ 40..47 => restore(&mut random, &Activity::new("1003", sale.layout), step - 40),
             _ => random_call(&mut random, sale, other, n),
         };
         let count = call.keys.len().to_string();

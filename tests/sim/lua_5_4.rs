@@ -8,10 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use seckill::internals::Script;
-
 use super::history::{self, Plan};
-use super::script::{Engine, IS_LUA_5_4, sha1_hex};
+use super::script::{Engine, IS_LUA_5_4, every_script, sha1_hex};
 use super::search::{Run, setting};
 use super::{night, shards};
 
@@ -29,7 +27,7 @@ fn digests(run: Run, count: u64) -> String {
         if count == 1 { whole } else { format!("seed {seed} {}\n", sha1_hex(whole.as_bytes())) }
     };
     // Its first line says what can be compared.
-    let scripts: String = Script::every().into_iter().map(|script| script.sha1).collect();
+    let scripts: String = every_script().map(|script| script.sha1).collect();
     let head = format!("{count} histories from seed {first} of scripts {}\n", sha1_hex(scripts.as_bytes()));
     head + &(first..first + count).map(one).collect::<String>()
 }

@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
-use seckill::internals::Script;
+use seckill::internals::{DROP_INS, Script};
 
 use super::cjson;
 use super::keys::{Bytes, Context, Keys, Reply, is_write};
@@ -39,6 +39,11 @@ const BASE: [&str; 21] = [
     "math",
 ];
 
+/// Every script that a server may run, in all kinds.
+pub fn every_script() -> impl Iterator<Item = &'static Script> {
+    Script::every().into_iter().chain(&DROP_INS)
+}
+
 /// The one server of a history: its keys, its clock, and how the call that runs is going.
 #[derive(Default)]
 pub struct Server {
@@ -69,7 +74,7 @@ pub struct Engine {
     pub server: Rc<RefCell<Server>>,
     scripts: HashMap<&'static str, (&'static str, Function)>,
     globals: Table,
-    /// Each call with its reply, if somebody compares them.
+    /// Each call with its reply, while runs of both versions of Lua are compared.
     pub transcript: RefCell<Option<String>>,
 }
 
@@ -109,7 +114,7 @@ impl Engine {
         globals.raw_set("cjson", cjson::library(&lua)?)?;
         let environment = guarded(&lua, &globals)?;
         let mut scripts = HashMap::new();
-        for script in Script::every() {
+        for script in every_script() {
             let text = edit(script.name, script.text);
             let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
             scripts.insert(script.sha1, (script.name, function));
