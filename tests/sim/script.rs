@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 use seckill::internals::Script;
 
@@ -102,6 +103,9 @@ impl Engine {
             let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
             scripts.insert(script.sha1, function);
         }
+        // Most of what there is are the scripts, and they stay.
+        lua.gc_collect()?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(400)));
         Ok(Self { lua, server, scripts, globals })
     }
 

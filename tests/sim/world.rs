@@ -1,21 +1,23 @@
-//! A network and processes in virtual time: real client code in threads that run one at a time, sockets to the simulated server
+//! A network and processes in virtual time: real client code in coroutines that run one at a time, sockets to the simulated server
 //! between them, all from one seed.
 //!
 //! A process runs until it waits: for bytes, for time to pass, or for something to do. Then the next event happens, and the clock
 //! jumps to it. What a process sends may be late, lost with its connection, or run after the process gave up.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
 use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
 use super::random::Random;
@@ -58,14 +60,13 @@ pub enum Turn<Done> {
     Over,
 }
 
-/// What a process asks for. It waits for an answer to some.
+/// What a process asks for.
 enum Ask<Done> {
     Connect,
     Write(usize, Vec<u8>),
     Read(usize),
     Sleep(Duration),
     Next(Done),
-    Ended(Option<String>),
 }
 
 /// What it gets.
@@ -75,7 +76,12 @@ enum Answer<Op> {
     Bytes(Vec<u8>),
     Failed(ErrorKind),
     Do(Op),
+    /// It is killed, or has nothing to do any more.
+    End,
 }
+
+/// The code of a process, which returns what it panicked with.
+type Code<Op, Done> = Coroutine<Answer<Op>, Ask<Done>, Option<String>>;
 
 /// Unwinds a process that is killed.
 struct Killed;
@@ -123,10 +129,9 @@ enum Wait {
     Work,
 }
 
-struct Process<Op> {
-    /// `None`: it is to end at its next step.
-    answers: Option<Sender<Answer<Op>>>,
-    thread: Option<JoinHandle<()>>,
+struct Process<Op, Done> {
+    /// `None`: it has ended.
+    code: Option<Code<Op, Done>>,
     waits: Option<(u64, Wait)>,
     random: Random,
     faults: Faults,
@@ -134,22 +139,19 @@ struct Process<Op> {
     killed_after: Option<u64>,
 }
 
-pub struct World<Op, Done> {
+pub struct World<Op: 'static, Done: 'static> {
     engine: Rc<Engine>,
     clock: Arc<AtomicU64>,
     events: Vec<Option<Event>>,
     queue: BinaryHeap<Reverse<At>>,
     connections: Vec<Connection>,
-    processes: Vec<Process<Op>>,
-    asks: Receiver<(usize, Ask<Done>)>,
-    asking: Sender<(usize, Ask<Done>)>,
+    processes: Vec<Process<Op, Done>>,
     waits: u64,
     work: Work<Op, Done>,
 }
 
-impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
+impl<Op: 'static, Done: 'static> World<Op, Done> {
     pub fn new(engine: &Rc<Engine>, work: Work<Op, Done>) -> Self {
-        let (asking, asks) = mpsc::channel();
         let clock = Arc::new(AtomicU64::new(engine.server.borrow().us));
         Self {
             engine: Rc::clone(engine),
@@ -158,8 +160,6 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             queue: BinaryHeap::new(),
             connections: Vec::new(),
             processes: Vec::new(),
-            asks,
-            asking,
             waits: 0,
             work,
         }
@@ -173,8 +173,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
     /// Starts a process, which waits for something to do. Its clock is ahead of the server's by `skew_ms`.
     pub fn start(&mut self, seed: u64, skew_ms: i64) -> usize {
         let number = self.processes.len();
-        let (answers, answered) = mpsc::channel();
-        let line = Arc::new(Line { number, asking: self.asking.clone(), answered: Mutex::new(answered) });
+        let line = Arc::new(Line(AtomicPtr::default()));
         let machine = Machine {
             line: Arc::clone(&line),
             clock: Arc::clone(&self.clock),
@@ -183,28 +182,28 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             random: Mutex::new(Random::of_step(seed, 0)),
         };
         let work = self.work;
-        let thread = thread::spawn(move || {
+        let code = Coroutine::with_stack(free_stack(), move |yielder, _| {
+            line.0.store(ptr::from_ref(yielder).cast_mut(), Ordering::Relaxed);
             let mut next = |done| match line.wait_for(Ask::Next(done)) {
                 Answer::Do(op) => op,
                 _ => unreachable!("a process that asks for work gets some"),
             };
             let ended = catch_unwind(AssertUnwindSafe(|| work(Arc::new(machine), &mut next)));
-            let crash = ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
+            ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
                 text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
-            });
-            line.tell(Ask::Ended(crash));
+            })
         });
+        let random = Random::of_step(seed, 1);
         self.processes.push(Process {
-            answers: Some(answers),
-            thread: Some(thread),
+            code: Some(code),
             waits: None,
-            random: Random::of_step(seed, 1),
+            random,
             faults: Faults::NONE,
             killed_after: None,
         });
         // It asks for work first.
-        self.listen(number);
+        self.run(number, Answer::Go);
         number
     }
 
@@ -235,8 +234,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
     /// An idle process has nothing to do any more, and ends.
     pub fn retire(&mut self, process: usize) {
         self.processes[process].waits = None;
-        self.processes[process].answers = None;
-        self.listen(process);
+        self.run(process, Answer::End);
     }
 
     /// Lets things happen until one of them matters.
@@ -305,23 +303,26 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             }
             None => false,
         };
-        if is_over {
-            // Without an answer it unwinds.
-            one.answers = None;
-        } else if let Some(answers) = &one.answers {
-            answers.send(answer).expect("a process waits for its answer");
-        }
-        self.listen(process)
+        self.run(process, if is_over { Answer::End } else { answer })
     }
 
-    /// Takes what a process asks for until it waits.
-    fn listen(&mut self, process: usize) -> Option<Turn<Done>> {
+    /// Runs a process until it waits.
+    fn run(&mut self, process: usize, mut answer: Answer<Op>) -> Option<Turn<Done>> {
         loop {
-            let (from, ask) = self.asks.recv().expect("a process runs");
-            debug_assert_eq!(from, process, "one runs at a time");
+            let one = &mut self.processes[process];
+            let code = one.code.as_mut().expect("a process that waits has not ended");
+            let ask = match code.resume(answer) {
+                CoroutineResult::Yield(ask) => ask,
+                CoroutineResult::Return(crash) => {
+                    let stack = one.code.take().expect("it was there").into_stack();
+                    STACKS.with_borrow_mut(|free| free.push(stack));
+                    return Some(crash.map_or(Turn::Killed(process), Turn::Crashed));
+                }
+            };
             let (after, wait) = match ask {
                 Ask::Write(connection, bytes) => {
                     self.send(process, connection, bytes);
+                    answer = Answer::Go;
                     continue;
                 }
                 Ask::Read(connection) => match self.read(connection) {
@@ -331,12 +332,6 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
                 Ask::Sleep(duration) => (duration, Wait::Time),
                 Ask::Connect => (Duration::from_micros(300), Wait::Connect),
                 Ask::Next(done) => return Some(Turn::Idle(process, done)),
-                Ask::Ended(crash) => {
-                    let one = &mut self.processes[process];
-                    one.answers = None;
-                    one.thread.take().map(JoinHandle::join);
-                    return Some(crash.map_or(Turn::Killed(process), Turn::Crashed));
-                }
             };
             self.waits += 1;
             self.processes[process].waits = Some((self.waits, wait));
@@ -413,35 +408,37 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
 
 impl<Op, Done> Drop for World<Op, Done> {
     fn drop(&mut self) {
-        for process in &mut self.processes {
-            process.answers = None;
-            if let Some(thread) = process.thread.take() {
-                _ = thread.join();
+        for process in 0..self.processes.len() {
+            if self.processes[process].code.is_some() {
+                self.run(process, Answer::End);
             }
         }
     }
 }
 
+thread_local! {
+    /// Stacks of processes that have ended.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+fn free_stack() -> DefaultStack {
+    STACKS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
 /// How long a process waits for a reply.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a process and the world tell each other.
-struct Line<Op, Done> {
-    number: usize,
-    asking: Sender<(usize, Ask<Done>)>,
-    answered: Mutex<Receiver<Answer<Op>>>,
-}
+/// What a process asks the world through, once it runs.
+struct Line<Op, Done>(AtomicPtr<Yielder<Answer<Op>, Ask<Done>>>);
 
 impl<Op, Done> Line<Op, Done> {
-    fn tell(&self, ask: Ask<Done>) {
-        // After the night nobody listens to a process that was killed.
-        _ = self.asking.send((self.number, ask));
-    }
-
     fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
-        self.tell(ask);
-        let answer = self.answered.lock().expect("a process has one thread").recv();
-        answer.unwrap_or_else(|_| resume_unwind(Box::new(Killed)))
+        // SAFETY: whoever has the line is called by the coroutine of the process, which ends before what it yields through does.
+        let yielder = unsafe { &*self.0.load(Ordering::Relaxed) };
+        match yielder.suspend(ask) {
+            Answer::End => resume_unwind(Box::new(Killed)),
+            answer => answer,
+        }
     }
 }
 
@@ -456,11 +453,11 @@ struct Machine<Op, Done> {
 
 impl<Op, Done> fmt::Debug for Machine<Op, Done> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "process {}", self.line.number)
+        write!(formatter, "a process, {} ms ahead", self.skew_ms)
     }
 }
 
-impl<Op: Send + 'static, Done: Send + 'static> System for Machine<Op, Done> {
+impl<Op: 'static, Done: 'static> System for Machine<Op, Done> {
     fn connect(&self, _: &Endpoint) -> io::Result<Box<dyn Socket>> {
         match self.line.wait_for(Ask::Connect) {
             Answer::Connected(connection) => {
@@ -501,11 +498,11 @@ struct Wire<Op, Done> {
     rest: VecDeque<u8>,
 }
 
-impl<Op: Send, Done: Send> Socket for Wire<Op, Done> {}
+impl<Op, Done> Socket for Wire<Op, Done> {}
 
 impl<Op, Done> Write for Wire<Op, Done> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.tell(Ask::Write(self.connection, bytes.to_vec()));
+        self.line.wait_for(Ask::Write(self.connection, bytes.to_vec()));
         Ok(bytes.len())
     }
 
