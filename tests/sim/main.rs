@@ -6,7 +6,8 @@
 //! To read it: `history.rs` is what happens, `damage.rs` what happens to keys, `oracle.rs` what must hold, `audit.rs` the real audits; `script.rs` and `keys.rs` are the
 //! server, which `fidelity.rs` compares with a real one; `broken.rs` breaks rules that the histories must notice.
 //!
-//! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on.
+//! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on; `make sim SECONDS=600 SEED=7` runs
+//! them for ten minutes.
 
 #![allow(
     clippy::unwrap_used,
