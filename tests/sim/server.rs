@@ -124,6 +124,12 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
             engine.server.borrow_mut().us += 50;
             engine.run(script.sha1, keys, args)?
         }
+        "SCRIPT" => {
+            let [_, load, text] = command else { panic!("SCRIPT is simulated with LOAD alone") };
+            assert!(load.eq_ignore_ascii_case(b"LOAD"), "SCRIPT is simulated with LOAD alone");
+            let script = Script::every().into_iter().find(|script| script.text.as_bytes() == text);
+            Reply::text(script.expect("a store loads scripts that there are").sha1)
+        }
         "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
         "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),
         // `COUNT n STREAMS key after`, of one ledger.
