@@ -153,6 +153,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         is_over: false,
         story,
     };
+    night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
     night.open()?;
@@ -255,8 +256,8 @@ impl Night<'_> {
             Turn::Crashed(text) => broken("no process panics", text.clone()),
             Turn::Executed(was_cut) => {
                 self.was_cut |= *was_cut;
-                if *was_cut {
-                    self.tell(|| "    a script was cut".to_owned());
+                for ran in self.world.ran.as_mut().map(std::mem::take).unwrap_or_default() {
+                    self.tell(|| ran);
                 }
                 self.look()
             }
@@ -382,8 +383,11 @@ impl Night<'_> {
             42..53 => {
                 let count = self.oracle.orders.len() as u64;
                 let order = (count > 0).then(|| self.random.below(count) as usize)?;
-                (!self.is_under_way(order) && !self.is_repairing()).then(|| self.order(order))
+                let is_lone = !self.oracle.orders[order].is_nameless && !self.is_under_way(order);
+                (is_lone && !self.is_repairing()).then(|| self.order(order))
             }
+            // What a repair takes may be confirmed again meanwhile: whoever has no record of it asks before or after.
+            53..65 if self.is_repairing() => None,
             53..62 => {
                 let order = self.some_hold()?;
                 let confirms = self.random.percent(66);
@@ -478,7 +482,15 @@ impl Night<'_> {
             })
             .collect();
         let duration = self.oracle.orders[about[0]].duration;
-        about.iter().for_each(|order| self.oracle.orders[*order].duration = duration);
+        let (number, is_nameless) = (self.files.len(), self.random.percent(25));
+        for (line, order) in (1..).zip(&about) {
+            let order = &mut self.oracle.orders[*order];
+            order.duration = duration;
+            if is_nameless {
+                // A hold gets this as its id.
+                (order.is_nameless, order.request) = (!is_hold, format!("file{number}:{line}"));
+            }
+        }
         self.write_file(if is_hold { "hold" } else { "deduct" }, about)
     }
 
@@ -502,16 +514,17 @@ impl Night<'_> {
             let (user, units, request) = match operation {
                 "refund" => {
                     let refund = &self.oracle.refunds[*number];
-                    (&refund.user, refund.units, &refund.request)
+                    (&refund.user, refund.units, &refund.request[..])
                 }
                 _ => {
                     let order = &self.oracle.orders[*number];
-                    (&order.user, order.items[0].1, &order.request)
+                    let request = if order.is_nameless { "" } else { &order.request };
+                    (&order.user, order.items[0].1, request)
                 }
             };
             let user =
                 if matches!(operation, "confirm" | "release") { "".into() } else { String::from_utf8_lossy(user) };
-            FileLine { user: user.into_owned(), quantity: units as u32, request: request.clone() }
+            FileLine { user: user.into_owned(), quantity: units as u32, request: request.to_owned() }
         };
         let hold_for =
             Duration::from_millis(if operation == "hold" { self.oracle.orders[about[0]].duration } else { 0 });
@@ -779,7 +792,7 @@ impl Night<'_> {
             }
         }
         for order in 0..self.oracle.orders.len() {
-            if self.oracle.orders[order].told == Told::Nothing {
+            if self.oracle.orders[order].told == Told::Nothing && !self.oracle.orders[order].is_nameless {
                 let order = self.order(order);
                 self.steps_alone(vec![order])?;
             }
@@ -843,6 +856,7 @@ impl Night<'_> {
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
             match self.oracle.orders[order].told {
+                _ if self.oracle.orders[order].is_nameless => {}
                 Told::Rejected => {}
                 Told::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
                 Told::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),

@@ -55,6 +55,8 @@ pub struct Order {
     /// A hold that is an item of an order over several slots, which no expiry ends.
     pub is_item: bool,
     pub request: String,
+    /// A line of a file without a request id: only the file can be sent again, and says no more than that the line was decided.
+    pub is_nameless: bool,
     pub user: Bytes,
     /// Activities by number, with units.
     pub items: Vec<(usize, u64)>,
@@ -82,6 +84,7 @@ impl Order {
             is_hold: false,
             is_item: false,
             request: format!("r{number}"),
+            is_nameless: false,
             user,
             items,
             told: Told::Nothing,

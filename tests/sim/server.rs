@@ -13,6 +13,7 @@ use seckill::Target;
 use seckill::internals::Script;
 use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
+use super::calls::{shown_reply, shown_text};
 use super::keys::{Bytes, Reply, integer};
 use super::script::Engine;
 
@@ -143,6 +144,24 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
         }
         _ => run(engine, &name, &command[1..]),
     })
+}
+
+/// A command and its reply on one line, with the script that it calls by its name.
+pub fn shown(command: &[Bytes], reply: Option<&Reply>) -> String {
+    let script = Script::every()
+        .into_iter()
+        .find(|script| command.len() > 2 && [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]));
+    let words: Vec<String> = match script {
+        Some(script) => {
+            let keys = integer(&command[2]).and_then(|keys| usize::try_from(keys).ok()).unwrap_or_default();
+            let args = command.iter().skip(3 + keys).map(|word| shown_text(word));
+            std::iter::once(script.name.to_owned()).chain(args).collect()
+        }
+        None if command[0] == b"SCRIPT" => vec!["SCRIPT LOAD".to_owned()],
+        None => command.iter().map(|word| shown_text(word)).collect(),
+    };
+    let reply = reply.map_or("cut".to_owned(), shown_reply);
+    format!("{} -> {reply}", words.join(" "))
 }
 
 fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {

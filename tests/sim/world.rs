@@ -148,6 +148,8 @@ pub struct World<Op: 'static, Done: 'static> {
     processes: Vec<Process<Op, Done>>,
     waits: u64,
     work: Work<Op, Done>,
+    /// What the server ran since somebody looked, if somebody does.
+    pub ran: Option<Vec<String>>,
 }
 
 impl<Op: 'static, Done: 'static> World<Op, Done> {
@@ -162,6 +164,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             processes: Vec::new(),
             waits: 0,
             work,
+            ran: None,
         }
     }
 
@@ -378,6 +381,10 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.engine.server.borrow_mut().cut_after = dice.cut_after;
             let reply = server::serve(&self.engine, &command);
             self.engine.server.borrow_mut().cut_after = None;
+            if let Some(ran) = &mut self.ran {
+                let process = self.connections[connection].process;
+                ran.push(format!("    p{process} {}", server::shown(&command, reply.as_ref())));
+            }
             let Some(reply) = reply else {
                 was_cut = true;
                 break;
