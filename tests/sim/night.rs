@@ -1,7 +1,7 @@
 //! A night of a sale: the real client code in several processes at once, over a network that loses, delays and cuts. Backends
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -74,6 +74,8 @@ struct Task {
 struct File {
     file: OrderFile,
     about: Vec<usize>,
+    /// Lines that a run applied.
+    applied: BTreeSet<u64>,
     /// Whether a run of it came to its end.
     is_done: bool,
 }
@@ -533,7 +535,7 @@ impl Night<'_> {
         let has_rows = operation == "hold" || self.random.percent(50);
         let at_once = 1 + self.random.below(3) as usize;
         let file = OrderFile { operation, job: format!("file{number}"), hold_for, lines, has_rows, at_once };
-        self.files.push(File { file, about, is_done: false });
+        self.files.push(File { file, about, applied: BTreeSet::new(), is_done: false });
         self.file(number)
     }
 
@@ -613,6 +615,7 @@ impl Night<'_> {
     /// Another sale begins, and with it all promises end.
     fn reset(&mut self) -> Step {
         (self.is_resetting, self.planned) = (true, None);
+        self.files.iter_mut().for_each(|file| (file.applied, file.is_done) = (BTreeSet::new(), false));
         self.oracle.forget(0);
         let (total, ledger) = (4 + self.random.below(12), Some(self.has_ledger[0]));
         Step::new(About::Reset, Op::Preheat { how: Preheat::Reset, total, limit: FieldChange::Keep, ledger })
@@ -668,7 +671,10 @@ impl Night<'_> {
                 self.answers += u64::from(code > 0);
                 self.oracle.orders[order].hear_confirm(code, now)
             }
-            About::Release(order) => self.oracle.orders[order].hear_release(code),
+            About::Release(order) => {
+                self.answers += u64::from(status == Status::Confirmed);
+                self.oracle.orders[order].hear_release(code)
+            }
             About::Refund(refund) => self.oracle.hear_refund(refund, code, false),
             _ if status == Status::Corrupt => broken("nothing becomes corrupt", format!("{:?}", task.about)),
             About::Reset => {
@@ -695,6 +701,11 @@ impl Night<'_> {
         }
         for (line, status, deadline) in lines {
             let about = self.files[number].about[line as usize - 1];
+            let file = &mut self.files[number];
+            let is_again = status == Status::Ok && (!file.applied.insert(line) || self.is_over && file.is_done);
+            if is_again {
+                return broken("a line is decided once", format!("line {line} of file {number}"));
+            }
             match status {
                 Status::Replayed => continue,
                 // The activity refused them all: the line stays open, whatever else is known of its id.
@@ -704,9 +715,6 @@ impl Night<'_> {
                 }
                 _ => {}
             }
-            if self.is_over && status == Status::Ok && self.files[number].is_done {
-                return broken("a line is decided once", format!("line {line} of file {number}"));
-            }
             match operation {
                 "refund" => self.oracle.hear_refund(about, status.code(), false)?,
                 "confirm" => {
@@ -714,8 +722,8 @@ impl Night<'_> {
                     self.oracle.orders[about].hear_confirm(status.code(), now)?;
                 }
                 "release" => self.oracle.orders[about].hear_release(status.code())?,
-                // Another run was refused by then, or is by now.
-                _ if status.code() < 0 && task.before[&about] != self.oracle.orders[about].told => {}
+                // Another process was answered meanwhile, maybe later than this run.
+                _ if task.before[&about] != self.oracle.orders[about].told => {}
                 _ => self.hear_order(task, about, status, deadline)?,
             }
         }
