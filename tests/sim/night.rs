@@ -117,9 +117,13 @@ struct Night<'s> {
     answers: u64,
     /// Whether an audit wants the total to be set again, because an update was cut.
     wants_total: bool,
+    /// Of the last audit.
+    verdict: Option<Verdict>,
     /// By activity.
     has_ledger: Vec<bool>,
     was_cut: bool,
+    /// All that were written when the promises were compared with the keys.
+    writes: u64,
     is_paused: bool,
     /// A reset was not answered yet: until then nobody does anything else.
     is_resetting: bool,
@@ -148,8 +152,10 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         planned: None,
         answers: 0,
         wants_total: false,
+        verdict: None,
         has_ledger: Vec::new(),
         was_cut: false,
+        writes: 0,
         is_paused: false,
         is_resetting: false,
         is_over: false,
@@ -244,8 +250,7 @@ impl Night<'_> {
                         self.tasks[process] = None;
                         self.start();
                     }
-                    Turn::Executed(_) => self.check()?,
-                    Turn::Crashed(_) => {}
+                    Turn::Executed(_) | Turn::Crashed(_) => {}
                     Turn::Over => return Ok(()),
                 }
             }
@@ -261,7 +266,12 @@ impl Night<'_> {
                 for ran in self.world.ran.as_mut().map(std::mem::take).unwrap_or_default() {
                     self.tell(|| ran);
                 }
-                self.look()
+                let writes = self.engine.server.borrow().all_writes;
+                if std::mem::replace(&mut self.writes, writes) == writes {
+                    return Ok(());
+                }
+                self.look()?;
+                self.check()
             }
             _ => Ok(()),
         }
@@ -721,7 +731,10 @@ impl Night<'_> {
                     self.answers += u64::from(status == Status::Ok);
                     self.oracle.orders[about].hear_confirm(status.code(), now)?;
                 }
-                "release" => self.oracle.orders[about].hear_release(status.code())?,
+                "release" => {
+                    self.answers += u64::from(status == Status::Confirmed);
+                    self.oracle.orders[about].hear_release(status.code())?;
+                }
                 // Another process was answered meanwhile, maybe later than this run.
                 _ if task.before[&about] != self.oracle.orders[about].told => {}
                 _ => self.hear_order(task, about, status, deadline)?,
@@ -750,6 +763,7 @@ impl Night<'_> {
     fn hear_audit(&mut self, audit: &Audit, task: &Task) -> Result<(), Broken> {
         let (about, activity) = (task.about, task.activity);
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
+        self.verdict = Some(audit.verdict);
         let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
         let About::Audit { with_records, answers } = about else { return Ok(()) };
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
@@ -837,7 +851,14 @@ impl Night<'_> {
                 self.steps_alone(vec![update])?;
                 continue;
             }
-            let Some(planned) = self.planned.take() else { break };
+            let Some(planned) = self.planned.take() else {
+                // Order records of a user below zero are for a human.
+                let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
+                if self.verdict != Some(Verdict::Match) && !is_overdrawn {
+                    return broken("repairs lead to a match", format!("{:?}", self.verdict));
+                }
+                break;
+            };
             if round == ROUNDS {
                 let repairs: Vec<&Repair> = planned.repairs.iter().collect();
                 return broken("repairs end", format!("{:?}", audit::shown_repairs(&repairs)));

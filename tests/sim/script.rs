@@ -46,6 +46,8 @@ pub struct Server {
     pub cut_after: Option<u32>,
     /// The writes of the last call.
     pub writes: u32,
+    /// All writes so far, of scripts or not.
+    pub all_writes: u64,
     was_cut: bool,
     protocol_3: bool,
 }
@@ -209,6 +211,7 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
         // Nothing of a script that is cut runs, whatever it catches.
         server.was_cut |= server.cut_after == Some(server.writes);
         server.writes += 1;
+        server.all_writes += 1;
     }
     if server.was_cut {
         return Err(Error::runtime("cut"));

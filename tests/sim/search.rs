@@ -50,7 +50,7 @@ fn shortened(run: Run, engine: &Rc<Engine>, mut plan: Plan, rule: &str) -> Plan 
 }
 
 /// What happened in the shortest history of a seed that breaks the same rule.
-fn story(run: Run, name: &str, engine: &Rc<Engine>, plan: Plan, rule: &str) -> String {
+pub fn story(run: Run, name: &str, engine: &Rc<Engine>, plan: Plan, rule: &str) -> String {
     let seed = plan.seed;
     let plan = shortened(run, engine, plan, rule);
     let mut lines = Vec::new();

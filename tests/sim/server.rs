@@ -14,7 +14,7 @@ use seckill::internals::Script;
 use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
 use super::calls::{shown_reply, shown_text};
-use super::keys::{Bytes, Reply, integer};
+use super::keys::{Bytes, Reply, integer, is_write};
 use super::script::Engine;
 
 thread_local! {
@@ -167,6 +167,7 @@ pub fn shown(command: &[Bytes], reply: Option<&Reply>) -> String {
 fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
     let server = &mut *engine.server.borrow_mut();
     let context = server.context();
+    server.all_writes += u64::from(is_write(name));
     server.keys.run(name, args, context)
 }
 
