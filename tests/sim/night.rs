@@ -21,7 +21,7 @@ use super::world::{Faults, Turn, World};
 /// Processes that buy, sell and repair at once.
 const PROCESSES: usize = 3;
 /// What may go wrong with each thing that is sent.
-const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4 };
+const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
 const ALONE: usize = 0;
 /// How often an audit and its repairs are repeated at the end until nothing differs.

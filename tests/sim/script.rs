@@ -1,7 +1,7 @@
 //! Runs the scripts in Lua 5.1, with `redis` and `cjson` as a server has them, over keys in memory.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
@@ -48,6 +48,8 @@ pub struct Server {
     pub writes: u32,
     /// All writes so far, of scripts or not.
     pub all_writes: u64,
+    /// The SHA-1 of scripts that were loaded since the server lost all; `None`: it never did.
+    pub loaded: Option<BTreeSet<Bytes>>,
     was_cut: bool,
     protocol_3: bool,
 }

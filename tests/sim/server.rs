@@ -122,14 +122,28 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
             let script = Script::every().into_iter().find(is_meant).expect("a store calls scripts that there are");
             let keys = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
             let (keys, args) = command[3..].split_at(keys);
-            engine.server.borrow_mut().us += 50;
+            {
+                let mut server = engine.server.borrow_mut();
+                server.us += 50;
+                match &mut server.loaded {
+                    Some(loaded) if name == "EVAL" => _ = loaded.insert(script.sha1.into()),
+                    Some(loaded) if !loaded.contains(script.sha1.as_bytes()) => {
+                        return Some(Reply::Error("NOSCRIPT No matching script. Please use EVAL.".to_owned()));
+                    }
+                    _ => {}
+                }
+            }
             engine.run(script.sha1, keys, args)?
         }
         "SCRIPT" => {
             let [_, load, text] = command else { panic!("SCRIPT is simulated with LOAD alone") };
             assert!(load.eq_ignore_ascii_case(b"LOAD"), "SCRIPT is simulated with LOAD alone");
             let script = Script::every().into_iter().find(|script| script.text.as_bytes() == text);
-            Reply::text(script.expect("a store loads scripts that there are").sha1)
+            let sha1 = script.expect("a store loads scripts that there are").sha1;
+            if let Some(loaded) = &mut engine.server.borrow_mut().loaded {
+                loaded.insert(sha1.into());
+            }
+            Reply::text(sha1)
         }
         "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
         "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),

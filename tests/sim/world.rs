@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -38,10 +38,12 @@ pub struct Faults {
     pub late: u64,
     /// The script dies after some writes, and with it the connection.
     pub cut: u64,
+    /// The server has lost its scripts when it arrives.
+    pub flushed: u64,
 }
 
 impl Faults {
-    pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0 };
+    pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0, flushed: 0 };
 }
 
 /// What happened, for those who watch.
@@ -100,6 +102,7 @@ enum Event {
 struct Dice {
     is_lost: bool,
     is_unanswered: bool,
+    is_flushed: bool,
     cut_after: Option<u32>,
 }
 
@@ -352,13 +355,14 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         if random.percent(faults.late) {
             us += random.below(5_000_000);
         }
-        let (is_lost, is_unanswered) = (random.percent(faults.lost), random.percent(faults.unanswered));
+        let [is_lost, is_unanswered, is_flushed] =
+            [faults.lost, faults.unanswered, faults.flushed].map(|chance| random.percent(chance));
         let cut_after = random.below(9) as u32;
         let cut_after = random.percent(faults.cut).then_some(cut_after);
         let to = &mut self.connections[connection];
         to.arrives = to.arrives.max(self.clock.load(Ordering::Relaxed) + us);
         let at = to.arrives;
-        self.at(at, Event::Arrive { connection, bytes, dice: Dice { is_lost, is_unanswered, cut_after } });
+        self.at(at, Event::Arrive { connection, bytes, dice: Dice { is_lost, is_unanswered, is_flushed, cut_after } });
     }
 
     /// What the server does with bytes: `None` if it runs nothing, else whether it was cut.
@@ -374,6 +378,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             return None;
         }
         to.received.extend_from_slice(bytes);
+        if dice.is_flushed {
+            self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
+        }
         let (mut replies, mut ran, mut was_cut) = (VecDeque::new(), false, false);
         while let Some((command, length)) = server::command(&self.connections[connection].received) {
             self.connections[connection].received.drain(..length);
