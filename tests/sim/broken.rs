@@ -276,26 +276,11 @@ const RULES_OF_TOTALS: [Rule; 5] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets and of trims.
-const RULES_OF_NIGHTS: [Rule; 13] = [
+const RULES_OF_NIGHTS: [Rule; 11] = [
     (
         "a line of a file is decided again",
         "*",
         &[("<= line do decided = decided + 1 end", "<= line and false do decided = decided + 1 end")],
-        night::run,
-    ),
-    (
-        "a call of a file may leave a gap",
-        "*",
-        &[
-            ("if before > line then return {GAP, line} end", ""),
-            ("and before > line then return {GAP, line} end", "then end"),
-        ],
-        night::run,
-    ),
-    (
-        "a run of a file continues behind a reset",
-        "*",
-        &[("if epoch ~= ARGV[7] then return {OTHER_EPOCH, epoch} end", "")],
         night::run,
     ),
     (
@@ -315,15 +300,15 @@ const RULES_OF_NIGHTS: [Rule; 13] = [
         night::run,
     ),
     (
-        "a file takes an expired hold again without its units",
-        "settle_file",
-        &[("if fits and units <= left then", "if fits then")],
-        night::run,
-    ),
-    (
         "a hold of a file is overdue at once",
         "hold_file",
         &[("due[2 * applied] = deadline_text, request", "due[2 * applied] = digits(now_ms), request")],
+        night::run,
+    ),
+    (
+        "a file takes an expired hold again without its units",
+        "settle_file",
+        &[("if fits and units <= left then", "if fits then")],
         night::run,
     ),
     (

@@ -431,9 +431,16 @@ impl Night<'_> {
         }
     }
 
-    /// Processes that were answered since may have what an audit missed: an operator waits until nobody asks again, and looks anew.
+    /// Whether an operator who waits until nobody asks may still apply a plan. Processes that were answered since may have what the
+    /// audit missed of their users. What concerns the stock alone, the script compares with what was sold since.
+    fn is_in_time(&self, planned: &Planned) -> bool {
+        let is_of_stock = planned.repairs.iter().all(|repair| repair.user.is_none());
+        is_of_stock || planned.answers == self.answers && !self.is_selling()
+    }
+
     fn audit_or_repair(&mut self) -> Option<Step> {
-        match self.planned.take().filter(|planned| planned.answers == self.answers && !self.is_selling()) {
+        let planned = self.planned.take();
+        match planned.filter(|planned| self.is_in_time(planned)) {
             Some(planned) => Some(self.repair(planned)),
             None => {
                 let activity = usize::from(self.random.percent(15));
