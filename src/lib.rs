@@ -46,6 +46,8 @@ mod audit;
 mod bench;
 mod cli;
 mod error;
+#[doc(hidden)]
+pub mod internals;
 mod model;
 mod read;
 mod redis;
@@ -73,85 +75,3 @@ pub use crate::model::time::Millis;
 pub use crate::redis::connect::Target;
 pub use crate::sell::orders::{deduct, refund};
 pub use crate::store::Store;
-
-/// What the binary and the tests of this repository use beside what backends do: it may change at any time.
-#[doc(hidden)]
-pub mod internals {
-    pub use crate::audit::apply::repair;
-    pub use crate::audit::apply::transfers::repair_transfer;
-    pub use crate::audit::judgement::sharded::judge_shards;
-    pub use crate::audit::ledger_state::Compared;
-    pub use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
-    pub use crate::audit::plan::repair::Repair;
-    pub use crate::audit::read::shards::audit_shards;
-    pub use crate::cli::start;
-    pub use crate::model::id::interner::Interner;
-    pub use crate::model::ledger::{EntryId, Op};
-    pub use crate::model::shards::Shards;
-    pub use crate::model::status::call_code;
-    pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
-    pub use crate::script::keys::Keys;
-    pub use crate::script::{DEDUCT, DROP_INS, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
-    pub use crate::sell::sharded::finish_transfers;
-
-    use std::time::Duration;
-
-    use crate::admin::pause::{Pause, set_paused};
-    use crate::error::StoreError;
-    use crate::model::id::{ActivityId, RequestId, UserId};
-    use crate::model::order::Order;
-    use crate::model::order::hold::{Hold, HoldEnd, HoldFor, Step};
-    use crate::model::status::Status;
-    use crate::model::time::Millis;
-    use crate::sell::{holds, orders};
-    use crate::store::Store;
-
-    /// Takes an order's units for a user until a deadline, which comes with the status.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn hold(
-        store: &mut Store,
-        order: &Order,
-        user: &UserId,
-        hold_for: Duration,
-    ) -> Result<(Status, Option<Millis>), StoreError> {
-        let Some(hold_for) = HoldFor::new(hold_for) else { return Ok((Status::Refused, None)) };
-        let (activity, request, reason) = (order.activity.clone(), order.request.clone(), order.reason.clone());
-        let hold = Hold { activity, user: user.clone(), quantity: order.quantity, hold_for, request, reason };
-        orders::hold(store, &hold, false).map(|held| (held.outcome.status, held.deadline))
-    }
-
-    /// Confirms a hold, or releases it.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn settle(
-        store: &mut Store,
-        activity: &ActivityId,
-        request: &RequestId,
-        confirms: bool,
-    ) -> Result<Status, StoreError> {
-        let (activity, request) = (activity.clone(), request.clone());
-        let step = if confirms { Step::Confirm } else { Step::Release };
-        let end = HoldEnd { activity, request, user: None, step, reason: None };
-        orders::settle_hold(store, &end, false).map(|settled| settled.outcome.status)
-    }
-
-    /// Returns the units of a page of overdue holds.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status, StoreError> {
-        holds::expire(store, activity, None, false).map(|expired| expired.status)
-    }
-
-    /// Pauses an activity, with its stock withdrawn if wanted, or, with `None`, resumes it.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub fn pause(store: &mut Store, activity: &ActivityId, withdraw_stock: Option<bool>) -> Result<Status, StoreError> {
-        let to = withdraw_stock.map_or(Pause::Resume, |withdraw_stock| Pause::Pause { withdraw_stock });
-        set_paused(store, activity, to, None, false).map(|paused| paused.status)
-    }
-}

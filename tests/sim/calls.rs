@@ -123,6 +123,6 @@ pub fn shown_reply(reply: &Reply) -> String {
     }
 }
 
-fn shown_text(text: &[u8]) -> String {
+pub fn shown_text(text: &[u8]) -> String {
     if text.is_empty() { "''".to_owned() } else { String::from_utf8_lossy(text).escape_debug().to_string() }
 }

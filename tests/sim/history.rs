@@ -622,10 +622,7 @@ impl<'s> History<'s> {
 
     fn send_refund(&mut self, number: usize, mode: &str) -> Result<(), Broken> {
         let refund = &mut self.oracle.refunds[number];
-        if refund.told == Told::Rejected {
-            // It counts again: the user may have the units by now. Whether they are due, nobody looked.
-            (refund.told, refund.is_due) = (Told::Nothing, false);
-        }
+        refund.note_sent();
         let units = refund.units.to_string();
         let args = [b"shop", &refund.user[..], units.as_bytes(), refund.request.as_bytes(), mode.as_bytes()];
         let call = self.activities[refund.activity].call("refund", args);

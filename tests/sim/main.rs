@@ -1,13 +1,14 @@
 //! Random histories of sales: the real scripts, audits and repairs, over simulated keys and a simulated clock, with calls that
 //! are lost, late, sent again, and cut after any write. An oracle knows what callers were told, and that must stay true.
 //!
-//! Nights run the real client beside that: `night.rs` is what its processes do, `world.rs` the network and the clock between them.
+//! Nights run the real client beside that: `night.rs` is the crowd, `work.rs` what its processes do with the library, `world.rs` the network and the clock between them.
 //!
 //! To read it: `history.rs` is what happens, `damage.rs` what happens to keys, `oracle.rs` what must hold, `audit.rs` the real audits; `script.rs` and `keys.rs` are the
 //! server, which `fidelity.rs` compares with a real one; `broken.rs` breaks rules that the histories must notice; `lua_5_4.rs` compares
 //! the scripts in both versions of Lua.
 //!
-//! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on.
+//! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on; `make sim SECONDS=600 SEED=7` runs
+//! them for ten minutes.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,4 +35,5 @@ mod server;
 #[path = "../it/support/server_binary.rs"]
 mod server_binary;
 mod shards;
+mod work;
 mod world;

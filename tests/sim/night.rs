@@ -1,156 +1,31 @@
 //! A night of a sale: the real client code in several processes at once, over a network that loses, delays and cuts. Backends
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
-use seckill::internals::{self, Repair, System};
-use seckill::{
-    ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, MissingOrders, Preheat, Quantity, RefundOf, RequestId,
-    Status, Store, StoreError, Target, Units, UserId, Verdict,
-};
+use seckill::internals::{FileLine, OrderFile, Repair};
+use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
-use super::audit::{self, Rows};
+use super::audit;
 use super::calls::Activity;
 use super::history::{Plan, STEPS};
 use super::keys::Bytes;
 use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
-use super::world::{Faults, TIMEOUT, Turn, World};
+use super::work::{Done, Job, Line, Op, work};
+use super::world::{Faults, Turn, World};
 
 /// Processes that buy, sell and repair at once.
 const PROCESSES: usize = 3;
 /// What may go wrong with each thing that is sent.
-const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4 };
+const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
 const ALONE: usize = 0;
 /// How often an audit and its repairs are repeated at the end until nothing differs.
 const ROUNDS: usize = 6;
-
-/// What a process does with the library.
-#[derive(Debug, Clone)]
-enum Op {
-    Preheat {
-        how: Preheat,
-        total: u64,
-        limit: FieldChange<Limit>,
-        ledger: Option<bool>,
-    },
-    Order {
-        user: UserId,
-        units: u64,
-        request: String,
-        hold_for: Option<Duration>,
-    },
-    Settle {
-        request: String,
-        confirms: bool,
-    },
-    Refund {
-        user: UserId,
-        units: u64,
-        request: String,
-    },
-    Expire,
-    Pause(Option<bool>),
-    /// Audits, with order records of that time: what it finds comes back before anything is repaired.
-    Audit(Option<(Rows, u64)>),
-    Repair(Vec<Repair>),
-}
-
-/// An operation, and where.
-struct Job {
-    layout: Layout,
-    activity: ActivityId,
-    op: Op,
-}
-
-/// How it ended.
-enum Done {
-    /// Nothing was begun.
-    Nothing,
-    Status(Status, Option<u64>),
-    Audited(Box<Audit>),
-    Failed(StoreError),
-}
-
-/// A process: it does what it is given with a store of its own.
-fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Done) -> Job) {
-    let mut done = Done::Nothing;
-    let mut store: Option<Store> = None;
-    loop {
-        let Job { layout, activity, op } = next(done);
-        let store = store.get_or_insert_with(|| {
-            let target = Target::new("redis://simulated", "a test", TIMEOUT).expect("it is a URL");
-            Store::new(target.on(Arc::clone(&system)), layout, "operator".to_owned())
-        });
-        done = perform(store, activity, op).unwrap_or_else(Done::Failed);
-    }
-}
-
-fn perform(store: &mut Store, activity: ActivityId, op: Op) -> Result<Done, StoreError> {
-    let id = |text: String| text.parse::<RequestId>().expect("it is a request id");
-    let quantity = |units| Quantity::new(units).expect("it is a quantity");
-    let done = match op {
-        Op::Preheat { how, total, limit, ledger } => {
-            let (starts_at, ends_at) = (FieldChange::Keep, FieldChange::Keep);
-            let total = Units::new(total);
-            let plan = seckill::Plan {
-                id: activity,
-                title: None,
-                total,
-                per_user_limit: limit,
-                starts_at,
-                ends_at,
-                ledger,
-                shards: None,
-            };
-            let mut status = Status::Ok;
-            seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
-            Done::Status(status, None)
-        }
-        Op::Order { user, units, request, hold_for } => {
-            let order = seckill::Order {
-                activity,
-                user: Some(user.clone()),
-                quantity: quantity(units),
-                request: id(request),
-                reason: None,
-                per_user_limit: None,
-            };
-            match hold_for {
-                None => Done::Status(seckill::deduct(store, &order, false)?.status, None),
-                Some(hold_for) => {
-                    let (status, deadline) = internals::hold(store, &order, &user, hold_for)?;
-                    Done::Status(status, deadline.map(seckill::Millis::get))
-                }
-            }
-        }
-        Op::Settle { request, confirms } => {
-            Done::Status(internals::settle(store, &activity, &id(request), confirms)?, None)
-        }
-        Op::Refund { user, units, request } => {
-            let (user, of) = (Some((&user).into()), RefundOf::Quantity(quantity(units)));
-            let refund = seckill::Refund { activity, user, of, request: id(request), reason: None };
-            Done::Status(seckill::refund(store, &refund, false)?.status, None)
-        }
-        Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
-        Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
-        Op::Audit(records) => {
-            let compared = records.map(|(rows, at)| audit::compared(&rows, at));
-            let evidence = seckill::audit(store, &activity, None, compared)?;
-            Done::Audited(Box::new(seckill::judge(evidence, MissingOrders::Repair)))
-        }
-        Op::Repair(repairs) => {
-            internals::repair(store, &activity, &repairs.iter().collect::<Vec<_>>(), false, None)?;
-            Done::Status(Status::Ok, None)
-        }
-    };
-    Ok(done)
-}
 
 /// What an operation is about, for the oracle, which hears how it ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -159,40 +34,101 @@ enum About {
     Confirm(usize),
     Release(usize),
     Refund(usize),
+    File(usize),
     Audit { with_records: bool, answers: u64 },
     Repair,
+    Reset,
     Upkeep,
+}
+
+/// Something to do, and in which activity.
+struct Step {
+    about: About,
+    activity: usize,
+    op: Op,
+}
+
+impl Step {
+    /// One in the activity in which most happens.
+    fn new(about: About, op: Op) -> Self {
+        Self { about, activity: 0, op }
+    }
+
+    fn in_activity(self, activity: usize) -> Self {
+        Self { activity, ..self }
+    }
 }
 
 /// What a process is doing.
 struct Task {
     about: About,
-    /// Of an order that was never sent before: the fewest units for sale, and the most that its user held, while it was under way.
-    seen: Option<(i64, i64)>,
+    activity: usize,
+    /// By orders of one activity that were never sent before: the fewest units for sale, and the most that the user held, while it
+    /// was under way.
+    seen: BTreeMap<usize, (i64, i64)>,
+    /// What callers knew of its orders when it began.
+    before: BTreeMap<usize, Told>,
+}
+
+/// A file that was written: orders, or refunds, by line.
+struct File {
+    file: OrderFile,
+    about: Vec<usize>,
+    /// Lines that a run applied.
+    applied: BTreeSet<u64>,
+    /// Whether a run of it came to its end.
+    is_done: bool,
+}
+
+impl File {
+    fn refunds(&self) -> bool {
+        self.file.operation == "refund"
+    }
+
+    fn settles(&self) -> bool {
+        matches!(self.file.operation, "confirm" | "release")
+    }
+}
+
+/// Repairs that an audit planned, to be applied later, and how many answers there were when it began.
+struct Planned {
+    activity: usize,
+    repairs: Vec<Repair>,
+    answers: u64,
 }
 
 struct Night<'s> {
     world: World<Job, Done>,
     engine: Rc<Engine>,
     seed: u64,
-    activity: Activity,
+    /// Two of one layout: most happens in the first, multi-orders need both.
+    activities: Vec<Activity>,
     oracle: Oracle,
     random: Random,
     users: Vec<Bytes>,
+    files: Vec<File>,
     /// By number of the process.
     tasks: Vec<Option<Task>>,
     /// Steps that nobody began yet.
     steps: VecDeque<u64>,
     calm: Vec<u64>,
-    /// Repairs that an audit planned, to be applied later, and how many answers there were when it began.
-    planned: Option<(Vec<Repair>, u64)>,
+    planned: Option<Planned>,
     /// How many orders were bought by an answer, so far.
     answers: u64,
     /// Whether an audit wants the total to be set again, because an update was cut.
     wants_total: bool,
-    has_ledger: bool,
+    /// Of the last audit.
+    verdict: Option<Verdict>,
+    /// By activity.
+    has_ledger: Vec<bool>,
     was_cut: bool,
+    /// All that were written when the promises were compared with the keys.
+    writes: u64,
     is_paused: bool,
+    /// A reset was not answered yet: until then nobody does anything else.
+    is_resetting: bool,
+    /// Whether files are applied again that are known to be decided.
+    is_over: bool,
     story: Option<&'s mut Vec<String>>,
 }
 
@@ -205,21 +141,27 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         world: World::new(engine, work),
         engine: Rc::clone(engine),
         seed: plan.seed,
-        activity: Activity::new("1001", layout),
+        activities: ["1001", "1002"].map(|id| Activity::new(id, layout)).into(),
         oracle: Oracle::default(),
         random,
         users: ["ann", "bob", "张三", "q\"u/o\\te x"].map(Into::into).into(),
+        files: Vec::new(),
         tasks: Vec::new(),
         steps: plan.steps.clone().into(),
         calm: plan.calm.clone(),
         planned: None,
         answers: 0,
         wants_total: false,
-        has_ledger: false,
+        verdict: None,
+        has_ledger: Vec::new(),
         was_cut: false,
+        writes: 0,
         is_paused: false,
+        is_resetting: false,
+        is_over: false,
         story,
     };
+    night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
     night.open()?;
@@ -251,21 +193,27 @@ impl Night<'_> {
         process
     }
 
+    fn layout(&self) -> Layout {
+        self.activities[0].layout
+    }
+
     fn open(&mut self) -> Result<(), Broken> {
-        let total = 4 + self.random.below(12);
-        let limit =
-            if self.activity.layout == Layout::Seckill && self.random.percent(50) { Limit::new(3) } else { None };
-        self.has_ledger = self.random.percent(65);
-        let ledger = Some(self.has_ledger);
-        let limit = limit.map_or(FieldChange::Keep, FieldChange::Set);
-        let op = Op::Preheat { how: Preheat::Create, total, limit, ledger };
-        self.steps_alone(vec![(About::Upkeep, op)])
+        for activity in 0..self.activities.len() {
+            let has_limit = self.layout() == Layout::Seckill && self.random.percent(50);
+            let limit = Limit::new(3).filter(|_| has_limit).map_or(FieldChange::Keep, FieldChange::Set);
+            let has_ledger = self.random.percent(65);
+            self.has_ledger.push(has_ledger);
+            let total = 4 + self.random.below(12);
+            let op = Op::Preheat { how: Preheat::Create, total, limit, ledger: Some(has_ledger) };
+            self.steps_alone(vec![Step::new(About::Upkeep, op).in_activity(activity)])?;
+        }
+        Ok(())
     }
 
     /// Lets one calm process do some things, one after the other, while the others do nothing.
-    fn steps_alone(&mut self, todo: Vec<(About, Op)>) -> Result<(), Broken> {
-        for (about, op) in todo {
-            let mut turn = self.give(ALONE, about, op, Faults::NONE, None)?;
+    fn steps_alone(&mut self, todo: Vec<Step>) -> Result<(), Broken> {
+        for step in todo {
+            let mut turn = self.give(ALONE, step, Faults::NONE, None)?;
             loop {
                 if let Some(turn) = turn.take() {
                     self.note(&turn)?;
@@ -302,8 +250,7 @@ impl Night<'_> {
                         self.tasks[process] = None;
                         self.start();
                     }
-                    Turn::Executed(_) => self.check()?,
-                    Turn::Crashed(_) => {}
+                    Turn::Executed(_) | Turn::Crashed(_) => {}
                     Turn::Over => return Ok(()),
                 }
             }
@@ -316,10 +263,15 @@ impl Night<'_> {
             Turn::Crashed(text) => broken("no process panics", text.clone()),
             Turn::Executed(was_cut) => {
                 self.was_cut |= *was_cut;
-                if *was_cut {
-                    self.tell(|| "    a script was cut".to_owned());
+                for ran in self.world.ran.as_mut().map(std::mem::take).unwrap_or_default() {
+                    self.tell(|| ran);
                 }
-                self.look()
+                let writes = self.engine.server.borrow().all_writes;
+                if std::mem::replace(&mut self.writes, writes) == writes {
+                    return Ok(());
+                }
+                self.look()?;
+                self.check()
             }
             _ => Ok(()),
         }
@@ -328,10 +280,13 @@ impl Night<'_> {
     /// What is for sale, and what users hold, now, for orders that are under way.
     fn look(&mut self) -> Result<(), Broken> {
         let server = self.engine.server.borrow();
-        let Some(found) = Found::read(&self.activity, &server.keys)? else { return Ok(()) };
+        if self.tasks.iter().flatten().all(|task| task.seen.is_empty()) {
+            return Ok(());
+        }
+        let Some(found) = Found::read(&self.activities[0], &server.keys)? else { return Ok(()) };
         for task in self.tasks.iter_mut().flatten() {
-            if let (About::Order(order), Some((fewest, most))) = (task.about, &mut task.seen) {
-                let held = found.held.get(&self.oracle.orders[order].user).copied().unwrap_or_default();
+            for (order, (fewest, most)) in &mut task.seen {
+                let held = found.held.get(&self.oracle.orders[*order].user).copied().unwrap_or_default();
                 (*fewest, *most) = ((*fewest).min(found.for_sale), (*most).max(held));
             }
         }
@@ -340,122 +295,282 @@ impl Night<'_> {
 
     fn check(&self) -> Result<(), Broken> {
         let server = self.engine.server.borrow();
-        self.oracle.check(0, &self.activity, &server.keys, server.now_ms())
+        let mut activities = self.activities.iter().enumerate();
+        activities.try_for_each(|(number, activity)| self.oracle.check(number, activity, &server.keys, server.now_ms()))
+    }
+
+    /// Orders that an operation sends, if it takes units.
+    fn orders_of(&self, about: About) -> Vec<usize> {
+        match about {
+            About::Order(order) => vec![order],
+            About::File(file) if !self.files[file].refunds() && !self.files[file].settles() => {
+                self.files[file].about.clone()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn give(
         &mut self,
         process: usize,
-        about: About,
-        op: Op,
+        Step { about, activity, op }: Step,
         faults: Faults,
         killed_after: Option<u64>,
     ) -> Result<Option<Turn<Done>>, Broken> {
         self.tell(|| format!("p{process} {about:?} {op:?}"));
         let random = Random::of_step(self.random.below(u64::MAX), 1);
-        let is_new =
-            |order: usize| self.oracle.orders[order].told == Told::Nothing && !self.oracle.orders[order].was_cut;
-        let seen = match about {
-            About::Order(order) if is_new(order) => Some((i64::MAX, 0)),
-            _ => None,
-        };
-        if let About::Order(order) = about {
+        let (mut seen, mut before) = (BTreeMap::new(), BTreeMap::new());
+        for order in self.orders_of(about) {
+            let sent = &mut self.oracle.orders[order];
+            before.insert(order, sent.told);
+            if sent.told == Told::Nothing && !sent.was_cut && sent.items.len() == 1 {
+                seen.insert(order, (i64::MAX, 0));
+            }
             // From now on it was sent.
-            self.oracle.orders[order].was_cut = true;
+            sent.was_cut = true;
         }
-        self.tasks[process] = Some(Task { about, seen });
+        self.tasks[process] = Some(Task { about, activity, seen, before });
         self.look()?;
-        let job = Job { layout: self.activity.layout, activity: self.activity.id.clone(), op };
+        let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), op };
         Ok(self.world.give(process, job, random, faults, killed_after))
     }
 
     fn take_step(&mut self, process: usize, step: u64) -> Result<Option<Turn<Done>>, Broken> {
         self.random = Random::of_step(self.seed, step);
-        let Some((about, op)) = self.choose() else {
+        let Some(todo) = self.choose() else {
             self.world.rest(process, 1000);
             return Ok(None);
         };
         let is_calm = self.calm.contains(&step);
-        let killed_after = self.random.below(6);
+        let killed_after = self.random.below(if matches!(todo.about, About::File(_)) { 14 } else { 6 });
         let killed_after = (!is_calm && self.random.percent(5)).then_some(killed_after);
-        self.give(process, about, op, if is_calm { Faults::NONE } else { FAULTS }, killed_after)
+        let faults = match todo.about {
+            _ if is_calm => Faults::NONE,
+            // It is never sent again by itself: who repeats one that may still come removes what was bought in between.
+            About::Reset => Faults { late: 0, ..FAULTS },
+            _ => FAULTS,
+        };
+        self.give(process, todo, faults, killed_after)
     }
 
     /// Whether a process is at work on an order.
     fn is_under_way(&self, order: usize) -> bool {
         let of = [About::Order(order), About::Confirm(order), About::Release(order)];
-        self.tasks.iter().flatten().any(|task| of.contains(&task.about))
+        let is_of = |about: About| match about {
+            About::File(file) => !self.files[file].refunds() && self.files[file].about.contains(&order),
+            about => of.contains(&about),
+        };
+        self.tasks.iter().flatten().any(|task| is_of(task.about))
     }
 
     fn is_selling(&self) -> bool {
-        self.tasks.iter().flatten().any(|task| matches!(task.about, About::Order(_) | About::Confirm(_)))
+        let sells = |task: &Task| matches!(task.about, About::Order(_) | About::Confirm(_) | About::File(_));
+        self.tasks.iter().flatten().any(sells)
     }
 
     fn is_repairing(&self) -> bool {
         self.tasks.iter().flatten().any(|task| task.about == About::Repair)
     }
 
-    fn choose(&mut self) -> Option<(About, Op)> {
+    fn is_idle(&self) -> bool {
+        self.tasks.iter().all(Option::is_none)
+    }
+
+    fn choose(&mut self) -> Option<Step> {
+        if self.is_resetting {
+            return self.is_idle().then(|| self.reset());
+        }
         if self.is_paused && self.random.percent(25) {
             return Some(self.pause());
         }
         match self.random.below(100) {
-            0..35 => Some(self.new_order()),
-            35..50 => {
+            0..26 => Some(self.new_order()),
+            26..31 => Some(self.new_multi_order()),
+            31..37 => Some(self.new_file()),
+            37..42 => {
+                let count = self.files.len() as u64;
+                let file = (count > 0 && !self.is_repairing()).then(|| self.random.below(count) as usize)?;
+                Some(self.file(file))
+            }
+            42..53 => {
                 let count = self.oracle.orders.len() as u64;
                 let order = (count > 0).then(|| self.random.below(count) as usize)?;
-                (!self.is_under_way(order) && !self.is_repairing()).then(|| self.order(order))
+                let is_lone = !self.oracle.orders[order].is_nameless && !self.is_under_way(order);
+                (is_lone && !self.is_repairing()).then(|| self.order(order))
             }
-            50..65 => {
+            // What a repair takes may be confirmed again meanwhile: whoever has no record of it asks before or after.
+            53..65 if self.is_repairing() => None,
+            53..62 => {
                 let order = self.some_hold()?;
                 let confirms = self.random.percent(66);
                 Some(self.settle(order, confirms))
             }
-            65..70 => {
+            62..65 => self.settle_file(),
+            65..69 => {
                 self.oracle.expired_at = self.now();
-                Some((About::Upkeep, Op::Expire))
+                Some(Step::new(About::Upkeep, Op::Expire))
             }
-            70..78 => self.refund(),
-            78..82 => {
+            69..75 => self.refund(),
+            75..77 => self.refund_file(),
+            77..81 => {
                 let (how, total) = (Preheat::Update, 3 + self.random.below(16));
-                let limit = if self.random.percent(20) && self.activity.layout == Layout::Seckill {
+                let limit = if self.random.percent(20) && self.layout() == Layout::Seckill {
                     FieldChange::Clear
                 } else {
                     FieldChange::Keep
                 };
-                Some((About::Upkeep, Op::Preheat { how, total, limit, ledger: None }))
+                Some(Step::new(About::Upkeep, Op::Preheat { how, total, limit, ledger: None }))
             }
-            82..85 => Some(self.pause()),
-            // Processes that were answered since may have what an audit missed: an operator waits until nobody asks again, and looks anew.
-            _ => match self.planned.take().filter(|(_, answers)| *answers == self.answers && !self.is_selling()) {
-                Some((repairs, _)) => Some(self.repair(repairs)),
-                None => {
-                    // Without a ledger, what is newer than the records looks missing; nor may an answer be on its way.
-                    let is_alone = self.tasks.iter().all(Option::is_none);
-                    let with_records = self.has_ledger && is_alone && self.random.percent(80);
-                    Some(self.audit(with_records))
-                }
-            },
+            81..84 => Some(self.pause()),
+            84..86 => {
+                let before = self.now() - self.random.below(6000);
+                Some(Step::new(About::Upkeep, Op::Trim(before)))
+            }
+            86 => self.is_idle().then(|| self.reset()),
+            _ => self.audit_or_repair(),
         }
     }
 
-    fn new_order(&mut self) -> (About, Op) {
-        let is_hold = self.random.percent(50);
-        let units = if self.activity.layout == Layout::Coupon { 1 } else { 1 + self.random.below(3) };
+    /// Whether an operator who waits until nobody asks may still apply a plan. Processes that were answered since may have what the
+    /// audit missed of their users. What concerns the stock alone, the script compares with what was sold since.
+    fn is_in_time(&self, planned: &Planned) -> bool {
+        let is_of_stock = planned.repairs.iter().all(|repair| repair.user.is_none());
+        is_of_stock || planned.answers == self.answers && !self.is_selling()
+    }
+
+    fn audit_or_repair(&mut self) -> Option<Step> {
+        let planned = self.planned.take();
+        match planned.filter(|planned| self.is_in_time(planned)) {
+            Some(planned) => Some(self.repair(planned)),
+            None => {
+                let activity = usize::from(self.random.percent(15));
+                // Without a ledger, what is newer than the records looks missing; nor may an answer be on its way.
+                let with_records = self.has_ledger[activity] && self.is_idle() && self.random.percent(80);
+                Some(self.audit(activity, with_records))
+            }
+        }
+    }
+
+    fn quantity(&mut self) -> u64 {
+        if self.layout() == Layout::Coupon { 1 } else { 1 + self.random.below(3) }
+    }
+
+    fn add_order(&mut self, is_hold: bool, items: Vec<(usize, u64)>) -> usize {
         let number = self.oracle.orders.len();
         let duration = *self.random.pick(&[3000, 3000, 20_000]);
         let user = self.random.pick(&self.users).clone();
-        self.oracle.orders.push(Order { is_hold, duration, ..Order::new(number, user, vec![(0, units)]) });
-        self.order(number)
+        self.oracle.orders.push(Order { is_hold, duration, ..Order::new(number, user, items) });
+        number
     }
 
-    fn order(&mut self, number: usize) -> (About, Op) {
+    fn new_order(&mut self) -> Step {
+        let (is_hold, units) = (self.random.percent(50), self.quantity());
+        let order = self.add_order(is_hold, vec![(0, units)]);
+        self.order(order)
+    }
+
+    fn new_multi_order(&mut self) -> Step {
+        let items = vec![(0, self.quantity()), (1, self.quantity())];
+        let order = self.add_order(false, items);
+        self.order(order)
+    }
+
+    fn order(&mut self, number: usize) -> Step {
         let now = self.now();
         let order = &mut self.oracle.orders[number];
         order.note_sent(now);
         let hold_for = order.is_hold.then(|| Duration::from_millis(order.duration));
-        let (request, units) = (order.request.clone(), order.items[0].1);
-        (About::Order(number), Op::Order { user: user_id(&order.user), units, request, hold_for })
+        let (user, request) = (user_id(&order.user), order.request.clone());
+        let op = match &order.items[..] {
+            [(_, units)] => Op::Order { user, units: *units, request, hold_for },
+            items => {
+                let items = items.iter().map(|(activity, units)| (self.activities[*activity].id.clone(), *units));
+                Op::MultiOrder { user, items: items.collect(), request }
+            }
+        };
+        Step::new(About::Order(number), op)
+    }
+
+    /// A file of a few orders, each by another user or not.
+    fn new_file(&mut self) -> Step {
+        let is_hold = self.random.percent(40);
+        let about: Vec<usize> = (0..2 + self.random.below(4))
+            .map(|_| {
+                let units = self.quantity();
+                self.add_order(is_hold, vec![(0, units)])
+            })
+            .collect();
+        let duration = self.oracle.orders[about[0]].duration;
+        let (number, is_nameless) = (self.files.len(), self.random.percent(25));
+        for (line, order) in (1..).zip(&about) {
+            let order = &mut self.oracle.orders[*order];
+            order.duration = duration;
+            if is_nameless {
+                // A hold gets this as its id.
+                (order.is_nameless, order.request) = (!is_hold, format!("file{number}:{line}"));
+            }
+        }
+        self.write_file(if is_hold { "hold" } else { "deduct" }, about)
+    }
+
+    /// A file that ends a few holds.
+    fn settle_file(&mut self) -> Option<Step> {
+        let mut about: Vec<usize> = (0..4).filter_map(|_| self.some_hold()).collect();
+        about.sort_unstable();
+        about.dedup();
+        let operation = *self.random.pick(&["confirm", "confirm", "release"]);
+        (!about.is_empty()).then(|| self.write_file(operation, about))
+    }
+
+    fn refund_file(&mut self) -> Option<Step> {
+        let mut about: Vec<usize> = (0..3).filter_map(|_| self.add_refund()).collect();
+        about.dedup_by_key(|refund| self.oracle.refunds[*refund].user.clone());
+        (!about.is_empty()).then(|| self.write_file("refund", about))
+    }
+
+    fn write_file(&mut self, operation: &'static str, about: Vec<usize>) -> Step {
+        let line = |number: &usize| {
+            let (user, units, request) = match operation {
+                "refund" => {
+                    let refund = &self.oracle.refunds[*number];
+                    (&refund.user, refund.units, &refund.request[..])
+                }
+                _ => {
+                    let order = &self.oracle.orders[*number];
+                    let request = if order.is_nameless { "" } else { &order.request };
+                    (&order.user, order.items[0].1, request)
+                }
+            };
+            let user =
+                if matches!(operation, "confirm" | "release") { "".into() } else { String::from_utf8_lossy(user) };
+            FileLine { user: user.into_owned(), quantity: units as u32, request: request.to_owned() }
+        };
+        let hold_for =
+            Duration::from_millis(if operation == "hold" { self.oracle.orders[about[0]].duration } else { 0 });
+        let number = self.files.len();
+        let lines = about.iter().map(line).collect();
+        let has_rows = operation == "hold" || self.random.percent(50);
+        let at_once = 1 + self.random.below(3) as usize;
+        let file = OrderFile { operation, job: format!("file{number}"), hold_for, lines, has_rows, at_once };
+        self.files.push(File { file, about, applied: BTreeSet::new(), is_done: false });
+        self.file(number)
+    }
+
+    /// Applies a file, be it for the first time or not, while another process does the same or not.
+    fn file(&mut self, number: usize) -> Step {
+        let now = self.now();
+        let File { file, about, .. } = &self.files[number];
+        for number in about {
+            match file.operation {
+                // Its lines are decided, so that nothing of it runs any more.
+                _ if self.is_over => {}
+                "refund" => self.oracle.refunds[*number].note_sent(),
+                "confirm" => self.oracle.orders[*number].is_confirming = true,
+                "release" => self.oracle.orders[*number].is_releasing = true,
+                _ => self.oracle.orders[*number].note_sent(now),
+            }
+        }
+        Step::new(About::File(number), Op::File(file.clone()))
     }
 
     fn some_hold(&mut self) -> Option<usize> {
@@ -467,22 +582,28 @@ impl Night<'_> {
         (!from.is_empty()).then(|| *self.random.pick(&from))
     }
 
-    fn settle(&mut self, number: usize, confirms: bool) -> (About, Op) {
+    fn settle(&mut self, number: usize, confirms: bool) -> Step {
         let order = &mut self.oracle.orders[number];
         order.is_confirming |= confirms;
         order.is_releasing |= !confirms;
         let about = if confirms { About::Confirm(number) } else { About::Release(number) };
-        (about, Op::Settle { request: order.request.clone(), confirms })
+        Step::new(about, Op::Settle { request: order.request.clone(), confirms })
     }
 
-    fn refund(&mut self) -> Option<(About, Op)> {
+    fn refund(&mut self) -> Option<Step> {
+        let refund = self.add_refund()?;
+        Some(self.refund_again(refund))
+    }
+
+    /// A refund of some units that a user has, or of too many.
+    fn add_refund(&mut self) -> Option<usize> {
         let bought = self.oracle.bought(0).into_iter().filter(|(_, units)| *units > 0);
         let bought: Vec<(Bytes, u64)> = bought.map(|(user, units)| (user.to_vec(), units.cast_unsigned())).collect();
         if bought.is_empty() {
             return None;
         }
         let (user, most) = self.random.pick(&bought).clone();
-        let is_whole = self.activity.layout != Layout::Seckill || self.random.percent(40);
+        let is_whole = self.layout() != Layout::Seckill || self.random.percent(40);
         let units = if is_whole { most } else { 1 + self.random.below(most + 1) };
         let is_due = units <= most;
         if !is_due {
@@ -492,77 +613,151 @@ impl Night<'_> {
         let number = self.oracle.refunds.len();
         let request = format!("f{number}");
         self.oracle.refunds.push(Refund { request, activity: 0, user, units, told: Told::Nothing, is_due });
-        Some(self.refund_again(number))
+        Some(number)
     }
 
-    fn refund_again(&mut self, number: usize) -> (About, Op) {
+    fn refund_again(&mut self, number: usize) -> Step {
         let refund = &mut self.oracle.refunds[number];
-        if refund.told == Told::Rejected {
-            (refund.told, refund.is_due) = (Told::Nothing, false);
-        }
+        refund.note_sent();
         let (user, units, request) = (user_id(&refund.user), refund.units, refund.request.clone());
-        (About::Refund(number), Op::Refund { user, units, request })
+        Step::new(About::Refund(number), Op::Refund { user, units, request })
     }
 
-    fn pause(&mut self) -> (About, Op) {
+    fn pause(&mut self) -> Step {
         let withdraws = (!self.is_paused).then(|| self.random.percent(60));
         self.is_paused = !self.is_paused;
-        (About::Upkeep, Op::Pause(withdraws))
+        Step::new(About::Upkeep, Op::Pause(withdraws))
     }
 
-    fn audit(&mut self, with_records: bool) -> (About, Op) {
+    /// Another sale begins, and with it all promises end.
+    fn reset(&mut self) -> Step {
+        (self.is_resetting, self.planned) = (true, None);
+        self.files.iter_mut().for_each(|file| (file.applied, file.is_done) = (BTreeSet::new(), false));
+        self.oracle.forget(0);
+        let (total, ledger) = (4 + self.random.below(12), Some(self.has_ledger[0]));
+        Step::new(About::Reset, Op::Preheat { how: Preheat::Reset, total, limit: FieldChange::Keep, ledger })
+    }
+
+    fn audit(&mut self, activity: usize, with_records: bool) -> Step {
         let now = self.now();
+        let Self { oracle, random, activities, .. } = self;
         let rows =
-            with_records.then(|| (audit::record_rows(&mut self.oracle, &mut self.random, 0, &self.activity, now), now));
-        (About::Audit { with_records, answers: self.answers }, Op::Audit(rows))
+            with_records.then(|| (audit::record_rows(oracle, random, activity, &activities[activity], now), now));
+        let about = About::Audit { with_records, answers: self.answers };
+        Step::new(about, Op::Audit(rows)).in_activity(activity)
     }
 
-    fn repair(&mut self, repairs: Vec<Repair>) -> (About, Op) {
-        audit::note_reversals(&mut self.oracle, 0, &repairs.iter().collect::<Vec<_>>());
-        (About::Repair, Op::Repair(repairs))
+    fn repair(&mut self, Planned { activity, repairs, .. }: Planned) -> Step {
+        audit::note_reversals(&mut self.oracle, activity, &repairs.iter().collect::<Vec<_>>());
+        Step::new(About::Repair, Op::Repair(repairs)).in_activity(activity)
     }
 
     /// Takes note of how an operation ended.
     fn hear(&mut self, process: usize, done: Done) -> Result<(), Broken> {
-        let Some(Task { about, seen }) = self.tasks[process].take() else { return Ok(()) };
-        let now = self.now();
-        let (status, deadline) = match done {
-            Done::Nothing => return Ok(()),
+        let Some(task) = self.tasks[process].take() else { return Ok(()) };
+        let about = task.about;
+        match done {
+            Done::Nothing => Ok(()),
             Done::Failed(error) => {
                 self.tell(|| format!("p{process} {about:?}: {error}"));
-                return Ok(());
+                Ok(())
             }
-            Done::Audited(audit) => return self.hear_audit(&audit, about),
-            Done::Status(status, deadline) => (status, deadline),
-        };
-        self.tell(|| format!("p{process} {about:?}: {status}"));
-        let code = status.code();
-        match about {
-            About::Order(order) => {
-                self.answers += u64::from(code > 0);
-                self.oracle.orders[order].hear(code, deadline, false, now)?;
-                self.check_refusal(order, status, seen)
+            Done::Audited(audit) => self.hear_audit(&audit, &task),
+            Done::Items(status, items) => {
+                self.tell(|| format!("p{process} {about:?}: {status} {items:?}"));
+                let decisive = [Status::Corrupt, Status::RequestConflict, Status::Reversed];
+                let decisive = items.into_iter().find(|item| status == Status::Refused && decisive.contains(item));
+                self.hear_status(&task, decisive.unwrap_or(status), None)
             }
+            Done::Lines(lines, error) => {
+                self.tell(|| format!("p{process} {about:?}: {lines:?} {error:?}"));
+                self.hear_lines(&task, lines, error.is_none())
+            }
+            Done::Status(status, deadline) => {
+                self.tell(|| format!("p{process} {about:?}: {status}"));
+                self.hear_status(&task, status, deadline)
+            }
+        }
+    }
+
+    fn hear_status(&mut self, task: &Task, status: Status, deadline: Option<u64>) -> Result<(), Broken> {
+        let (now, code) = (self.now(), status.code());
+        match task.about {
+            About::Order(order) => self.hear_order(task, order, status, deadline),
             About::Confirm(order) => {
                 self.answers += u64::from(code > 0);
                 self.oracle.orders[order].hear_confirm(code, now)
             }
-            About::Release(order) => self.oracle.orders[order].hear_release(code),
-            About::Refund(refund) => self.oracle.hear_refund(refund, code, false),
-            About::Audit { .. } | About::Repair | About::Upkeep if status == Status::Corrupt => {
-                broken("nothing becomes corrupt", format!("{about:?}"))
+            About::Release(order) => {
+                self.answers += u64::from(status == Status::Confirmed);
+                self.oracle.orders[order].hear_release(code)
             }
-            About::Audit { .. } | About::Repair | About::Upkeep => Ok(()),
+            About::Refund(refund) => self.oracle.hear_refund(refund, code, false),
+            _ if status == Status::Corrupt => broken("nothing becomes corrupt", format!("{:?}", task.about)),
+            About::Reset => {
+                self.is_resetting = code < 0;
+                Ok(())
+            }
+            About::File(_) | About::Audit { .. } | About::Repair | About::Upkeep => Ok(()),
         }
+    }
+
+    fn hear_order(&mut self, task: &Task, order: usize, status: Status, deadline: Option<u64>) -> Result<(), Broken> {
+        let now = self.now();
+        self.answers += u64::from(status.code() > 0);
+        self.oracle.orders[order].hear(status.code(), deadline, false, now)?;
+        self.check_refusal(order, status, task.seen.get(&order).copied())
+    }
+
+    /// Takes note of what a run of a file reported. `replayed` says that a line was decided, no more.
+    fn hear_lines(&mut self, task: &Task, lines: Vec<Line>, mut is_done: bool) -> Result<(), Broken> {
+        let About::File(number) = task.about else { return Ok(()) };
+        let (now, operation) = (self.now(), self.files[number].file.operation);
+        if is_done && lines.len() != self.files[number].about.len() {
+            return broken("a run reports each line once", format!("{lines:?}"));
+        }
+        for (line, status, deadline) in lines {
+            let about = self.files[number].about[line as usize - 1];
+            let file = &mut self.files[number];
+            let is_again = status == Status::Ok && (!file.applied.insert(line) || self.is_over && file.is_done);
+            if is_again {
+                return broken("a line is decided once", format!("line {line} of file {number}"));
+            }
+            match status {
+                Status::Replayed => continue,
+                // The activity refused them all: the line stays open, whatever else is known of its id.
+                Status::Paused => {
+                    is_done = false;
+                    continue;
+                }
+                _ => {}
+            }
+            match operation {
+                "refund" => self.oracle.hear_refund(about, status.code(), false)?,
+                "confirm" => {
+                    self.answers += u64::from(status == Status::Ok);
+                    self.oracle.orders[about].hear_confirm(status.code(), now)?;
+                }
+                "release" => {
+                    self.answers += u64::from(status == Status::Confirmed);
+                    self.oracle.orders[about].hear_release(status.code())?;
+                }
+                // Another process was answered meanwhile, maybe later than this run.
+                _ if task.before[&about] != self.oracle.orders[about].told => {}
+                _ => self.hear_order(task, about, status, deadline)?,
+            }
+        }
+        self.files[number].is_done |= is_done;
+        Ok(())
     }
 
     /// A refusal is true: at some instant while the order was under way it could not be had.
     fn check_refusal(&self, order: usize, status: Status, seen: Option<(i64, i64)>) -> Result<(), Broken> {
         let Some((fewest, most)) = seen else { return Ok(()) };
         let server = self.engine.server.borrow();
-        let limit = Found::read(&self.activity, &server.keys)?.and_then(|found| found.limit);
+        let limit = Found::read(&self.activities[0], &server.keys)?.and_then(|found| found.limit);
         let units = self.oracle.orders[order].items[0].1.cast_signed();
-        let is_true = match (status, self.activity.layout.kind()) {
+        let is_true = match (status, self.layout().kind()) {
             (Status::OutOfStock, _) => fewest < units,
             (Status::LimitExceeded, Kind::Hash) => limit.is_none_or(|limit| most + units > limit),
             (Status::LimitExceeded, _) => most > 0,
@@ -572,15 +767,18 @@ impl Night<'_> {
         if is_true { Ok(()) } else { broken("a refusal is true", what()) }
     }
 
-    fn hear_audit(&mut self, audit: &Audit, about: About) -> Result<(), Broken> {
+    fn hear_audit(&mut self, audit: &Audit, task: &Task) -> Result<(), Broken> {
+        let (about, activity) = (task.about, task.activity);
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
+        self.verdict = Some(audit.verdict);
         let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
         let About::Audit { with_records, answers } = about else { return Ok(()) };
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
             return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
         }
         self.wants_total = audit.plan.kept.iter().any(|(_, _, why)| why.contains("`preheat --update` sets the total"));
-        self.planned = (!audit.plan.repairs.is_empty()).then(|| (audit.plan.repairs.clone(), answers));
+        let repairs = audit.plan.repairs.clone();
+        self.planned = (!repairs.is_empty()).then_some(Planned { activity, repairs, answers });
         Ok(())
     }
 
@@ -590,18 +788,44 @@ impl Night<'_> {
         self.random = Random::of_step(self.seed, STEPS + 1);
         self.tell(|| "nothing fails any more".to_owned());
         self.tasks.iter_mut().for_each(|task| *task = None);
-        let mut todo = vec![(About::Upkeep, Op::Pause(None))];
+        if self.is_resetting {
+            let reset = self.reset();
+            self.steps_alone(vec![reset])?;
+        }
+        self.steps_alone(vec![Step::new(About::Upkeep, Op::Pause(None))])?;
+        self.apply_files()?;
+        self.settle_doubts()?;
+        self.wait(Duration::from_secs(30));
+        self.steps_alone(vec![Step::new(About::Upkeep, Op::Expire)])?;
+        for activity in 0..self.activities.len() {
+            self.repair_all(activity)?;
+        }
+        self.send_everything_again()?;
+        (0..self.activities.len()).try_for_each(|activity| self.end(activity))
+    }
+
+    fn apply_files(&mut self) -> Result<(), Broken> {
+        for file in 0..self.files.len() {
+            let file = self.file(file);
+            self.steps_alone(vec![file])?;
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn settle_doubts(&mut self) -> Result<(), Broken> {
         for refund in 0..self.oracle.refunds.len() {
             if self.oracle.refunds[refund].told == Told::Nothing {
-                todo.push(self.refund_again(refund));
+                let refund = self.refund_again(refund);
+                self.steps_alone(vec![refund])?;
             }
         }
         for order in 0..self.oracle.orders.len() {
-            if self.oracle.orders[order].told == Told::Nothing {
-                todo.push(self.order(order));
+            if self.oracle.orders[order].told == Told::Nothing && !self.oracle.orders[order].is_nameless {
+                let order = self.order(order);
+                self.steps_alone(vec![order])?;
             }
         }
-        self.steps_alone(todo)?;
         self.check()?;
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
@@ -614,12 +838,7 @@ impl Night<'_> {
             }
         }
         self.steps_alone(todo)?;
-        self.check()?;
-        self.wait(Duration::from_secs(30));
-        self.steps_alone(vec![(About::Upkeep, Op::Expire)])?;
-        self.repair_all()?;
-        self.send_everything_again()?;
-        self.end()
+        self.check()
     }
 
     /// Lets time go by in which nothing happens.
@@ -628,43 +847,52 @@ impl Night<'_> {
         while !matches!(self.world.turn(), Turn::Rested(_)) {}
     }
 
-    fn repair_all(&mut self) -> Result<(), Broken> {
+    fn repair_all(&mut self, activity: usize) -> Result<(), Broken> {
         for round in 1.. {
             self.planned = None;
             self.wait(Duration::from_millis(1500));
-            let audit = self.audit(true);
+            let audit = self.audit(activity, true);
             self.steps_alone(vec![audit])?;
             if self.wants_total && round < ROUNDS {
-                let update = self.total_again()?;
+                let update = self.total_again(activity)?;
                 self.steps_alone(vec![update])?;
                 continue;
             }
-            let Some((repairs, _)) = self.planned.take() else { break };
+            let Some(planned) = self.planned.take() else {
+                // Order records of a user below zero are for a human.
+                let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
+                if self.verdict != Some(Verdict::Match) && !is_overdrawn {
+                    return broken("repairs lead to a match", format!("{:?}", self.verdict));
+                }
+                break;
+            };
             if round == ROUNDS {
-                return broken(
-                    "repairs end",
-                    format!("{:?}", audit::shown_repairs(&repairs.iter().collect::<Vec<_>>())),
-                );
+                let repairs: Vec<&Repair> = planned.repairs.iter().collect();
+                return broken("repairs end", format!("{:?}", audit::shown_repairs(&repairs)));
             }
-            let repair = self.repair(repairs);
+            let repair = self.repair(planned);
             self.steps_alone(vec![repair])?;
         }
         self.check()
     }
 
     /// An operator does what an audit says: sets the total that is stored.
-    fn total_again(&self) -> Result<(About, Op), Broken> {
-        let found = Found::read(&self.activity, &self.engine.server.borrow().keys)?;
+    fn total_again(&self, activity: usize) -> Result<Step, Broken> {
+        let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys)?;
         let total = found.map_or(0, |found| found.total).cast_unsigned();
-        Ok((About::Upkeep, Op::Preheat { how: Preheat::Update, total, limit: FieldChange::Keep, ledger: None }))
+        let op = Op::Preheat { how: Preheat::Update, total, limit: FieldChange::Keep, ledger: None };
+        Ok(Step::new(About::Upkeep, op).in_activity(activity))
     }
 
     /// What was answered is answered again, and nothing moves.
     fn send_everything_again(&mut self) -> Result<(), Broken> {
         self.tell(|| "everything is sent again".to_owned());
+        self.is_over = true;
+        self.apply_files()?;
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
             match self.oracle.orders[order].told {
+                _ if self.oracle.orders[order].is_nameless => {}
                 Told::Rejected => {}
                 Told::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
                 Told::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),
@@ -676,15 +904,18 @@ impl Night<'_> {
     }
 
     /// Whether all units are bought, or for sale.
-    fn end(&mut self) -> Result<(), Broken> {
+    fn end(&mut self, activity: usize) -> Result<(), Broken> {
         let server = self.engine.server.borrow();
-        let Some(found) = Found::read(&self.activity, &server.keys)? else { return Ok(()) };
-        let bought = self.oracle.bought(0);
+        let Some(found) = Found::read(&self.activities[activity], &server.keys)? else { return Ok(()) };
+        let bought = self.oracle.bought(activity);
         let sum: i64 = bought.values().sum();
         if bought.values().all(|units| *units >= 0) && found.for_sale + sum != found.total {
             return broken(
                 "nothing is lost",
-                format!("{sum} bought and {} for sale of {}", found.for_sale, found.total),
+                format!(
+                    "{}: {sum} bought and {} for sale of {}",
+                    self.activities[activity].id, found.for_sale, found.total
+                ),
             );
         }
         Ok(())

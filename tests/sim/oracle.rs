@@ -55,6 +55,8 @@ pub struct Order {
     /// A hold that is an item of an order over several slots, which no expiry ends.
     pub is_item: bool,
     pub request: String,
+    /// A line of a file without a request id: only the file can be sent again, and says no more than that the line was decided.
+    pub is_nameless: bool,
     pub user: Bytes,
     /// Activities by number, with units.
     pub items: Vec<(usize, u64)>,
@@ -82,6 +84,7 @@ impl Order {
             is_hold: false,
             is_item: false,
             request: format!("r{number}"),
+            is_nameless: false,
             user,
             items,
             told: Told::Nothing,
@@ -208,6 +211,14 @@ pub struct Refund {
 }
 
 impl Refund {
+    /// It is sent, maybe once more. If it was rejected before, it counts again: the user may have the units by now, but whether they
+    /// are due, nobody looked.
+    pub fn note_sent(&mut self) {
+        if self.told == Told::Rejected {
+            (self.told, self.is_due) = (Told::Nothing, false);
+        }
+    }
+
     /// Whether the units may be gone.
     pub fn counts(&self) -> bool {
         matches!(self.told, Told::Nothing | Told::Ended)
@@ -269,6 +280,15 @@ impl Oracle {
             *sums.entry(&refund.user).or_default() -= refund.units.cast_signed();
         }
         sums
+    }
+
+    /// An activity is reset: nothing that was answered is true any more, and what is sent again is as good as new.
+    pub fn forget(&mut self, activity: usize) {
+        let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
+        self.orders.iter_mut().filter(of_activity).for_each(|order| order.told = Told::Nothing);
+        for refund in self.refunds.iter_mut().filter(|refund| refund.activity == activity) {
+            (refund.told, refund.is_due) = (Told::Nothing, false);
+        }
     }
 
     /// A reply to a refund. One of units that the user was not known to have may have taken those that another one waits for.

@@ -2,10 +2,11 @@
 //! does (its `src/core/interpreter.cc` and `interpreter_polyfill.h`, commit f8eca6d).
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
+use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 use seckill::internals::{DROP_INS, Script};
 
@@ -54,6 +55,10 @@ pub struct Server {
     pub cut_after: Option<u32>,
     /// The writes of the last call.
     pub writes: u32,
+    /// All writes so far, of scripts or not.
+    pub all_writes: u64,
+    /// The SHA-1 of scripts that were loaded since the server lost all; `None`: it never did.
+    pub loaded: Option<BTreeSet<Bytes>>,
     was_cut: bool,
     protocol_3: bool,
 }
@@ -119,6 +124,9 @@ impl Engine {
             let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
             scripts.insert(script.sha1, (script.name, function));
         }
+        // Most of what there is are the scripts, and they stay.
+        lua.gc_collect()?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(400)));
         Ok(Self { lua, server, scripts, globals, transcript: RefCell::default() })
     }
 
@@ -227,6 +235,7 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
         // Nothing of a script that is cut runs, whatever it catches.
         server.was_cut |= server.cut_after == Some(server.writes);
         server.writes += 1;
+        server.all_writes += 1;
     }
     if server.was_cut {
         return Err(Error::runtime("cut"));

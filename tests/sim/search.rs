@@ -1,19 +1,15 @@
 //! Runs histories, and tells the shortest story of one that breaks a promise.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::history::{self, Plan};
 use super::night;
 use super::oracle::Broken;
 use super::script::Engine;
 use super::shards;
-
-/// Histories of sales in a normal run: about a minute of two processors. Long searches run three times as many, and audits make
-/// those of shards slower.
-const HISTORIES: u64 = 20_000;
-const HISTORIES_OF_SHARDS: u64 = 1000;
-const NIGHTS: u64 = 2000;
 
 /// What runs a history.
 pub type Run = fn(&Rc<Engine>, &Plan, Option<&mut Vec<String>>) -> Result<(), Broken>;
@@ -54,7 +50,7 @@ fn shortened(run: Run, engine: &Rc<Engine>, mut plan: Plan, rule: &str) -> Plan 
 }
 
 /// What happened in the shortest history of a seed that breaks the same rule.
-fn story(run: Run, name: &str, engine: &Rc<Engine>, plan: Plan, rule: &str) -> String {
+pub fn story(run: Run, name: &str, engine: &Rc<Engine>, plan: Plan, rule: &str) -> String {
     let seed = plan.seed;
     let plan = shortened(run, engine, plan, rule);
     let mut lines = Vec::new();
@@ -66,63 +62,86 @@ fn story(run: Run, name: &str, engine: &Rc<Engine>, plan: Plan, rule: &str) -> S
     )
 }
 
+/// Histories, how many of them a normal run has, and how much of the time that a run may have is theirs, in percent. A normal run
+/// takes about a minute of two processors, and long searches run three times as many. Audits make histories of shards slower.
+struct Search {
+    run: Run,
+    /// A part of the test's name.
+    name: &'static str,
+    count: u64,
+    share: u64,
+}
+
 #[test]
 fn no_history_of_a_sale_breaks_a_promise() {
-    search(history::run, "of_a_sale", HISTORIES);
+    Search { run: history::run, name: "of_a_sale", count: 16_000, share: 15 }.search();
 }
 
 #[test]
 fn no_history_of_shards_breaks_a_promise() {
-    search(shards::run, "of_shards", HISTORIES_OF_SHARDS);
+    Search { run: shards::run, name: "of_shards", count: 1000, share: 15 }.search();
 }
 
 #[test]
 fn no_night_of_the_client_breaks_a_promise() {
-    search(night::run, "of_the_client", NIGHTS);
+    Search { run: night::run, name: "of_the_client", count: 4000, share: 70 }.search();
 }
 
-/// Runs histories on all processors, and fails with a story of each rule that one of them breaks.
-fn search(run: Run, name: &str, count: u64) {
-    let is_long = has_full_searches();
-    let count = if is_long { 3 * count } else { count };
-    let (first, count) = (setting("SECKILL_SIM_SEED", 0), setting("SECKILL_SIM_HISTORIES", count));
-    let wants_all = std::env::var_os("SECKILL_SIM_ALL").is_some();
-    let (next, is_over) = (AtomicU64::new(first), AtomicBool::new(false));
-    let began = std::time::Instant::now();
-    let work = || {
-        let engine = Rc::new(Engine::new(|_, text| text.to_owned()));
-        let mut found = Vec::new();
-        let seeds = std::iter::from_fn(|| {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            (seed < first + count && !is_over.load(Ordering::Relaxed)).then_some(seed)
-        });
-        for plan in seeds.map(Plan::of) {
-            if let Err(broken) = run(&engine, &plan, None) {
-                found.push((plan, broken));
-                is_over.store(!wants_all, Ordering::Relaxed);
+impl Search {
+    /// From which seed on, how many seeds, and until when.
+    fn extent(&self) -> (u64, u64, Option<Instant>) {
+        let first = setting("SECKILL_SIM_SEED", 0);
+        match setting("SECKILL_SIM_SECONDS", 0) {
+            0 => {
+                let count = if has_full_searches() { 3 * self.count } else { self.count };
+                (first, setting("SECKILL_SIM_HISTORIES", count), None)
+            }
+            seconds => {
+                let share = Duration::from_millis(seconds * 10 * self.share);
+                (first, u64::MAX - first, Some(Instant::now() + share))
             }
         }
-        // One story a rule is enough.
-        found.sort_by_key(|(plan, broken)| (broken.rule, plan.seed));
-        let mut rules = std::collections::BTreeMap::<_, (u64, Option<Plan>)>::new();
-        for (plan, broken) in found {
-            let (count, first) = rules.entry(broken.rule).or_default();
-            *count += 1;
-            first.get_or_insert(plan);
-        }
-        let told = |(rule, (count, plan)): (_, (u64, Option<Plan>))| {
-            (rule, count, plan.map(|plan| story(run, name, &engine, plan, rule)).unwrap_or_default())
-        };
-        rules.into_iter().map(told).collect::<Vec<_>>()
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let found: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("histories do not panic")).collect()
-    });
-    eprintln!("{count} histories in {:?}", began.elapsed());
-    for (rule, count, story) in &found {
-        eprintln!("{count} × {rule}\n{story}\n");
     }
-    assert!(found.is_empty(), "a promise is broken");
+
+    /// Runs histories on all processors, and fails with a story of each rule that one of them breaks.
+    fn search(&self) {
+        let (first, count, until) = self.extent();
+        let (next, is_over, began) = (AtomicU64::new(first), AtomicBool::new(false), Instant::now());
+        let wants_all = std::env::var_os("SECKILL_SIM_ALL").is_some();
+        let work = || {
+            let is_late = || until.is_some_and(|until| Instant::now() >= until);
+            let seeds = std::iter::from_fn(|| {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                (seed - first < count && !is_over.load(Ordering::Relaxed) && !is_late()).then_some(seed)
+            });
+            self.run_seeds(seeds, || is_over.store(!wants_all, Ordering::Relaxed))
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let (ran, found): (Vec<u64>, Vec<_>) = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("histories do not panic")).unzip()
+        });
+        let (ran, seconds) = (ran.iter().sum::<u64>(), began.elapsed().as_secs_f64());
+        let rate = ran as f64 * 60.0 / seconds / threads as f64;
+        eprintln!("{}: {ran} from seed {first} on in {seconds:.1} s, {rate:.0} a minute and core", self.name);
+        for (rule, count, story) in found.iter().flatten() {
+            eprintln!("{count} × {rule}\n{story}\n");
+        }
+        assert!(found.iter().all(Vec::is_empty), "a promise is broken");
+    }
+
+    /// Runs histories: how many, and of each rule that some break how many do, with the story of the first.
+    fn run_seeds(&self, seeds: impl Iterator<Item = u64>, found: impl Fn()) -> (u64, Vec<(&'static str, u64, String)>) {
+        let engine = Rc::new(Engine::new(|_, text| text.to_owned()));
+        let (mut ran, mut rules) = (0, BTreeMap::<_, (u64, Plan)>::new());
+        for plan in seeds.map(Plan::of) {
+            ran += 1;
+            if let Err(broken) = (self.run)(&engine, &plan, None) {
+                found();
+                rules.entry(broken.rule).or_insert((0, plan)).0 += 1;
+            }
+        }
+        let story = |(rule, (count, plan))| (rule, count, story(self.run, self.name, &engine, plan, rule));
+        (ran, rules.into_iter().map(story).collect())
+    }
 }

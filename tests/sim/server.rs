@@ -13,7 +13,8 @@ use seckill::Target;
 use seckill::internals::Script;
 use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
-use super::keys::{Bytes, Reply, integer};
+use super::calls::{shown_reply, shown_text};
+use super::keys::{Bytes, Reply, integer, is_write};
 use super::script::Engine;
 
 thread_local! {
@@ -121,8 +122,28 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
             let script = Script::every().into_iter().find(is_meant).expect("a store calls scripts that there are");
             let keys = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
             let (keys, args) = command[3..].split_at(keys);
-            engine.server.borrow_mut().us += 50;
+            {
+                let mut server = engine.server.borrow_mut();
+                server.us += 50;
+                match &mut server.loaded {
+                    Some(loaded) if name == "EVAL" => _ = loaded.insert(script.sha1.into()),
+                    Some(loaded) if !loaded.contains(script.sha1.as_bytes()) => {
+                        return Some(Reply::Error("NOSCRIPT No matching script. Please use EVAL.".to_owned()));
+                    }
+                    _ => {}
+                }
+            }
             engine.run(script.sha1, keys, args)?
+        }
+        "SCRIPT" => {
+            let [_, load, text] = command else { panic!("SCRIPT is simulated with LOAD alone") };
+            assert!(load.eq_ignore_ascii_case(b"LOAD"), "SCRIPT is simulated with LOAD alone");
+            let script = Script::every().into_iter().find(|script| script.text.as_bytes() == text);
+            let sha1 = script.expect("a store loads scripts that there are").sha1;
+            if let Some(loaded) = &mut engine.server.borrow_mut().loaded {
+                loaded.insert(sha1.into());
+            }
+            Reply::text(sha1)
         }
         "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
         "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),
@@ -139,9 +160,28 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
     })
 }
 
+/// A command and its reply on one line, with the script that it calls by its name.
+pub fn shown(command: &[Bytes], reply: Option<&Reply>) -> String {
+    let script = Script::every()
+        .into_iter()
+        .find(|script| command.len() > 2 && [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]));
+    let words: Vec<String> = match script {
+        Some(script) => {
+            let keys = integer(&command[2]).and_then(|keys| usize::try_from(keys).ok()).unwrap_or_default();
+            let args = command.iter().skip(3 + keys).map(|word| shown_text(word));
+            std::iter::once(script.name.to_owned()).chain(args).collect()
+        }
+        None if command[0] == b"SCRIPT" => vec!["SCRIPT LOAD".to_owned()],
+        None => command.iter().map(|word| shown_text(word)).collect(),
+    };
+    let reply = reply.map_or("cut".to_owned(), shown_reply);
+    format!("{} -> {reply}", words.join(" "))
+}
+
 fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
     let server = &mut *engine.server.borrow_mut();
     let context = server.context();
+    server.all_writes += u64::from(is_write(name));
     server.keys.run(name, args, context)
 }
 

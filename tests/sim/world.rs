@@ -1,21 +1,23 @@
-//! A network and processes in virtual time: real client code in threads that run one at a time, sockets to the simulated server
+//! A network and processes in virtual time: real client code in coroutines that run one at a time, sockets to the simulated server
 //! between them, all from one seed.
 //!
 //! A process runs until it waits: for bytes, for time to pass, or for something to do. Then the next event happens, and the clock
 //! jumps to it. What a process sends may be late, lost with its connection, or run after the process gave up.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
 use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
 use super::random::Random;
@@ -36,10 +38,12 @@ pub struct Faults {
     pub late: u64,
     /// The script dies after some writes, and with it the connection.
     pub cut: u64,
+    /// The server has lost its scripts when it arrives.
+    pub flushed: u64,
 }
 
 impl Faults {
-    pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0 };
+    pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0, flushed: 0 };
 }
 
 /// What happened, for those who watch.
@@ -58,14 +62,13 @@ pub enum Turn<Done> {
     Over,
 }
 
-/// What a process asks for. It waits for an answer to some.
+/// What a process asks for.
 enum Ask<Done> {
     Connect,
     Write(usize, Vec<u8>),
     Read(usize),
     Sleep(Duration),
     Next(Done),
-    Ended(Option<String>),
 }
 
 /// What it gets.
@@ -75,7 +78,12 @@ enum Answer<Op> {
     Bytes(Vec<u8>),
     Failed(ErrorKind),
     Do(Op),
+    /// It is killed, or has nothing to do any more.
+    End,
 }
+
+/// The code of a process, which returns what it panicked with.
+type Code<Op, Done> = Coroutine<Answer<Op>, Ask<Done>, Option<String>>;
 
 /// Unwinds a process that is killed.
 struct Killed;
@@ -94,6 +102,7 @@ enum Event {
 struct Dice {
     is_lost: bool,
     is_unanswered: bool,
+    is_flushed: bool,
     cut_after: Option<u32>,
 }
 
@@ -123,10 +132,9 @@ enum Wait {
     Work,
 }
 
-struct Process<Op> {
-    /// `None`: it is to end at its next step.
-    answers: Option<Sender<Answer<Op>>>,
-    thread: Option<JoinHandle<()>>,
+struct Process<Op, Done> {
+    /// `None`: it has ended.
+    code: Option<Code<Op, Done>>,
     waits: Option<(u64, Wait)>,
     random: Random,
     faults: Faults,
@@ -134,22 +142,21 @@ struct Process<Op> {
     killed_after: Option<u64>,
 }
 
-pub struct World<Op, Done> {
+pub struct World<Op: 'static, Done: 'static> {
     engine: Rc<Engine>,
     clock: Arc<AtomicU64>,
     events: Vec<Option<Event>>,
     queue: BinaryHeap<Reverse<At>>,
     connections: Vec<Connection>,
-    processes: Vec<Process<Op>>,
-    asks: Receiver<(usize, Ask<Done>)>,
-    asking: Sender<(usize, Ask<Done>)>,
+    processes: Vec<Process<Op, Done>>,
     waits: u64,
     work: Work<Op, Done>,
+    /// What the server ran since somebody looked, if somebody does.
+    pub ran: Option<Vec<String>>,
 }
 
-impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
+impl<Op: 'static, Done: 'static> World<Op, Done> {
     pub fn new(engine: &Rc<Engine>, work: Work<Op, Done>) -> Self {
-        let (asking, asks) = mpsc::channel();
         let clock = Arc::new(AtomicU64::new(engine.server.borrow().us));
         Self {
             engine: Rc::clone(engine),
@@ -158,10 +165,9 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             queue: BinaryHeap::new(),
             connections: Vec::new(),
             processes: Vec::new(),
-            asks,
-            asking,
             waits: 0,
             work,
+            ran: None,
         }
     }
 
@@ -173,8 +179,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
     /// Starts a process, which waits for something to do. Its clock is ahead of the server's by `skew_ms`.
     pub fn start(&mut self, seed: u64, skew_ms: i64) -> usize {
         let number = self.processes.len();
-        let (answers, answered) = mpsc::channel();
-        let line = Arc::new(Line { number, asking: self.asking.clone(), answered: Mutex::new(answered) });
+        let line = Arc::new(Line(AtomicPtr::default()));
         let machine = Machine {
             line: Arc::clone(&line),
             clock: Arc::clone(&self.clock),
@@ -183,28 +188,28 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             random: Mutex::new(Random::of_step(seed, 0)),
         };
         let work = self.work;
-        let thread = thread::spawn(move || {
+        let code = Coroutine::with_stack(free_stack(), move |yielder, _| {
+            line.0.store(ptr::from_ref(yielder).cast_mut(), Ordering::Relaxed);
             let mut next = |done| match line.wait_for(Ask::Next(done)) {
                 Answer::Do(op) => op,
                 _ => unreachable!("a process that asks for work gets some"),
             };
             let ended = catch_unwind(AssertUnwindSafe(|| work(Arc::new(machine), &mut next)));
-            let crash = ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
+            ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
                 text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
-            });
-            line.tell(Ask::Ended(crash));
+            })
         });
+        let random = Random::of_step(seed, 1);
         self.processes.push(Process {
-            answers: Some(answers),
-            thread: Some(thread),
+            code: Some(code),
             waits: None,
-            random: Random::of_step(seed, 1),
+            random,
             faults: Faults::NONE,
             killed_after: None,
         });
         // It asks for work first.
-        self.listen(number);
+        self.run(number, Answer::Go);
         number
     }
 
@@ -235,8 +240,7 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
     /// An idle process has nothing to do any more, and ends.
     pub fn retire(&mut self, process: usize) {
         self.processes[process].waits = None;
-        self.processes[process].answers = None;
-        self.listen(process);
+        self.run(process, Answer::End);
     }
 
     /// Lets things happen until one of them matters.
@@ -305,23 +309,26 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             }
             None => false,
         };
-        if is_over {
-            // Without an answer it unwinds.
-            one.answers = None;
-        } else if let Some(answers) = &one.answers {
-            answers.send(answer).expect("a process waits for its answer");
-        }
-        self.listen(process)
+        self.run(process, if is_over { Answer::End } else { answer })
     }
 
-    /// Takes what a process asks for until it waits.
-    fn listen(&mut self, process: usize) -> Option<Turn<Done>> {
+    /// Runs a process until it waits.
+    fn run(&mut self, process: usize, mut answer: Answer<Op>) -> Option<Turn<Done>> {
         loop {
-            let (from, ask) = self.asks.recv().expect("a process runs");
-            debug_assert_eq!(from, process, "one runs at a time");
+            let one = &mut self.processes[process];
+            let code = one.code.as_mut().expect("a process that waits has not ended");
+            let ask = match code.resume(answer) {
+                CoroutineResult::Yield(ask) => ask,
+                CoroutineResult::Return(crash) => {
+                    let stack = one.code.take().expect("it was there").into_stack();
+                    STACKS.with_borrow_mut(|free| free.push(stack));
+                    return Some(crash.map_or(Turn::Killed(process), Turn::Crashed));
+                }
+            };
             let (after, wait) = match ask {
                 Ask::Write(connection, bytes) => {
                     self.send(process, connection, bytes);
+                    answer = Answer::Go;
                     continue;
                 }
                 Ask::Read(connection) => match self.read(connection) {
@@ -331,12 +338,6 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
                 Ask::Sleep(duration) => (duration, Wait::Time),
                 Ask::Connect => (Duration::from_micros(300), Wait::Connect),
                 Ask::Next(done) => return Some(Turn::Idle(process, done)),
-                Ask::Ended(crash) => {
-                    let one = &mut self.processes[process];
-                    one.answers = None;
-                    one.thread.take().map(JoinHandle::join);
-                    return Some(crash.map_or(Turn::Killed(process), Turn::Crashed));
-                }
             };
             self.waits += 1;
             self.processes[process].waits = Some((self.waits, wait));
@@ -354,13 +355,14 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
         if random.percent(faults.late) {
             us += random.below(5_000_000);
         }
-        let (is_lost, is_unanswered) = (random.percent(faults.lost), random.percent(faults.unanswered));
+        let [is_lost, is_unanswered, is_flushed] =
+            [faults.lost, faults.unanswered, faults.flushed].map(|chance| random.percent(chance));
         let cut_after = random.below(9) as u32;
         let cut_after = random.percent(faults.cut).then_some(cut_after);
         let to = &mut self.connections[connection];
         to.arrives = to.arrives.max(self.clock.load(Ordering::Relaxed) + us);
         let at = to.arrives;
-        self.at(at, Event::Arrive { connection, bytes, dice: Dice { is_lost, is_unanswered, cut_after } });
+        self.at(at, Event::Arrive { connection, bytes, dice: Dice { is_lost, is_unanswered, is_flushed, cut_after } });
     }
 
     /// What the server does with bytes: `None` if it runs nothing, else whether it was cut.
@@ -376,6 +378,9 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             return None;
         }
         to.received.extend_from_slice(bytes);
+        if dice.is_flushed {
+            self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
+        }
         let (mut replies, mut ran, mut was_cut) = (VecDeque::new(), false, false);
         while let Some((command, length)) = server::command(&self.connections[connection].received) {
             self.connections[connection].received.drain(..length);
@@ -383,6 +388,10 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
             self.engine.server.borrow_mut().cut_after = dice.cut_after;
             let reply = server::serve(&self.engine, &command);
             self.engine.server.borrow_mut().cut_after = None;
+            if let Some(ran) = &mut self.ran {
+                let process = self.connections[connection].process;
+                ran.push(format!("    p{process} {}", server::shown(&command, reply.as_ref())));
+            }
             let Some(reply) = reply else {
                 was_cut = true;
                 break;
@@ -413,35 +422,37 @@ impl<Op: Send + 'static, Done: Send + 'static> World<Op, Done> {
 
 impl<Op, Done> Drop for World<Op, Done> {
     fn drop(&mut self) {
-        for process in &mut self.processes {
-            process.answers = None;
-            if let Some(thread) = process.thread.take() {
-                _ = thread.join();
+        for process in 0..self.processes.len() {
+            if self.processes[process].code.is_some() {
+                self.run(process, Answer::End);
             }
         }
     }
 }
 
+thread_local! {
+    /// Stacks of processes that have ended.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+fn free_stack() -> DefaultStack {
+    STACKS.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
 /// How long a process waits for a reply.
 pub const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a process and the world tell each other.
-struct Line<Op, Done> {
-    number: usize,
-    asking: Sender<(usize, Ask<Done>)>,
-    answered: Mutex<Receiver<Answer<Op>>>,
-}
+/// What a process asks the world through, once it runs.
+struct Line<Op, Done>(AtomicPtr<Yielder<Answer<Op>, Ask<Done>>>);
 
 impl<Op, Done> Line<Op, Done> {
-    fn tell(&self, ask: Ask<Done>) {
-        // After the night nobody listens to a process that was killed.
-        _ = self.asking.send((self.number, ask));
-    }
-
     fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
-        self.tell(ask);
-        let answer = self.answered.lock().expect("a process has one thread").recv();
-        answer.unwrap_or_else(|_| resume_unwind(Box::new(Killed)))
+        // SAFETY: whoever has the line is called by the coroutine of the process, which ends before what it yields through does.
+        let yielder = unsafe { &*self.0.load(Ordering::Relaxed) };
+        match yielder.suspend(ask) {
+            Answer::End => resume_unwind(Box::new(Killed)),
+            answer => answer,
+        }
     }
 }
 
@@ -456,11 +467,11 @@ struct Machine<Op, Done> {
 
 impl<Op, Done> fmt::Debug for Machine<Op, Done> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "process {}", self.line.number)
+        write!(formatter, "a process, {} ms ahead", self.skew_ms)
     }
 }
 
-impl<Op: Send + 'static, Done: Send + 'static> System for Machine<Op, Done> {
+impl<Op: 'static, Done: 'static> System for Machine<Op, Done> {
     fn connect(&self, _: &Endpoint) -> io::Result<Box<dyn Socket>> {
         match self.line.wait_for(Ask::Connect) {
             Answer::Connected(connection) => {
@@ -501,11 +512,11 @@ struct Wire<Op, Done> {
     rest: VecDeque<u8>,
 }
 
-impl<Op: Send, Done: Send> Socket for Wire<Op, Done> {}
+impl<Op, Done> Socket for Wire<Op, Done> {}
 
 impl<Op, Done> Write for Wire<Op, Done> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.tell(Ask::Write(self.connection, bytes.to_vec()));
+        self.line.wait_for(Ask::Write(self.connection, bytes.to_vec()));
         Ok(bytes.len())
     }
 

@@ -238,6 +238,10 @@ impl<'a> Changes<'a> {
             (Some(_), None) => (),
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
             (Some(stock), Some(left)) if left == signed(stock) => (),
+            // Whoever bought past the ledger meanwhile may be newer than the order records, and than the page of the user.
+            (Some(stock), Some(left)) if evidence.stock_drift_changed && left > signed(stock) => {
+                self.plan.keep(Class::Conservation, DRIFTS_ON);
+            }
             (Some(stock), Some(left)) if is_proven => self.net(left - signed(stock)),
             _ if explained == Explained::Unclear => self.plan.keep(Class::Conservation, UNCLEAR),
             _ => self.plan.keep(Class::Conservation, UNPROVEN),

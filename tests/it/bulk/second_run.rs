@@ -69,6 +69,24 @@ fn once_complete_every_row_is_replayed_and_none_is_tried_again() {
 }
 
 #[test]
+fn an_id_that_is_refused_for_good_is_refused_in_a_file_too() {
+    let redis = TestRedis::start();
+    preheat(&redis, "1001", 9, None);
+    // Kept of orders that were sent again, when the activity was paused or its window closed.
+    for (request, code) in [("r-1", -7), ("r-2", -5), ("r-3", -6)] {
+        redis.cmd(("HSET", "seckill:requests:1001", request, format!("{code}\t7")));
+        redis.cmd(("HSET", "seckill:requests:1001", format!("h{request}"), format!("{code}\thold 1\t7")));
+    }
+    let expected = ["2 paused", "3 not_started", "4 ended", "5 ok"];
+    let orders = Orders::named("o.csv", "activity,user,request\n1001,7,r-1\n1001,7,r-2\n1001,7,r-3\n1001,8,r-4\n");
+    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
+    assert_eq!(statuses(&outcome), expected);
+    let holds = Orders::named("h.csv", "activity,user,request\n1001,7,hr-1\n1001,7,hr-2\n1001,7,hr-3\n1001,8,hr-4\n");
+    let outcome = redis.seckill(["hold", "--for", "1h", "-o", "jsonl", "--from", holds.path()]).code(3);
+    assert_eq!(statuses(&outcome), expected);
+}
+
+#[test]
 fn lines_of_an_activity_that_refuses_as_a_whole_stay_undecided() {
     let rows: String = (0..6).map(|user| format!("{},{user}\n", ["a", "b"][user % 2])).collect();
     let single = Orders::new(&format!("activity,user\n{rows}"));

@@ -14,8 +14,8 @@ use crate::script::reply::Reply;
 use crate::sell::bulk::Operation;
 use crate::sell::bulk::columns::status_of;
 
-/// The letters of all scripts for orders of one activity.
-const LETTERS: &[u8] = b"oOrlsxqchvVfb";
+/// The letters of all scripts for orders of one activity. What refuses the whole activity may also be kept under the id of one order.
+const LETTERS: &[u8] = b"oOrlsxqchvVfbpne";
 
 /// What a batch was sent for, which its reply must fit.
 #[derive(Debug, Clone, Copy)]

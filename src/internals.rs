@@ -1,0 +1,241 @@
+//! What the binary and the tests of this repository use beside what backends do: it may change at any time.
+
+pub use crate::audit::apply::repair;
+pub use crate::audit::apply::transfers::repair_transfer;
+pub use crate::audit::judgement::sharded::judge_shards;
+pub use crate::audit::ledger_state::Compared;
+pub use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
+pub use crate::audit::plan::repair::Repair;
+pub use crate::audit::read::shards::audit_shards;
+pub use crate::cli::start;
+pub use crate::model::id::interner::Interner;
+pub use crate::model::ledger::{EntryId, Op};
+pub use crate::model::shards::Shards;
+pub use crate::model::status::call_code;
+pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
+pub use crate::script::keys::Keys;
+pub use crate::script::{DEDUCT, DROP_INS, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
+pub use crate::sell::sharded::finish_transfers;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::admin::pause::{Pause, set_paused};
+use crate::admin::trim;
+use crate::error::StoreError;
+use crate::model::id::{ActivityId, RequestId, UserId};
+use crate::model::number::Quantity;
+use crate::model::order::hold::{self as held, Hold, HoldEnd, HoldFor};
+use crate::model::order::{MultiOrder, Order};
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, OrderRun, Step};
+use crate::sell::{holds, multi_orders, orders};
+use crate::store::Store;
+
+/// Takes an order's units for a user until a deadline, which comes with the status.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn hold(
+    store: &mut Store,
+    order: &Order,
+    user: &UserId,
+    hold_for: Duration,
+) -> Result<(Status, Option<Millis>), StoreError> {
+    let Some(hold_for) = HoldFor::new(hold_for) else { return Ok((Status::Refused, None)) };
+    let (activity, request, reason) = (order.activity.clone(), order.request.clone(), order.reason.clone());
+    let hold = Hold { activity, user: user.clone(), quantity: order.quantity, hold_for, request, reason };
+    orders::hold(store, &hold, false).map(|held| (held.outcome.status, held.deadline))
+}
+
+/// Confirms a hold, or releases it.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn settle(
+    store: &mut Store,
+    activity: &ActivityId,
+    request: &RequestId,
+    confirms: bool,
+) -> Result<Status, StoreError> {
+    let (activity, request) = (activity.clone(), request.clone());
+    let step = if confirms { held::Step::Confirm } else { held::Step::Release };
+    let end = HoldEnd { activity, request, user: None, step, reason: None };
+    orders::settle_hold(store, &end, false).map(|settled| settled.outcome.status)
+}
+
+/// Returns the units of a page of overdue holds.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status, StoreError> {
+    holds::expire(store, activity, None, false).map(|expired| expired.status)
+}
+
+/// Pauses an activity, with its stock withdrawn if wanted, or, with `None`, resumes it.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn pause(store: &mut Store, activity: &ActivityId, withdraw_stock: Option<bool>) -> Result<Status, StoreError> {
+    let to = withdraw_stock.map_or(Pause::Resume, |withdraw_stock| Pause::Pause { withdraw_stock });
+    set_paused(store, activity, to, None, false).map(|paused| paused.status)
+}
+
+/// Takes units of several activities for a user, all or nothing: how that ended, and how each item did.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn multi_deduct(
+    store: &mut Store,
+    user: &UserId,
+    items: Vec<(ActivityId, Quantity)>,
+    request: &RequestId,
+) -> Result<(Status, Vec<Status>), StoreError> {
+    let order = MultiOrder { user: Some(user.clone()), items: items.into(), request: request.clone(), reason: None };
+    let done = multi_orders::multi_deduct(store, &order, false)?;
+    Ok((done.status, done.items.iter().map(|item| item.status).collect()))
+}
+
+/// Removes the entries of a ledger that are older than a time; false if that cannot be done now.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<bool, StoreError> {
+    let found = trim::plan_trim(store, activity, before)?;
+    if found.status != Status::Ok {
+        return Ok(false);
+    }
+    if found.needs_checkpoint() {
+        let Ok(sums) = trim::sum_up(store, activity, &found)? else { return Ok(false) };
+        if trim::switch(store, activity, &found, &sums, None)?.is_err() {
+            return Ok(false);
+        }
+    } else if !found.is_unfinished() {
+        return Ok(true);
+    }
+    trim::cut(store, activity, &found).map(|_| true)
+}
+
+/// A line of a file of orders of one activity. That of a file that ends holds needs no user.
+#[derive(Debug, Clone)]
+pub struct FileLine {
+    /// Who buys.
+    pub user: String,
+    /// How many units.
+    pub quantity: u32,
+    /// Its request id.
+    pub request: String,
+}
+
+/// A file of orders of one activity, and how to apply it.
+#[derive(Debug, Clone)]
+pub struct OrderFile {
+    /// What is done with its lines: `deduct`, `refund`, `hold`, `confirm` or `release`.
+    pub operation: &'static str,
+    /// The name of the job.
+    pub job: String,
+    /// How long its holds last.
+    pub hold_for: Duration,
+    /// All lines, numbered from 1.
+    pub lines: Vec<FileLine>,
+    /// Whether the units after each line are wanted.
+    pub has_rows: bool,
+    /// The most lines of one call.
+    pub at_once: usize,
+}
+
+/// Applies a file, as `--from` does. `heard` gets each line that was decided, how, and the deadline of a hold that it made.
+///
+/// # Errors
+/// Any of [`StoreError`]. What was decided before it was heard.
+pub fn apply_file(
+    store: &mut Store,
+    activity: &ActivityId,
+    file: &OrderFile,
+    heard: &mut dyn FnMut(u64, Status, Option<Millis>),
+) -> Result<(), StoreError> {
+    let operation = Operation::named(file.operation).unwrap_or(Operation::Deduct);
+    let options = OrderOptions {
+        operation,
+        job: Job { name: file.job.clone(), digest: file.job.clone() },
+        reason: None,
+        limit: None,
+        hold_for: HoldFor::new(file.hold_for).filter(|_| operation == Operation::Hold),
+        has_rows: file.has_rows,
+        limits: Limits::shared().with_orders(file.at_once),
+        retry_for: Duration::from_secs(30),
+    };
+    let mut names = Interner::default();
+    names.number(activity.as_str().as_bytes());
+    let run = OrderRun::new(store, options, names)?;
+    let mut apply = Applying { run, activity, lines: &file.lines, next: 0, refused: BTreeSet::new(), heard };
+    let applied = apply.all();
+    let drained = apply.run.drain();
+    while apply.run.skip_undecided() {
+        apply.report();
+    }
+    applied.and(drained)
+}
+
+/// A file that is applied.
+struct Applying<'a> {
+    run: OrderRun,
+    activity: &'a ActivityId,
+    lines: &'a [FileLine],
+    /// The next line that is pushed, from 0.
+    next: usize,
+    /// Lines that were reported as refused. They are not tried again when the file is read again.
+    refused: BTreeSet<u64>,
+    heard: &'a mut dyn FnMut(u64, Status, Option<Millis>),
+}
+
+impl Applying<'_> {
+    /// Pushes, sends and reports until all is decided.
+    fn all(&mut self) -> Result<(), StoreError> {
+        while self.run.load_watermarks()? {}
+        loop {
+            self.push()?;
+            let has_ended = self.next == self.lines.len();
+            let mut step = self.run.advance(has_ended || self.run.is_full())?;
+            if matches!(step, Step::Idle) && has_ended && self.run.is_empty() {
+                step = self.run.check()?;
+                if matches!(step, Step::Idle) {
+                    return Ok(());
+                }
+            }
+            self.report();
+            if matches!(step, Step::Rewind { .. }) {
+                self.run.drain()?;
+                self.run.restart();
+                self.next = 0;
+            }
+        }
+    }
+
+    fn push(&mut self) -> Result<(), StoreError> {
+        while self.run.accepts_more()
+            && let Some(FileLine { user, quantity, request }) = self.lines.get(self.next)
+        {
+            self.next += 1;
+            let line = self.next as u64;
+            if !self.refused.contains(&line) {
+                let activity = self.activity.as_str();
+                self.run.push(&BulkOrder { line, activity, user, quantity: *quantity, request, reason: "" })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports the first lines, as far as they are decided.
+    fn report(&mut self) {
+        while let Some(decided) = self.run.front() {
+            let (line, status) = (decided.order.line, decided.status);
+            if status.code() < 0 {
+                self.refused.insert(line);
+            }
+            (self.heard)(line, status, decided.deadline);
+            self.run.pop();
+        }
+    }
+}

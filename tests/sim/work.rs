@@ -1,0 +1,180 @@
+//! What processes of a night do with the library, one operation at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use seckill::internals::{self, OrderFile, Repair, System};
+use seckill::{
+    ActivityId, Audit, FieldChange, Layout, Limit, Millis, MissingOrders, Preheat, Quantity, RefundOf, RequestId,
+    Status, Store, StoreError, Target, Units, UserId,
+};
+
+use super::audit::{self, Rows};
+use super::world::TIMEOUT;
+
+/// What a process does with the library.
+#[derive(Debug, Clone)]
+pub enum Op {
+    Preheat {
+        how: Preheat,
+        total: u64,
+        limit: FieldChange<Limit>,
+        ledger: Option<bool>,
+    },
+    Order {
+        user: UserId,
+        units: u64,
+        request: String,
+        hold_for: Option<Duration>,
+    },
+    MultiOrder {
+        user: UserId,
+        items: Vec<(ActivityId, u64)>,
+        request: String,
+    },
+    Settle {
+        request: String,
+        confirms: bool,
+    },
+    Refund {
+        user: UserId,
+        units: u64,
+        request: String,
+    },
+    File(OrderFile),
+    Expire,
+    Pause(Option<bool>),
+    /// Removes entries that are older than this, Unix ms.
+    Trim(u64),
+    /// Audits, with order records of that time: what it finds comes back before anything is repaired.
+    Audit(Option<(Rows, u64)>),
+    Repair(Vec<Repair>),
+}
+
+/// An operation, and where.
+pub struct Job {
+    pub layout: Layout,
+    pub activity: ActivityId,
+    pub op: Op,
+}
+
+/// A line of a file that was decided: its number, how, and the deadline of a hold that it made.
+pub type Line = (u64, Status, Option<u64>);
+
+/// How it ended.
+pub enum Done {
+    /// Nothing was begun.
+    Nothing,
+    Status(Status, Option<u64>),
+    Items(Status, Vec<Status>),
+    /// What was decided, and why the rest was not.
+    Lines(Vec<Line>, Option<StoreError>),
+    Audited(Box<Audit>),
+    Failed(StoreError),
+}
+
+/// A process: it does what it is given with a store of its own.
+pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Done) -> Job) {
+    let mut done = Done::Nothing;
+    let mut store: Option<Store> = None;
+    loop {
+        let Job { layout, activity, op } = next(done);
+        let store = store.get_or_insert_with(|| {
+            let target = Target::new("redis://simulated", "a test", TIMEOUT).expect("it is a URL");
+            Store::new(target.on(Arc::clone(&system)), layout, "operator".to_owned())
+        });
+        done = perform(store, activity, op).unwrap_or_else(Done::Failed);
+    }
+}
+
+fn perform(store: &mut Store, activity: ActivityId, op: Op) -> Result<Done, StoreError> {
+    Ok(match op {
+        Op::Preheat { how, total, limit, ledger } => preheat(store, activity, how, total, limit, ledger)?,
+        Op::Order { user, units, request, hold_for } => order(store, activity, user, units, &request, hold_for)?,
+        Op::MultiOrder { user, items, request } => {
+            let items = items.into_iter().map(|(activity, units)| (activity, quantity(units))).collect();
+            let (status, items) = internals::multi_deduct(store, &user, items, &id(&request))?;
+            Done::Items(status, items)
+        }
+        Op::Settle { request, confirms } => {
+            Done::Status(internals::settle(store, &activity, &id(&request), confirms)?, None)
+        }
+        Op::Refund { user, units, request } => {
+            let (user, of) = (Some((&user).into()), RefundOf::Quantity(quantity(units)));
+            let refund = seckill::Refund { activity, user, of, request: id(&request), reason: None };
+            Done::Status(seckill::refund(store, &refund, false)?.status, None)
+        }
+        Op::File(file) => {
+            let mut lines = Vec::new();
+            let mut heard =
+                |line, status, deadline: Option<Millis>| lines.push((line, status, deadline.map(Millis::get)));
+            let ended = internals::apply_file(store, &activity, &file, &mut heard);
+            Done::Lines(lines, ended.err())
+        }
+        Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
+        Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
+        Op::Trim(before) => {
+            let is_trimmed = internals::trim_ledger(store, &activity, Millis::new(before))?;
+            Done::Status(if is_trimmed { Status::Ok } else { Status::Refused }, None)
+        }
+        Op::Audit(records) => {
+            let compared = records.map(|(rows, at)| audit::compared(&rows, at));
+            let evidence = seckill::audit(store, &activity, None, compared)?;
+            Done::Audited(Box::new(seckill::judge(evidence, MissingOrders::Repair)))
+        }
+        Op::Repair(repairs) => {
+            internals::repair(store, &activity, &repairs.iter().collect::<Vec<_>>(), false, None)?;
+            Done::Status(Status::Ok, None)
+        }
+    })
+}
+
+fn preheat(
+    store: &mut Store,
+    activity: ActivityId,
+    how: Preheat,
+    total: u64,
+    per_user_limit: FieldChange<Limit>,
+    ledger: Option<bool>,
+) -> Result<Done, StoreError> {
+    let (starts_at, ends_at) = (FieldChange::Keep, FieldChange::Keep);
+    let total = Units::new(total);
+    let plan =
+        seckill::Plan { id: activity, title: None, total, per_user_limit, starts_at, ends_at, ledger, shards: None };
+    let mut status = Status::Ok;
+    seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
+    Ok(Done::Status(status, None))
+}
+
+fn order(
+    store: &mut Store,
+    activity: ActivityId,
+    user: UserId,
+    units: u64,
+    request: &str,
+    hold_for: Option<Duration>,
+) -> Result<Done, StoreError> {
+    let order = seckill::Order {
+        activity,
+        user: Some(user.clone()),
+        quantity: quantity(units),
+        request: id(request),
+        reason: None,
+        per_user_limit: None,
+    };
+    Ok(match hold_for {
+        None => Done::Status(seckill::deduct(store, &order, false)?.status, None),
+        Some(hold_for) => {
+            let (status, deadline) = internals::hold(store, &order, &user, hold_for)?;
+            Done::Status(status, deadline.map(Millis::get))
+        }
+    })
+}
+
+fn id(text: &str) -> RequestId {
+    text.parse().expect("it is a request id")
+}
+
+fn quantity(units: u64) -> Quantity {
+    Quantity::new(units).expect("it is a quantity")
+}
