@@ -238,7 +238,7 @@ impl<'a> Changes<'a> {
             (Some(_), None) => (),
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
             (Some(stock), Some(left)) if left == signed(stock) => (),
-            // Whoever bought past the ledger meanwhile may be newer than the order records, and than the page of the user.
+            // A purchase past the ledger may be newer than the order records, and than the page of its user.
             (Some(stock), Some(left)) if evidence.stock_drift_changed && left > signed(stock) => {
                 self.plan.keep(Class::Conservation, DRIFTS_ON);
             }

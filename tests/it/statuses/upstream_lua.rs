@@ -168,10 +168,8 @@ fn every_script_compiles_on_the_server() {
 }
 
 /// What scripts do that the proxies of some clouds refuse, and which ones do it; all others do not. `docs/servers.md` says so.
-const NEEDS: [(&str, &[&str]); 2] = [
-    ("a key that is no KEYS[n]", &["drop-in/sku-multi"]),
-    ("HSCAN or SSCAN", &["audit"]),
-];
+const NEEDS: [(&str, &[&str]); 2] =
+    [("a key that is no KEYS[n]", &["drop-in/sku-multi"]), ("HSCAN or SSCAN", &["audit"])];
 
 /// What a script needs of these.
 fn needs(text: &str) -> BTreeSet<&'static str> {
