@@ -35,7 +35,7 @@ enum About {
     Release(usize),
     Refund(usize),
     File(usize),
-    Audit { with_records: bool, answers: u64 },
+    Audit { with_records: bool, is_late: bool, answers: u64 },
     Repair,
     Reset,
     Upkeep,
@@ -468,7 +468,7 @@ impl Night<'_> {
                 // Without a ledger, what is newer than the records looks missing; nor may an answer be on its way.
                 let with_records = self.has_ledger[activity] && self.is_idle() && self.random.percent(80);
                 if let Some((rows, at)) = self.export.clone().filter(|_| activity == 0 && self.random.percent(40)) {
-                    let about = About::Audit { with_records: true, answers: self.answers };
+                    let about = About::Audit { with_records: true, is_late: true, answers: self.answers };
                     return Some(Step::new(about, Op::Audit(Some((rows, at)))));
                 }
                 Some(self.audit(activity, with_records))
@@ -668,7 +668,7 @@ impl Night<'_> {
         let Self { oracle, random, activities, .. } = self;
         let rows =
             with_records.then(|| (audit::record_rows(oracle, random, activity, &activities[activity], now), now));
-        let about = About::Audit { with_records, answers: self.answers };
+        let about = About::Audit { with_records, is_late: false, answers: self.answers };
         Step::new(about, Op::Audit(rows)).in_activity(activity)
     }
 
@@ -797,13 +797,15 @@ impl Night<'_> {
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
         self.verdict = Some(audit.verdict);
         let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
-        let About::Audit { with_records, answers } = about else { return Ok(()) };
+        let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
             return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
         }
         self.wants_total = audit.plan.kept.iter().any(|(_, _, why)| why.contains("`preheat --update` sets the total"));
         let repairs = audit.plan.repairs.clone();
-        self.planned = (!repairs.is_empty()).then_some(Planned { activity, repairs, answers });
+        // Of units that were taken without an entry, nothing says whether they are newer than the records.
+        self.planned =
+            (!repairs.is_empty() && !(is_late && self.was_cut)).then_some(Planned { activity, repairs, answers });
         Ok(())
     }
 
