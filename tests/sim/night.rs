@@ -804,8 +804,8 @@ impl Night<'_> {
         self.wants_total = audit.plan.kept.iter().any(|(_, _, why)| why.contains("`preheat --update` sets the total"));
         let repairs = audit.plan.repairs.clone();
         // Of units that were taken without an entry, nothing says whether they are newer than the records.
-        self.planned =
-            (!repairs.is_empty() && !(is_late && self.was_cut)).then_some(Planned { activity, repairs, answers });
+        let is_proven = !is_late || !self.was_cut;
+        self.planned = (is_proven && !repairs.is_empty()).then_some(Planned { activity, repairs, answers });
         Ok(())
     }
 
