@@ -35,7 +35,7 @@ enum About {
     Release(usize),
     Refund(usize),
     File(usize),
-    Audit { with_records: bool, answers: u64 },
+    Audit { with_records: bool, is_late: bool, answers: u64 },
     Repair,
     Reset,
     Upkeep,
@@ -113,6 +113,8 @@ struct Night<'s> {
     steps: VecDeque<u64>,
     calm: Vec<u64>,
     planned: Option<Planned>,
+    /// Order records of the first activity, and when they were exported, Unix ms.
+    export: Option<(audit::Rows, u64)>,
     /// How many orders were bought by an answer, so far.
     answers: u64,
     /// Whether an audit wants the total to be set again, because an update was cut.
@@ -150,6 +152,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         steps: plan.steps.clone().into(),
         calm: plan.calm.clone(),
         planned: None,
+        export: None,
         answers: 0,
         wants_total: false,
         verdict: None,
@@ -337,6 +340,9 @@ impl Night<'_> {
 
     fn take_step(&mut self, process: usize, step: u64) -> Result<Option<Turn<Done>>, Broken> {
         self.random = Random::of_step(self.seed, step);
+        if self.has_ledger[0] && !self.is_in_doubt() && self.random.percent(30) {
+            self.export();
+        }
         let Some(todo) = self.choose() else {
             self.world.rest(process, 1000);
             return Ok(None);
@@ -431,6 +437,21 @@ impl Night<'_> {
         }
     }
 
+    /// Whether somebody waits for an answer, or gave up on it.
+    fn is_in_doubt(&self) -> bool {
+        let is_in_doubt = |order: &Order| order.told == Told::Nothing || order.is_confirming || order.is_releasing;
+        !self.is_idle()
+            || self.oracle.orders.iter().any(is_in_doubt)
+            || self.oracle.refunds.iter().any(|refund| refund.told == Told::Nothing)
+    }
+
+    /// Exports order records, for audits that come later: what is bought or given back until then is newer.
+    fn export(&mut self) {
+        let now = self.now();
+        let Self { oracle, random, activities, .. } = self;
+        self.export = Some((audit::record_rows(oracle, random, 0, &activities[0], now), now));
+    }
+
     /// Whether an operator who waits until nobody asks may still apply a plan. Processes that were answered since may have what the
     /// audit missed of their users. What concerns the stock alone, the script compares with what was sold since.
     fn is_in_time(&self, planned: &Planned) -> bool {
@@ -446,6 +467,10 @@ impl Night<'_> {
                 let activity = usize::from(self.random.percent(15));
                 // Without a ledger, what is newer than the records looks missing; nor may an answer be on its way.
                 let with_records = self.has_ledger[activity] && self.is_idle() && self.random.percent(80);
+                if let Some((rows, at)) = self.export.clone().filter(|_| activity == 0 && self.random.percent(40)) {
+                    let about = About::Audit { with_records: true, is_late: true, answers: self.answers };
+                    return Some(Step::new(about, Op::Audit(Some((rows, at)))));
+                }
                 Some(self.audit(activity, with_records))
             }
         }
@@ -631,7 +656,7 @@ impl Night<'_> {
 
     /// Another sale begins, and with it all promises end.
     fn reset(&mut self) -> Step {
-        (self.is_resetting, self.planned) = (true, None);
+        (self.is_resetting, self.planned, self.export) = (true, None, None);
         self.files.iter_mut().for_each(|file| (file.applied, file.is_done) = (BTreeSet::new(), false));
         self.oracle.forget(0);
         let (total, ledger) = (4 + self.random.below(12), Some(self.has_ledger[0]));
@@ -643,7 +668,7 @@ impl Night<'_> {
         let Self { oracle, random, activities, .. } = self;
         let rows =
             with_records.then(|| (audit::record_rows(oracle, random, activity, &activities[activity], now), now));
-        let about = About::Audit { with_records, answers: self.answers };
+        let about = About::Audit { with_records, is_late: false, answers: self.answers };
         Step::new(about, Op::Audit(rows)).in_activity(activity)
     }
 
@@ -772,13 +797,15 @@ impl Night<'_> {
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
         self.verdict = Some(audit.verdict);
         let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
-        let About::Audit { with_records, answers } = about else { return Ok(()) };
+        let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
             return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
         }
         self.wants_total = audit.plan.kept.iter().any(|(_, _, why)| why.contains("`preheat --update` sets the total"));
         let repairs = audit.plan.repairs.clone();
-        self.planned = (!repairs.is_empty()).then_some(Planned { activity, repairs, answers });
+        // Of units that were taken without an entry, nothing says whether they are newer than the records.
+        let is_proven = !is_late || !self.was_cut;
+        self.planned = (is_proven && !repairs.is_empty()).then_some(Planned { activity, repairs, answers });
         Ok(())
     }
 

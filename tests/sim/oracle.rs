@@ -285,7 +285,10 @@ impl Oracle {
     /// An activity is reset: nothing that was answered is true any more, and what is sent again is as good as new.
     pub fn forget(&mut self, activity: usize) {
         let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
-        self.orders.iter_mut().filter(of_activity).for_each(|order| order.told = Told::Nothing);
+        for order in self.orders.iter_mut().filter(of_activity) {
+            // A copy of a confirmation may still come, and find a hold that was made since.
+            (order.told, order.is_confirming) = (Told::Nothing, order.is_hold);
+        }
         for refund in self.refunds.iter_mut().filter(|refund| refund.activity == activity) {
             (refund.told, refund.is_due) = (Told::Nothing, false);
         }
