@@ -3,7 +3,7 @@
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
-use crate::cli::commands::doctor::units::bytes;
+use crate::cli::output::text::bytes;
 use crate::cli::output::text::counted;
 use crate::read::health::{Info, Reading};
 

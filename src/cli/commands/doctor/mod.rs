@@ -11,7 +11,6 @@ mod row;
 mod sale;
 mod scripts;
 mod show;
-mod units;
 
 use crate::admin::activities;
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};

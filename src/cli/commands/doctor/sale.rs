@@ -4,9 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
-use crate::cli::commands::doctor::units::duration;
 use crate::cli::error::Result;
-use crate::cli::output::text::counted;
+use crate::cli::output::text::{counted, duration};
 use crate::error::StoreError;
 use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::activity::{Snapshot, State};
