@@ -124,10 +124,8 @@ for turn = 1, 2 do
       --- @include "forbidden"
     end
     --- @if hash set coupon
-    -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
-    local marks = (begun == 'first' or is_first and not begun)
-      and undoes and (not allowed or allowed('DECRBY', KEYS[1], '1'))
-    if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+    --- @let MAY_UNMARK = undoes and (not allowed or allowed('DECRBY', KEYS[1], '1'))
+    --- @include "mark"
     --- @end
     redis.call('DECRBY', KEYS[1], quantity)
     --- @if hash

@@ -92,22 +92,8 @@ local function apply()
       --- @include "held_many"
       --- @end
 
-      -- Decide, one order after the other. Lists that are copied have their size at once.
-      local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
-      local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
-      --- @if hash set coupon
-      local now = {}
-      --- @end
-      --- @if hash set
-      local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
-      --- @end
-      --- @if set coupon
-      local members = {unpack(users)}
-      --- @end
-      --- @if hash
-      local most = limit or MOST_UNITS
-      --- @end
-      local text, units, request, known = common, amounts[common], '', nil
+      -- Decide, one order after the other.
+      --- @include "tally"
       for i = 1, decided do
         local user, its_text, its_id = users[i], quantities and quantities[i] or common, requests and requests[i] or ''
         --- @if hash set coupon
@@ -179,10 +165,8 @@ local function apply()
             --- @include "forbidden"
           end
           --- @if hash set coupon
-          -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
-          local marks = (begun == 'first' or is_first and not begun)
-            and (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
-          if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+          --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+          --- @include "mark"
           --- @end
           redis.call('DECRBY', KEYS[1], digits(stock - left))
           --- @include "file_users"

@@ -179,9 +179,8 @@ for turn = 1, 4 do
       redis.call('ZADD', KEYS[DEADLINES], deadline_text, request)
       holds = counted
     end
-    -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
-    local marks = (begun == 'first' or is_first and not begun) and undoes
-    if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+    --- @let MAY_UNMARK = undoes
+    --- @include "mark"
     redis.call('DECRBY', KEYS[1], quantity)
     --- @if hash
     redis.call('HSET', KEYS[5], user, had == 0 and quantity or format('%d', bought))

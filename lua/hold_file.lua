@@ -103,22 +103,10 @@ for turn = 1, 4 do
       for n = 1, #at do records[at[n]] = texts[n] end
     end
 
-    -- Decide, one order after the other. Lists that are copied have their size at once.
+    -- Decide, one order after the other.
     stock = stock + returned_units
-    local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
-    local kept, kept_size, once, due = {unpack(requests)}, 0, {}, {unpack(requests)}
-    local now, now_open, held_until, is_short = {}, {}, {}, false
-    local numbers, texts = {[true] = math.huge}, {[math.huge] = '?'}
-    --- @if hash set
-    local set, size = {unpack(users)}, 0
-    --- @end
-    --- @if set coupon
-    local members = {unpack(users)}
-    --- @end
-    --- @if hash
-    local most = limit or MOST_UNITS
-    --- @end
-    local text, units, request, known = common, amounts[common], '', nil
+    --- @include "tally"
+    local due, now_open, held_until, is_short = {unpack(requests)}, {}, {}, false
     for i = 1, decided do
       local user, its_text = users[i], quantities and quantities[i] or common
       --- @include "had"
@@ -218,9 +206,8 @@ for turn = 1, 4 do
           redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
           holds = counted
         end
-        -- The first user is recorded behind a mark, if the caller may remove it: `lib/begun.lua` says why.
-        local marks = (begun == 'first' or is_first and not begun) and (not allowed or allowed('HDEL', KEYS[3], 'f'))
-        if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
+        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
+        --- @include "mark"
         redis.call('DECRBY', KEYS[1], digits(stock - left))
         --- @include "file_users"
         if marks then redis.call('HDEL', KEYS[3], '\tbegun') end

@@ -100,6 +100,7 @@ local function read(KEYS, ARGV)
       end
       item.take = function()
         --- @if hash set coupon
+        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
         --- @include "mark"
         has_mark = marks
         --- @end

@@ -98,23 +98,9 @@ local function sell(KEYS, ARGV)
       --- @include "first_user"
       --- @end
 
-      -- Decide: all items at once, if all can be had; else one after the other, each with the rest of its order. Lists that are copied
-      -- have their size at once.
-      local left, applied, letters, bought, takes_all = stock, 0, {}, shows and {unpack(users)}, decided == 0 and not shut
-      local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
-      --- @if hash set coupon
-      local now = {}
-      --- @end
-      --- @if hash set
-      local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
-      --- @end
-      --- @if set coupon
-      local members = {unpack(users)}
-      --- @end
-      --- @if hash
-      local most = limit or MOST_UNITS
-      --- @end
-      local text, units, request, known = common, amounts[common], '', nil
+      -- Decide: all items at once, if all can be had; else one after the other, each with the rest of its order.
+      --- @include "tally"
+      local takes_all = decided == 0 and not shut
       for attempt = 1, 2 do
         for i = 1, (takes_all or attempt == 2) and count or 0 do
           local user, digest = users[i], digests[i]
@@ -168,6 +154,7 @@ local function sell(KEYS, ARGV)
       yield(denied)
       if applied > 0 then
         --- @if hash set coupon
+        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
         --- @include "mark"
         has_mark = marks
         --- @end

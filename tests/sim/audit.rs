@@ -14,7 +14,7 @@ use seckill::{Audit, Difference, Verdict};
 
 use super::calls::Activity;
 use super::history::History;
-use super::oracle::{Broken, Found, Oracle, Order, Told, broken};
+use super::oracle::{Broken, Found, Heard, Oracle, Order, broken};
 use super::random::Random;
 use super::server;
 
@@ -43,7 +43,7 @@ fn audit(history: &mut History<'_>, activity: usize, with_records: bool, cut: Op
     let audit = judge(evidence, MissingOrders::Repair);
     let kind = if with_records { "with records" } else { "without records" };
     history.tell(|| format!("    audit of {id} {kind}: {}", shown(&audit)));
-    // Records that lack a refund which nobody was told of may raise a user past the limit.
+    // Records that lack a refund nobody heard of may raise a user past the limit.
     let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
     if !with_records && !history.was_cut && audit.verdict == Verdict::Drift && drifts {
         return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
@@ -57,7 +57,7 @@ fn audit(history: &mut History<'_>, activity: usize, with_records: bool, cut: Op
         // A counter records nobody whose request ids could end.
         let of_activity = history.oracle.orders.iter_mut();
         let of_activity = of_activity.filter(|order| order.items.iter().any(|(of, _)| *of == activity));
-        of_activity.for_each(|order| order.may_be_void |= order.told != Told::Bought);
+        of_activity.for_each(|order| order.may_be_void |= order.heard != Heard::Bought);
     }
     history.engine.server.borrow_mut().cut_after = cut;
     let repaired = seckill::internals::repair(&mut store, &id, &repairs, false, None);
@@ -96,7 +96,7 @@ pub fn note_reversals(oracle: &mut Oracle, activity: usize, repairs: &[&Repair])
         };
         let of_user = oracle.orders.iter_mut().filter(is_concerned);
         for order in of_user.filter(|order| order.items.iter().any(|(of, _)| *of == activity)) {
-            order.may_be_reversed |= order.told != Told::Bought;
+            order.may_be_reversed |= order.heard != Heard::Bought;
         }
     }
 }
@@ -131,24 +131,24 @@ pub fn record_rows(oracle: &mut Oracle, random: &mut Random, number: usize, acti
         false => String::new(),
     };
     for order in &mut oracle.orders {
-        let (is_open, is_noted) = (matches!(order.told, Told::Held(_)) && order.is_certain(now), random.percent(50));
+        let (is_open, is_noted) = (matches!(order.heard, Heard::Held(_)) && order.is_certain(now), random.percent(50));
         if is_open && order.is_confirming {
             // It may have been confirmed, and then it is a purchase that nobody has a record of.
-            order.told = Told::Nothing;
+            order.heard = Heard::Nothing;
         }
-        if order.told == Told::Bought || is_open && is_noted && !order.is_confirming {
+        if order.heard == Heard::Bought || is_open && is_noted && !order.is_confirming {
             for (_, units) in order.items.iter().filter(|(of, _)| *of == number) {
                 rows.push((name(&order.user), units.cast_signed(), order.request.clone()));
             }
         }
     }
-    for refund in oracle.refunds.iter().filter(|refund| refund.activity == number && refund.told == Told::Ended) {
+    for refund in oracle.refunds.iter().filter(|refund| refund.activity == number && refund.heard == Heard::Ended) {
         rows.push((name(&refund.user), -refund.units.cast_signed(), refund.request.clone()));
     }
     rows
 }
 
-/// Whether somebody gave back more than was bought: units of a call that was cut, of which nobody was told. Order records below zero
+/// Whether a user gave back more than was bought: units of a call that was cut, that nobody heard of. Order records below zero
 /// are for a human.
 fn is_overdrawn(oracle: &Oracle, activity: usize) -> bool {
     oracle.bought(activity).values().any(|units| *units < 0)

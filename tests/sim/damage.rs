@@ -3,7 +3,7 @@
 use super::calls::{Activity, Call, shown, shown_reply, status};
 use super::history::History;
 use super::keys::{Bytes, Data, Keys, StreamId, integer};
-use super::oracle::{Broken, Order, Told, broken};
+use super::oracle::{Broken, Heard, Order, broken};
 
 const LAST_ID: StreamId = (u64::MAX, u64::MAX);
 
@@ -76,7 +76,7 @@ impl History<'_> {
         }
         let is_open = |order: &&Order| {
             let record = keys.field(requests, format!("\th:{}", order.request).as_bytes());
-            matches!(order.told, Told::Held(_))
+            matches!(order.heard, Heard::Held(_))
                 && !order.is_item
                 && record.is_some_and(|text| text.starts_with(b"held "))
         };

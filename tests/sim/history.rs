@@ -530,7 +530,7 @@ impl<'s> History<'s> {
     fn some_hold(&mut self) -> Option<usize> {
         let all = self.oracle.orders.iter().enumerate().filter(|(_, order)| order.is_hold);
         let (open, others): (Vec<_>, Vec<_>) =
-            all.partition(|(_, order)| matches!(order.told, Told::Held(_) | Told::Nothing));
+            all.partition(|(_, order)| matches!(order.heard, Heard::Held(_) | Heard::Nothing));
         let from = if self.random.percent(75) && !open.is_empty() { open } else { others };
         (!from.is_empty()).then(|| self.random.pick(&from).0)
     }
@@ -600,7 +600,7 @@ impl<'s> History<'s> {
                 let of_user = self.oracle.refunds.iter_mut().filter(|refund| refund.user == user);
                 of_user.for_each(|refund| refund.is_due = false);
             }
-            self.oracle.refunds.push(Refund { request, activity, user, units, told: Told::Nothing, is_due });
+            self.oracle.refunds.push(Refund { request, activity, user, units, heard: Heard::Nothing, is_due });
         }
         match refunds[..] {
             [] => Ok(()),
@@ -667,19 +667,19 @@ impl<'s> History<'s> {
         self.is_paused = true;
         self.pause()?;
         for refund in 0..self.oracle.refunds.len() {
-            if self.oracle.refunds[refund].told == Told::Nothing {
+            if self.oracle.refunds[refund].heard == Heard::Nothing {
                 self.send_refund(refund, "retry")?;
             }
         }
         for order in 0..self.oracle.orders.len() {
-            let Order { told, is_hold, is_confirming, is_releasing, .. } = self.oracle.orders[order];
-            if told == Told::Nothing {
+            let Order { heard, is_hold, is_confirming, is_releasing, .. } = self.oracle.orders[order];
+            if heard == Heard::Nothing {
                 self.send_order(order, "retry")?;
             }
             if is_hold && is_confirming {
                 self.send_settle(order, "confirm")?;
             }
-            if is_hold && is_releasing && matches!(self.oracle.orders[order].told, Told::Held(_)) {
+            if is_hold && is_releasing && matches!(self.oracle.orders[order].heard, Heard::Held(_)) {
                 self.send_settle(order, "release")?;
             }
             self.check()?;
@@ -698,7 +698,7 @@ impl<'s> History<'s> {
     /// Items that nobody bought return: no expiry ends them.
     fn release_items(&mut self) -> Result<(), Broken> {
         for order in 0..self.oracle.orders.len() {
-            if self.oracle.orders[order].is_item && matches!(self.oracle.orders[order].told, Told::Held(_)) {
+            if self.oracle.orders[order].is_item && matches!(self.oracle.orders[order].heard, Heard::Held(_)) {
                 self.send_settle(order, "release")?;
             }
         }
@@ -710,7 +710,7 @@ impl<'s> History<'s> {
         self.tell(|| "    everything is sent again".to_owned());
         for message in std::mem::take(&mut self.late) {
             // Nor is another try of an order that was refused and not kept.
-            let is_rejected = |order: usize| self.oracle.orders[order].told == Told::Rejected;
+            let is_rejected = |order: usize| self.oracle.orders[order].heard == Heard::Rejected;
             let moves = match message.about {
                 About::Change | About::Upkeep => true,
                 About::Order(order) => is_rejected(order),
@@ -721,16 +721,16 @@ impl<'s> History<'s> {
             }
         }
         for order in 0..self.oracle.orders.len() {
-            match self.oracle.orders[order].told {
-                Told::Rejected => {}
-                Told::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
-                Told::Bought if self.oracle.orders[order].is_hold => self.send_settle(order, "confirm")?,
+            match self.oracle.orders[order].heard {
+                Heard::Rejected => {}
+                Heard::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
+                Heard::Bought if self.oracle.orders[order].is_hold => self.send_settle(order, "confirm")?,
                 _ => self.send_order(order, "retry")?,
             }
             self.check()?;
         }
         for refund in 0..self.oracle.refunds.len() {
-            if self.oracle.refunds[refund].told == Told::Ended {
+            if self.oracle.refunds[refund].heard == Heard::Ended {
                 self.send_refund(refund, "retry")?;
             }
         }

@@ -1,5 +1,5 @@
 //! Random histories of sales: the real scripts, audits and repairs, over simulated keys and a simulated clock, with calls that
-//! are lost, late, sent again, and cut after any write. An oracle knows what callers were told, and that must stay true.
+//! are lost, late, sent again, and cut after any write. An oracle knows what callers heard, and that must stay true.
 //!
 //! Nights run the real client beside that: `night.rs` is the crowd, `work.rs` what its processes do with the library, `world.rs` the network and the clock between them.
 //!

@@ -67,7 +67,7 @@ struct Task {
     /// was under way.
     seen: BTreeMap<usize, (i64, i64)>,
     /// What callers knew of its orders when it began.
-    before: BTreeMap<usize, Told>,
+    before: BTreeMap<usize, Heard>,
 }
 
 /// A file that was written: orders, or refunds, by line.
@@ -325,8 +325,8 @@ impl Night<'_> {
         let (mut seen, mut before) = (BTreeMap::new(), BTreeMap::new());
         for order in self.orders_of(about) {
             let sent = &mut self.oracle.orders[order];
-            before.insert(order, sent.told);
-            if sent.told == Told::Nothing && !sent.was_cut && sent.items.len() == 1 {
+            before.insert(order, sent.heard);
+            if sent.heard == Heard::Nothing && !sent.was_cut && sent.items.len() == 1 {
                 seen.insert(order, (i64::MAX, 0));
             }
             // From now on it was sent.
@@ -404,7 +404,7 @@ impl Night<'_> {
                 let is_lone = !self.oracle.orders[order].is_nameless && !self.is_under_way(order);
                 (is_lone && !self.is_repairing()).then(|| self.order(order))
             }
-            // What a repair takes may be confirmed again meanwhile: whoever has no record of it asks before or after.
+            // What a repair takes may be confirmed again meanwhile: a caller without a record of it asks before or after.
             53..65 if self.is_repairing() => None,
             53..62 => {
                 let order = self.some_hold()?;
@@ -437,12 +437,12 @@ impl Night<'_> {
         }
     }
 
-    /// Whether somebody waits for an answer, or gave up on it.
+    /// Whether a caller waits for an answer, or gave up on it.
     fn is_in_doubt(&self) -> bool {
-        let is_in_doubt = |order: &Order| order.told == Told::Nothing || order.is_confirming || order.is_releasing;
+        let is_in_doubt = |order: &Order| order.heard == Heard::Nothing || order.is_confirming || order.is_releasing;
         !self.is_idle()
             || self.oracle.orders.iter().any(is_in_doubt)
-            || self.oracle.refunds.iter().any(|refund| refund.told == Told::Nothing)
+            || self.oracle.refunds.iter().any(|refund| refund.heard == Heard::Nothing)
     }
 
     /// Exports order records, for audits that come later: what is bought or given back until then is newer.
@@ -601,7 +601,7 @@ impl Night<'_> {
     fn some_hold(&mut self) -> Option<usize> {
         let all = 0..self.oracle.orders.len();
         let holds: Vec<usize> = all.filter(|at| self.oracle.orders[*at].is_hold && !self.is_under_way(*at)).collect();
-        let is_open = |at: &usize| matches!(self.oracle.orders[*at].told, Told::Held(_) | Told::Nothing);
+        let is_open = |at: &usize| matches!(self.oracle.orders[*at].heard, Heard::Held(_) | Heard::Nothing);
         let (open, others): (Vec<usize>, Vec<usize>) = holds.into_iter().partition(is_open);
         let from = if self.random.percent(75) && !open.is_empty() { open } else { others };
         (!from.is_empty()).then(|| *self.random.pick(&from))
@@ -637,7 +637,7 @@ impl Night<'_> {
         }
         let number = self.oracle.refunds.len();
         let request = format!("f{number}");
-        self.oracle.refunds.push(Refund { request, activity: 0, user, units, told: Told::Nothing, is_due });
+        self.oracle.refunds.push(Refund { request, activity: 0, user, units, heard: Heard::Nothing, is_due });
         Some(number)
     }
 
@@ -768,7 +768,7 @@ impl Night<'_> {
                     self.oracle.orders[about].hear_release(status.code())?;
                 }
                 // Another process was answered meanwhile, maybe later than this run.
-                _ if task.before[&about] != self.oracle.orders[about].told => {}
+                _ if task.before[&about] != self.oracle.orders[about].heard => {}
                 _ => self.hear_order(task, about, status, deadline)?,
             }
         }
@@ -842,13 +842,13 @@ impl Night<'_> {
 
     fn settle_doubts(&mut self) -> Result<(), Broken> {
         for refund in 0..self.oracle.refunds.len() {
-            if self.oracle.refunds[refund].told == Told::Nothing {
+            if self.oracle.refunds[refund].heard == Heard::Nothing {
                 let refund = self.refund_again(refund);
                 self.steps_alone(vec![refund])?;
             }
         }
         for order in 0..self.oracle.orders.len() {
-            if self.oracle.orders[order].told == Told::Nothing && !self.oracle.orders[order].is_nameless {
+            if self.oracle.orders[order].heard == Heard::Nothing && !self.oracle.orders[order].is_nameless {
                 let order = self.order(order);
                 self.steps_alone(vec![order])?;
             }
@@ -856,11 +856,11 @@ impl Night<'_> {
         self.check()?;
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
-            let Order { told, is_hold, is_confirming, is_releasing, .. } = self.oracle.orders[order];
+            let Order { heard, is_hold, is_confirming, is_releasing, .. } = self.oracle.orders[order];
             if is_hold && is_confirming {
                 todo.push(self.settle(order, true));
             }
-            if is_hold && is_releasing && matches!(told, Told::Held(_)) {
+            if is_hold && is_releasing && matches!(heard, Heard::Held(_)) {
                 todo.push(self.settle(order, false));
             }
         }
@@ -918,11 +918,11 @@ impl Night<'_> {
         self.apply_files()?;
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
-            match self.oracle.orders[order].told {
+            match self.oracle.orders[order].heard {
                 _ if self.oracle.orders[order].is_nameless => {}
-                Told::Rejected => {}
-                Told::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
-                Told::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),
+                Heard::Rejected => {}
+                Heard::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
+                Heard::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),
                 _ => todo.push(self.order(order)),
             }
         }

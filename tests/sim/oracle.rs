@@ -1,4 +1,4 @@
-//! What callers were told, and what follows from it. It reads the keys only to compare them with that.
+//! What callers heard, and what follows from it. It reads the keys only to compare them with that.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub const REVERSED: i64 = -16;
 
 /// What the caller of an order knows of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Told {
+pub enum Heard {
     /// Nothing: it was sent, and may have run, may run, or never will.
     Nothing,
     /// A first try was refused, and nothing was stored: it may be tried again.
@@ -60,7 +60,7 @@ pub struct Order {
     pub user: Bytes,
     /// Activities by number, with units.
     pub items: Vec<(usize, u64)>,
-    pub told: Told,
+    pub heard: Heard,
     /// How long it is to be held.
     pub duration: u64,
     /// The first time at which a hold of it may be over, by when it was first sent.
@@ -87,7 +87,7 @@ impl Order {
             is_nameless: false,
             user,
             items,
-            told: Told::Nothing,
+            heard: Heard::Nothing,
             duration: 0,
             may_expire_at: u64::MAX,
             is_releasing: false,
@@ -100,9 +100,9 @@ impl Order {
 
     /// Whether its units are the user's now, as far as the caller knows.
     pub fn is_certain(&self, now: u64) -> bool {
-        match self.told {
-            Told::Bought => true,
-            Told::Held(deadline) => now < deadline && !self.is_releasing,
+        match self.heard {
+            Heard::Bought => true,
+            Heard::Held(deadline) => now < deadline && !self.is_releasing,
             _ => false,
         }
     }
@@ -110,44 +110,47 @@ impl Order {
     /// It is sent, maybe once more: whatever is not decided is in doubt until an answer comes.
     pub fn note_sent(&mut self, now: u64) {
         self.may_expire_at = self.may_expire_at.min(now + self.duration);
-        if self.told == Told::Rejected {
-            self.told = Told::Nothing;
+        if self.heard == Heard::Rejected {
+            self.heard = Heard::Nothing;
         }
     }
 
     /// A reply to a deduct, a hold or a multi-order. `is_retry`: a refusal is stored under its id.
     pub fn hear(&mut self, status: i64, deadline: Option<u64>, is_retry: bool, now: u64) -> Result<(), Broken> {
         let was_certain = self.is_certain(now);
-        match (status, self.told) {
-            (OK, Told::Bought | Told::Held(_) | Told::Ended) => return self.broken("one id is one order", status),
-            (OK | REPLAYED, Told::Refused(_)) => return self.broken("a refused retry stays refused", status),
-            (REPLAYED, Told::Ended) => return self.broken("what has ended never comes back", status),
-            (REPLAYED, Told::Bought) => {}
-            (REPLAYED, _) if self.may_be_void => self.told = Told::Rejected,
+        match (status, self.heard) {
+            (OK, Heard::Bought | Heard::Held(_) | Heard::Ended) => return self.broken("one id is one order", status),
+            (OK | REPLAYED, Heard::Refused(_)) => return self.broken("a refused retry stays refused", status),
+            (REPLAYED, Heard::Ended) => return self.broken("what has ended never comes back", status),
+            (REPLAYED, Heard::Bought) => {}
+            (REPLAYED, _) if self.may_be_void => self.heard = Heard::Rejected,
             (OK | REPLAYED, _) if self.is_hold => {
                 let Some(deadline) = deadline else { return self.broken("a hold has a deadline", status) };
-                self.told = Told::Held(deadline);
+                self.heard = Heard::Held(deadline);
             }
-            (OK | REPLAYED, _) => self.told = Told::Bought,
-            (_, Told::Bought) => return self.broken("an answer stays true", status),
-            (_, Told::Held(_)) if was_certain => return self.broken("an answer stays true", status),
-            (REVERSED, _) if self.may_be_reversed => self.told = Told::Refused(REVERSED),
-            (_, Told::Refused(before)) if before != status => {
+            (OK | REPLAYED, _) => self.heard = Heard::Bought,
+            (_, Heard::Bought) => return self.broken("an answer stays true", status),
+            (_, Heard::Held(_)) if was_certain => return self.broken("an answer stays true", status),
+            (REVERSED, _) if self.may_be_reversed => self.heard = Heard::Refused(REVERSED),
+            (_, Heard::Refused(before)) if before != status => {
                 return self.broken("a refused retry stays refused", status);
             }
             // Only some of its activities know it.
-            (REQUEST_CONFLICT, _) if self.items.len() > 1 && self.was_cut => self.told = Told::Refused(status),
-            (NOT_HELD, _) if self.is_hold && self.is_releasing => self.told = Told::Ended,
+            (REQUEST_CONFLICT, _) if self.items.len() > 1 && self.was_cut => self.heard = Heard::Refused(status),
+            (NOT_HELD, _) if self.is_hold && self.is_releasing => self.heard = Heard::Ended,
             // A confirmation may bring it back.
             (EXPIRED, _)
                 if self.is_hold && (self.is_releasing || self.may_expire_at <= now || self.may_be_reversed) =>
             {
-                if self.told != Told::Ended {
-                    self.told = Told::Held(0);
+                if self.heard != Heard::Ended {
+                    self.heard = Heard::Held(0);
                 }
             }
-            (REFUSED | LIMIT_EXCEEDED | OUT_OF_STOCK | PAUSED, Told::Nothing | Told::Rejected | Told::Refused(_)) => {
-                self.told = if is_retry { Told::Refused(status) } else { Told::Rejected };
+            (
+                REFUSED | LIMIT_EXCEEDED | OUT_OF_STOCK | PAUSED,
+                Heard::Nothing | Heard::Rejected | Heard::Refused(_),
+            ) => {
+                self.heard = if is_retry { Heard::Refused(status) } else { Heard::Rejected };
             }
             _ => return self.broken("an answer makes sense", status),
         }
@@ -157,17 +160,17 @@ impl Order {
     /// A reply to a confirmation.
     pub fn hear_confirm(&mut self, status: i64, now: u64) -> Result<(), Broken> {
         let was_certain = self.is_certain(now);
-        match (status, self.told) {
-            (OK | REPLAYED, Told::Ended) => return self.broken("what has ended is never confirmed", status),
-            (OK | REPLAYED, Told::Refused(_)) => return self.broken("a refused retry stays refused", status),
-            (OK | REPLAYED, _) => self.told = Told::Bought,
-            (NOT_HELD | EXPIRED, Told::Bought) => return self.broken("a confirmation is final", status),
+        match (status, self.heard) {
+            (OK | REPLAYED, Heard::Ended) => return self.broken("what has ended is never confirmed", status),
+            (OK | REPLAYED, Heard::Refused(_)) => return self.broken("a refused retry stays refused", status),
+            (OK | REPLAYED, _) => self.heard = Heard::Bought,
+            (NOT_HELD | EXPIRED, Heard::Bought) => return self.broken("a confirmation is final", status),
             // It never came, or was released. A copy of the confirmation may still come behind the hold.
-            (NOT_HELD, Told::Nothing | Told::Rejected | Told::Refused(_)) => return Ok(()),
-            (NOT_HELD, _) if self.is_releasing => self.told = Told::Ended,
+            (NOT_HELD, Heard::Nothing | Heard::Rejected | Heard::Refused(_)) => return Ok(()),
+            (NOT_HELD, _) if self.is_releasing => self.heard = Heard::Ended,
             (NOT_HELD, _) => return self.broken("an answer stays true", status),
             (EXPIRED, _) if was_certain && !self.may_be_reversed => return self.broken("an answer stays true", status),
-            (EXPIRED, _) => self.told = Told::Ended,
+            (EXPIRED, _) => self.heard = Heard::Ended,
             _ => return self.broken("an answer makes sense", status),
         }
         self.is_confirming = false;
@@ -176,16 +179,16 @@ impl Order {
 
     /// A reply to a release.
     pub fn hear_release(&mut self, status: i64) -> Result<(), Broken> {
-        match (status, self.told) {
-            (OK | REPLAYED | NOT_HELD | EXPIRED, Told::Bought) => self.broken("a confirmation is final", status),
+        match (status, self.heard) {
+            (OK | REPLAYED | NOT_HELD | EXPIRED, Heard::Bought) => self.broken("a confirmation is final", status),
             (OK | REPLAYED | EXPIRED, _) => {
-                self.told = Told::Ended;
+                self.heard = Heard::Ended;
                 Ok(())
             }
             (NOT_HELD, _) => Ok(()),
-            (CONFIRMED, Told::Bought) => Ok(()),
+            (CONFIRMED, Heard::Bought) => Ok(()),
             (CONFIRMED, _) if self.is_confirming => {
-                self.told = Told::Bought;
+                self.heard = Heard::Bought;
                 Ok(())
             }
             _ => self.broken("an answer makes sense", status),
@@ -194,7 +197,7 @@ impl Order {
 
     fn broken<T>(&self, rule: &'static str, status: i64) -> Result<T, Broken> {
         let rule = if status == CORRUPT { "nothing becomes corrupt" } else { rule };
-        broken(rule, format!("{status} for {}, of which {:?} was told", self.request, self.told))
+        broken(rule, format!("{status} for {}, where callers heard {:?}", self.request, self.heard))
     }
 }
 
@@ -205,7 +208,7 @@ pub struct Refund {
     pub activity: usize,
     pub user: Bytes,
     pub units: u64,
-    pub told: Told,
+    pub heard: Heard,
     /// Whether the caller knew for certain that the user had them.
     pub is_due: bool,
 }
@@ -214,39 +217,42 @@ impl Refund {
     /// It is sent, maybe once more. If it was rejected before, it counts again: the user may have the units by now, but whether they
     /// are due, nobody looked.
     pub fn note_sent(&mut self) {
-        if self.told == Told::Rejected {
-            (self.told, self.is_due) = (Told::Nothing, false);
+        if self.heard == Heard::Rejected {
+            (self.heard, self.is_due) = (Heard::Nothing, false);
         }
     }
 
     /// Whether the units may be gone.
     pub fn counts(&self) -> bool {
-        matches!(self.told, Told::Nothing | Told::Ended)
+        matches!(self.heard, Heard::Nothing | Heard::Ended)
     }
 
     /// A reply to a refund. One that was applied is `Ended`.
     pub fn hear(&mut self, status: i64, is_retry: bool) -> Result<(), Broken> {
-        let rule = match (status, self.told) {
-            (OK, Told::Ended) => "one id is one refund",
-            (OK | REPLAYED, Told::Refused(_)) => "a refused retry stays refused",
+        let rule = match (status, self.heard) {
+            (OK, Heard::Ended) => "one id is one refund",
+            (OK | REPLAYED, Heard::Refused(_)) => "a refused retry stays refused",
             (OK | REPLAYED, _) => {
-                self.told = Told::Ended;
+                self.heard = Heard::Ended;
                 return Ok(());
             }
-            (EXCEEDS_BOUGHT, Told::Ended) => "an answer stays true",
-            (EXCEEDS_BOUGHT, Told::Nothing | Told::Rejected) if self.is_due => "a refusal is true",
-            (EXCEEDS_BOUGHT, told) => {
-                self.told =
-                    if is_retry || matches!(told, Told::Refused(_)) { Told::Refused(status) } else { Told::Rejected };
+            (EXCEEDS_BOUGHT, Heard::Ended) => "an answer stays true",
+            (EXCEEDS_BOUGHT, Heard::Nothing | Heard::Rejected) if self.is_due => "a refusal is true",
+            (EXCEEDS_BOUGHT, heard) => {
+                self.heard = if is_retry || matches!(heard, Heard::Refused(_)) {
+                    Heard::Refused(status)
+                } else {
+                    Heard::Rejected
+                };
                 return Ok(());
             }
             _ => "an answer makes sense",
         };
-        broken(rule, format!("{status} for refund {}, of which {:?} was told", self.request, self.told))
+        broken(rule, format!("{status} for refund {}, where callers heard {:?}", self.request, self.heard))
     }
 }
 
-/// Everything that callers were told.
+/// Everything that callers heard.
 #[derive(Default)]
 pub struct Oracle {
     pub orders: Vec<Order>,
@@ -266,7 +272,7 @@ impl Oracle {
 
     /// The same of what can be refunded, and what order records have: without what is held open.
     pub fn bought(&self, activity: usize) -> BTreeMap<&[u8], i64> {
-        self.sums(activity, |order| order.told == Told::Bought)
+        self.sums(activity, |order| order.heard == Heard::Bought)
     }
 
     fn sums(&self, activity: usize, counts: impl Fn(&Order) -> bool) -> BTreeMap<&[u8], i64> {
@@ -287,18 +293,18 @@ impl Oracle {
         let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
         for order in self.orders.iter_mut().filter(of_activity) {
             // A copy of a confirmation may still come, and find a hold that was made since.
-            (order.told, order.is_confirming) = (Told::Nothing, order.is_hold);
+            (order.heard, order.is_confirming) = (Heard::Nothing, order.is_hold);
         }
         for refund in self.refunds.iter_mut().filter(|refund| refund.activity == activity) {
-            (refund.told, refund.is_due) = (Told::Nothing, false);
+            (refund.heard, refund.is_due) = (Heard::Nothing, false);
         }
     }
 
     /// A reply to a refund. One of units that the user was not known to have may have taken those that another one waits for.
     pub fn hear_refund(&mut self, number: usize, status: i64, is_retry: bool) -> Result<(), Broken> {
         self.refunds[number].hear(status, is_retry)?;
-        let Refund { user, told, is_due, .. } = self.refunds[number].clone();
-        if told == Told::Ended && !is_due {
+        let Refund { user, heard, is_due, .. } = self.refunds[number].clone();
+        if heard == Heard::Ended && !is_due {
             self.refunds.iter_mut().filter(|refund| refund.user == user).for_each(|refund| refund.is_due = false);
         }
         Ok(())
@@ -338,7 +344,7 @@ impl Oracle {
         let deadlines = activity.keys.deadlines.as_ref().and_then(|key| keys.0.get(key.as_bytes()));
         let Some(Data::Sorted(deadlines)) = deadlines else { return Ok(()) };
         for item in self.orders.iter().filter(|order| order.is_item && order.items[0].0 == number) {
-            let (Told::Held(deadline), Some(due)) = (item.told, deadlines.get(item.request.as_bytes())) else {
+            let (Heard::Held(deadline), Some(due)) = (item.heard, deadlines.get(item.request.as_bytes())) else {
                 continue;
             };
             if *due as u64 > deadline.max(self.expired_at + POSTPONED) {

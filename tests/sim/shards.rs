@@ -41,7 +41,7 @@ struct Update {
     plan: String,
     wanted: Vec<i64>,
     /// By how many it changed a shard, which may have had fewer.
-    told: Vec<Option<i64>>,
+    heard: Vec<Option<i64>>,
 }
 
 struct Night<'s> {
@@ -233,7 +233,7 @@ impl Night<'_> {
             None => {
                 self.updates += 1;
                 let wanted = (0..3).map(|_| self.random.below(7).cast_signed() - 3).collect();
-                Update { plan: format!("p{}", self.updates), wanted, told: vec![None; 3] }
+                Update { plan: format!("p{}", self.updates), wanted, heard: vec![None; 3] }
             }
         };
         for shard in 0..3 {
@@ -244,12 +244,12 @@ impl Night<'_> {
                 return broken("an answer makes sense", shown_reply(&reply));
             };
             let units = integer(units);
-            if update.told[shard].is_some() && update.told[shard] != units {
-                return broken("one plan is one change", format!("{units:?}, and {:?} before", update.told[shard]));
+            if update.heard[shard].is_some() && update.heard[shard] != units {
+                return broken("one plan is one change", format!("{units:?}, and {:?} before", update.heard[shard]));
             }
-            update.told[shard] = units;
+            update.heard[shard] = units;
         }
-        match update.told.iter().copied().sum::<Option<i64>>() {
+        match update.heard.iter().copied().sum::<Option<i64>>() {
             Some(units) => self.set_total(Some(self.total), self.total + units),
             None => {
                 self.update = Some(update);
@@ -260,8 +260,8 @@ impl Night<'_> {
 
     /// The most units that there may be.
     fn most(&self) -> i64 {
-        let changes = self.update.iter().flat_map(|update| update.wanted.iter().zip(&update.told));
-        self.total + changes.map(|(wanted, told)| told.unwrap_or((*wanted).max(0))).sum::<i64>()
+        let changes = self.update.iter().flat_map(|update| update.wanted.iter().zip(&update.heard));
+        self.total + changes.map(|(wanted, heard)| heard.unwrap_or((*wanted).max(0))).sum::<i64>()
     }
 
     /// A reset removes the shards, and what comes late makes none again.
@@ -304,7 +304,7 @@ impl Night<'_> {
             return Ok(());
         };
         let (request, units) = (format!("f{}", self.oracle.refunds.len()), 1 + self.random.below(most));
-        self.oracle.refunds.push(Refund { request, activity: shard, user, units, told: Told::Nothing, is_due: true });
+        self.oracle.refunds.push(Refund { request, activity: shard, user, units, heard: Heard::Nothing, is_due: true });
         self.send_refund(self.oracle.refunds.len() - 1, "first")
     }
 
@@ -427,7 +427,7 @@ impl Night<'_> {
         self.send_all()?;
         self.repair_all()?;
         self.was_cut = false;
-        if self.oracle.orders.iter().any(|order| order.told == Told::Nothing) {
+        if self.oracle.orders.iter().any(|order| order.heard == Heard::Nothing) {
             self.send_all()?;
             self.repair_all()?;
         }
@@ -447,12 +447,12 @@ impl Night<'_> {
     /// Sends again what is in doubt, and what is not.
     fn send_all(&mut self) -> Result<(), Broken> {
         for refund in 0..self.oracle.refunds.len() {
-            if self.oracle.refunds[refund].told == Told::Nothing {
+            if self.oracle.refunds[refund].heard == Heard::Nothing {
                 self.send_refund(refund, "retry")?;
             }
         }
         for order in 0..self.oracle.orders.len() {
-            if matches!(self.oracle.orders[order].told, Told::Nothing | Told::Bought) {
+            if matches!(self.oracle.orders[order].heard, Heard::Nothing | Heard::Bought) {
                 self.send_order(order, "retry")?;
             }
             self.check()?;

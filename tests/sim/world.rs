@@ -151,7 +151,7 @@ pub struct World<Op: 'static, Done: 'static> {
     processes: Vec<Process<Op, Done>>,
     waits: u64,
     work: Work<Op, Done>,
-    /// What the server ran since somebody looked, if somebody does.
+    /// What the server ran since a story looked; nothing if none is written.
     pub ran: Option<Vec<String>>,
 }
 
@@ -447,7 +447,7 @@ struct Line<Op, Done>(AtomicPtr<Yielder<Answer<Op>, Ask<Done>>>);
 
 impl<Op, Done> Line<Op, Done> {
     fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
-        // SAFETY: whoever has the line is called by the coroutine of the process, which ends before what it yields through does.
+        // SAFETY: what has the line is called by the coroutine of the process, which ends before what it yields through does.
         let yielder = unsafe { &*self.0.load(Ordering::Relaxed) };
         match yielder.suspend(ask) {
             Answer::End => resume_unwind(Box::new(Killed)),

@@ -49,7 +49,7 @@ fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
         evidence.compare_stock(&same);
         let repairs = plan(&evidence, false, MissingOrders::Repair).repairs;
         assert_eq!((repairs[0].stock_change, repairs[0].audited), (2, Some(Audited { stock: 5, last: None })));
-        // A page before, three more were left than when the audit ended: somebody bought them, and may have a counter by now.
+        // A page before, three more were left than when the audit ended: a purchase took them, and its user may have a counter by now.
         evidence.compare_stock(&other);
         let plan = plan(&evidence, false, MissingOrders::Repair);
         assert_eq!((plan.repairs.len(), plan.kept.len()), (0, 1), "{:?}", plan.kept);

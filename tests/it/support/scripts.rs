@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use redis::{Client, Connection, RedisResult, Value};
@@ -46,20 +48,14 @@ pub fn every_script() -> impl Iterator<Item = &'static str> {
     SCRIPTS.into_iter().chain(DROP_INS)
 }
 
-/// The scripts that each layout has its own build of.
-pub const BUILT_BY_KIND: [&str; 11] = [
-    "deduct",
-    "multi_deduct",
-    "refund",
-    "hold",
-    "settle",
-    "deduct_file",
-    "multi_deduct_file",
-    "refund_file",
-    "hold_file",
-    "settle_file",
-    "audit",
-];
+/// The scripts that each layout has its own build of: their files say for which kinds.
+pub fn built_by_kind() -> impl Iterator<Item = &'static str> {
+    let says = |name: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("lua").join(format!("{name}.lua"));
+        fs::read_to_string(file).unwrap().contains("\n--- @kinds ")
+    };
+    SCRIPTS.into_iter().filter(move |name| says(name))
+}
 
 /// What `script show` prints, asked for once.
 pub fn shown(name: &'static str) -> &'static str {
@@ -77,7 +73,7 @@ pub fn shown_of(name: &'static str, layout: Layout) -> &'static str {
         ((name, layout.kind), call.code(0).stderr("").stdout)
     };
     let shown = SHOWN.get_or_init(|| {
-        let by_kind = BUILT_BY_KIND.into_iter().flat_map(|name| LAYOUTS.map(|layout| show(name, layout)));
+        let by_kind = built_by_kind().flat_map(|name| LAYOUTS.map(|layout| show(name, layout)));
         every_script().map(|name| show(name, SECKILL)).chain(by_kind).collect()
     });
     shown.get(&(name, layout.kind)).unwrap_or_else(|| &shown[&(name, SECKILL.kind)])
@@ -85,7 +81,7 @@ pub fn shown_of(name: &'static str, layout: Layout) -> &'static str {
 
 /// Every text that a server may run, with the name of its script.
 pub fn every_build() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let by_kind = BUILT_BY_KIND.into_iter().flat_map(|name| [SKU, COUPON, PRODUCT].map(|layout| (name, layout)));
+    let by_kind = built_by_kind().flat_map(|name| [SKU, COUPON, PRODUCT].map(|layout| (name, layout)));
     every_script().map(|name| (name, SECKILL)).chain(by_kind).map(|(name, layout)| (name, shown_of(name, layout)))
 }
 
