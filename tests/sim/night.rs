@@ -302,13 +302,11 @@ impl Night<'_> {
         activities.try_for_each(|(number, activity)| self.oracle.check(number, activity, &server.keys, server.now_ms()))
     }
 
-    /// Orders that an operation sends, if it takes units.
+    /// Orders that an operation sends or, in a file, ends.
     fn orders_of(&self, about: About) -> Vec<usize> {
         match about {
             About::Order(order) => vec![order],
-            About::File(file) if !self.files[file].refunds() && !self.files[file].settles() => {
-                self.files[file].about.clone()
-            }
+            About::File(file) if !self.files[file].refunds() => self.files[file].about.clone(),
             _ => Vec::new(),
         }
     }
@@ -323,9 +321,13 @@ impl Night<'_> {
         self.tell(|| format!("p{process} {about:?} {op:?}"));
         let random = Random::of_step(self.random.below(u64::MAX), 1);
         let (mut seen, mut before) = (BTreeMap::new(), BTreeMap::new());
+        let settles = matches!(about, About::File(file) if self.files[file].settles());
         for order in self.orders_of(about) {
             let sent = &mut self.oracle.orders[order];
             before.insert(order, sent.heard);
+            if settles {
+                continue;
+            }
             if sent.heard == Heard::Nothing && !sent.was_cut && sent.items.len() == 1 {
                 seen.insert(order, (i64::MAX, 0));
             }
@@ -757,8 +759,11 @@ impl Night<'_> {
                 }
                 _ => {}
             }
+            // Another process was answered meanwhile, maybe later than this line.
+            let may_be_older = task.before.get(&about).is_some_and(|before| *before != self.oracle.orders[about].heard);
             match operation {
                 "refund" => self.oracle.hear_refund(about, status.code(), false)?,
+                "confirm" | "release" if may_be_older && status != Status::Ok => {}
                 "confirm" => {
                     self.answers += u64::from(status == Status::Ok);
                     self.oracle.orders[about].hear_confirm(status.code(), now)?;
@@ -767,8 +772,7 @@ impl Night<'_> {
                     self.answers += u64::from(status == Status::Confirmed);
                     self.oracle.orders[about].hear_release(status.code())?;
                 }
-                // Another process was answered meanwhile, maybe later than this run.
-                _ if task.before[&about] != self.oracle.orders[about].heard => {}
+                _ if may_be_older => {}
                 _ => self.hear_order(task, about, status, deadline)?,
             }
         }
