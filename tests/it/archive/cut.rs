@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Shop;
-use crate::holds::cut::cut_after;
+use crate::support::scripts::cut_after;
 use crate::support::{COUPON, Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, SKU, Scripts, When, wait_until};
 
 /// Runs a command that is killed at its n-th command for the server; false if it has fewer.

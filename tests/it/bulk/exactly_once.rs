@@ -31,24 +31,6 @@ fn a_run_that_was_killed_is_gone_on_with() {
 }
 
 #[test]
-fn the_same_file_from_two_terminals_is_applied_once() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 15_000, None);
-    let orders = Orders::of_users("1001", 20_000);
-    let call = || redis.seckill(["deduct", "-o", "json", "--from", orders.path()]).spawn();
-    let (one, other) = (call(), call());
-    let (one, other) = (one.wait(), other.wait());
-    assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (15_000, 0));
-    let mut all: std::collections::BTreeMap<String, u64> = std::collections::BTreeMap::new();
-    for row in summary(&one).iter().chain(&summary(&other)) {
-        let (name, orders) = row.rsplit_once(' ').unwrap();
-        *all.entry(name.to_owned()).or_default() += orders.parse::<u64>().unwrap();
-    }
-    assert_eq!((all["1001 replayed"], all["1001 refused_before"]), (15_000, 5_000), "what the other one decided");
-    assert_eq!((all["1001 ok"], all["1001 out_of_stock"]), (15_000, 5_000));
-}
-
-#[test]
 fn what_a_file_took_the_same_file_gives_back() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 1_000, None);

@@ -14,7 +14,6 @@ mod multi;
 mod output;
 mod preheat;
 mod progress;
-mod property;
 mod rejects;
 mod second_run;
 

@@ -1,8 +1,7 @@
 //! A reply that is lost, late or cut: each order exactly once.
 
 use super::sale;
-use crate::support::layout::json_call;
-use crate::support::{Fault, LAYOUTS, Proxy, SECKILL, TestRedis, When, wait_until};
+use crate::support::{Fault, Proxy, SECKILL, TestRedis, When, wait_until};
 
 /// Commands that carry a request id, and by how much each moves the stock of activity 1.
 const ONCE: [(&str, i64); 3] = [
@@ -27,22 +26,6 @@ fn a_lost_reply_is_asked_for_again_and_the_order_happens_once() {
             assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 3, "{line} {fault:?}");
             assert_eq!(proxy.connections(), 2);
         }
-    }
-}
-
-#[test]
-fn a_lost_reply_costs_nothing_in_any_layout() {
-    for layout in LAYOUTS {
-        let redis = TestRedis::start();
-        json_call(&redis, layout, "preheat --id 1 --stock 10").code(0);
-        redis.seckill(["script", "load"]).code(0);
-        let proxy = Proxy::before(&redis);
-        proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
-        proxy.seckill(["deduct", "1", "--user", "7", "-l", layout.name]).code(0).stdout_has("replayed");
-        proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
-        proxy.seckill(["pause", "1", "-l", layout.name]).code(0);
-        assert_eq!(redis.int(&layout.stock("1")), 9, "{layout:?}");
-        assert_eq!(redis.rule(&layout.meta("1"), "state").as_deref(), Some("paused"));
     }
 }
 
@@ -120,27 +103,6 @@ fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
     let request = error["hint"].as_str().unwrap().split("--request ").nth(1).unwrap();
     let request = &request[..request.find('`').unwrap()];
     wait_until("it has run", || redis.hget(&SECKILL.requests("1"), request).is_some());
-}
-
-#[test]
-fn a_request_that_arrives_after_its_retry_changes_nothing() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "1"]).code(0);
-    redis.seckill(["script", "load"]).code(0);
-    let proxy = Proxy::before(&redis);
-    proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
-    proxy.seckill(["deduct", "1", "--user", "8", "--timeout", "1s"]).code(0).stdout_has("ok");
-    let before = redis.dump_all();
-    proxy.deliver_late();
-    redis.assert_unchanged_since(&before);
-
-    // The same if the retry was refused: what was reported refused is not sold later.
-    proxy.inject(When::Next("EVALSHA"), Fault::HangRequest);
-    proxy.seckill(["deduct", "1", "--user", "9", "--timeout", "1s"]).code(3).stdout_has("out_of_stock");
-    redis.seckill(["preheat", "--id", "1", "--stock", "5", "--update"]).code(0);
-    let before = redis.dump_all();
-    proxy.deliver_late();
-    redis.assert_unchanged_since(&before);
 }
 
 #[test]

@@ -3,14 +3,10 @@
 mod audit;
 mod begun;
 mod commands;
-pub mod cut;
 mod files;
 mod finish;
-mod histories;
 mod hostile;
-mod interleavings;
 mod killed;
-mod model;
 pub mod transitions;
 
 use crate::support::{CLUSTER, COUPON, Layout, SECKILL, SKU, Scripts, TestRedis, wait_until};

@@ -165,23 +165,6 @@ pub fn a_batch_is_decided_one_after_the_other_with_a_letter_each() {
 }
 
 #[test]
-fn an_expired_hold_whose_units_somebody_has_is_never_confirmed() {
-    for layout in WITH_USERS {
-        let redis = TestRedis::start();
-        let mut scripts = Scripts::of(&redis, layout);
-        let units = quantity(layout).to_string();
-        scripts.preheat("1", &units);
-        scripts.hold("r", "1");
-        scripts.expire_soon();
-        assert!(scripts.deduct("1", ("8", &units, "other")).starts_with("1 "));
-        assert!(scripts.settle("confirm", "r").starts_with("-13 0"), "{layout:?}");
-        scripts.refund("1", ("8", &units, "back"));
-        assert!(scripts.settle("confirm", "r").starts_with("-13 "), "{layout:?}: a second notice sells nothing");
-        assert_eq!(units_left(&redis, layout), quantity(layout));
-    }
-}
-
-#[test]
 fn a_hold_expires_what_is_overdue_if_it_is_short_and_keeps_its_own_order() {
     for layout in WITH_USERS {
         let redis = TestRedis::start();

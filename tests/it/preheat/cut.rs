@@ -3,8 +3,8 @@
 use std::thread;
 
 use super::adopt::{assert_proven, foreign, line};
-use crate::holds::cut::cut_after;
 use crate::support::layout::json_call;
+use crate::support::scripts::cut_after;
 use crate::support::{
     COUPON, Fault, LAYOUTS, Layout, PRODUCT, Proxy, SECKILL, SKU, Scripts, TestRedis, When, has_full_searches,
     wait_until,

@@ -150,3 +150,17 @@ fn what_is_sharded_refuses_the_scripts_of_other_activities() {
     assert_eq!(scripts.preheat_as("reset", "1", "12", &[]), "-15 nil nil");
     assert_eq!(scripts.call("pause", &CLUSTER.keys("1"), &["live", "t", "", "0"]), "-15 nil nil");
 }
+
+#[test]
+fn a_shard_that_sold_and_lost_its_stock_is_not_made_again() {
+    let redis = TestRedis::start();
+    let mut scripts = Scripts::of(&redis, CLUSTER);
+    let keys = CLUSTER.all_keys("1#3");
+    let set = ["set", "t", "why", "1", "", "9", "2", "phone", "", "4102444800000"];
+    scripts.call("preheat_shard", &keys, &set);
+    assert_eq!(scripts.deduct("1#3", ("7", "1", "")), "1 8 1");
+    redis.cmd(("DEL", CLUSTER.stock("1#3")));
+    let before = redis.dump_all();
+    assert_eq!(scripts.call("preheat_shard", &keys, &set), "-11 nil nil 1 nil");
+    redis.assert_unchanged_since(&before);
+}

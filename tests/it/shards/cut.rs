@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::audit::{on_cluster, sale};
 use super::orders::store;
 use super::{Scripts, transfer};
-use crate::holds::cut::cut_after;
+use crate::support::scripts::cut_after;
 use crate::support::{CLUSTER, TestRedis};
 
 /// Units for sale in both shards of activity 1, and what is wrong with it.
@@ -129,27 +129,6 @@ fn whoever_needs_units_next_finishes_a_transfer_that_was_cut() {
             }
         }
     }
-}
-
-#[test]
-fn a_cut_transfer_is_finished_by_the_same_calls_and_by_none_of_another_sale() {
-    let redis = TestRedis::start();
-    for (step, writes) in [("lend", 2), ("lend", 3), ("borrow", 1), ("borrow", 2)] {
-        redis.cmd("FLUSHALL");
-        assert!(cut(&redis, step, writes));
-        let mut scripts = Scripts::of(&redis, CLUSTER);
-        let id = transfer(1);
-        assert_eq!(scripts.lend("1#3", &id, "4", "4", ""), "2 4 9", "{step} cut after {writes}");
-        assert_eq!(scripts.borrow(&id, "1", "4"), "1 13");
-        assert_eq!(scripts.borrow(&id, "1", "4"), "2 13");
-        assert_eq!(scripts.lend("1#3", "", "0", "0", &id), "-3 5");
-        assert_arrived(&redis, &format!("{step} cut after {writes}"));
-    }
-    redis.cmd(("HSET", CLUSTER.requests("1#3"), "\tmoving", "[\"lend\"]"));
-    let mut scripts = Scripts::of(&redis, CLUSTER);
-    assert_eq!(scripts.lend("1#3", &transfer(2), "1", "1", ""), "-11 nil nil 3 [\"lend\"]");
-    assert_eq!(scripts.preheat_as("reset", "1#3", "10", &[]).split(' ').next(), Some("1"));
-    assert_eq!(redis.hget(&CLUSTER.requests("1#3"), "\tmoving"), None);
 }
 
 #[test]

@@ -17,7 +17,6 @@ mod pause;
 mod preheat;
 mod preheat_cut;
 mod preheat_failover;
-mod preheat_shard_cut;
 mod removed;
 mod sale;
 mod sharded;

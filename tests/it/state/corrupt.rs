@@ -76,33 +76,6 @@ fn a_key_of_a_wrong_type_is_named_before_anything_is_written() {
 }
 
 #[test]
-fn a_wrong_type_hurts_no_order_without_a_request_id_either() {
-    for layout in LAYOUTS {
-        for (number, command, values) in wrong_types(layout) {
-            let redis = sale(layout);
-            put(&redis, &layout.key(number, "1"), command, values);
-            let before = redis.dump_all();
-            let mut scripts = crate::support::Scripts::of(&redis, layout);
-            for (script, mode) in [("deduct", "first"), ("refund", "first"), ("deduct", "retry")] {
-                let reply = scripts.orders(script, mode, "1", &[("7", "1", ""), ("8", "1", "")]);
-                let packed = scripts.orders(script, mode, "1", &[("8", "1", "")]);
-                if number == 3 {
-                    // Requests are neither read nor written: the order may well be decided.
-                    continue;
-                }
-                let expected = format!("-11 nil nil {number} nil");
-                assert_eq!((reply, packed), (expected.clone(), expected), "{layout:?} {script}");
-            }
-            if number != 3 {
-                let multi = scripts.multi_deduct("first", "8", "", &[("1", "1"), ("2", "1")]);
-                assert!(multi.starts_with(&format!("-1 -11,{number},- ")), "{layout:?}: {multi}");
-                redis.assert_unchanged_since(&before);
-            }
-        }
-    }
-}
-
-#[test]
 fn one_users_record_that_is_no_number_is_named_and_the_others_go_on() {
     for layout in LAYOUTS.into_iter().filter(|layout| matches!(layout.kind, "hash" | "set")) {
         let redis = sale(layout);

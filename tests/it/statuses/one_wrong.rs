@@ -100,6 +100,7 @@ impl Trial {
             "multi_deduct" | "multi_deduct_file" => self.keys_of_all(),
             "drop-in/product" => vec![layout.stock("1")],
             "drop-in/sku-multi" => ["1", "2"].map(|activity| layout.stock(activity)).to_vec(),
+            "drop-in/hm-dianping" => [1, 5, 4].map(|number| layout.key(number, "1")).to_vec(),
             _ if script.starts_with("drop-in/") => vec![layout.stock("1"), layout.participants("1")],
             _ => layout.keys(self.activities[0]),
         }

@@ -1,7 +1,6 @@
 //! `repair`: each status and letter of its header.
 
 use super::scripts;
-use crate::holds::cut::cut_after;
 use crate::support::LAYOUTS;
 use crate::support::ledger::orders;
 
@@ -199,34 +198,6 @@ fn a_user_gains_more_than_the_stock_gives_only_if_the_stock_is_as_audited() {
     }
 }
 
-#[test]
-fn one_call_records_a_user_and_raises_the_stock() {
-    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
-        let mut cuts = 0;
-        loop {
-            let (redis, mut scripts) = scripts(layout);
-            scripts.preheat("1", "10");
-            redis.cmd(("DECRBY", layout.stock("1"), 9));
-            let rows = ["i", "", "0", "0", "8", "j", "7", "0", "1", "0"];
-            let args = [&[layout.kind, "me", "why", "0", "1", "0"], &rows[..]].concat();
-            let reply = scripts.eval(&cut_after("repair", cuts), &layout.keys("1"), &args);
-            let context = format!("{} cut after {cuts}: {reply}", layout.name);
-            // A repair that was cut is finished by whichever call comes next, or is still to be made.
-            scripts.deduct("1", ("9", "1", "k"));
-            let fix =
-                ["reconcile", "1", "-l", layout.name, "--orders-cmd", "echo user; echo 7; echo 9", "--fix", "--yes"];
-            redis.seckill(fix).code(0);
-            assert_eq!(redis.int(&layout.stock("1")), 8, "{context}");
-            assert_eq!(scripts.refund("1", ("7", "1", "f")), "1 9 0 1", "{context}");
-            if !reply.contains("CUT") {
-                break;
-            }
-            cuts += 1;
-        }
-        assert!(cuts >= 4, "{}: only {cuts} writes", layout.name);
-    }
-}
-
 /// Reverses the request id of a user, who holds so many units and then none.
 fn reverse(scripts: &mut super::Scripts, user: &str, units: &str, ids: &str) -> String {
     let layout = scripts.layout;
@@ -335,52 +306,4 @@ fn ten_thousand_ids_are_reversed_in_one_call() {
     let stored = redis.hgetall(&layout.requests("1"));
     assert_eq!(stored.values().filter(|record| *record == "-16\t7").count(), 10_000);
     assert_eq!(scripts.deduct("1", ("7", "1", "r9999")), "-16 20000 0");
-}
-
-#[test]
-fn a_repair_cut_anywhere_leaves_no_order_that_sells_twice() {
-    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
-        let (redis, mut scripts) = scripts(layout);
-        let keys = layout.all_keys("1");
-        let settle = |scripts: &mut super::Scripts| scripts.call("settle", &keys, &[layout.kind, "me", "h", "confirm"]);
-        let mut cuts = 0;
-        loop {
-            redis.cmd("FLUSHALL");
-            scripts.preheat("1", "10");
-            scripts.deduct("1", ("7", "1", "r"));
-            scripts.deduct("1", ("9", "1", "k"));
-            scripts.call("hold", &keys, &[layout.kind, "tester", "8", "1", "h", "first", "", "900000"]);
-            settle(&mut scripts);
-            let args = [layout.kind, "me", "", "0", "1", "0", "i", "7", "1", "0", "1", "j", "8", "1", "0", "1", "r\nh"];
-            let reply = scripts.eval(&cut_after("repair", cuts), &layout.keys("1"), &args);
-            let context = format!("{} cut after {cuts}: {reply}", layout.name);
-            // Whatever an id says is promised is held, and all of it is of the ten.
-            let promised = |scripts: &mut super::Scripts| {
-                let order = scripts.deduct("1", ("7", "1", "r"));
-                let is_held = order.ends_with(" 1");
-                assert!(order.starts_with("2 ") && is_held || order.starts_with("-16 "), "{context}: {order}");
-                let confirmed = settle(scripts);
-                assert!(confirmed.starts_with("2 ") || confirmed.starts_with("-13 "), "{context}: {confirmed}");
-                i64::from(order.starts_with("2 ")) + i64::from(confirmed.starts_with("2 "))
-            };
-            assert!(promised(&mut scripts) + redis.int(&layout.stock("1")) <= 9, "{context}");
-            // The same again says that it is done, or that the audit is over.
-            let again = scripts.call("repair", &layout.keys("1"), &args);
-            assert!(again.ends_with(" rr") || again.starts_with("-23 ") || again == "1 9 oo", "{context}: {again}");
-            assert!(promised(&mut scripts) + redis.int(&layout.stock("1")) <= 9, "{context}");
-            // The next audit does the rest.
-            let fix = |options: &[&str]| {
-                let call = redis.seckill(["reconcile", "1", "-l", layout.name, "--orders-cmd", "echo user; echo 9"]);
-                call.args(options).run()
-            };
-            fix(&["--fix", "--yes"]).code(0);
-            fix(&[]).code(0).stdout_has("match");
-            assert_eq!((redis.int(&layout.stock("1")), promised(&mut scripts)), (9, 0), "{context}");
-            if !reply.contains("CUT") {
-                break;
-            }
-            cuts += 1;
-        }
-        assert!(cuts >= 6, "{}: only {cuts} writes", layout.name);
-    }
 }

@@ -38,8 +38,7 @@ pub enum Fault {
     CutRequest(usize),
     /// The server runs it; that many bytes of the reply come back, then the connection breaks.
     CutReply(usize),
-    /// That many bytes of it reach the server, and nothing more; the connection stays.
-    StallRequest(usize),
+    #[allow(dead_code, reason = "for tests/torture")]
     /// The server runs it; that many bytes of the reply come back, and nothing more; the connection stays.
     StallReply(usize),
     /// The server runs it; its reply comes when the test calls `release`.

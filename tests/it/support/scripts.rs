@@ -329,3 +329,33 @@ pub fn line(value: &Value) -> String {
         other => panic!("a script replied {other:?}"),
     }
 }
+
+/// The script with an error in place of what follows its `nth` write.
+pub fn cut_after(name: &'static str, nth: usize) -> String {
+    cut_text(shown(name), nth)
+}
+
+/// The same of the script that a call with these arguments runs.
+pub fn cut_call(name: &'static str, layout: Layout, args: &[&str], nth: usize) -> String {
+    cut_text(shown_of(script_of(name, args), layout), nth)
+}
+
+fn cut_text(text: &str, nth: usize) -> String {
+    let (header, code) = text.split_once("]]\n").unwrap();
+    let wrapper = format!(
+        "local server, writes = redis, 0\n\
+         local reads = {{GET=1, HGET=1, HMGET=1, TYPE=1, EXISTS=1, TIME=1, XLEN=1, ZMSCORE=1, ZRANGEBYSCORE=1, SMISMEMBER=1,\n\
+         HGETALL=1, HLEN=1, SCARD=1, HEXISTS=1, PTTL=1, XRANGE=1, XREVRANGE=1, XINFO=1, XPENDING=1}}\n\
+         local function cuts(name)\n\
+           return function(command, ...)\n\
+             if not reads[command] then\n\
+               if writes == {nth} then error('CUT') end\n\
+               writes = writes + 1\n\
+             end\n\
+             return server[name](command, ...)\n\
+           end\n\
+         end\n\
+         local redis = setmetatable({{call = cuts('call'), pcall = cuts('pcall')}}, {{__index = redis}})\n"
+    );
+    format!("{header}]]\n{wrapper}{code}")
+}

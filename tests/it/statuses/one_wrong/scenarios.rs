@@ -399,6 +399,7 @@ fn drop_ins() {
         (COUPON, "drop-in/coupon", &["7"]),
         (PRODUCT, "drop-in/product", &["2"]),
         (SKU, "drop-in/sku-multi", &["2", "1"]),
+        (COUPON, "drop-in/hm-dianping", &["1", "7", "900"]),
     ] {
         let Some(mut trial) = Trial::of(layout, &["1"], &VALUES) else { return };
         trial.send(&["SET", &layout.stock("1"), "5"]);

@@ -64,10 +64,6 @@ impl Link {
                     network.changed.notify_all();
                     return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
                 }
-                Some(Fault::StallRequest(bytes)) => {
-                    server.write_all(&command[..bytes.min(command.len())]).ok()?;
-                    return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
-                }
                 _ => {
                     self.in_flight.lock().unwrap().fates.push_back(fate);
                     let is_refused = matches!(fate, Some(Fault::Refuse(_) | Fault::Reply(_)));
