@@ -7,6 +7,8 @@
 //!                                                    FILE such as lua/refund.lua, or lua/refund.lua:90
 //!   mutate-lua BINARY TELLING TESTS COVERAGE survived
 //!                                                    those that survived until now, which are listed beside COVERAGE
+//!   mutate-lua sim SIMULATOR BUILD_SCRIPT [EVERY[+OFFSET]]
+//!                                                    those of scripts that the simulator runs, by its searches alone
 //!
 //! Nothing is built for a change: the scripts and their SHA-1 are replaced in a copy of the binary, which the tests run
 //! because `SECKILL_TEST_BINARY` names it. Comments make room for what is longer. Only the tests that run the changed line
@@ -17,6 +19,7 @@ mod coverage;
 mod memory;
 mod running;
 mod scripts;
+mod sim;
 mod survivors;
 
 use std::collections::{HashMap, HashSet};
@@ -37,9 +40,19 @@ fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match &arguments[..] {
         [word, directory] if word == "instrument" => coverage::instrument(Path::new(directory)),
+        [word, simulator, build_script, options @ ..] if word == "sim" => {
+            let [every, offset] = every_and_offset(options);
+            sim::mutate(simulator, build_script, every, offset);
+        }
         [binary, noting, tests, coverage, options @ ..] => mutate(binary, noting, tests, coverage, options),
         _ => panic!("usage: mutate-lua BINARY TELLING TESTS COVERAGE [EVERY[+OFFSET]] [FILE]"),
     }
+}
+
+/// Which changes: each twentieth by `20`, the seventh of twenty by `20+7`.
+fn every_and_offset(options: &[String]) -> [usize; 2] {
+    let (every, offset) = options.first().map_or(("1", "0"), |every| every.split_once('+').unwrap_or((every, "0")));
+    [every, offset].map(|number| number.parse().expect("EVERY is a number"))
 }
 
 fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[String]) {
@@ -47,8 +60,7 @@ fn mutate(binary: &str, noting: &str, tests: &str, coverage: &str, options: &[St
     let noting = &fs::canonicalize(noting).expect("the binary that notes its lines");
     let is_again = options.first().is_some_and(|option| option == "survived");
     let options = if is_again { &[] } else { options };
-    let (every, offset) = options.first().map_or(("1", "0"), |every| every.split_once('+').unwrap_or((every, "0")));
-    let [every, offset]: [usize; 2] = [every, offset].map(|number| number.parse().expect("EVERY is a number"));
+    let [every, offset] = every_and_offset(options);
     let only = options.get(1).map(String::as_str);
     // So many seconds of tests a change, the fittest first; a change that needs others counts as not noticed.
     let most = env::var("SECKILL_MUTANTS_SECONDS").map_or(60.0, |text| text.parse().expect("seconds"));

@@ -1,6 +1,8 @@
 //! Runs histories, and tells the shortest story of one that breaks a promise.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::history::{self, Plan};
 use super::night;
 use super::oracle::Broken;
-use super::script::Engine;
+use super::script::{Engine, sha1_hex};
 use super::shards;
 
 /// What runs a history.
@@ -17,6 +19,13 @@ pub type Run = fn(&Rc<Engine>, &Plan, Option<&mut Vec<String>>) -> Result<(), Br
 /// Whether searches run at full size, as `.ci/run` has them.
 pub fn has_full_searches() -> bool {
     std::env::var_os("SECKILL_TEST_SEARCHES").is_some_and(|text| text == "full")
+}
+
+/// What runs instead of a script: the file of its SHA-1 in the directory `SECKILL_SIM_SCRIPTS`, if there is one.
+fn given(text: &str) -> String {
+    let directory = std::env::var_os("SECKILL_SIM_SCRIPTS").map(PathBuf::from);
+    let file = directory.map(|directory| directory.join(sha1_hex(text.as_bytes()) + ".lua"));
+    file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_else(|| text.to_owned())
 }
 
 /// A number that the environment gives.
@@ -132,7 +141,7 @@ impl Search {
 
     /// Runs histories: how many, and of each rule that some break how many do, with the story of the first.
     fn run_seeds(&self, seeds: impl Iterator<Item = u64>, found: impl Fn()) -> (u64, Vec<(&'static str, u64, String)>) {
-        let engine = Rc::new(Engine::new(|_, text| text.to_owned()));
+        let engine = Rc::new(Engine::new(|_, text| given(text)));
         let (mut ran, mut rules) = (0, BTreeMap::<_, (u64, Plan)>::new());
         for plan in seeds.map(Plan::of) {
             ran += 1;

@@ -217,3 +217,28 @@ fn an_update_behind_a_cut_refund_makes_no_unit_too_many() {
         }
     }
 }
+
+#[test]
+fn a_withdrawal_that_is_cut_behind_a_cut_refund_makes_nothing_corrupt() {
+    let redis = TestRedis::start();
+    for layout in [SECKILL, SKU, COUPON, PRODUCT] {
+        let buyer = |name: &'static str| if layout.has_users() { name } else { "" };
+        let (ann, units) = (buyer("ann"), quantity(layout).to_string());
+        let is_cut = |reply: &str| reply.contains("CUT");
+        for (refund_cut, pause_cut) in (0..7).flat_map(|refund| (1..5).map(move |pause| (refund, pause))) {
+            let mut scripts = sale(&redis, layout, "1");
+            assert!(scripts.deduct("1", (ann, &units, "order")).starts_with("1 "));
+            let back = [layout.kind, "tester", ann, &units, "back"];
+            let refund = cut_call("refund", layout, &back, refund_cut);
+            if !is_cut(&scripts.eval(&refund, &layout.keys("1"), &back)) {
+                break;
+            }
+            let withdraw = ["paused", "tester", "", "0", "1"];
+            scripts.eval(&cut_call("pause", layout, &withdraw, pause_cut), &layout.all_keys("1"), &withdraw);
+            scripts.call("pause", &layout.all_keys("1"), &["live", "tester", "", "0"]);
+            let next = scripts.deduct("1", (buyer("bob"), &units, "next"));
+            let context = format!("{layout:?} cut after {refund_cut} and {pause_cut}: {next}");
+            assert!(next.starts_with("1 ") || next.starts_with("-3 "), "{context}");
+        }
+    }
+}

@@ -5,21 +5,6 @@ use crate::support::layout::json_call;
 use crate::support::{LAYOUTS, TestRedis};
 
 #[test]
-fn without_a_stock_nothing_can_be_bought_or_given_back() {
-    for layout in LAYOUTS {
-        let redis = sale(layout);
-        redis.cmd(("DEL", layout.stock("1")));
-        let before = redis.dump_all();
-        for line in ["deduct 1 --user 8", "refund 1 --user 7"] {
-            assert_eq!(json_call(&redis, layout, line).code(3).json()["status"], "not_preheated", "{layout:?}: {line}");
-        }
-        let multi = json_call(&redis, layout, "multi-deduct --user 8 1=1 2=1").code(3).json();
-        assert_eq!((&multi["status"], &multi["items"][0]["status"]), (&"refused".into(), &"not_preheated".into()));
-        redis.assert_unchanged_since(&before);
-    }
-}
-
-#[test]
 fn an_evicted_stock_is_never_sold_anew() {
     for layout in LAYOUTS {
         let redis = sale(layout);
