@@ -80,7 +80,7 @@ if wrong then return redis.error_reply('USAGE hold: ' .. wrong) end
 
 -- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired, one after those that are
 -- open were counted.
-local call, has_expired, counted, returned_units, returned = nil, false, nil, 0, {}
+local call, has_expired, has_finished, returned_units, returned_to = nil, false, false, 0, {}
 for turn = 1, 4 do
   if call then
     --- @include "rare_work"
@@ -105,7 +105,7 @@ for turn = 1, 4 do
     if holds > 0 and fields[3] then open = whole(fields[3]) end
     if not open then key, value = 3, fields[3] break end
     stock = stock + returned_units
-    if returned[user] then had = had - returned[user] end
+    if returned_to[user] then had = had - returned_to[user] end
 
     -- Decide.
     local status, its_deadline, record = nil, false, false
@@ -172,12 +172,12 @@ for turn = 1, 4 do
     if type(is_new) == 'table' then key, value = DEADLINES, is_new break end
     if is_new == 0 then
       -- One that is there is of a call that was cut, which may have counted its units.
-      if not counted then
+      if not has_finished then
         --- @include "rare_call"
+        call.is_stale = true
         break
       end
       redis.call('ZADD', KEYS[DEADLINES], deadline_text, request)
-      holds = counted
     end
     --- @let MAY_UNMARK = undoes
     --- @include "mark"

@@ -34,7 +34,7 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "graphic"
 --- @use "read_texts"
 --- @use "letters"
---- @use "finish_begun"
+--- @use "begun"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()
