@@ -77,21 +77,7 @@ for turn = 1, 4 do
       if before > line then return {GAP, line} end
     end
     --- @include "held_many"
-    -- Units that users hold open: none if nobody does.
-    local open_fields, open = {unpack(users)}, {}
-    for i = 1, count do open_fields[i] = '\to:' .. users[i] end
-    if holds > 0 then
-      open = redis.pcall('HMGET', KEYS[3], unpack(open_fields))
-      if open.err then key, value = 3, open break end
-      for i = 1, count do
-        local text = open[i]
-        if text then
-          open[i] = whole(text)
-          if not open[i] then key, value = 3, text break end
-        end
-      end
-      if key then break end
-    end
+    --- @include "open_many"
     -- Records of holds whose request ids are known.
     local records, asked, at = {}, {}, {}
     for i = 1, count do
@@ -187,15 +173,9 @@ for turn = 1, 4 do
     if mode ~= 'dry' then
       if applied > 0 then
         local allowed = redis.acl_check_cmd
-        if allowed then
-          local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
-            or not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
-            or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-            --- @if set coupon
-            or not allowed('SADD', KEYS[5], 'm') and 'SADD'
-            --- @end
-          --- @include "forbidden"
-        end
+        --- @let SELLS = true
+        --- @include "may_not_sell"
+        --- @include "forbidden"
         if redis.call('ZADD', KEYS[DEADLINES], 'NX', unpack(due, 1, 2 * applied)) < applied then
           -- One that is there is of a call that was cut, which may have counted its units.
           if not has_finished then
