@@ -52,7 +52,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "finish_begun"
+--- @use "begun"
 
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of keys do not fit') end

@@ -64,16 +64,8 @@ if not units or units < 1 or units > MOST_QUANTITY then return redis.error_reply
 for turn = 1, 2 do
   repeat
     --- @include "activity"
-    local given = ARGV[8] or ''
-    if given ~= '' then
-      local most = whole(given)
-      if not most then return redis.error_reply('USAGE deduct: the limit is not a number') end
-      if not total then
-        limit = most
-      elseif most ~= limit then
-        return redis.error_reply('USAGE deduct: the given limit is not the limit of the activity, which is ' .. (limit and format('%.0f', limit) or 'none'))
-      end
-    end
+    --- @let GIVEN = ARGV[8]
+    --- @include "given_limit"
     --- @include "request"
     --- @if hash set coupon
     --- @include "held"
@@ -88,16 +80,7 @@ for turn = 1, 2 do
     --- @include "known"
     --- @include "shut"
     local status = shut
-    --- @if hash
-    if not status and had + units > (limit or MOST_UNITS) then status = LIMIT_EXCEEDED end
-    --- @end
-    --- @if set
-    if not status and had ~= 0 then status = LIMIT_EXCEEDED end
-    --- @end
-    --- @if coupon
-    if not status and (had ~= 0 or units > 1) then status = LIMIT_EXCEEDED end
-    --- @end
-    if not status and units > stock then status = OUT_OF_STOCK end
+    --- @include "short"
     if status then
       --- @include "refused"
     end
@@ -105,50 +88,16 @@ for turn = 1, 2 do
     if mode == 'dry' then return {OK, left, bought} end
 
     -- Write: the stock first.
-    local allowed = redis.acl_check_cmd
-    if allowed then
-      local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
-        --- @if set coupon
-        or not allowed('SADD', KEYS[5], 'm') and 'SADD'
-        --- @end
-      --- @include "forbidden"
-    end
-    -- To look for a ledger at its last id takes a tenth of an order, so who may undo the order finds out by its entry.
-    local undoes = not allowed or allowed('HDEL', KEYS[3], 'f')
-    --- @if set coupon
-      and allowed('SREM', KEYS[5], 'm')
-    --- @end
-    if has_ledger and not undoes then
-      --- @include "last_id"
-      local denied = not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-      --- @include "forbidden"
-    end
+    --- @include "may_take"
     --- @if hash set coupon
     --- @let MAY_UNMARK = undoes and (not allowed or allowed('DECRBY', KEYS[1], '1'))
     --- @include "mark"
     --- @end
     redis.call('DECRBY', KEYS[1], quantity)
-    --- @if hash
-    redis.call('HSET', KEYS[5], user, had == 0 and quantity or format('%.0f', bought))
-    --- @end
-    --- @if set
-    -- A member without units would be unknown.
-    redis.call('HSET', KEYS[6], user, quantity)
-    --- @end
-    --- @if set coupon
-    redis.call('SADD', KEYS[5], user)
-    --- @end
-    --- @if hash set coupon
-    if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-    --- @end
+    --- @let HELD_AFTER = had == 0 and quantity or format('%.0f', bought)
+    --- @include "record_user"
     if request ~= '' then redis.call('HSET', KEYS[3], request, digest) end
-    if has_ledger then
-      --- @include "entry"
-      local added = redis.pcall('XADD', KEYS[4], '*', unpack(entry))
-      if type(added) == 'table' then
-        --- @include "undo"
-      end
-    end
+    --- @include "add_entry"
     return {OK, left, bought}
   until true
   if key then break end

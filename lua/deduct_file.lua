@@ -72,16 +72,8 @@ local function apply()
   for turn = 1, 2 do
     repeat
       --- @include "activity"
-      local given = ARGV[14] or ''
-      if given ~= '' then
-        local most = whole(given)
-        if not most then return usage('deduct: the limit is not a number') end
-        if not total then
-          limit = most
-        elseif most ~= limit then
-          return usage('deduct: the given limit is not the limit of the activity, which is ' .. (limit and digits(limit) or 'none'))
-        end
-      end
+      --- @let GIVEN = ARGV[14]
+      --- @include "given_limit"
       --- @include "job"
       --- @include "shut"
       if is_job and decided < count then
@@ -156,14 +148,9 @@ local function apply()
       if mode ~= 'dry' then
         if applied > 0 then
           local allowed = redis.acl_check_cmd
-          if allowed then
-            local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
-              or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-              --- @if set coupon
-              or not allowed('SADD', KEYS[5], 'm') and 'SADD'
-              --- @end
-            --- @include "forbidden"
-          end
+          --- @let SELLS = true
+          --- @include "may_not_sell"
+          --- @include "forbidden"
           --- @if hash set coupon
           --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
           --- @include "mark"

@@ -80,7 +80,7 @@ if wrong then return redis.error_reply('USAGE hold: ' .. wrong) end
 
 -- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired, one after those that are
 -- open were counted.
-local call, has_expired, counted, returned_units, returned = nil, false, nil, 0, {}
+local call, has_expired, has_finished, returned_units, returned_to = nil, false, false, 0, {}
 for turn = 1, 4 do
   if call then
     --- @include "rare_work"
@@ -105,7 +105,7 @@ for turn = 1, 4 do
     if holds > 0 and fields[3] then open = whole(fields[3]) end
     if not open then key, value = 3, fields[3] break end
     stock = stock + returned_units
-    if returned[user] then had = had - returned[user] end
+    if returned_to[user] then had = had - returned_to[user] end
 
     -- Decide.
     local status, its_deadline, record = nil, false, false
@@ -116,16 +116,7 @@ for turn = 1, 4 do
       status = PAUSED
     else
       status = starts and now_ms < starts and NOT_STARTED or ends and now_ms >= ends and ENDED or nil
-      --- @if hash
-      if not status and had + units > (limit or MOST_UNITS) then status = LIMIT_EXCEEDED end
-      --- @end
-      --- @if set
-      if not status and had ~= 0 then status = LIMIT_EXCEEDED end
-      --- @end
-      --- @if coupon
-      if not status and (had ~= 0 or units > 1) then status = LIMIT_EXCEEDED end
-      --- @end
-      if not status and units > stock then status = OUT_OF_STOCK end
+      --- @include "short"
     end
     if status or mode == 'dry' then
       local overdue = redis.pcall('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', format('%d', now_ms), 'LIMIT', '0', '1')
@@ -148,66 +139,28 @@ for turn = 1, 4 do
     if mode == 'dry' then return {OK, left, bought, deadline} end
 
     -- Write: the deadline, which shows whether its key takes one, then the stock.
-    local allowed = redis.acl_check_cmd
-    if allowed then
-      local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
-        or not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
-        --- @if set coupon
-        or not allowed('SADD', KEYS[5], 'm') and 'SADD'
-        --- @end
-      --- @include "forbidden"
-    end
-    -- As in deduct, who may undo the order finds out by its entry whether the ledger takes one.
-    local undoes = not allowed or allowed('HDEL', KEYS[3], 'f')
-    --- @if set coupon
-      and allowed('SREM', KEYS[5], 'm')
-    --- @end
-    if has_ledger and not undoes then
-      --- @include "last_id"
-      local denied = not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-      --- @include "forbidden"
-    end
+    --- @include "may_take"
     local deadline_text = format('%d', deadline)
     local is_new = redis.pcall('ZADD', KEYS[DEADLINES], 'NX', deadline_text, request)
     if type(is_new) == 'table' then key, value = DEADLINES, is_new break end
     if is_new == 0 then
       -- One that is there is of a call that was cut, which may have counted its units.
-      if not counted then
+      if not has_finished then
         --- @include "rare_call"
+        call.is_stale = true
         break
       end
       redis.call('ZADD', KEYS[DEADLINES], deadline_text, request)
-      holds = counted
     end
     --- @let MAY_UNMARK = undoes
     --- @include "mark"
     redis.call('DECRBY', KEYS[1], quantity)
-    --- @if hash
-    redis.call('HSET', KEYS[5], user, had == 0 and quantity or format('%d', bought))
-    --- @end
-    --- @if set
-    -- A member without units would be unknown.
-    redis.call('HSET', KEYS[6], user, quantity)
-    --- @end
-    --- @if set coupon
-    redis.call('SADD', KEYS[5], user)
-    --- @end
-    if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+    --- @let HELD_AFTER = had == 0 and quantity or format('%d', bought)
+    --- @include "record_user"
     redis.call('HSET', KEYS[2], 'holds', format('%d', holds + units))
     record = 'held ' .. quantity .. ' ' .. deadline_text .. ' ' .. order .. ' ' .. user
     redis.call('HSET', KEYS[3], request, digest, '\th:' .. request, record, open_field, format('%d', open + units))
-    if has_ledger then
-      --- @include "entry"
-      if items then
-        local size = #entry
-        entry[size + 1], entry[size + 2] = 'primary', string.sub(order, 3)
-        if items ~= '' then entry[size + 3], entry[size + 4] = 'items', items end
-      end
-      local added = redis.pcall('XADD', KEYS[4], '*', unpack(entry))
-      if type(added) == 'table' then
-        --- @include "undo"
-      end
-    end
+    --- @include "add_entry"
     return {OK, left, bought, deadline}
   until true
   if key then break end

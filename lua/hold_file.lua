@@ -58,7 +58,7 @@ if not duration or duration < 1 or duration > 31536000000 then return usage('hol
 
 -- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired, one after those that are
 -- open were counted.
-local call, has_expired, counted, returned_units, returned = nil, false, nil, 0, {}
+local call, has_expired, has_finished, returned_units, returned_to = nil, false, false, 0, {}
 for turn = 1, 4 do
   if call then
     --- @include "rare_work"
@@ -66,8 +66,7 @@ for turn = 1, 4 do
   repeat
     count = #users
     --- @include "activity"
-    local found_type = redis.call('TYPE', KEYS[DEADLINES]).ok
-    if found_type ~= 'none' and found_type ~= 'zset' then return {CORRUPT, false, false, DEADLINES, false} end
+    --- @include "deadlines"
     local clock = redis.call('TIME')
     local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
     local deadline_text = digits(now_ms + duration)
@@ -78,21 +77,7 @@ for turn = 1, 4 do
       if before > line then return {GAP, line} end
     end
     --- @include "held_many"
-    -- Units that users hold open: none if nobody does.
-    local open_fields, open = {unpack(users)}, {}
-    for i = 1, count do open_fields[i] = '\to:' .. users[i] end
-    if holds > 0 then
-      open = redis.pcall('HMGET', KEYS[3], unpack(open_fields))
-      if open.err then key, value = 3, open break end
-      for i = 1, count do
-        local text = open[i]
-        if text then
-          open[i] = whole(text)
-          if not open[i] then key, value = 3, text break end
-        end
-      end
-      if key then break end
-    end
+    --- @include "open_many"
     -- Records of holds whose request ids are known.
     local records, asked, at = {}, {}, {}
     for i = 1, count do
@@ -125,7 +110,7 @@ for turn = 1, 4 do
       local user = users[i]
       --- @include "next_order"
       --- @include "had"
-      if returned[user] and had and not now[user] then had = had - returned[user] end
+      if returned_to[user] and had and not now[user] then had = had - returned_to[user] end
       if text ~= head_text then
         head_text, digest_head, record_head = text, 'hold ' .. text .. '\t', 'held ' .. text .. ' ' .. deadline_text .. ' - '
       end
@@ -188,23 +173,17 @@ for turn = 1, 4 do
     if mode ~= 'dry' then
       if applied > 0 then
         local allowed = redis.acl_check_cmd
-        if allowed then
-          local denied = not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
-            or not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
-            or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-            --- @if set coupon
-            or not allowed('SADD', KEYS[5], 'm') and 'SADD'
-            --- @end
-          --- @include "forbidden"
-        end
+        --- @let SELLS = true
+        --- @include "may_not_sell"
+        --- @include "forbidden"
         if redis.call('ZADD', KEYS[DEADLINES], 'NX', unpack(due, 1, 2 * applied)) < applied then
           -- One that is there is of a call that was cut, which may have counted its units.
-          if not counted then
+          if not has_finished then
             --- @include "rare_call"
+            call.is_stale = true
             break
           end
           redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
-          holds = counted
         end
         --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
         --- @include "mark"

@@ -73,21 +73,13 @@ local function read(KEYS, ARGV)
       --- @include "first_user"
       --- @end
       --- @include "shut"
-      local item = {stock = stock, had = HAD, left = stock - units, bought = BOUGHT, status = shut}
+      local status = shut
+      --- @include "short"
+      local item = {stock = stock, had = HAD, left = stock - units, bought = BOUGHT, status = status}
       if known then
         local code, rest = string.match(known, '^(%-%d+)\t(.*)$')
         item.was = known == digest and REPLAYED or rest == digest and tonumber(code) or REQUEST_CONFLICT
       end
-      --- @if hash
-      if not shut and had + units > (limit or MOST_UNITS) then item.status = LIMIT_EXCEEDED end
-      --- @end
-      --- @if set
-      if not shut and had ~= 0 then item.status = LIMIT_EXCEEDED end
-      --- @end
-      --- @if coupon
-      if not shut and (had ~= 0 or units > 1) then item.status = LIMIT_EXCEEDED end
-      --- @end
-      if not item.status and units > stock then item.status = OUT_OF_STOCK end
 
       local left, allowed, has_mark = item.left, redis.acl_check_cmd, false
       item.denied = function(sells)
@@ -107,17 +99,9 @@ local function read(KEYS, ARGV)
         redis.call('DECRBY', KEYS[1], quantity)
       end
       item.record = function()
-        --- @if hash
-        redis.call('HSET', KEYS[5], user, format('%.0f', item.bought))
-        --- @end
-        --- @if set
-        -- A member without units would be unknown.
-        redis.call('HSET', KEYS[6], user, quantity)
-        --- @end
-        --- @if set coupon
-        redis.call('SADD', KEYS[5], user)
-        --- @end
-        if has_mark then redis.call('HDEL', KEYS[3], '\tbegun') end
+        local marks = has_mark
+        --- @let HELD_AFTER = format('%.0f', item.bought)
+        --- @include "record_user"
         if request ~= '' then item.keep(digest) end
         if has_ledger then
           --- @let SCRIPT = deduct

@@ -34,7 +34,7 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "graphic"
 --- @use "read_texts"
 --- @use "letters"
---- @use "finish_begun"
+--- @use "begun"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()
@@ -49,32 +49,14 @@ local function apply()
       --- @if hash set coupon
       --- @include "held_many"
       -- What is held open is not the user's to return.
-      local open = {}
-      if holds > 0 then
-        local fields = {}
-        for i = 1, count do fields[i] = '\to:' .. users[i] end
-        open = redis.pcall('HMGET', KEYS[3], unpack(fields))
-        if open.err then key, value = 3, open break end
-        for i = 1, count do
-          local its_units = whole(open[i] or '0')
-          if not its_units then key, value = 3, open[i] break end
-          open[i] = its_units
-        end
-        if key then break end
-      end
+      --- @include "open_many"
       --- @end
 
-      -- Decide, one order after the other. Lists that are copied have their size at once.
-      local left, applied, letters, bought = stock, 0, {}, shows and {unpack(users)}
-      local kept, kept_size, once = requests and {unpack(requests)} or {}, 0, {}
-      local most = total or MOST_UNITS
+      -- Decide, one order after the other.
+      --- @include "tally"
       --- @if hash set coupon
-      local now, gone, is_unsaid, taken = {}, {}, ARGV[14] == '1', {}
+      local gone, is_unsaid, taken = {}, ARGV[14] == '1', {}
       --- @end
-      --- @if hash set
-      local set, size, numbers, texts = {unpack(users)}, 0, {[true] = math.huge}, {[math.huge] = '?'}
-      --- @end
-      local text, units, request, known = common, amounts[common], '', nil
       for i = 1, decided do
         --- @if hash set coupon
         local user = users[i]

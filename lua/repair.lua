@@ -50,13 +50,11 @@
   DECRBY INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @use "codes"
-
 --- @use "values"
---- @use "meta"
---- @use "finish_begun"
+--- @use "begun"
 --- @use "letters"
---- @use "orders"
 --- @use "holds"
+--- @use "row"
 
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
 local WIDTH, MOST_REPAIRS, MOST_REVERSED, AT_ONCE = 5, 1000, 10000, 1000
@@ -71,7 +69,7 @@ local count = (#ARGV - 6 - more) / WIDTH
 if count < 1 then return usage('repair: the repairs are not complete') end
 if count > MOST_REPAIRS then return usage('repair: more than ' .. MOST_REPAIRS .. ' in one call') end
 if repairs ~= '' and not whole(repairs) then return usage('repair: ARGV[6] is no count') end
-local call = {kind = kind, count = count, users = {}, requests = {}, single = false, dry = dry}
+local users, ids, restores = {}, {}, false
 -- A number that may be below zero, or nil.
 local function signed(text)
   local below, digits_of = string.match(text or '', '^(%-?)(.*)$')
@@ -88,11 +86,11 @@ for i = 1, count do
   if user ~= '' and (kind == 'counter' or not is_user(user)) then return usage('repair: user of repair ' .. i) end
   if not ((is_unknown or whole(from_text)) and to and units) then return usage('repair: numbers of repair ' .. i) end
   if kind == 'coupon' and user ~= '' and to > 1 then return usage('repair: more than one coupon in repair ' .. i) end
-  local restores = is_unknown and user == ''
-  call.restores = call.restores or restores
-  wanted[i] = {user = user, from_text = from_text, from = whole(from_text), to = to, change = units, restores = restores, raises = units > 0 or restores,
-    digest = digest_of('repair', concat({ARGV[at + 3], ARGV[at + 4], change}, ' '), user)}
-  call.users[i], call.requests[i] = user, id
+  local creates = is_unknown and user == ''
+  restores = restores or creates
+  wanted[i] = {user = user, from_text = from_text, from = whole(from_text), to = to, change = units, restores = creates, raises = units > 0 or creates,
+    digest = concat({'repair', from_text, ARGV[at + 4], change}, ' ') .. '\t' .. user}
+  users[i], ids[i] = user, id
 end
 -- Request ids that are taken back, each once, with the number of its repair; and what they store.
 local taken_back, repair_of, stored = {}, {}, {}
@@ -111,30 +109,61 @@ if reversed_text then
   if #taken_back > MOST_REVERSED then return usage('repair: more than ' .. MOST_REVERSED .. ' request ids in one call') end
 end
 
--- Read, and check, everything.
-local reply = read_activity(call)
-if reply then return reply end
+-- Read, and check, everything. The first turn finishes what was cut; then everything is read again.
+local key, value, call, begun, is_lost, has_finished
+for turn = 1, 2 do
+  repeat
+    --- @include "activity"
+    local epoch = total and string.match(rules, '^%l+ %d (%d+)') or ''
+    call = {kind = kind, stock = stock, holds = holds, withdrawn = withdrawn, rules = {total = total, ledger = has_ledger, epoch = epoch}}
+    begun = redis.pcall('HGET', KEYS[3], '\tbegun')
+    if type(begun) == 'table' then key, value = 3, begun break end
+  until true
+  if key or not begun or begun == 'first' or dry or has_finished then break end
+  local refusal = finish_begun(call, begun)
+  if refusal then return refusal end
+  has_finished = true
+end
+if key then
+  --- @include "damaged"
+end
 local counted = redis.call('HMGET', KEYS[2], 'repairs', 'update')
 local repairs_text = counted[1] or '0'
 local repaired = whole(repairs_text)
 if not repaired or repaired == MOST_UNITS then return unfit(repairs_text, 2) end
-local its_epoch = call.rules.epoch and digits(call.rules.epoch) or ''
-reply = read_requests(call)
-if reply then return reply end
-reply = read_held(call)
-if reply then return reply end
-call.is_first = kind ~= 'counter' and redis.call('EXISTS', KEYS[5]) == 0
-local open
-open, reply = read_open(call, call.users)
-if not open then return reply end
+local its_epoch = call.rules.epoch
+local known = redis.call('HMGET', KEYS[3], unpack(ids))
+-- What users hold: a text, false for nothing, true for a member of a set whose units are unknown.
+local held, is_first = {}, false
+if kind == 'hash' then
+  held = redis.pcall('HMGET', KEYS[5], unpack(users))
+elseif kind ~= 'counter' then
+  held = redis.pcall('SMISMEMBER', KEYS[5], unpack(users))
+end
+if held.err then return unfit(held, 5) end
+if kind == 'set' or kind == 'coupon' then
+  local units_of = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(users)) or {}
+  if units_of.err then return unfit(units_of, 6) end
+  for i = 1, count do held[i] = held[i] == 1 and (units_of[i] or kind == 'set' or '1') end
+end
+if kind ~= 'counter' then is_first = redis.call('EXISTS', KEYS[5]) == 0 end
+local open = {}
+if call.holds > 0 then
+  local fields = {}
+  for i = 1, count do fields[i] = '\to:' .. users[i] end
+  for i, text in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do
+    open[users[i]] = whole(text or '0')
+    if not open[users[i]] then return unfit(text, 3) end
+  end
+end
 local letters, fresh = {}, false
 for i = 1, count do
-  local status = settled(call.seen[call.requests[i]], wanted[i].digest)
+  local status = settled(known[i], wanted[i].digest)
   letters[i] = status and LETTERS[status]
   fresh = fresh or not status
 end
 -- What a call that was cut has left was finished: then nothing is as it was audited.
-if fresh and (call.has_finished or its_epoch ~= epoch or (repairs ~= '' and repairs_text ~= repairs)) then
+if fresh and (has_finished or its_epoch ~= epoch or (repairs ~= '' and repairs_text ~= repairs)) then
   if next(letters) == nil then return {STALE, its_epoch, repairs_text} end
   for i = 1, count do letters[i] = letters[i] or 't' end
   return {STALE, its_epoch, repairs_text, concat(letters)}
@@ -149,8 +178,8 @@ local function reversed_record(text, hold_text, user)
   local record = digits(REVERSED) .. '\t'
   if string.sub(what, 1, #record) == record then return text end
   if not (what == '' or find(what, '^%d+\t$') or find(what, '^hold %d+\t$') or find(what, '^multi_deduct %x+\t$')) then return nil end
-  local hold = hold_text and parse_hold(hold_text)
-  if find(what, '^hold') and not hold or hold and (hold.state ~= 'confirmed' or hold.user ~= user) then return nil end
+  local state, _, _, holder = parse_hold(hold_text)
+  if find(what, '^hold') and not state or state and (state ~= 'confirmed' or holder ~= user) then return nil end
   return record .. text
 end
 -- The repairs of which a request id is something else by now.
@@ -214,7 +243,7 @@ local moved = seen_stock and moved_past_ledger()
 local left, most = call.stock, call.rules.total or MOST_UNITS
 local now, touched, kept = {}, {}, {}
 -- The ledger's columns.
-local users, from, to = {}, {}, {}
+local changed, from, to = {}, {}, {}
 local applied, restored = 0, false
 local function apply(i)
   local repair = wanted[i]
@@ -227,26 +256,26 @@ local function apply(i)
     now[repair.user] = repair.to
   end
   if repair.user ~= '' or kind == 'counter' and not repair.restores then
-    local at = #users + 1
-    users[at], from[at], to[at] = repair.user, repair.from_text == '?' and '0' or repair.from_text, digits(repair.to)
+    local at = #changed + 1
+    changed[at], from[at], to[at] = repair.user, repair.from_text == '?' and '0' or repair.from_text, digits(repair.to)
   end
-  kept[#kept + 1] = call.requests[i]
+  kept[#kept + 1] = ids[i]
   kept[#kept + 1] = repair.digest
 end
 local sum, is_short = left, false
 for i = 1, count do
   local repair = wanted[i]
   if not letters[i] then
-    local held = repair.from_text
+    local found = repair.from_text
     if repair.restores then
-      held = call.is_lost and '?'
+      found = is_lost and '?'
     elseif repair.user ~= '' then
-      held = call.held[i] == true and '?' or call.held[i] or '0'
+      found = held[i] == true and '?' or held[i] or '0'
     end
     -- Units that the stock does not give must still be missing there: another call may have finished a cut one, and returned them.
     local gains = repair.user ~= '' and repair.from and repair.to - repair.from + repair.change > 0
     local is_late = moved and (gains or repair.raises and repair.user == '' and not repair.restores)
-    if held ~= repair.from_text or is_late or is_other[i] then
+    if found ~= repair.from_text or is_late or is_other[i] then
       letters[i] = 'c'
       is_short = is_short or not repair.raises
     elseif repair.to < (open[repair.user] or 0) then
@@ -311,12 +340,12 @@ if fresh and not dry then
       local fields = {}
       for i = first, math.min(first + AT_ONCE - 1, #reversed) do
         local id = reversed[i]
-        local hold = stored[id][2] and parse_hold(stored[id][2])
+        local hold = stored[id][2]
         fields[#fields + 1] = id
         fields[#fields + 1] = stored[id][1]
-        if hold then
+        if hold and parse_hold(hold) then
           fields[#fields + 1] = '\th:' .. id
-          fields[#fields + 1] = hold_text(hold, 'void')
+          fields[#fields + 1] = string.gsub(hold, '^%l+', 'void')
         end
       end
       redis.call('HSET', KEYS[3], unpack(fields))
@@ -324,17 +353,30 @@ if fresh and not dry then
     local row
     if call.rules.ledger then
       row = entry('repair', by, reason, digits(left), 'stock_change', digits(left - call.stock))
-      for _, part in ipairs({'users', column(users), 'from', column(from), 'to', column(to)}) do row[#row + 1] = part end
+      for _, part in ipairs({'users', column(changed), 'from', column(from), 'to', column(to)}) do row[#row + 1] = part end
       if #reversed > 0 then row[#row + 1], row[#row + 2] = 'reversed', column(reversed) end
     end
     if restored then redis.call('INCRBY', KEYS[1], '0') end
+    local it = {units = digits(left - call.stock), entry = row, set = kept, cleared = {}, ids = {}, users = {}, gone = {}}
+    it.joined = (kind == 'set' or kind == 'coupon') and {} or nil
+    for _, user in ipairs(touched) do
+      if now[user] > 0 then
+        it.users[#it.users + 1], it.users[#it.users + 2] = user, digits(now[user])
+        if it.joined then it.joined[#it.joined + 1] = user end
+      else
+        it.gone[#it.gone + 1] = user
+      end
+    end
     if left > call.stock then
-      local it = {units = digits(left - call.stock), entry = row, set = kept, cleared = {}, ids = {}}
-      it.users, it.gone, it.joined = part_users(touched, now)
-      if kind == 'hash' or kind == 'counter' then it.joined = nil end
       give_units_back(call, it)
     else
-      take_and_record(call, call.stock - left, touched, now)
+      -- The first user is recorded behind a mark, if the caller may remove it.
+      local allowed = redis.acl_check_cmd
+      --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+      --- @include "mark"
+      take_units(call.withdrawn, call.stock - left)
+      write_users(kind, it)
+      if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
       redis.call('HSET', KEYS[3], unpack(kept))
       if row then redis.call('XADD', KEYS[4], '*', unpack(row)) end
     end

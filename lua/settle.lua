@@ -110,8 +110,7 @@ for turn = 1, 4 do
   end
   repeat
     --- @include "activity"
-    local found_type = redis.call('TYPE', KEYS[DEADLINES]).ok
-    if found_type ~= 'zset' and found_type ~= 'none' then return {CORRUPT, false, false, DEADLINES, false} end
+    --- @include "deadlines"
     local field = '\th:' .. request
     local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', field)
     if fields.err then key, value = 3, fields break end
@@ -140,9 +139,11 @@ for turn = 1, 4 do
       if mode ~= 'dry' then redis.call('HSET', KEYS[3], request, 'void\t', field, 'void 0 0 ' .. order .. ' ') end
       return {OK, stock, false, false, false}
     end
-    if state ~= 'held' and mode ~= 'dry' and not has_finished then
-      local late = {{request, record}}
-      --- @include "stale"
+    -- What has a deadline and is not held was ended by a call that was cut: the counters may lack that.
+    if state ~= 'held' and mode ~= 'dry' and not has_finished and redis.call('ZMSCORE', KEYS[DEADLINES], request)[1] then
+      --- @include "rare_call"
+      call.is_stale = true
+      break
     end
     --- @include "held"
     --- @let IS_NEW = step == 'confirm' and state == 'expired' and not found

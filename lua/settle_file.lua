@@ -49,8 +49,7 @@ local KEYS, ARGV, redis, sub = KEYS, ARGV, redis, string.sub
 --- @use "columns"
 --- @use "graphic"
 --- @use "read_texts"
---- @use "finish_begun"
---- @use "deadlines"
+--- @use "begun"
 
 -- The text that all are, or nil.
 local function common_text(texts)
@@ -91,8 +90,7 @@ for turn = 1, 3 do
   repeat
     count = #requests
     --- @include "activity"
-    local refusal = deadlines_unfit()
-    if refusal then return refusal end
+    --- @include "deadlines"
     --- @include "job"
     if is_job and decided < count and before > line then return {GAP, line} end
 
@@ -100,7 +98,7 @@ for turn = 1, 3 do
     -- one call of hold have all but the user in common: a head. Each user comes once in names. Lists that are copied have their size at
     -- once.
     local users, quantities, states, names, open_fields = {unpack(requests)}, {unpack(requests)}, {}, {unpack(requests)}, {unpack(requests)}
-    local at, asked, late, is_late, head, head_size = {}, 0, {}, false, nil, 0
+    local at, asked, late, is_late, is_stale, head, head_size = {}, 0, {}, false, false, nil, 0
     local state, quantity, deadline, order, new_head, shown_state
     for i = 1, count do
       local text = found[i + 2]
@@ -123,14 +121,20 @@ for turn = 1, 3 do
         end
         if shown_state ~= 'held' then
           states[i], is_late = shown_state, is_late or state == 'expired'
-          if state ~= 'held' and i > decided then late[#late + 1] = {requests[i], text} end
+          if state ~= 'held' and i > decided then late[#late + 1] = requests[i] end
         end
       else
         states[i], users[i], quantities[i] = text and not head and state or 'NONE', '', '0'
       end
     end
+    -- What has a deadline and is not held was ended by a call that was cut: the counters may lack that.
     if #late > 0 and mode ~= 'dry' and not has_finished then
-      --- @include "stale"
+      for _, deadline in ipairs(redis.call('ZMSCORE', KEYS[DEADLINES], unpack(late))) do is_stale = is_stale or deadline end
+      if is_stale then
+        --- @include "rare_call"
+        call.is_stale = true
+        break
+      end
     end
     --- @include "held_many"
     -- What users have open is a part of what they hold: nothing if nobody holds any.
@@ -279,12 +283,9 @@ for turn = 1, 3 do
           end
         end
         it.set, it.cleared = {unpack(kept, 1, kept_size)}, {unpack(open_fields, 1, clears)}
-        local allowed = redis.acl_check_cmd
-        local denied = may_not_return(KIND, withdrawn, it) or allowed and not allowed('ZREM', KEYS[DEADLINES], 'm') and 'ZREM'
+        local denied = may_not_return(KIND, withdrawn, it)
         --- @include "forbidden"
-        --- @include "rare_call"
-        call.remove_deadlines = remove_deadlines
-        give_units_back(call, it)
+        give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
       elseif kept_size > 0 then
         redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
       end

@@ -9,7 +9,7 @@ local rules = meta.err and meta or meta[1]
 local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'holds')
 local rules = meta.err and meta or meta[1]
 --- @end
---- @if deduct deduct_file refund refund_file multi_deduct multi_deduct_file
+--- @if deduct deduct_file refund refund_file multi_deduct multi_deduct_file repair
 local stock_text, rules = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules')
 --- @end
 local state, has_ledger, limit, total, starts, ends, withdrawn, holds = nil, false, false, nil, false, false
@@ -43,11 +43,15 @@ end
 local entries = redis.pcall('XLEN', KEYS[4])
 if type(entries) == 'table' then key, value = 4, entries break end
 if not total and entries > 0 then key, value = 2, 'nothing, beside a ledger' break end
---- @if refund refund_file
+--- @if refund refund_file repair
 if state == 'archived' then return {NOT_PREHEATED, false, false} end
 --- @else
 -- Whatever a plain script may have made of its keys since.
 if state == 'archived' then return {ENDED, false, false} end
+--- @end
+--- @if repair
+is_lost = not stock_text
+if is_lost and restores then stock_text = '0' end
 --- @end
 if stock_text and has_ledger and entries == 0 then key, value = 4, 'nothing, though meta has a ledger' break end
 --- @if deduct hold
@@ -80,7 +84,7 @@ if meta[2] then
 end
 if not total then return {NOT_PREHEATED, stock, false} end
 --- @else
---- @if refund refund_file
+--- @if refund refund_file repair
 --- @else
 if state == 'paused' then
 --- @end
@@ -91,7 +95,7 @@ if state == 'paused' then
   if not withdrawn then key, value = 2, fields[1] break end
   stock = stock + withdrawn
   if not fields[1] then withdrawn = nil end
---- @if refund refund_file
+--- @if refund refund_file repair
 --- @else
 end
 --- @end

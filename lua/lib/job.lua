@@ -20,7 +20,7 @@ if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
   --- @include "rare_call"
   call.begun = begun
   --- @else
-  --- @use "finish_begun"
+  --- @use "begun"
   local refusal = finish_begun({kind = KIND, op = 'OP', users = users}, begun)
   if refusal then return refusal end
   --- @end

@@ -1,7 +1,7 @@
--- What the caller may not run of what an item of a multi-order takes: sets denied. All activities are asked before any is written.
--- Reads allowed, has_ledger and SELLS, whether units are taken.
+-- What the caller may not run of what orders take: sets denied. Reads allowed, has_ledger, withdrawn and SELLS, whether units are taken.
 local denied = allowed and (not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
   or SELLS and (not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
+    or withdrawn and not allowed('HSET', KEYS[2], 'f', 'v') and 'HSET'
     or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
     --- @if hash
     or not allowed('HSET', KEYS[5], 'f', 'v') and 'HSET'

@@ -1,4 +1,5 @@
 -- What preheat wrote about an activity, as every operation reads it: meta's `rules`, and units that are withdrawn.
+--- @use "row"
 
 -- The rules in a text: `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none. Nil if it is
 -- anything else. The state is live, paused or archived; times are Unix ms.
@@ -71,19 +72,4 @@ local function ledger_closed(stock, rules, entries, at_last_id)
   if entries == 0 then return unfit('nothing, though meta has a ledger', 4) end
   if at_last_id.err then return unfit(at_last_id, 4) end
   if #at_last_id > 0 then return unfit(LAST_ID, 4) end
-end
-
--- The arguments of one ledger entry after its id; empty ones are left out.
-local function entry(op, by, reason, stock, name, value)
-  local fields = {'op', op, 'stock', stock}
-  local function add(field, text)
-    if text and text ~= '' then
-      fields[#fields + 1] = field
-      fields[#fields + 1] = text
-    end
-  end
-  add('by', by)
-  add('reason', reason)
-  add(name, value)
-  return fields
 end

@@ -1,88 +1,70 @@
--- Overdue holds: what is found of them, and how their units return.
-
--- How long those are left alone that only somebody else can decide, so that they do not hold up the others.
-local POSTPONED_MS = 5000
-
--- Finds so many overdue holds. Returns the moves that return their units, with `examined`, how many ids there were; `gone`, ids
--- that are not held any more; and `left`, ids that stay: items of multi-orders, which have an entry in `orders`, and records that
--- are not what they should be. Or nil and the reply that refuses the call.
-local function look_for_overdue(call, now, most)
-  local ids = overdue_ids(now, most)
-  local moves = new_moves({})
-  moves.examined, moves.gone, moves.records, moves.left, moves.orders = #ids, {}, {}, {}, {}
-  if #ids == 0 then return moves end
-  local fields = {}
-  for i = 1, #ids do fields[i] = '\th:' .. ids[i] end
-  local found = redis.pcall('HMGET', KEYS[3], unpack(fields))
-  if found.err then return nil, unfit(found, 3) end
-  local holds, due, users = {}, {}, {}
+-- Finds overdue holds, at most MOST, up to the time NOW. Reads call; sets ids, those that were looked at; holds, those of which the
+-- units return, and moved, how many; left, ids that stay, with their order: items of multi-orders, and records that are not what they
+-- should be (false); returned, the units by user; and it, what returns them. What a call that was cut left of them is finished first,
+-- unless nothing may be written.
+local ids, holds, left, users, open_fields, failed
+for look = 1, 2 do
+  ids = redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(NOW), 'LIMIT', '0', MOST)
+  local found, is_stale = {}, false
+  holds, left, users, open_fields = {}, {}, {}, {}
+  for i = 1, #ids do found[i] = '\th:' .. ids[i] end
+  if #ids > 0 then found = redis.call('HMGET', KEYS[3], unpack(found)) end
   for i = 1, #ids do
-    local hold = found[i] and parse_hold(found[i])
-    if not found[i] or hold and hold.state ~= 'held' then
-      moves.gone[#moves.gone + 1], moves.records[#moves.records + 1] = ids[i], hold
-    elseif not hold or hold.order ~= '-' then
-      moves.left[#moves.left + 1] = ids[i]
-      moves.orders[#moves.orders + 1] = hold and hold.order or false
+    local state, quantity, order, user = parse_hold(found[i])
+    if not found[i] or state and state ~= 'held' then
+      is_stale = true
+      -- What cannot be finished does not hold up the others.
+      if failed then left[#left + 1] = {ids[i], false} end
+    elseif not state or order ~= '-' then
+      left[#left + 1] = {ids[i], order or false}
     else
-      due[#due + 1], holds[#holds + 1], users[#users + 1] = ids[i], hold, hold.user
+      local at = #holds + 1
+      holds[at] = {id = ids[i], quantity = quantity, order = order, user = user, text = found[i]}
+      users[at], open_fields[at] = user, '\to:' .. user
     end
   end
-  if #due == 0 then return moves end
-  local view = {kind = call.kind, users = users, count = #users}
-  local bad = read_held(view)
-  if bad then return nil, bad end
-  local open
-  open, bad = read_open(call, users)
-  if not open then return nil, bad end
-  moves.open = open
-  for i = 1, #due do
-    local user, quantity = users[i], holds[i].quantity
-    local had = moves.now[user] or units_held(view.held[i])
-    local fits = had and had ~= UNKNOWN and had >= quantity and (open[user] or 0) >= quantity
-      and moves.units + quantity <= call.holds and call.stock + moves.units + quantity <= call.rules.total
-    if fits then
-      add_move(moves, due[i], holds[i], 'expired')
-      move_units(moves, user, had, -quantity)
-      move_open(moves, user, -quantity)
+  if look == 2 or not is_stale or call.dry then break end
+  local units, refusal = recount(call)
+  if units == false then return refusal end
+  failed = not units
+end
+local moved, returned, now, now_open, touched = 0, {}, {}, {}, {}
+local it = {users = {}, gone = {}, ids = {}, set = {}, cleared = {}}
+if #holds > 0 then
+  --- @include "held_many"
+  local open, repeats, numbers = redis.call('HMGET', KEYS[3], unpack(open_fields)), true, {[true] = math.huge}
+  local due = {}
+  for i, hold in ipairs(holds) do
+    local user, units, text = hold.user, hold.quantity, open[i] or '0'
+    --- @include "had"
+    local is_open = now_open[user] or whole(text)
+    if not is_open then key, value = 3, text break end
+    if had and had ~= math.huge and had >= units and is_open >= units and moved + units <= call.holds
+      and call.stock + moved + units <= call.rules.total then
+      if not returned[user] then touched[#touched + 1] = user end
+      moved, now[user], now_open[user], due[#due + 1] = moved + units, had - units, is_open - units, hold
+      returned[user] = (returned[user] or 0) + units
+      it.ids[#due], it.set[2 * #due - 1], it.set[2 * #due] = hold.id, '\th:' .. hold.id, 'expired' .. string.sub(hold.text, 5)
     else
-      moves.left[#moves.left + 1], moves.orders[#moves.orders + 1] = due[i], false
+      left[#left + 1] = {hold.id, false}
     end
   end
-  return moves
+  if key then break end
+  holds = due
 end
-
--- The same, after what calls that were cut left of them is finished, unless nothing may be written; then it `is_finished`.
-local function find_overdue(call, now, most)
-  local moves, reply = look_for_overdue(call, now, most)
-  if not moves or call.dry or #moves.gone == 0 then return moves, reply end
-  local denied = may_not_give_back(call)
-  if denied then return nil, forbidden(denied) end
-  if not finish(call, moves.gone, moves.records) then
-    -- They stay, and do not hold up the others.
-    for i = 1, #moves.gone do
-      moves.left[#moves.left + 1] = moves.gone[i]
-      moves.orders[#moves.orders + 1] = false
-    end
-    return moves
+for _, user in ipairs(touched) do
+  if now_open[user] > 0 then
+    it.set[#it.set + 1], it.set[#it.set + 2] = '\to:' .. user, digits(now_open[user])
+  else
+    it.cleared[#it.cleared + 1] = '\to:' .. user
   end
-  moves, reply = look_for_overdue(call, now, most)
-  if moves then moves.is_finished = true end
-  return moves, reply
-end
-
--- Postpones what is left.
-local function postpone(call, moves, now)
-  if #moves.left > 0 then
-    local later = {}
-    for i = 1, #moves.left do later[2 * i - 1], later[2 * i] = digits(now + POSTPONED_MS), moves.left[i] end
-    set_deadlines(later)
+  if now[user] > 0 then
+    it.users[#it.users + 1], it.users[#it.users + 2] = user, digits(now[user])
+  else
+    it.gone[#it.gone + 1] = user
   end
 end
-
--- Returns the units of what was found.
-local function give_back_overdue(call, moves)
-  if #moves.ids > 0 then give_back({
-    kind = call.kind, by = call.by, reason = call.reason, stock = call.stock, holds = call.holds, rules = call.rules,
-    withdrawn = call.withdrawn, remove_deadlines = call.remove_deadlines,
-  }, 'expire', moves, {}) end
+it.units, it.holds = digits(moved), digits(call.holds - moved)
+if #holds > 0 and call.rules.ledger then
+  it.entry = hold_entry('expire', call.by, call.reason or '', call.stock + moved, holds)
 end

@@ -13,10 +13,14 @@ local numbers, texts = {[true] = math.huge}, {[math.huge] = '?'}
 --- @if hash set
 local set, size = {unpack(users)}, 0
 --- @end
+--- @if refund_file
+local most = total or MOST_UNITS
+--- @else
 --- @if set coupon
 local members = {unpack(users)}
 --- @end
 --- @if hash
 local most = limit or MOST_UNITS
+--- @end
 --- @end
 local text, units, request, known = common, amounts[common], '', nil

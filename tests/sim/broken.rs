@@ -69,7 +69,7 @@ const RULES: [Rule; 34] = [
     (
         "holds expire two seconds early",
         "settle",
-        &[("'-inf', digits(now), 'LIMIT'", "'-inf', digits(now + 2000), 'LIMIT'")],
+        &[("'-inf', digits(now_ms), 'LIMIT'", "'-inf', digits(now_ms + 2000), 'LIMIT'")],
         history::run,
     ),
     (
@@ -90,7 +90,7 @@ const RULES: [Rule; 34] = [
     (
         "a repair returns units and leaves them with the user",
         "repair",
-        &[("      it.users, it.gone, it.joined = part_users(touched, now)\n", "      it.users, it.gone = {}, {}\n")],
+        &[("    for _, user in ipairs(touched) do\n", "    for _, user in ipairs({}) do\n")],
         history::run,
     ),
     (
@@ -111,7 +111,7 @@ const RULES: [Rule; 34] = [
     (
         "a repair leaves the hold of an id that it ends",
         "repair",
-        &[("hold_text(hold, 'void')", "hold_text(hold, hold.state)")],
+        &[("string.gsub(hold, '^%l+', 'void')", "hold")],
         history::run,
     ),
     (
@@ -211,8 +211,11 @@ const RULES: [Rule; 34] = [
         "a hold puts off an item of another order",
         "hold",
         &[(
-            "        give_back_overdue(call, overdue)\n",
-            "        postpone(call, overdue, call.now_ms)\n        give_back_overdue(call, overdue)\n",
+            "has_expired = true",
+            "has_expired = true\n\
+             for i = 1, not call.dry and #left or 0 do\n\
+             redis.call('ZADD', KEYS[#KEYS], digits(call.now_ms + 5000), left[i][1])\n\
+             end",
         )],
         history::run,
     ),

@@ -165,17 +165,37 @@ fn codes_have_one_home() {
     }
 }
 
-/// The file with what it includes in place of each `--- @use "name"`, each part once.
-fn joined(file: &str, included: &mut BTreeSet<String>) -> String {
-    let part = |line: &str| match line.strip_prefix("--- @use \"") {
-        None => line.to_owned(),
-        Some(name) => {
-            let name = name.trim_end().trim_end_matches('"');
-            let is_new = included.insert(name.to_owned());
-            if is_new { joined(&format!("lib/{name}.lua"), included) } else { String::new() }
+/// The file with what it includes in place of each `--- @use "name"`, each part once, and of each `--- @include "name"`, without
+/// what is of other scripts.
+fn joined(script: &str, file: &str, included: &mut BTreeSet<String>) -> String {
+    let (mut stays, mut names, mut text) = (vec![true], Vec::new(), String::new());
+    for line in source(file).lines() {
+        let trimmed = line.trim_start();
+        let directive = trimmed.strip_prefix("--- @").map(|text| text.split_once(' ').unwrap_or((text, "")));
+        let is_kept = stays.iter().all(|stays| *stays);
+        match directive {
+            Some(("if", words)) => stays.push(words.split(' ').any(|word| word == script)),
+            Some(("else", _)) => *stays.last_mut().unwrap() ^= true,
+            Some(("end", _)) => drop(stays.pop()),
+            _ if !is_kept => {}
+            Some(("let", rest)) => names.push(rest.to_owned()),
+            Some(("use" | "include", part)) => {
+                let name = part.trim_matches('"');
+                if included.insert(name.to_owned()) || directive.unwrap().0 == "include" {
+                    let indentation = &line[..line.len() - trimmed.len()];
+                    for line in joined(script, &format!("lib/{name}.lua"), included).lines() {
+                        text += &format!("{}\n", format!("{indentation}{line}").trim_end());
+                    }
+                }
+            }
+            Some((word, _)) => panic!("{file} has @{word}"),
+            None => text += &format!("{line}\n"),
         }
-    };
-    source(file).split_inclusive('\n').map(part).collect()
+    }
+    names
+        .iter()
+        .filter_map(|line| line.split_once(" = "))
+        .fold(text, |text, (name, meaning)| text.replace(name, meaning))
 }
 
 #[test]
@@ -191,7 +211,7 @@ fn a_script_is_its_file_with_the_includes() {
             continue;
         }
         assert!(
-            text == joined(&format!("{name}.lua"), &mut BTreeSet::new()),
+            text == joined(name, &format!("{name}.lua"), &mut BTreeSet::new()),
             "{name} is not its file with the includes"
         );
         let sha1: String = redis.ask(("SCRIPT", "LOAD", &text));
@@ -212,7 +232,8 @@ fn each_layout_has_its_own_build_of_a_script_and_nothing_of_other_kinds() {
             assert!(!code.contains("--- @"), "{layout:?} {name}: a line for the builder is left");
             // Names that stand for a text are words of capitals that no code declares.
             let words_for_texts = "KIND SCRIPT OP FITS KEY_COUNT DEADLINES SHOWN SHOWN_AFTER PARTICIPANTS RECORDED HELD ASKED ENTRY \
-                                   LETTER USERS_TEXT REQUESTS_TEXT IS_NEW SELLS HAD BOUGHT ALONE MAY_UNMARK";
+                                   LETTER USERS_TEXT REQUESTS_TEXT IS_NEW SELLS HAD BOUGHT ALONE MAY_UNMARK NOW MOST HELD_AFTER \
+                                   GIVEN HOLDERS HOLDERS_UNITS";
             for word in words_for_texts.split(' ') {
                 let mut words = code.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
                 assert!(words.all(|found| found != word), "{layout:?} {name}: {word} stands for nothing");
@@ -236,7 +257,7 @@ fn a_drop_in_is_its_file_with_what_it_includes() {
         list.as_array().unwrap().iter().map(|row| format!("drop-in/{}", row["name"].as_str().unwrap())).collect();
     assert_eq!(names, DROP_INS);
     for (name, row) in DROP_INS.into_iter().zip(list.as_array().unwrap()) {
-        assert!(shown(name) == joined(&format!("{name}.lua"), &mut BTreeSet::new()), "{name}");
+        assert!(shown(name) == joined(name, &format!("{name}.lua"), &mut BTreeSet::new()), "{name}");
         assert_eq!(row["sha1"], redis.ask::<String>(("SCRIPT", "LOAD", shown(name))), "{name}");
     }
     let keys: Vec<&str> = list.as_array().unwrap().iter().map(|row| row["keys"].as_str().unwrap()).collect();
