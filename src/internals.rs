@@ -16,6 +16,7 @@ pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 pub use crate::script::keys::Keys;
 pub use crate::script::{DEDUCT, DROP_INS, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
 pub use crate::sell::sharded::finish_transfers;
+pub use crate::store::replicas::REWRITE;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

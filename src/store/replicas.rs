@@ -21,7 +21,7 @@ use crate::store::Store;
 
 /// Writes an activity as it is: its rules, or if another system created it, its stock. What is not there stays so.
 /// Replies whether anything was written.
-const REWRITE: &str = "\
+pub const REWRITE: &str = "\
 local rules = redis.call('HGET', KEYS[2], 'rules')
 if rules then
   redis.call('HSET', KEYS[2], 'rules', rules)

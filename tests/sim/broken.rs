@@ -565,8 +565,8 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
     ),
 ];
 
-/// Rules that only nights of the client notice: of files that are applied twice at once, of resets and of trims.
-const RULES_OF_NIGHTS: [Rule; 11] = [
+/// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
+const RULES_OF_NIGHTS: [Rule; 12] = [
     (
         "a line of a file is decided again",
         "*",
@@ -635,6 +635,12 @@ const RULES_OF_NIGHTS: [Rule; 11] = [
         "a repair does not look at what was sold since the audit",
         "repair",
         &[("local moved = seen_stock and moved_past_ledger()", "local moved = false")],
+        night::run,
+    ),
+    (
+        "who waits for replicas writes nothing first",
+        "rewrite",
+        &[("redis.call('HSET', KEYS[2], 'rules', rules)", "")],
         night::run,
     ),
 ];

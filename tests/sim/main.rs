@@ -29,6 +29,7 @@ mod lua_5_4;
 mod night;
 mod oracle;
 mod random;
+mod replica;
 mod script;
 mod search;
 mod server;

@@ -1,12 +1,16 @@
 //! A night of a sale: the real client code in several processes at once, over a network that loses, delays and cuts. Backends
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod failures;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
 use seckill::internals::{FileLine, OrderFile, Repair};
 use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
+
+use failures::{HeardAt, RECOVERED_AFTER};
 
 use super::audit;
 use super::calls::Activity;
@@ -15,11 +19,13 @@ use super::keys::Bytes;
 use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
-use super::work::{Done, Job, Line, Op, work};
+use super::work::{Done, Ended, Job, Line, Op, work};
 use super::world::{Faults, Turn, World};
 
 /// Processes that buy, sell and repair at once.
 const PROCESSES: usize = 3;
+/// Nights in which a replica follows the server, in percent.
+const REPLICATED: u64 = 40;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
@@ -68,16 +74,20 @@ struct Task {
     seen: BTreeMap<usize, (i64, i64)>,
     /// What callers knew of its orders when it began.
     before: BTreeMap<usize, Heard>,
+    /// How often the server had lost something when it began.
+    failures: u64,
+    /// Whether it is done only when a replica has it.
+    waits: bool,
 }
 
 /// A file that was written: orders, or refunds, by line.
 struct File {
     file: OrderFile,
     about: Vec<usize>,
-    /// Lines that a run applied.
-    applied: BTreeSet<u64>,
-    /// Whether a run of it came to its end.
-    is_done: bool,
+    /// Lines that a run applied, and when it said so.
+    applied: BTreeMap<u64, u64>,
+    /// When a run of it came to its end.
+    done_at: Option<u64>,
 }
 
 impl File {
@@ -98,7 +108,7 @@ struct Planned {
 }
 
 struct Night<'s> {
-    world: World<Job, Done>,
+    world: World<Job, Ended>,
     engine: Rc<Engine>,
     seed: u64,
     /// Two of one layout: most happens in the first, multi-orders need both.
@@ -131,6 +141,12 @@ struct Night<'s> {
     is_resetting: bool,
     /// Whether files are applied again that are known to be decided.
     is_over: bool,
+    has_replica: bool,
+    /// How often the server lost something.
+    failures: u64,
+    heard_at: HeardAt,
+    /// Whether order records have what the server lost.
+    keeps_records: bool,
     story: Option<&'s mut Vec<String>>,
 }
 
@@ -162,12 +178,19 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         is_paused: false,
         is_resetting: false,
         is_over: false,
+        has_replica: Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
+        failures: 0,
+        heard_at: HeardAt::default(),
+        keeps_records: false,
         story,
     };
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
     night.open()?;
+    if night.has_replica {
+        night.world.follow();
+    }
     for _ in 0..PROCESSES {
         night.start();
     }
@@ -220,8 +243,8 @@ impl Night<'_> {
             loop {
                 if let Some(turn) = turn.take() {
                     self.note(&turn)?;
-                    if let Turn::Idle(_, done) = turn {
-                        self.hear(ALONE, done)?;
+                    if let Turn::Idle(_, ended) = turn {
+                        self.hear(ALONE, ended)?;
                         break;
                     }
                 }
@@ -238,8 +261,8 @@ impl Night<'_> {
             while let Some(now) = turn.take() {
                 self.note(&now)?;
                 match now {
-                    Turn::Idle(process, done) => {
-                        self.hear(process, done)?;
+                    Turn::Idle(process, ended) => {
+                        self.hear(process, ended)?;
                         self.check()?;
                         let us = 1000 + self.random.below(400_000);
                         self.world.rest(process, us);
@@ -261,7 +284,7 @@ impl Night<'_> {
     }
 
     /// Takes note of what happened.
-    fn note(&mut self, turn: &Turn<Done>) -> Result<(), Broken> {
+    fn note(&mut self, turn: &Turn<Ended>) -> Result<(), Broken> {
         match turn {
             Turn::Crashed(text) => broken("no process panics", text.clone()),
             Turn::Executed(was_cut) => {
@@ -305,7 +328,7 @@ impl Night<'_> {
     /// Orders that an operation sends or, in a file, ends.
     fn orders_of(&self, about: About) -> Vec<usize> {
         match about {
-            About::Order(order) => vec![order],
+            About::Order(order) | About::Confirm(order) | About::Release(order) => vec![order],
             About::File(file) if !self.files[file].refunds() => self.files[file].about.clone(),
             _ => Vec::new(),
         }
@@ -317,11 +340,14 @@ impl Night<'_> {
         Step { about, activity, op }: Step,
         faults: Faults,
         killed_after: Option<u64>,
-    ) -> Result<Option<Turn<Done>>, Broken> {
+    ) -> Result<Option<Turn<Ended>>, Broken> {
         self.tell(|| format!("p{process} {about:?} {op:?}"));
         let random = Random::of_step(self.random.below(u64::MAX), 1);
         let (mut seen, mut before) = (BTreeMap::new(), BTreeMap::new());
-        let settles = matches!(about, About::File(file) if self.files[file].settles());
+        let settles = match about {
+            About::File(file) => self.files[file].settles(),
+            about => !matches!(about, About::Order(_)),
+        };
         for order in self.orders_of(about) {
             let sent = &mut self.oracle.orders[order];
             before.insert(order, sent.heard);
@@ -334,16 +360,22 @@ impl Night<'_> {
             // From now on it was sent.
             sent.was_cut = true;
         }
-        self.tasks[process] = Some(Task { about, activity, seen, before });
+        let (failures, waits) = (self.failures, self.has_replica && self.random.percent(40));
+        self.tasks[process] = Some(Task { about, activity, seen, before, failures, waits });
         self.look()?;
-        let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), op };
+        let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), op, waits };
         Ok(self.world.give(process, job, random, faults, killed_after))
     }
 
-    fn take_step(&mut self, process: usize, step: u64) -> Result<Option<Turn<Done>>, Broken> {
+    fn take_step(&mut self, process: usize, step: u64) -> Result<Option<Turn<Ended>>, Broken> {
         self.random = Random::of_step(self.seed, step);
         if self.has_ledger[0] && !self.is_in_doubt() && self.random.percent(30) {
             self.export();
+        }
+        if self.has_replica && !self.calm.contains(&step) && self.random.percent(7) {
+            self.fail()?;
+            self.world.rest(process, 1000);
+            return Ok(None);
         }
         let Some(todo) = self.choose() else {
             self.world.rest(process, 1000);
@@ -403,7 +435,8 @@ impl Night<'_> {
             42..53 => {
                 let count = self.oracle.orders.len() as u64;
                 let order = (count > 0).then(|| self.random.below(count) as usize)?;
-                let is_lone = !self.oracle.orders[order].is_nameless && !self.is_under_way(order);
+                let Order { is_nameless, is_lost, .. } = self.oracle.orders[order];
+                let is_lone = !is_nameless && !is_lost && !self.is_under_way(order);
                 (is_lone && !self.is_repairing()).then(|| self.order(order))
             }
             // What a repair takes may be confirmed again meanwhile: a caller without a record of it asks before or after.
@@ -579,7 +612,7 @@ impl Night<'_> {
         let has_rows = operation == "hold" || self.random.percent(50);
         let at_once = 1 + self.random.below(3) as usize;
         let file = OrderFile { operation, job: format!("file{number}"), hold_for, lines, has_rows, at_once };
-        self.files.push(File { file, about, applied: BTreeSet::new(), is_done: false });
+        self.files.push(File { file, about, applied: BTreeMap::new(), done_at: None });
         self.file(number)
     }
 
@@ -602,7 +635,9 @@ impl Night<'_> {
 
     fn some_hold(&mut self) -> Option<usize> {
         let all = 0..self.oracle.orders.len();
-        let holds: Vec<usize> = all.filter(|at| self.oracle.orders[*at].is_hold && !self.is_under_way(*at)).collect();
+        let holds: Vec<usize> = all
+            .filter(|at| self.oracle.orders[*at].is_hold && !self.oracle.orders[*at].is_lost && !self.is_under_way(*at))
+            .collect();
         let is_open = |at: &usize| matches!(self.oracle.orders[*at].heard, Heard::Held(_) | Heard::Nothing);
         let (open, others): (Vec<usize>, Vec<usize>) = holds.into_iter().partition(is_open);
         let from = if self.random.percent(75) && !open.is_empty() { open } else { others };
@@ -624,7 +659,7 @@ impl Night<'_> {
 
     /// A refund of some units that a user has, or of too many.
     fn add_refund(&mut self) -> Option<usize> {
-        let bought = self.oracle.bought(0).into_iter().filter(|(_, units)| *units > 0);
+        let bought = self.oracle.kept(0).into_iter().filter(|(_, units)| *units > 0);
         let bought: Vec<(Bytes, u64)> = bought.map(|(user, units)| (user.to_vec(), units.cast_unsigned())).collect();
         if bought.is_empty() {
             return None;
@@ -659,7 +694,7 @@ impl Night<'_> {
     /// Another sale begins, and with it all promises end.
     fn reset(&mut self) -> Step {
         (self.is_resetting, self.planned, self.export) = (true, None, None);
-        self.files.iter_mut().for_each(|file| (file.applied, file.is_done) = (BTreeSet::new(), false));
+        self.files.iter_mut().for_each(|file| (file.applied, file.done_at) = (BTreeMap::new(), None));
         self.oracle.forget(0);
         let (total, ledger) = (4 + self.random.below(12), Some(self.has_ledger[0]));
         Step::new(About::Reset, Op::Preheat { how: Preheat::Reset, total, limit: FieldChange::Keep, ledger })
@@ -680,8 +715,19 @@ impl Night<'_> {
     }
 
     /// Takes note of how an operation ended.
-    fn hear(&mut self, process: usize, done: Done) -> Result<(), Broken> {
+    fn hear(&mut self, process: usize, Ended { done, is_replicated }: Ended) -> Result<(), Broken> {
         let Some(task) = self.tasks[process].take() else { return Ok(()) };
+        if is_replicated {
+            self.tell(|| format!("p{process}: a replica has it"));
+        }
+        self.hear_done(process, done, &task, is_replicated)?;
+        if self.has_replica {
+            self.note_heard(&task, is_replicated);
+        }
+        Ok(())
+    }
+
+    fn hear_done(&mut self, process: usize, done: Done, task: &Task, is_replicated: bool) -> Result<(), Broken> {
         let about = task.about;
         match done {
             Done::Nothing => Ok(()),
@@ -689,27 +735,40 @@ impl Night<'_> {
                 self.tell(|| format!("p{process} {about:?}: {error}"));
                 Ok(())
             }
-            Done::Audited(audit) => self.hear_audit(&audit, &task),
+            Done::Audited(audit) => self.hear_audit(&audit, task),
             Done::Items(status, items) => {
                 self.tell(|| format!("p{process} {about:?}: {status} {items:?}"));
                 let decisive = [Status::Corrupt, Status::RequestConflict, Status::Reversed];
                 let decisive = items.into_iter().find(|item| status == Status::Refused && decisive.contains(item));
-                self.hear_status(&task, decisive.unwrap_or(status), None)
+                self.hear_status(task, decisive.unwrap_or(status), None, is_replicated)
             }
             Done::Lines(lines, error) => {
                 self.tell(|| format!("p{process} {about:?}: {lines:?} {error:?}"));
-                self.hear_lines(&task, lines, error.is_none())
+                self.hear_lines(task, lines, error.is_none(), is_replicated)
             }
             Done::Status(status, deadline) => {
                 self.tell(|| format!("p{process} {about:?}: {status}"));
-                self.hear_status(&task, status, deadline)
+                self.hear_status(task, status, deadline, is_replicated)
             }
         }
     }
 
-    fn hear_status(&mut self, task: &Task, status: Status, deadline: Option<u64>) -> Result<(), Broken> {
+    fn hear_status(
+        &mut self,
+        task: &Task,
+        status: Status,
+        deadline: Option<u64>,
+        is_replicated: bool,
+    ) -> Result<(), Broken> {
         let (now, code) = (self.now(), status.code());
         match task.about {
+            // It was answered before a replica was waited for, or by a server that is gone, and somebody else since.
+            About::Order(of) | About::Confirm(of) | About::Release(of)
+                if (task.waits || self.has_failed_since(task))
+                    && task.before.get(&of) != Some(&self.oracle.orders[of].heard) =>
+            {
+                Ok(())
+            }
             About::Order(order) => self.hear_order(task, order, status, deadline),
             About::Confirm(order) => {
                 self.answers += u64::from(code > 0);
@@ -722,7 +781,8 @@ impl Night<'_> {
             About::Refund(refund) => self.oracle.hear_refund(refund, code, false),
             _ if status == Status::Corrupt => broken("nothing becomes corrupt", format!("{:?}", task.about)),
             About::Reset => {
-                self.is_resetting = code < 0;
+                self.is_resetting = code < 0 || self.has_failed_since(task);
+                self.heard_at.reset = self.needs(is_replicated);
                 Ok(())
             }
             About::File(_) | About::Audit { .. } | About::Repair | About::Upkeep => Ok(()),
@@ -737,17 +797,30 @@ impl Night<'_> {
     }
 
     /// Takes note of what a run of a file reported. `replayed` says that a line was decided, no more.
-    fn hear_lines(&mut self, task: &Task, lines: Vec<Line>, mut is_done: bool) -> Result<(), Broken> {
+    fn hear_lines(
+        &mut self,
+        task: &Task,
+        mut lines: Vec<Line>,
+        mut is_done: bool,
+        is_replicated: bool,
+    ) -> Result<(), Broken> {
         let About::File(number) = task.about else { return Ok(()) };
         let (now, operation) = (self.now(), self.files[number].file.operation);
+        let (has_failed, at) = (self.has_failed_since(task), self.needs(is_replicated));
+        if has_failed {
+            // Lines that were lost are reported once more.
+            let last: BTreeMap<u64, Line> = lines.into_iter().map(|line| (line.0, line)).collect();
+            lines = last.into_values().collect();
+            is_done = false;
+        }
         if is_done && lines.len() != self.files[number].about.len() {
             return broken("a run reports each line once", format!("{lines:?}"));
         }
         for (line, status, deadline) in lines {
             let about = self.files[number].about[line as usize - 1];
             let file = &mut self.files[number];
-            let is_again = status == Status::Ok && (!file.applied.insert(line) || self.is_over && file.is_done);
-            if is_again {
+            let applies = status == Status::Ok && !has_failed;
+            if applies && (file.applied.insert(line, at).is_some() || self.is_over && file.done_at.is_some()) {
                 return broken("a line is decided once", format!("line {line} of file {number}"));
             }
             match status {
@@ -776,7 +849,9 @@ impl Night<'_> {
                 _ => self.hear_order(task, about, status, deadline)?,
             }
         }
-        self.files[number].is_done |= is_done;
+        if is_done {
+            self.files[number].done_at.get_or_insert(at);
+        }
         Ok(())
     }
 
@@ -802,6 +877,9 @@ impl Night<'_> {
         self.verdict = Some(audit.verdict);
         let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
         let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
+        if self.has_failed_since(task) {
+            return Ok(());
+        }
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
             return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
         }
@@ -819,6 +897,9 @@ impl Night<'_> {
         self.random = Random::of_step(self.seed, STEPS + 1);
         self.tell(|| "nothing fails any more".to_owned());
         self.tasks.iter_mut().for_each(|task| *task = None);
+        if self.has_replica {
+            self.wait(RECOVERED_AFTER);
+        }
         if self.is_resetting {
             let reset = self.reset();
             self.steps_alone(vec![reset])?;
@@ -892,11 +973,17 @@ impl Night<'_> {
             let Some(planned) = self.planned.take() else {
                 // Order records of a user below zero are for a human.
                 let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
+                if self.verdict != Some(Verdict::Match) && self.cancel_lost(activity) {
+                    continue;
+                }
                 if self.verdict != Some(Verdict::Match) && !is_overdrawn {
                     return broken("repairs lead to a match", format!("{:?}", self.verdict));
                 }
                 break;
             };
+            if self.exceeds_stock(&planned)? && self.cancel_lost(activity) {
+                continue;
+            }
             if round == ROUNDS {
                 let repairs: Vec<&Repair> = planned.repairs.iter().collect();
                 return broken("repairs end", format!("{:?}", audit::shown_repairs(&repairs)));
@@ -923,7 +1010,7 @@ impl Night<'_> {
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
             match self.oracle.orders[order].heard {
-                _ if self.oracle.orders[order].is_nameless => {}
+                _ if self.oracle.orders[order].is_nameless || self.oracle.orders[order].is_lost => {}
                 Heard::Rejected => {}
                 Heard::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
                 Heard::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),

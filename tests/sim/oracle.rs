@@ -73,6 +73,8 @@ pub struct Order {
     pub was_cut: bool,
     /// A repair took units from its user that order records did not have: it may be reversed.
     pub may_be_reversed: bool,
+    /// A failover may have lost it, and order records have it: it is not sent again.
+    pub is_lost: bool,
     /// A repair returned units of a counter, which nobody has: whatever its id says, they may be for sale again.
     pub may_be_void: bool,
 }
@@ -94,6 +96,7 @@ impl Order {
             is_confirming: false,
             was_cut: false,
             may_be_reversed: false,
+            is_lost: false,
             may_be_void: false,
         }
     }
@@ -101,7 +104,7 @@ impl Order {
     /// Whether its units are the user's now, as far as the caller knows.
     pub fn is_certain(&self, now: u64) -> bool {
         match self.heard {
-            Heard::Bought => true,
+            Heard::Bought => !self.is_lost,
             Heard::Held(deadline) => now < deadline && !self.is_releasing,
             _ => false,
         }
@@ -275,6 +278,11 @@ impl Oracle {
         self.sums(activity, |order| order.heard == Heard::Bought)
     }
 
+    /// The same without what a failover may have lost.
+    pub fn kept(&self, activity: usize) -> BTreeMap<&[u8], i64> {
+        self.sums(activity, |order| order.heard == Heard::Bought && !order.is_lost)
+    }
+
     fn sums(&self, activity: usize, counts: impl Fn(&Order) -> bool) -> BTreeMap<&[u8], i64> {
         let mut sums: BTreeMap<&[u8], i64> = BTreeMap::new();
         for order in self.orders.iter().filter(|order| counts(order)) {
@@ -293,7 +301,7 @@ impl Oracle {
         let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
         for order in self.orders.iter_mut().filter(of_activity) {
             // A copy of a confirmation may still come, and find a hold that was made since.
-            (order.heard, order.is_confirming) = (Heard::Nothing, order.is_hold);
+            (order.heard, order.is_confirming, order.is_lost) = (Heard::Nothing, order.is_hold, false);
         }
         for refund in self.refunds.iter_mut().filter(|refund| refund.activity == activity) {
             (refund.heard, refund.is_due) = (Heard::Nothing, false);

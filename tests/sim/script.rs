@@ -8,10 +8,11 @@ use std::rc::Rc;
 
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
-use seckill::internals::{DROP_INS, Script};
+use seckill::internals::{DROP_INS, REWRITE, Script};
 
 use super::cjson;
 use super::keys::{Bytes, Context, Keys, Reply, is_write};
+use super::replica::Write;
 
 pub const IS_LUA_5_4: bool = cfg!(feature = "lua54");
 
@@ -59,11 +60,25 @@ pub struct Server {
     pub all_writes: u64,
     /// The SHA-1 of scripts that were loaded since the server lost all; `None`: it never did.
     pub loaded: Option<BTreeSet<Bytes>>,
+    /// What the last call wrote, while replicas may want it.
+    pub log: Option<Vec<Write>>,
+    /// Whether a replica follows.
+    pub is_followed: bool,
     was_cut: bool,
     protocol_3: bool,
 }
 
 impl Server {
+    /// Runs a command, and keeps it for replicas if it wrote something.
+    pub fn run(&mut self, name: &str, args: Vec<Bytes>) -> Reply {
+        let context = self.context();
+        let reply = self.keys.run(name, &args, context);
+        if let Some(log) = self.log.as_mut().filter(|_| is_write(name) && !matches!(reply, Reply::Error(_))) {
+            log.push(Write { name: name.to_owned(), args, context });
+        }
+        reply
+    }
+
     pub fn context(&self) -> Context {
         Context { us: self.us, protocol_3: self.protocol_3 }
     }
@@ -119,10 +134,12 @@ impl Engine {
         globals.raw_set("cjson", cjson::library(&lua)?)?;
         let environment = guarded(&lua, &globals)?;
         let mut scripts = HashMap::new();
-        for script in every_script() {
-            let text = edit(script.name, script.text);
-            let function = lua.load(text).set_name(script.name).set_environment(environment.clone()).into_function()?;
-            scripts.insert(script.sha1, (script.name, function));
+        // What a client rewrites an activity with has no file, and is always sent as text.
+        let rewrite = ("rewrite", REWRITE, REWRITE);
+        for (name, sha1, text) in every_script().map(|it| (it.name, it.sha1, it.text)).chain([rewrite]) {
+            let text = edit(name, text);
+            let function = lua.load(text).set_name(name).set_environment(environment.clone()).into_function()?;
+            scripts.insert(sha1, (name, function));
         }
         // Most of what there is are the scripts, and they stay.
         lua.gc_collect()?;
@@ -240,7 +257,7 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
     if server.was_cut {
         return Err(Error::runtime("cut"));
     }
-    match server.keys.run(name, &texts, server.context()) {
+    match server.run(name, texts) {
         Reply::Error(text) if raises => Err(Error::external(Raised(text))),
         reply => given(lua, reply, server.protocol_3),
     }

@@ -11,7 +11,7 @@ use seckill::Layout;
 use seckill::Store;
 use seckill::Target;
 use seckill::internals::Script;
-use seckill::internals::{Endpoint, RealSystem, Socket, System};
+use seckill::internals::{Endpoint, REWRITE, RealSystem, Socket, System};
 
 use super::calls::{shown_reply, shown_text};
 use super::keys::{Bytes, Reply, integer, is_write};
@@ -117,6 +117,10 @@ pub fn command(bytes: &[u8]) -> Option<(Vec<Bytes>, usize)> {
 pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
     let name = String::from_utf8_lossy(&command[0]).to_ascii_uppercase();
     Some(match name.as_str() {
+        "EVAL" if command[1] == REWRITE.as_bytes() => {
+            let (keys, args) = command[3..].split_at(2);
+            engine.run(REWRITE, keys, args)?
+        }
         "EVALSHA" | "EVAL" => {
             let is_meant = |script: &&Script| [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]);
             let script = Script::every().into_iter().find(is_meant).expect("a store calls scripts that there are");
@@ -146,7 +150,12 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
             Reply::text(sha1)
         }
         "CLUSTER" => Reply::Error("ERR This instance has cluster support disabled".to_owned()),
-        "ROLE" => Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(Vec::new())]),
+        "ROLE" => {
+            let replica = Reply::Array(["10.0.0.2", "6379", "0"].map(Reply::text).into());
+            let is_followed = engine.server.borrow().is_followed;
+            let replicas = is_followed.then_some(replica).into_iter().collect();
+            Reply::Array(vec![Reply::text("master"), Reply::Int(0), Reply::Array(replicas)])
+        }
         // `COUNT n STREAMS key after`, of one ledger.
         "XREAD" => {
             let [_, count, _, key, after] = &command[1..] else { panic!("XREAD is simulated of one stream alone") };
@@ -166,6 +175,7 @@ pub fn shown(command: &[Bytes], reply: Option<&Reply>) -> String {
         .into_iter()
         .find(|script| command.len() > 2 && [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]));
     let words: Vec<String> = match script {
+        None if command.len() > 2 && command[1] == REWRITE.as_bytes() => vec!["rewrite".to_owned()],
         Some(script) => {
             let keys = integer(&command[2]).and_then(|keys| usize::try_from(keys).ok()).unwrap_or_default();
             let args = command.iter().skip(3 + keys).map(|word| shown_text(word));
@@ -180,9 +190,8 @@ pub fn shown(command: &[Bytes], reply: Option<&Reply>) -> String {
 
 fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
     let server = &mut *engine.server.borrow_mut();
-    let context = server.context();
     server.all_writes += u64::from(is_write(name));
-    server.keys.run(name, args, context)
+    server.run(name, args.to_vec())
 }
 
 pub fn write(whole: &Reply, bytes: &mut VecDeque<u8>) {

@@ -56,6 +56,14 @@ pub struct Job {
     pub layout: Layout,
     pub activity: ActivityId,
     pub op: Op,
+    /// Whether a replica must have it before it counts as done.
+    pub waits: bool,
+}
+
+/// How a job ended, and whether a replica has what it wrote for certain.
+pub struct Ended {
+    pub done: Done,
+    pub is_replicated: bool,
 }
 
 /// A line of a file that was decided: its number, how, and the deadline of a hold that it made.
@@ -74,16 +82,26 @@ pub enum Done {
 }
 
 /// A process: it does what it is given with a store of its own.
-pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Done) -> Job) {
-    let mut done = Done::Nothing;
+pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Job) {
+    let mut ended = Ended { done: Done::Nothing, is_replicated: false };
     let mut store: Option<Store> = None;
     loop {
-        let Job { layout, activity, op } = next(done);
+        let Job { layout, activity, op, waits } = next(ended);
         let store = store.get_or_insert_with(|| {
             let target = Target::new("redis://simulated", "a test", TIMEOUT).expect("it is a URL");
             Store::new(target.on(Arc::clone(&system)), layout, "operator".to_owned())
         });
-        done = perform(store, activity, op).unwrap_or_else(Done::Failed);
+        store.require_replicas(waits.then_some(1));
+        let changed = match &op {
+            Op::MultiOrder { items, .. } => items.iter().map(|(activity, _)| activity.clone()).collect(),
+            _ => vec![activity.clone()],
+        };
+        let done = perform(store, activity, op).unwrap_or_else(Done::Failed);
+        let is_replicated = waits && !matches!(done, Done::Failed(_)) && {
+            changed.iter().for_each(|activity| store.changed(activity));
+            matches!(store.wait_for_replicas(), Ok(None))
+        };
+        ended = Ended { done, is_replicated };
     }
 }
 

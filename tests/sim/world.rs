@@ -20,7 +20,9 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use seckill::internals::{Endpoint, RealSystem, Socket, System};
 
+use super::keys::{Bytes, Reply, integer};
 use super::random::Random;
+use super::replica::Replica;
 use super::script::Engine;
 use super::server;
 
@@ -44,6 +46,17 @@ pub struct Faults {
 
 impl Faults {
     pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0, flushed: 0 };
+}
+
+/// What becomes of the server.
+#[derive(Debug, Clone, Copy)]
+pub enum Failure {
+    /// It starts again with all that it had but its scripts.
+    Restart,
+    /// It is gone, and its replica takes over with what it has.
+    Failover,
+    /// Its replica takes over with what it has, and whoever is connected to it is refused from then on.
+    Switch,
 }
 
 /// What happened, for those who watch.
@@ -95,6 +108,12 @@ enum Event {
     Reply { connection: usize, bytes: Option<Vec<u8>> },
     /// A process has waited long enough, if it still waits for that.
     Wake { process: usize, wait: u64 },
+    /// The replica of that number has got all up to an offset.
+    Replicate { replica: u64, offset: u64 },
+    /// Another replica has got all that there is.
+    Follow,
+    /// A `WAIT` has lasted long enough.
+    WaitOver(u64),
 }
 
 /// What becomes of something that was sent.
@@ -119,9 +138,20 @@ struct Connection {
     received: Vec<u8>,
     inbox: VecDeque<u8>,
     is_broken: bool,
+    /// It leads to a server that is a replica now.
+    is_demoted: bool,
+    /// The offset of what came on it.
+    written: u64,
     /// When the last bytes arrive, in each direction: those that follow cannot be earlier.
     arrives: u64,
     replies: u64,
+}
+
+/// A connection that waits until replicas have what came on it.
+struct Waiting {
+    number: u64,
+    connection: usize,
+    replicas: i64,
 }
 
 /// What a process waits for.
@@ -151,6 +181,15 @@ pub struct World<Op: 'static, Done: 'static> {
     processes: Vec<Process<Op, Done>>,
     waits: u64,
     work: Work<Op, Done>,
+    replica: Option<Replica>,
+    /// How many replicas there were.
+    replicas: u64,
+    /// How many writes were sent to replicas, or would have been.
+    pub written: u64,
+    waiting: Vec<Waiting>,
+    /// Until when the server accepts nobody, and until when it has not read its data.
+    down_until: u64,
+    loading_until: u64,
     /// What the server ran since a story looked; nothing if none is written.
     pub ran: Option<Vec<String>>,
 }
@@ -167,6 +206,12 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             processes: Vec::new(),
             waits: 0,
             work,
+            replica: None,
+            replicas: 0,
+            written: 0,
+            waiting: Vec::new(),
+            down_until: 0,
+            loading_until: 0,
             ran: None,
         }
     }
@@ -277,6 +322,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         Wait::Work => return Turn::Rested(process),
                         Wait::Time => Answer::Go,
                         Wait::Bytes(_) => Answer::Failed(ErrorKind::WouldBlock),
+                        Wait::Connect if us < self.down_until => Answer::Failed(ErrorKind::ConnectionRefused),
                         Wait::Connect => {
                             self.connections.push(Connection { process, ..Connection::default() });
                             Answer::Connected(self.connections.len() - 1)
@@ -286,9 +332,140 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         return turn;
                     }
                 }
+                Event::Replicate { replica, offset } => self.replicated(replica, offset),
+                Event::Follow => self.follow(),
+                Event::WaitOver(number) => {
+                    let at = self.waiting.iter().position(|waiting| waiting.number == number);
+                    if let Some(waiting) = at.map(|at| self.waiting.swap_remove(at)) {
+                        self.reply_to_wait(waiting.connection);
+                    }
+                }
             }
         }
         Turn::Over
+    }
+
+    /// From now on a replica follows the server.
+    pub fn follow(&mut self) {
+        let mut server = self.engine.server.borrow_mut();
+        server.log.get_or_insert_default();
+        server.is_followed = true;
+        self.replicas += 1;
+        self.replica = Some(Replica::of(&server.keys, self.written));
+    }
+
+    /// For a while the replica gets nothing.
+    pub fn stall(&mut self, us: u64) {
+        let until = self.us() + us;
+        self.replica.iter_mut().for_each(|replica| replica.stalled_until = until);
+    }
+
+    /// Something becomes of the server: up to which write nothing is lost. `None`: nothing happens, because there is no replica.
+    pub fn fail(&mut self, failure: Failure, random: &mut Random) -> Option<u64> {
+        let now = self.us();
+        let offset = match failure {
+            Failure::Restart => self.written,
+            Failure::Failover | Failure::Switch => {
+                let replica = self.replica.take()?;
+                let offset = replica.offset;
+                let mut server = self.engine.server.borrow_mut();
+                (server.keys, server.is_followed) = (replica.promoted(), false);
+                drop(server);
+                self.at(now + 1000 * (1 + random.below(4000)), Event::Follow);
+                offset
+            }
+        };
+        self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
+        if !matches!(failure, Failure::Switch) {
+            self.down_until = now + 1000 * random.below(2000);
+            self.loading_until = self.down_until + 1000 * random.below(1000);
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            let why = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+            self.reply(waiting.connection, &Reply::Error(why.to_owned()));
+        }
+        for connection in 0..self.connections.len() {
+            match failure {
+                Failure::Switch => self.connections[connection].is_demoted = true,
+                Failure::Restart | Failure::Failover if !self.connections[connection].is_broken => {
+                    self.connections[connection].is_broken = true;
+                    self.at(now + 200, Event::Reply { connection, bytes: None });
+                }
+                Failure::Restart | Failure::Failover => {}
+            }
+        }
+        Some(offset)
+    }
+
+    /// Sends a replica what a call on a connection wrote.
+    fn replicate(&mut self, connection: usize) {
+        let Some(writes) = self.engine.server.borrow_mut().log.as_mut().map(std::mem::take) else { return };
+        if writes.is_empty() {
+            return;
+        }
+        self.written += writes.len() as u64;
+        self.connections[connection].written = self.written;
+        let (now, offset) = (self.us(), self.written);
+        let lag = 300 + self.processes[self.connections[connection].process].random.below(1500);
+        if let Some(replica) = &mut self.replica {
+            let us = replica.send(writes, now, lag);
+            self.at(us, Event::Replicate { replica: self.replicas, offset });
+        }
+    }
+
+    fn replicated(&mut self, replica: u64, offset: u64) {
+        let Some(follower) = self.replica.as_mut().filter(|_| self.replicas == replica) else { return };
+        follower.apply(offset);
+        let waiting = std::mem::take(&mut self.waiting);
+        let is_done = |waiting: &Waiting| self.acknowledged(waiting.connection) >= waiting.replicas;
+        let (done, waiting): (Vec<_>, _) = waiting.into_iter().partition(is_done);
+        self.waiting = waiting;
+        for Waiting { connection, .. } in done {
+            self.reply_to_wait(connection);
+        }
+    }
+
+    /// How many replicas have what came on a connection.
+    fn acknowledged(&self, connection: usize) -> i64 {
+        let written = self.connections[connection].written;
+        self.replica.as_ref().is_some_and(|replica| replica.offset >= written).into()
+    }
+
+    /// `WAIT`: replies when so many replicas have what came on a connection, or after so long.
+    fn wait(&mut self, connection: usize, command: &[Bytes]) {
+        let [_, replicas, ms] = command else { panic!("WAIT has two arguments") };
+        let (replicas, ms) = (integer(replicas).expect("a number"), integer(ms).expect("a number"));
+        if self.acknowledged(connection) >= replicas {
+            return self.reply_to_wait(connection);
+        }
+        self.waits += 1;
+        self.waiting.push(Waiting { number: self.waits, connection, replicas });
+        self.at(self.us() + 1000 * ms.cast_unsigned(), Event::WaitOver(self.waits));
+    }
+
+    fn reply_to_wait(&mut self, connection: usize) {
+        let replicas = Reply::Int(self.acknowledged(connection));
+        if let Some(ran) = &mut self.ran {
+            let process = self.connections[connection].process;
+            ran.push(format!("    p{process} WAIT -> {replicas:?}"));
+        }
+        self.reply(connection, &replicas);
+    }
+
+    fn reply(&mut self, connection: usize, reply: &Reply) {
+        let mut bytes = VecDeque::new();
+        server::write(reply, &mut bytes);
+        self.send_back(connection, Some(bytes.into()));
+    }
+
+    /// Puts a reply on its way, or the end of the connection.
+    fn send_back(&mut self, connection: usize, bytes: Option<Vec<u8>>) {
+        let now = self.us();
+        let to = &mut self.connections[connection];
+        to.replies = to.replies.max(now + 400);
+        let at = to.replies;
+        let bytes = bytes.filter(|_| !to.is_broken);
+        self.at(at, Event::Reply { connection, bytes });
     }
 
     fn at(&mut self, us: u64, event: Event) {
@@ -385,9 +562,16 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         while let Some((command, length)) = server::command(&self.connections[connection].received) {
             self.connections[connection].received.drain(..length);
             ran = true;
+            let refusal = self.refusal(connection);
+            if command[0] == b"WAIT" && refusal.is_none() {
+                self.send_back(connection, Some(replies.drain(..).collect()));
+                self.wait(connection, &command);
+                continue;
+            }
             self.engine.server.borrow_mut().cut_after = dice.cut_after;
-            let reply = server::serve(&self.engine, &command);
+            let reply = refusal.or_else(|| server::serve(&self.engine, &command));
             self.engine.server.borrow_mut().cut_after = None;
+            self.replicate(connection);
             if let Some(ran) = &mut self.ran {
                 let process = self.connections[connection].process;
                 ran.push(format!("    p{process} {}", server::shown(&command, reply.as_ref())));
@@ -401,13 +585,21 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         if !ran {
             return None;
         }
-        let to = &mut self.connections[connection];
-        to.replies = to.replies.max(now + 400);
-        let at = to.replies;
-        to.is_broken |= was_cut || dice.is_unanswered;
-        let bytes = (!to.is_broken).then(|| replies.into());
-        self.at(at, Event::Reply { connection, bytes });
+        self.connections[connection].is_broken |= was_cut || dice.is_unanswered;
+        if self.connections[connection].is_broken || !replies.is_empty() {
+            self.send_back(connection, Some(replies.into()));
+        }
         Some(was_cut)
+    }
+
+    /// What a server that cannot serve replies to everything.
+    fn refusal(&self, connection: usize) -> Option<Reply> {
+        let text = match () {
+            () if self.connections[connection].is_demoted => "READONLY You can't write against a read only replica.",
+            () if self.us() < self.loading_until => "LOADING Redis is loading the dataset in memory",
+            () => return None,
+        };
+        Some(Reply::Error(text.to_owned()))
     }
 
     /// What reading gives now; `None`: nothing yet.
@@ -477,6 +669,7 @@ impl<Op: 'static, Done: 'static> System for Machine<Op, Done> {
             Answer::Connected(connection) => {
                 Ok(Box::new(Wire { connection, line: Arc::clone(&self.line), rest: VecDeque::new() }))
             }
+            Answer::Failed(kind) => Err(kind.into()),
             _ => unreachable!("a process that connects gets a connection"),
         }
     }
