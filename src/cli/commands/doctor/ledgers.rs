@@ -27,8 +27,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         // A parent has none.
         .filter(|snapshot| snapshot.sums.is_none())
         .filter_map(|snapshot| {
-            let last = snapshot.ledger_last.as_ref()?.parse().ok()?;
-            Some((snapshot, (snapshot.activity.clone(), last)))
+            Some((snapshot, (snapshot.activity.clone(), snapshot.ledger_last?)))
         })
         .collect();
     let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();

@@ -39,7 +39,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     let mut rows = out.stream::<LedgerRow>()?;
     for (activity, snapshot) in activities.iter().zip(&snapshots) {
         let home = &snapshot.activity;
-        let Some(last) = last(snapshot) else {
+        let Some(last) = snapshot.ledger_last else {
             without.push(activity);
             continue;
         };

@@ -140,7 +140,7 @@ fn find(
     store: &mut Store,
 ) -> Result<Option<RequestRow>> {
     let snapshot = snapshot::snapshot(store, activity)?;
-    let Some(last) = last(&snapshot) else { return Ok(None) };
+    let Some(last) = snapshot.ledger_last else { return Ok(None) };
     let needle = needle(request.as_str());
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
     let mut found: Option<RequestRow> = None;
