@@ -35,7 +35,8 @@ pub(crate) fn bought(
     users: &[UserId],
 ) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
     let keys = store.keys(activity);
-    let value = store.servers.call(&snapshot_call(store, &keys, users))?;
+    let users: Vec<&[u8]> = users.iter().map(|user| user.as_str().as_bytes()).collect();
+    let value = store.servers.call(&snapshot_call(store, &keys, &users))?;
     let SnapshotReply { mut snapshot, held, .. } = read_snapshot(activity, value, &keys)?;
     let reply = Reply::of(&SNAPSHOT);
     let mut bought = Vec::with_capacity(held.len());
@@ -60,15 +61,15 @@ pub(crate) fn bought(
 /// Any of [`StoreError`].
 pub(crate) fn snapshots(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
     let keys: Vec<Keys> = activities.iter().map(|activity| store.keys(activity)).collect();
-    let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call::<UserId>(store, keys, &[])).collect();
+    let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call(store, keys, &[])).collect();
     let values = store.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
     values.map(|((value, activity), keys)| Ok(read_snapshot(activity, value, keys)?.snapshot)).collect()
 }
 
 /// The call of the script snapshot.
-pub(crate) fn snapshot_call<U: AsRef<[u8]>>(store: &Store, keys: &Keys, users: &[U]) -> Call {
-    let users = users.iter().map(|user| user.as_ref().to_owned());
-    Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(store.kind().into_bytes()).chain(users))
+pub(crate) fn snapshot_call(store: &Store, keys: &Keys, users: &[&[u8]]) -> Call {
+    let kind = store.kind().into_bytes();
+    Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(kind).chain(users.iter().map(|user| user.to_vec())))
 }
 
 /// What the script snapshot replied.

@@ -59,6 +59,8 @@ pub struct Server {
     pub all_writes: u64,
     /// The SHA-1 of scripts that were loaded since the server lost all; `None`: it never did.
     pub loaded: Option<BTreeSet<Bytes>>,
+    /// The commands of a transaction that has begun.
+    pub queued: Option<Vec<Vec<Bytes>>>,
     was_cut: bool,
     protocol_3: bool,
 }

@@ -1,17 +1,22 @@
 //! An activity at one instant, with what some users hold: the stock, the rules and the ledger's end, as an audit needs them.
+//! What users hold is kept as it came, and read when it is looked at.
 
 use redis::Value;
 
+use crate::audit::evidence::mismatch::Holding;
 use crate::audit::evidence::{ActivityView, Rules};
-use crate::audit::read::held_by::ScannedPage;
 use crate::error::StoreError;
 use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::ActivityId;
 use crate::model::ledger::Entry;
+use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
 use crate::store::Store;
+
+/// No users, of an activity that is read by itself.
+pub(crate) const NOBODY: &[&[u8]] = &[];
 
 /// An activity as a whole.
 pub(crate) struct Seen {
@@ -26,48 +31,95 @@ pub(crate) struct ParticipantsPage {
     pub seen: Seen,
     /// What the ledger has of late, if that comes along.
     pub entries: Vec<Entry>,
-    pub held: ScannedPage,
+    pub held: HeldUnits,
+}
+
+/// Users, and what each holds.
+pub(crate) struct HeldUnits {
+    texts: Vec<u8>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    /// Whether units follow each user; else each holds one.
+    has_units: bool,
+}
+
+impl HeldUnits {
+    /// Of nobody yet.
+    pub(crate) fn new(has_units: bool) -> Self {
+        Self { texts: Vec::new(), ends: Vec::new(), has_units }
+    }
+
+    /// Adds a user, or what the one before holds.
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.texts.extend_from_slice(text);
+        self.ends.push(self.texts.len());
+    }
+
+    /// Users and what each holds.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
+        let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
+        let width = if self.has_units { 2 } else { 1 };
+        (0..self.ends.len() / width).map(move |index| {
+            (text(index * width), if width == 2 { holding(text(index * 2 + 1)) } else { Holding::Units(1) })
+        })
+    }
 }
 
 /// An activity, and what each of some users holds: `Nil` is nothing.
 ///
 /// # Errors
 /// Any of [`StoreError`]; what is missing or corrupt is a status.
-pub(crate) fn see<U: AsRef<[u8]>>(
-    store: &mut Store,
-    activity: &ActivityId,
-    users: &[U],
-) -> Result<(Seen, Vec<Value>), StoreError> {
+pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Seen, Vec<Value>), StoreError> {
     let keys = store.keys(activity);
     let value = store.servers.call(&snapshot_call(store, &keys, users))?;
     let SnapshotReply { snapshot, length, held, invalid_checkpoint } = read_snapshot(activity, value, &keys)?;
-    let mut seen = seen(snapshot, length);
+    let mut seen = Seen::new(snapshot, length);
     if let Some(corrupt) = invalid_checkpoint {
         (seen.status, seen.corrupt) = (Status::Corrupt, Some(corrupt));
     }
     Ok((seen, held))
 }
 
-fn seen(snapshot: Snapshot, length: Option<u64>) -> Seen {
-    let is_there = !snapshot.is_archived() && (snapshot.stock.is_some() || snapshot.meta.is_some());
-    let status = match snapshot.corrupt {
-        Some(_) => Status::Corrupt,
-        None if is_there => Status::Ok,
-        None => Status::NotPreheated,
-    };
-    let Snapshot { corrupt, stock, meta, ledger_last, at, .. } = snapshot;
-    let rules = meta.as_ref().map(|meta| Rules {
-        total: meta.total,
-        per_user_limit: meta.per_user_limit,
-        epoch: meta.epoch,
-        repairs: meta.repairs,
-        ledger: meta.ledger,
-        withdrawn: meta.withdrawn,
-        holds: meta.holds,
-    });
-    let checkpoint = meta.and_then(|Meta { checkpoint, .. }| checkpoint);
-    let removed = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
-    let length = length.map(|length| length + removed);
-    let view = ActivityView { at, stock, rules, last: ledger_last, length, checkpoint };
-    Seen { status, corrupt, view }
+impl Seen {
+    fn new(snapshot: Snapshot, length: Option<u64>) -> Self {
+        let is_there = !snapshot.is_archived() && (snapshot.stock.is_some() || snapshot.meta.is_some());
+        let status = match snapshot.corrupt {
+            Some(_) => Status::Corrupt,
+            None if is_there => Status::Ok,
+            None => Status::NotPreheated,
+        };
+        let Snapshot { corrupt, stock, meta, ledger_last, at, .. } = snapshot;
+        let rules = meta.as_ref().map(|meta| Rules {
+            total: meta.total,
+            per_user_limit: meta.per_user_limit,
+            epoch: meta.epoch,
+            repairs: meta.repairs,
+            ledger: meta.ledger,
+            withdrawn: meta.withdrawn,
+            holds: meta.holds,
+        });
+        let checkpoint = meta.and_then(|Meta { checkpoint, .. }| checkpoint);
+        let removed = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
+        let length = length.map(|length| length + removed);
+        let view = ActivityView { at, stock, rules, last: ledger_last, length, checkpoint };
+        Self { status, corrupt, view }
+    }
+}
+
+/// What a user holds, as a call that asks for users has it.
+pub(crate) fn holding_of(value: &Value) -> Holding {
+    match value {
+        Value::BulkString(units) => holding(units),
+        _ => Holding::Units(0),
+    }
+}
+
+/// What a record holds: `?` is a member of a set without units.
+fn holding(bytes: &[u8]) -> Holding {
+    const SHOWN: usize = 64;
+    match std::str::from_utf8(bytes).ok().and_then(whole) {
+        Some(units) => Holding::Units(units),
+        None if bytes == b"?" => Holding::Unknown,
+        None => Holding::Invalid(String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()),
+    }
 }

@@ -1,7 +1,7 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
 
 use crate::admin::activities;
-use crate::cli::commands::inspect::entries::{last, may_name, needle};
+use crate::cli::commands::inspect::entries::{may_name, needle};
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;

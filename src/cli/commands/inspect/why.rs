@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::commands::inspect::detail;
-use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
+use crate::cli::commands::inspect::entries::{EntryRow, UserEntries};
 use crate::cli::commands::inspect::{missing, without_buyers};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
