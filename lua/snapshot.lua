@@ -9,12 +9,12 @@
   KEYS[6]  units          hash; kind set only
 
   ARGV[1]  kind           hash, set, coupon or counter
-  ARGV[2..]               users; at most 2,000
+  ARGV[2..]               users
 
-  Returns {status, ms, stock, meta, participants, last, held}: the server's clock in Unix ms, the text of KEYS[1] or
-  false, the meta as a flat list of fields and values (its `withdrawn` belongs to the stock), how many users hold units, the ledger's last id or
-  false, and for each user the text of what is held, false for nothing, `?` for a member of a set without units, as a
-  plain script leaves it. Status is
+  Returns {status, ms, stock, meta, participants, last, length, held}: the server's clock in Unix ms, the text of KEYS[1]
+  or false, the meta as a flat list of fields and values (its `withdrawn` belongs to the stock), how many users hold
+  units, the ledger's last id or false, how many entries it has, and for each user the text of what is held, false for
+  nothing, `?` for a member of a set without units, as a plain script leaves it. Status is
      1 ok
     -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is replied all the same)
    -11 corrupt        {-11, ms, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -28,7 +28,6 @@
 
 local kind = ARGV[1]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('snapshot: kind and number of keys do not fit') end
-if #ARGV > 2001 then return usage('snapshot: more than 2000 users in one call') end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local function corrupt(value, key)
@@ -57,20 +56,25 @@ if entries > 0 then
   last = newest[1] and newest[1][1] or false
 end
 
-local users = {unpack(ARGV, 2)}
-local participants, held = 0, {}
+local participants = 0
 if kind == 'hash' then
   participants = redis.pcall('HLEN', KEYS[5])
-  if type(participants) == 'table' then return corrupt(participants, 5) end
-  if #users > 0 then held = redis.call('HMGET', KEYS[5], unpack(users)) end
 elseif kind ~= 'counter' then
   participants = redis.pcall('SCARD', KEYS[5])
-  if type(participants) == 'table' then return corrupt(participants, 5) end
-  if #users > 0 then
-    held = redis.call('SMISMEMBER', KEYS[5], unpack(users))
-    local units = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(users)) or {}
+end
+if type(participants) == 'table' then return corrupt(participants, 5) end
+local held = {}
+-- unpack takes so many.
+for from = 2, kind == 'counter' and 0 or #ARGV, 2000 do
+  local upto = math.min(from + 1999, #ARGV)
+  if kind == 'hash' then
+    local units = redis.call('HMGET', KEYS[5], unpack(ARGV, from, upto))
+    for i = 1, #units do held[#held + 1] = units[i] end
+  else
+    local is_in = redis.call('SMISMEMBER', KEYS[5], unpack(ARGV, from, upto))
+    local units = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(ARGV, from, upto)) or {}
     if units.err then return corrupt(units, 6) end
-    for i = 1, #users do held[i] = held[i] == 1 and (units[i] or kind == 'set' and '?' or '1') end
+    for i = 1, #is_in do held[#held + 1] = is_in[i] == 1 and (units[i] or kind == 'set' and '?' or '1') end
   end
 end
-return {stock_text and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, held}
+return {stock_text and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, entries, held}

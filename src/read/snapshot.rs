@@ -14,7 +14,7 @@ use crate::model::time::Millis;
 use crate::redis::call::Call;
 use crate::script::SNAPSHOT;
 use crate::script::keys::Keys;
-use crate::script::reply::Reply;
+use crate::script::reply::{Reply, corrupt};
 use crate::store::Store;
 
 /// One activity at one instant.
@@ -35,8 +35,24 @@ pub(crate) fn bought(
     users: &[UserId],
 ) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
     let keys = store.keys(activity);
-    let value = store.servers.call(&snapshot_call(store, &keys, users))?;
-    read_snapshot(activity, value, &keys)
+    let users: Vec<&[u8]> = users.iter().map(|user| user.as_str().as_bytes()).collect();
+    let value = store.servers.call(&snapshot_call(store, &keys, &users))?;
+    let SnapshotReply { mut snapshot, held, .. } = read_snapshot(activity, value, &keys)?;
+    let reply = Reply::of(&SNAPSHOT);
+    let mut bought = Vec::with_capacity(held.len());
+    for value in held {
+        match reply.bought(Some(&value)) {
+            Ok(units) => bought.push(units),
+            Err(_) => {
+                let text = reply.text(Some(&value))?;
+                snapshot.status = Status::Corrupt;
+                let number = if keys.units.is_some() { 6 } else { 5 };
+                snapshot.corrupt = Some(corrupt(&keys, number, text.as_deref()));
+                return Ok((snapshot, Vec::new()));
+            }
+        }
+    }
+    Ok((snapshot, bought))
 }
 
 /// Several activities, each at its own instant.
@@ -47,22 +63,33 @@ pub(crate) fn snapshots(store: &mut Store, activities: &[ActivityId]) -> Result<
     let keys: Vec<Keys> = activities.iter().map(|activity| store.keys(activity)).collect();
     let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call(store, keys, &[])).collect();
     let values = store.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
-    values.map(|((value, activity), keys)| Ok(read_snapshot(activity, value, keys)?.0)).collect()
+    values.map(|((value, activity), keys)| Ok(read_snapshot(activity, value, keys)?.snapshot)).collect()
 }
 
-fn snapshot_call(store: &Store, keys: &Keys, users: &[UserId]) -> Call {
-    let users = users.iter().map(|user| user.as_str().to_owned());
-    Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(store.kind()).chain(users))
+/// The call of the script snapshot.
+pub(crate) fn snapshot_call(store: &Store, keys: &Keys, users: &[&[u8]]) -> Call {
+    let kind = store.kind().into_bytes();
+    Call::script(&SNAPSHOT, keys.in_order(), std::iter::once(kind).chain(users.iter().map(|user| user.to_vec())))
+}
+
+/// What the script snapshot replied.
+pub(crate) struct SnapshotReply {
+    pub snapshot: Snapshot,
+    /// How many entries the ledger has.
+    pub length: Option<u64>,
+    /// What each user that was asked for holds, as it is stored: `Nil` is nothing.
+    pub held: Vec<Value>,
+    /// A checkpoint that is none, which concerns only those that read the ledger.
+    pub invalid_checkpoint: Option<Corrupt>,
 }
 
 /// Reads the reply of the script snapshot.
-fn read_snapshot(
-    activity: &ActivityId,
-    value: Value,
-    keys: &Keys,
-) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
+///
+/// # Errors
+/// A reply that no header names.
+pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<SnapshotReply, StoreError> {
     let reply = Reply::of(&SNAPSHOT);
-    let values = reply.array(value)?;
+    let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;
     let mut snapshot = Snapshot {
         activity: activity.clone(),
@@ -77,11 +104,16 @@ fn read_snapshot(
     };
     if status == Status::Corrupt {
         snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok((snapshot, Vec::new()));
+        return Ok(SnapshotReply { snapshot, length: None, held: Vec::new(), invalid_checkpoint: None });
     }
-    let [_, _, stock, Value::Array(meta), buyers, last, Value::Array(held)] = &values[..] else {
+    let Some(Value::Array(held)) = values.pop() else { return Err(reply.invalid(&values)) };
+    let [_, _, stock, Value::Array(meta), buyers, last, length] = &values[..] else {
         return Err(reply.invalid(&values));
     };
+    let (length, mut invalid_checkpoint) = (reply.count(Some(length))?, None);
+    if let Some(text) = text(&reply, meta, "checkpoint").filter(|text| text.parse::<Checkpoint>().is_err()) {
+        invalid_checkpoint = Some(corrupt(keys, 2, Some(&text)));
+    }
     match read_meta(&reply, meta) {
         Ok(meta) => {
             let withdrawn = meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
@@ -92,7 +124,7 @@ fn read_snapshot(
             snapshot.status = Status::Corrupt;
             let what = format!("holds `{}` as `{field}`: expected a whole number", value.escape_debug());
             snapshot.corrupt = Some(Corrupt { key: keys.meta.clone(), what });
-            return Ok((snapshot, Vec::new()));
+            return Ok(SnapshotReply { snapshot, length, held: Vec::new(), invalid_checkpoint });
         }
     }
     snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
@@ -102,21 +134,9 @@ fn read_snapshot(
         (snapshot.stock, snapshot.buyers) = archived.map_or((None, None), |it| (Some(it.stock), it.buyers));
         snapshot.status = Status::Ok;
     }
-    snapshot.ledger_last = reply.text(Some(last))?;
-    let mut bought = Vec::with_capacity(held.len());
-    for value in held {
-        match reply.bought(Some(value)) {
-            Ok(units) => bought.push(units),
-            Err(_) => {
-                let text = reply.text(Some(value))?;
-                snapshot.status = Status::Corrupt;
-                let number = if keys.units.is_some() { 6 } else { 5 };
-                snapshot.corrupt = Some(crate::script::reply::corrupt(keys, number, text.as_deref()));
-                return Ok((snapshot, Vec::new()));
-            }
-        }
-    }
-    Ok((snapshot, bought))
+    let last = reply.text(Some(last))?.map(|id| id.parse());
+    snapshot.ledger_last = last.transpose().map_err(|why: String| reply.invalid(why))?;
+    Ok(SnapshotReply { snapshot, length, held, invalid_checkpoint })
 }
 
 /// A field that the script does not check, and what it holds instead of a whole number.

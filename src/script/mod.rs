@@ -105,7 +105,6 @@ pub(crate) static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
 pub(crate) static SNAPSHOT: Script = script!("snapshot");
 /// Reads participants, stock and the ledger's end at one instant.
-pub(crate) static AUDIT: Builds = builds!("audit");
 /// Sets right what an audit found.
 pub(crate) static REPAIR: Script = script!("repair");
 
@@ -138,7 +137,7 @@ pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
     /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 24] {
+    pub fn all(kind: Kind) -> [&'static Self; 23] {
         [
             &PREHEAT,
             DEDUCT.of(kind),
@@ -153,7 +152,6 @@ impl Script {
             SETTLE_FILE.of(kind),
             &PAUSE,
             &SNAPSHOT,
-            AUDIT.of(kind),
             &REPAIR,
             &TRIM,
             &ADOPT,
@@ -171,7 +169,7 @@ impl Script {
     pub fn every() -> Vec<&'static Self> {
         let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
         for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE, &AUDIT];
+            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE];
             every.extend(of_all.map(|builds| builds.of(kind)));
             if kind != Kind::Counter {
                 every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));

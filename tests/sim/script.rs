@@ -64,6 +64,8 @@ pub struct Server {
     pub log: Option<Vec<Write>>,
     /// Whether a replica follows.
     pub is_followed: bool,
+    /// The commands of a transaction that has begun.
+    pub queued: Option<Vec<Vec<Bytes>>>,
     was_cut: bool,
     protocol_3: bool,
 }

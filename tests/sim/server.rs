@@ -116,6 +116,23 @@ pub fn command(bytes: &[u8]) -> Option<(Vec<Bytes>, usize)> {
 /// What the server replies to a command; `None`: it died in the middle of it.
 pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
     let name = String::from_utf8_lossy(&command[0]).to_ascii_uppercase();
+    // A transaction comes in one write, so that nothing else is served within it.
+    let queued = match name.as_str() {
+        "MULTI" => engine.server.borrow_mut().queued.replace(Vec::new()),
+        _ => engine.server.borrow_mut().queued.take(),
+    };
+    match (queued, name.as_str()) {
+        (None, "MULTI") => return Some(Reply::Status("OK")),
+        (Some(queued), "EXEC") => {
+            return queued.iter().map(|command| serve(engine, command)).collect::<Option<_>>().map(Reply::Array);
+        }
+        (Some(mut queued), _) => {
+            queued.push(command.to_vec());
+            engine.server.borrow_mut().queued = Some(queued);
+            return Some(Reply::Status("QUEUED"));
+        }
+        (None, _) => {}
+    }
     Some(match name.as_str() {
         "EVAL" if command[1] == REWRITE.as_bytes() => {
             let (keys, args) = command[3..].split_at(2);

@@ -8,7 +8,7 @@ use crate::audit::class::Class;
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::purchases::MAX_REVERSED;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
-use crate::audit::read::participants::{self, PageRequest};
+use crate::audit::read::participants::{NOBODY, see};
 use crate::error::{Recovery, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
@@ -143,7 +143,7 @@ fn repair_units(
 fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
     let Some(after) = audited.last else { return Ok(None) };
     let keys = store.keys(activity);
-    let view = participants::read_participants(store, &keys, &PageRequest::Users(&[]))?.view;
+    let view = see(store, activity, NOBODY)?.0.view;
     let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
     // `None` once an entry does not say how the stock moved.
     let (mut expected, mut end) = (Some(signed(audited.stock)), after);

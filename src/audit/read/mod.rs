@@ -6,7 +6,6 @@
 //! ledger, scans are repeated until two are equal.
 
 pub(crate) mod fold;
-pub(crate) mod held_by;
 pub(crate) mod page_reader;
 pub(crate) mod participants;
 pub(crate) mod parts;
@@ -17,25 +16,20 @@ use std::collections::HashSet;
 use std::hash::BuildHasher;
 use std::sync::mpsc::Receiver;
 
-use redis::Value;
-
 use crate::audit::evidence::mismatch::Holding;
 use crate::audit::evidence::{ActivityView, Evidence, Tally, limit};
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
-use crate::audit::read::held_by::holding;
-use crate::audit::read::page_reader::NextPage;
-use crate::audit::read::participants::{PageRequest, ParticipantsPage};
+use crate::audit::read::page_reader::{NextPage, PageReader};
+use crate::audit::read::participants::{NOBODY, ParticipantsPage, Seen, holding_of, see};
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::number::signed;
-use crate::model::order::Corrupt;
 use crate::model::order::hold::OpenCounts;
 use crate::model::status::Status;
 use crate::read::holds;
 use crate::script::keys::Keys;
-use crate::script::reply::corrupt;
 use crate::sell::holds::recount;
 use crate::store::Store;
 use crate::store::throttle::Throttle;
@@ -78,9 +72,9 @@ impl AuditRun<'_> {
     fn read(&mut self) -> Result<(), StoreError> {
         for _ in 0..TRIES {
             self.evidence.begin_again();
-            let Some(first) = self.first_page()? else { return Ok(()) };
-            let is_whole = self.fold_ledger(&first.view)?;
-            if !is_whole && self.ledger_began_anew(&first.view)? {
+            let Some(first) = self.look()? else { return Ok(()) };
+            let is_whole = self.fold_ledger(&first)?;
+            if !is_whole && self.ledger_began_anew(&first)? {
                 continue;
             }
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
@@ -92,19 +86,17 @@ impl AuditRun<'_> {
             }
         }
         self.evidence.begin_again();
-        if self.first_page()?.is_some() {
+        if self.look()?.is_some() {
             self.evidence.notes.push(format!("its ledger was trimmed or reset {TRIES} times while it was read"));
         }
         Ok(())
     }
 
-    /// The first page; `None` if there is nothing to audit.
-    fn first_page(&mut self) -> Result<Option<ParticipantsPage>, StoreError> {
-        let mut page = participants::read_participants(self.store, &self.keys, &PageRequest::Page("0"))?;
-        let is_there = self.evidence.take(&page);
-        // An adoption, which begins another ledger, scans by the same script.
-        self.evidence.corrupt = page.corrupt.take().or_else(|| closed_ledger(&page.view, &self.keys));
-        Ok((is_there && self.evidence.corrupt.is_none()).then_some(page))
+    /// The activity now; `None` if there is nothing to audit.
+    fn look(&mut self) -> Result<Option<ActivityView>, StoreError> {
+        let (seen, _) = see(self.store, &self.evidence.activity, NOBODY)?;
+        let is_there = self.evidence.take(&seen);
+        Ok(is_there.then_some(seen.view))
     }
 
     /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
@@ -128,34 +120,42 @@ impl AuditRun<'_> {
             let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
             (view.rules.map(|rules| rules.epoch), name)
         };
-        let now = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&[]))?.view;
+        let now = see(self.store, &self.evidence.activity, NOBODY)?.0.view;
         Ok(begins(&now) != begins(since))
     }
 
     /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger
     /// began anew meanwhile.
-    fn compare_with_ledger(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
+    fn compare_with_ledger(&mut self, first: ActivityView) -> Result<bool, StoreError> {
         (self.evidence.by_ledger, self.evidence.settled) = (true, true);
         let epoch = self.evidence.ledger.epoch;
-        let mut reader = page_reader::page_reader(self.store, &self.keys, &first.view);
-        let mut page = first;
+        if !self.catch_up(&first, epoch)? {
+            return Ok(false);
+        }
+        self.evidence.compare_stock(&first);
+        let mut reader = PageReader::new(self.store, &self.evidence.activity, &first);
+        reader.request(self.store, self.evidence.ledger.end);
         loop {
-            page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
-            if !self.catch_up(&page.view, epoch)? {
-                return Ok(false);
-            }
-            self.evidence.compare_stock(&page.view);
-            page_reader::request_page(self.store, &self.keys, &mut reader, &page.cursor, self.evidence.ledger.end);
-            self.compare_page(&page);
-            self.read_some_orders();
-            page = match page_reader::receive_page(self.store, &self.keys, &mut reader, &page.cursor)? {
+            let page = match reader.receive(self.store)? {
+                NextPage::Page(page) => page,
                 // Users who were compared already are passed over.
-                NextPage::Page(page) | NextPage::Again(page) => page,
+                NextPage::Again => {
+                    reader.request(self.store, self.evidence.ledger.end);
+                    continue;
+                }
                 NextPage::End => break,
             };
-            if !self.evidence.take(&page) {
+            if !self.evidence.take(&page.seen) {
                 return Ok(self.evidence.corrupt.is_some());
             }
+            page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
+            if !self.catch_up(&page.seen.view, epoch)? {
+                return Ok(false);
+            }
+            self.evidence.compare_stock(&page.seen.view);
+            reader.request(self.store, self.evidence.ledger.end);
+            self.compare_page(&page);
+            self.read_some_orders();
         }
         // From here on the ledger is newer than any order record.
         self.read_orders();
@@ -183,7 +183,7 @@ impl AuditRun<'_> {
 
     /// Compares the counters of a page with the ledger, which ends at the page's instant.
     fn compare_page(&mut self, page: &ParticipantsPage) {
-        let limit = limit(self.evidence.kind, page.view.rules);
+        let limit = limit(self.evidence.kind, page.seen.view.rules);
         let (names, held): (Vec<&[u8]>, Vec<_>) = page.held.pairs().unzip();
         let ledger = &mut self.evidence.ledger;
         let users = ledger.users.numbers(names.into_iter());
@@ -197,17 +197,17 @@ impl AuditRun<'_> {
 
     /// Compares users with the ledger at one instant. False if the ledger began anew meanwhile, or a key is corrupt now.
     fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool, StoreError> {
-        let names: Vec<Vec<u8>> = users.iter().map(|user| self.evidence.ledger.users.name(*user).to_owned()).collect();
+        let names: Vec<&[u8]> = users.iter().map(|user| self.evidence.ledger.users.name(*user)).collect();
         self.store.throttle.wait();
-        let page = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&names))?;
+        let (seen, held) = see(self.store, &self.evidence.activity, &names)?;
         self.store.throttle.took();
-        if !self.evidence.take(&page) || !self.catch_up(&page.view, epoch)? {
+        if !self.evidence.take(&seen) || !self.catch_up(&seen.view, epoch)? {
             return Ok(false);
         }
-        self.evidence.compare_stock(&page.view);
-        let limit = limit(self.evidence.kind, page.view.rules);
+        self.evidence.compare_stock(&seen.view);
+        let limit = limit(self.evidence.kind, seen.view.rules);
         let ledger = &mut self.evidence.ledger;
-        for (user, value) in users.iter().zip(page.held.units()) {
+        for (user, value) in users.iter().zip(&held) {
             ledger.see(*user);
             self.evidence.mismatches.extend(ledger.against_ledger(*user, holding_of(value), limit));
         }
@@ -227,10 +227,10 @@ impl AuditRun<'_> {
             .map(|mismatch| (mismatch.user, mismatch.holds))
             .collect();
         let known: HashSet<u32> = found.iter().map(|(user, _)| *user).collect();
-        let names: Vec<Vec<u8>> = counts.iter().flatten().map(|(name, _)| name.to_vec()).collect();
+        let names: Vec<&[u8]> = counts.iter().flatten().map(|(name, _)| &name[..]).collect();
         for names in names.chunks(MAX_USERS_PER_CALL) {
-            let page = participants::read_participants(self.store, &self.keys, &PageRequest::Users(names))?;
-            for (name, value) in names.iter().zip(page.held.units()) {
+            let (_, held) = see(self.store, &self.evidence.activity, names)?;
+            for (name, value) in names.iter().zip(&held) {
                 let user = self.evidence.ledger.user(name);
                 if !known.contains(&user) {
                     found.push((user, holding_of(value)));
@@ -277,7 +277,7 @@ impl AuditRun<'_> {
         let recounted = recount(self.store, &activity, most, true);
         self.store.throttle.took();
         let seen = self.evidence.end.as_ref().map(|end| (end.last, end.rules));
-        let now = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&[]))?.view;
+        let now = see(self.store, &self.evidence.activity, NOBODY)?.0.view;
         let is_later = seen != Some((now.last, now.rules));
         match recounted {
             Ok(recounted) => self.evidence.take_open(recounted, is_later),
@@ -318,12 +318,12 @@ impl AuditRun<'_> {
 
     /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is
     /// gone meanwhile.
-    fn compare_scans(&mut self, first: ParticipantsPage) -> Result<bool, StoreError> {
+    fn compare_scans(&mut self, first: ActivityView) -> Result<bool, StoreError> {
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let lost_beginning = first.view.rules.is_some_and(|rules| rules.ledger);
+        let lost_beginning = first.rules.is_some_and(|rules| rules.ledger);
         self.read_orders();
-        let mut reader = page_reader::page_reader(self.store, &self.keys, &first.view);
-        let mut first = Some(first);
+        let mut reader = PageReader::new(self.store, &self.evidence.activity, &first);
+        let mut view = first;
         let mut before = None;
         let mut tries = 0;
         'scans: while tries < TRIES {
@@ -331,18 +331,21 @@ impl AuditRun<'_> {
             self.evidence.ledger.begin_again();
             self.evidence.mismatches.clear();
             self.evidence.without_units = 0;
-            let mut page = match first.take() {
-                Some(page) => page,
-                None => participants::read_participants(self.store, &self.keys, &PageRequest::Page("0"))?,
-            };
-            let began = stock_and_total(&page.view);
+            let began = stock_and_total(&view);
+            reader.begin_pass();
             loop {
-                if !self.evidence.take(&page) {
+                reader.request(self.store, view.last.unwrap_or(EntryId::ZERO));
+                let page = match reader.receive(self.store)? {
+                    NextPage::Page(page) => page,
+                    NextPage::End => break,
+                    NextPage::Again => continue 'scans,
+                };
+                if !self.evidence.take(&page.seen) {
                     return Ok(self.evidence.corrupt.is_some());
                 }
-                let known = page.view.last.unwrap_or(EntryId::ZERO);
-                page_reader::request_page(self.store, &self.keys, &mut reader, &page.cursor, known);
-                let limit = limit(self.evidence.kind, page.view.rules);
+                self.store.throttle.set_live(page.seen.view.stock != view.stock);
+                view = page.seen.view;
+                let limit = limit(self.evidence.kind, view.rules);
                 let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
                     let user = ledger.user(name);
@@ -353,22 +356,13 @@ impl AuditRun<'_> {
                         self.evidence.mismatches.extend(ledger.mismatch(user, holds, limit, false));
                     }
                 }
-                let before = page.view.stock;
-                page = match page_reader::receive_page(self.store, &self.keys, &mut reader, &page.cursor)? {
-                    NextPage::Page(page) => page,
-                    NextPage::End => break,
-                    NextPage::Again(page) => {
-                        first = Some(page);
-                        continue 'scans;
-                    }
-                };
-                self.store.throttle.set_live(page.view.stock != before);
             }
-            let end = participants::read_participants(self.store, &self.keys, &PageRequest::Users(&[]))?;
+            let (end, _) = see(self.store, &self.evidence.activity, NOBODY)?;
             if !self.evidence.take(&end) {
                 return Ok(self.evidence.corrupt.is_some());
             }
-            let seen = (began, stock_and_total(&end.view), tally, digest);
+            view = end.view;
+            let seen = (began, stock_and_total(&view), tally, digest);
             self.evidence.held = tally;
             self.evidence.settled = seen.0 == seen.1 && before == Some(seen);
             if self.evidence.settled {
@@ -392,32 +386,13 @@ fn stock_and_total(view: &ActivityView) -> (Option<u64>, Option<(u64, u64)>) {
     (view.stock, view.rules.map(|rules| (rules.epoch, rules.total)))
 }
 
-/// A ledger that takes no entry, as `ledger_closed` of the scripts has it: it is lost, or at its last id.
-fn closed_ledger(view: &ActivityView, keys: &Keys) -> Option<Corrupt> {
-    view.rules.filter(|rules| rules.ledger && view.stock.is_some())?;
-    let value = match view.last {
-        None => "nothing, though meta has a ledger".to_owned(),
-        Some(EntryId::LAST) => EntryId::LAST.to_string(),
-        Some(_) => return None,
-    };
-    Some(corrupt(keys, 4, Some(&value)))
-}
-
-/// What a user holds, as a lookup has it.
-fn holding_of(value: &Value) -> Holding {
-    match value {
-        Value::BulkString(units) => holding(units),
-        _ => Holding::Units(0),
-    }
-}
-
 impl Evidence {
-    /// Takes over what a page says of the activity as a whole. False if there is nothing to audit.
-    fn take(&mut self, page: &ParticipantsPage) -> bool {
-        self.corrupt.clone_from(&page.corrupt);
-        if page.status == Status::Ok {
-            self.end = Some(page.view.clone());
+    /// Takes over what was seen of the activity as a whole. False if there is nothing to audit.
+    fn take(&mut self, seen: &Seen) -> bool {
+        self.corrupt.clone_from(&seen.corrupt);
+        if seen.status == Status::Ok {
+            self.end = Some(seen.view.clone());
         }
-        page.status == Status::Ok
+        seen.status == Status::Ok
     }
 }

@@ -1,21 +1,25 @@
 //! Pages of participants, the next one asked for before this one is looked at, so that server and client work side by
 //! side.
 //!
-//! Each page comes with the ledger's end and the stock at that same instant: from the script, or, which takes half of the
-//! server's time, from the scan itself in one transaction, on a connection of its own. What the ledger has since the page
-//! before comes along; what seldom changes is read now and then. If that cannot be (a proxy or a user without MULTI, a set
-//! with units beside it) or goes wrong, the script gives the page.
+//! Each page comes with the stock and the ledger's end at the instant at which it is compared: a transaction scans and reads
+//! both, on a connection of its own; what the ledger has since the page before comes along, and what seldom changes is read now
+//! and then. Of a set with units in a key beside it, a scan finds users alone, and the next transaction reads what they hold.
+//! Where a transaction is refused (a proxy or a user without MULTI), the script says what users hold that a scan found.
+//! No script scans: some services refuse it.
 //!
 //! A cursor is good for one connection only: behind another one may be another server, where it would leave users out.
 //! So whenever a connection is lost, or the slot has moved, the pass begins again.
 
+use redis::Value;
+
 use crate::audit::evidence::ActivityView;
-use crate::audit::read::held_by::{HeldBy, ScannedPage};
-use crate::audit::read::participants::{self, PAGE, PageRequest, ParticipantsPage, read};
+use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, Seen, see};
 use crate::error::StoreError;
+use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::status::Status;
+use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
 use crate::redis::connection::Connection;
 use crate::script::keys::Keys;
@@ -23,6 +27,8 @@ use crate::script::reply::Reply;
 use crate::script::reply::entry;
 use crate::store::Store;
 
+/// Participants a page: less than half a millisecond of the server's time.
+const PAGE: usize = 400;
 /// Entries that come along with a page; if there are more, the rest is read by itself.
 const ENTRIES: usize = 256;
 /// Pages after which the activity itself is read again.
@@ -30,14 +36,19 @@ const FRESH: usize = 64;
 /// How often a pass may begin again.
 const RESTARTS: usize = 50;
 
-/// Where pages come from.
+/// The pages of one activity.
 pub(crate) struct PageReader {
-    /// `None` if they come from the script.
+    activity: ActivityId,
+    keys: Keys,
+    kind: Kind,
+    /// The connection of transactions; `None` if there are none.
     connection: Option<Connection>,
-    /// Whether the next page was asked for on that connection.
-    asked: bool,
-    /// The next page of the script, if that was asked for.
-    under_way: Option<CallAhead>,
+    /// Where the next page begins; `None` behind the last one.
+    cursor: Option<Vec<u8>>,
+    /// Members of a set with units whom a transaction found, and the next one looks up.
+    found: Vec<Vec<u8>>,
+    /// The page that was asked for.
+    under_way: UnderWay,
     /// The activity when it was last read whole.
     view: ActivityView,
     /// How many pages came since.
@@ -48,159 +59,220 @@ pub(crate) struct PageReader {
     restarts: usize,
 }
 
+/// What was asked for.
+enum UnderWay {
+    Nothing,
+    Transaction,
+    Scan(CallAhead),
+}
+
 /// What follows a page.
 pub(crate) enum NextPage {
     /// The next one.
     Page(ParticipantsPage),
     /// None: the pass is over, and nobody was left out.
     End,
-    /// The first page once more: the cursor was lost, and the pass begins again.
-    Again(ParticipantsPage),
+    /// The cursor was lost: the pass begins again, with the first page.
+    Again,
 }
 
-/// Nothing is asked for yet. The pass begins with the page that was read last.
-pub(crate) fn page_reader(store: &mut Store, keys: &Keys, view: &ActivityView) -> PageReader {
-    let scans = matches!(store.layout.kind(), Kind::Hash | Kind::Coupon);
-    let scope = store.servers.cursor_scope(keys.slot());
-    // If there is no second connection, one does.
-    let connection = if scans { store.servers.node(scope.0).connect_new().ok() } else { None };
-    PageReader { connection, asked: false, under_way: None, view: view.clone(), since: 0, scope, restarts: 0 }
-}
-
-/// Asks for the page of a cursor, and for some of the entries after one.
-pub(crate) fn request_page(store: &mut Store, keys: &Keys, reader: &mut PageReader, cursor: &str, known: EntryId) {
-    if cursor == "0" {
-        return;
+impl PageReader {
+    /// The reader of an activity that was seen like this. Nothing is asked for yet.
+    pub(crate) fn new(store: &mut Store, activity: &ActivityId, view: &ActivityView) -> Self {
+        let (keys, kind) = (store.keys(activity), store.layout.kind());
+        let scope = store.servers.cursor_scope(keys.slot());
+        // If there is no second connection, one does.
+        let connection = keys.participants.as_ref().and_then(|_| store.servers.node(scope.0).connect_new().ok());
+        let (activity, view) = (activity.clone(), view.clone());
+        let under_way = UnderWay::Nothing;
+        let (cursor, found) = (None, Vec::new());
+        let mut reader =
+            Self { activity, keys, kind, connection, cursor, found, under_way, view, since: 0, scope, restarts: 0 };
+        reader.begin_pass();
+        reader
     }
-    store.throttle.wait();
-    let Some(connection) = &mut reader.connection else {
-        let page = participants::participants_call(store, keys, &PageRequest::Page(cursor), false);
-        reader.under_way = Some(store.servers.send_ahead(page));
-        return;
-    };
-    let mut pipe = redis::pipe();
-    pipe.atomic().get(&keys.stock).cmd("XREVRANGE").arg(&keys.ledger).arg(&["+", "-", "COUNT", "1"]);
-    pipe.cmd("XRANGE").arg(&keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
-    pipe.cmd(if store.layout.kind() == Kind::Hash { "HSCAN" } else { "SSCAN" });
-    pipe.arg(keys.participants.as_deref().unwrap_or_default()).arg(cursor).arg("COUNT").arg(PAGE);
-    reader.asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
-}
 
-/// The page that was asked for. If that went wrong, whatever it was, the script is asked, which says what it is.
-pub(crate) fn receive_page(
-    store: &mut Store,
-    keys: &Keys,
-    reader: &mut PageReader,
-    cursor: &str,
-) -> Result<NextPage, StoreError> {
-    if cursor == "0" {
-        // Another connection must not have come unnoticed between the first page and the others.
-        if store.servers.is_cluster() {
-            participants::read_participants(store, keys, &PageRequest::Users(&[]))?;
+    /// Begins with the first page.
+    pub(crate) fn begin_pass(&mut self) {
+        self.cursor = self.keys.participants.is_some().then(|| b"0".to_vec());
+        self.found.clear();
+    }
+
+    /// Asks for the next page, and for some of the entries after one.
+    pub(crate) fn request(&mut self, store: &mut Store, known: EntryId) {
+        if self.is_at_end() {
+            return;
         }
-        let is_whole = store.servers.cursor_scope(keys.slot()) == reader.scope;
-        return if is_whole { Ok(NextPage::End) } else { begin_pass_again(store, keys, reader) };
-    }
-    if let Some(connection) = &mut reader.connection {
-        let has_units = store.layout.kind() == Kind::Hash;
+        store.throttle.wait();
+        let participants = self.keys.participants.as_deref().unwrap_or_default();
+        let scan = self.cursor.as_ref().map(|cursor| {
+            let mut scan = redis::cmd(if self.kind == Kind::Hash { "HSCAN" } else { "SSCAN" });
+            scan.arg(participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned()
+        });
+        let Some(connection) = &mut self.connection else {
+            let ahead = scan.map(|scan| store.servers.send_ahead(Call::command(participants, &scan)));
+            self.under_way = ahead.map_or(UnderWay::Nothing, UnderWay::Scan);
+            return;
+        };
+        let mut pipe = redis::pipe();
+        pipe.atomic().get(&self.keys.stock).cmd("XREVRANGE").arg(&self.keys.ledger).arg(&["+", "-", "COUNT", "1"]);
+        pipe.cmd("XRANGE").arg(&self.keys.ledger).arg(format!("({known}")).arg("+").arg("COUNT").arg(ENTRIES);
+        if !self.found.is_empty() {
+            pipe.cmd("SMISMEMBER").arg(participants).arg(&self.found);
+            pipe.cmd("HMGET").arg(self.keys.units.as_deref()).arg(&self.found);
+        }
+        scan.map(|scan| pipe.add_command(scan));
         // If it was not sent, nothing will come.
-        let page = match std::mem::take(&mut reader.asked) {
-            true => receive(connection, &reader.view, has_units).ok(),
-            false => None,
+        let sent = connection.send(&pipe.get_packed_pipeline());
+        self.under_way = if sent.is_ok() { UnderWay::Transaction } else { UnderWay::Nothing };
+    }
+
+    /// The page that was asked for.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]; what is corrupt is a status of the page.
+    pub(crate) fn receive(&mut self, store: &mut Store) -> Result<NextPage, StoreError> {
+        if self.is_at_end() {
+            // Another connection must not have come unnoticed before the end.
+            if store.servers.is_cluster() {
+                see(store, &self.activity, NOBODY)?;
+            }
+            return if self.is_in_scope(store) { Ok(NextPage::End) } else { self.begin_again(store) };
+        }
+        let page = match (std::mem::replace(&mut self.under_way, UnderWay::Nothing), self.connection.take()) {
+            (UnderWay::Scan(ahead), _) => self.look_up(store, ahead)?,
+            (UnderWay::Transaction, Some(mut connection)) => {
+                let page = self.read_transaction(&mut connection);
+                self.connection = page.is_ok().then_some(connection);
+                page.ok()
+            }
+            _ => None,
         };
         store.throttle.took();
-        reader.since += 1;
-        return match page {
-            Some(page) => refresh(store, keys, reader, page).map(NextPage::Page),
-            None => begin_pass_again(store, keys, reader),
+        let Some(page) = page else { return self.begin_again(store) };
+        self.refresh(store, page).map(NextPage::Page)
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.cursor.is_none() && self.found.is_empty()
+    }
+
+    /// Where the next page begins, by the cursor of this one.
+    fn set_cursor(&mut self, cursor: Vec<u8>) {
+        self.cursor = Some(cursor).filter(|cursor| cursor != b"0");
+    }
+
+    /// Reads what users that a scan found hold now; `None` if its cursor was of another connection.
+    fn look_up(&mut self, store: &mut Store, ahead: CallAhead) -> Result<Option<ParticipantsPage>, StoreError> {
+        let value = match store.servers.finish(ahead) {
+            Ok(value) => value,
+            Err(error) => return self.explain(store, error).map(Some),
         };
+        let reply = Reply::of_command("SCAN");
+        let [Value::BulkString(cursor), Value::Array(members)] = &reply.array(value)?[..] else {
+            return Err(reply.invalid("no cursor and page"));
+        };
+        if !self.is_in_scope(store) {
+            return Ok(None);
+        }
+        let users = members.iter().step_by(if self.kind == Kind::Hash { 2 } else { 1 });
+        let users: Vec<&[u8]> =
+            users.filter_map(|user| if let Value::BulkString(user) = user { Some(&user[..]) } else { None }).collect();
+        let (seen, units) = see(store, &self.activity, &users)?;
+        let mut held = HeldUnits::new(true);
+        for (user, units) in users.iter().zip(&units) {
+            held.push(user);
+            held.push(if let Value::BulkString(units) = units { units } else { b"0" });
+        }
+        self.set_cursor(cursor.clone());
+        Ok(Some(ParticipantsPage { seen, entries: Vec::new(), held }))
     }
-    let found = match reader.under_way.take() {
-        Some(ahead) => read(store.servers.finish(ahead)?, keys)?,
-        None => None,
-    };
-    store.throttle.took();
-    let page = match found {
-        Some(page) => page,
-        None => participants::read_participants(store, keys, &PageRequest::Page(cursor))?,
-    };
-    of_this_pass(store, keys, reader, page)
-}
 
-/// A page of the script, unless it came on another connection than its cursor.
-fn of_this_pass(
-    store: &mut Store,
-    keys: &Keys,
-    reader: &mut PageReader,
-    page: ParticipantsPage,
-) -> Result<NextPage, StoreError> {
-    match store.servers.cursor_scope(keys.slot()) == reader.scope {
-        true => Ok(NextPage::Page(page)),
-        false => begin_pass_again(store, keys, reader),
+    /// What is wrong with the activity, if a scan was refused for that.
+    fn explain(&self, store: &mut Store, error: StoreError) -> Result<ParticipantsPage, StoreError> {
+        let (seen, _) = see(store, &self.activity, NOBODY)?;
+        match seen.status {
+            Status::Ok => Err(error),
+            _ => Ok(ParticipantsPage { seen, entries: Vec::new(), held: HeldUnits::new(true) }),
+        }
     }
-}
 
-/// Begins a pass again, with pages from the script.
-fn begin_pass_again(store: &mut Store, keys: &Keys, reader: &mut PageReader) -> Result<NextPage, StoreError> {
-    reader.connection = None;
-    reader.restarts += 1;
-    if reader.restarts > RESTARTS {
-        let why = format!("the connection broke {RESTARTS} times during one scan");
-        return Err(StoreError::Unreachable { server: store.server_name().to_owned(), why });
+    fn is_in_scope(&self, store: &Store) -> bool {
+        store.servers.cursor_scope(self.keys.slot()) == self.scope
     }
-    let page = participants::read_participants(store, keys, &PageRequest::Page("0"))?;
-    reader.scope = store.servers.cursor_scope(keys.slot());
-    Ok(NextPage::Again(page))
-}
 
-/// Reads the activity whole, now and then. If something is wrong with it, that is the answer.
-fn refresh(
-    store: &mut Store,
-    keys: &Keys,
-    reader: &mut PageReader,
-    page: ParticipantsPage,
-) -> Result<ParticipantsPage, StoreError> {
-    if reader.since < FRESH {
-        return Ok(page);
+    /// Begins a pass again, without transactions.
+    fn begin_again(&mut self, store: &mut Store) -> Result<NextPage, StoreError> {
+        self.connection = None;
+        self.restarts += 1;
+        if self.restarts > RESTARTS {
+            let why = format!("the connection broke {RESTARTS} times during one scan");
+            return Err(StoreError::Unreachable { server: store.server_name().to_owned(), why });
+        }
+        // By this call the connection is there again, and a slot's new node is known.
+        see(store, &self.activity, NOBODY)?;
+        self.scope = store.servers.cursor_scope(self.keys.slot());
+        self.begin_pass();
+        Ok(NextPage::Again)
     }
-    let whole = participants::read_participants(store, keys, &PageRequest::Users(&[]))?;
-    if whole.status != Status::Ok {
-        return Ok(whole);
-    }
-    (reader.view, reader.since) = (whole.view, 0);
-    Ok(page)
-}
 
-/// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
-fn receive(
-    connection: &mut Connection,
-    before: &ActivityView,
-    has_units: bool,
-) -> Result<ParticipantsPage, StoreError> {
-    let reply = Reply::of_command("EXEC");
-    for _ in ["MULTI", "GET", "XREVRANGE", "XRANGE", "SCAN"] {
-        connection.value()?;
+    /// Reads the activity whole, now and then. If something is wrong with it, that is the answer.
+    fn refresh(&mut self, store: &mut Store, page: ParticipantsPage) -> Result<ParticipantsPage, StoreError> {
+        self.since += 1;
+        if self.connection.is_none() || self.since < FRESH {
+            return Ok(page);
+        }
+        let (seen, _) = see(store, &self.activity, NOBODY)?;
+        if seen.status != Status::Ok {
+            return Ok(ParticipantsPage { seen, ..page });
+        }
+        (self.view, self.since) = (seen.view, 0);
+        Ok(page)
     }
-    if connection.array()? != 4 {
-        return Err(reply.invalid("no stock, ledger and page"));
+    /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
+    fn read_transaction(&mut self, connection: &mut Connection) -> Result<ParticipantsPage, StoreError> {
+        let reply = Reply::of_command("EXEC");
+        let (looks_up, scans) = (!self.found.is_empty(), self.cursor.is_some());
+        let count = 3 + 2 * usize::from(looks_up) + usize::from(scans);
+        for _ in 0..=count {
+            connection.value()?;
+        }
+        if connection.array()? != count {
+            return Err(reply.invalid("no stock, ledger and page"));
+        }
+        let stock = reply.count(Some(&connection.value()?))?;
+        let newest = match reply.array(connection.value()?)?.pop() {
+            Some(entry) => reply.text(reply.array(entry)?.first())?,
+            None => None,
+        };
+        let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.invalid(why))?;
+        let entries = reply.array(connection.value()?)?.into_iter().map(|value| entry(&reply, value));
+        let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
+        let mut held = HeldUnits::new(self.kind != Kind::Coupon);
+        if looks_up {
+            let members = reply.array(connection.value()?)?;
+            let units = reply.array(connection.value()?)?;
+            for ((user, is_member), units) in self.found.drain(..).zip(members).zip(units) {
+                held.push(&user);
+                held.push(match (is_member, &units) {
+                    (Value::Int(0), _) => b"0",
+                    (_, Value::BulkString(units)) => units,
+                    _ => b"?",
+                });
+            }
+        }
+        if scans {
+            let (cursor, count) = connection.scan_page()?;
+            let texts = connection.texts(count)?;
+            match self.kind {
+                Kind::Set => self.found.extend(texts.into_iter().map(<[u8]>::to_vec)),
+                _ => texts.into_iter().for_each(|text| held.push(text)),
+            }
+            self.set_cursor(cursor);
+        }
+        let withdrawn = self.view.rules.and_then(|rules| rules.withdrawn).unwrap_or_default();
+        let stock = stock.map(|stock| stock.saturating_add(withdrawn));
+        let view = ActivityView { stock, last, length: None, ..self.view.clone() };
+        Ok(ParticipantsPage { seen: Seen { status: Status::Ok, corrupt: None, view }, entries, held })
     }
-    let stock = reply.count(Some(&connection.value()?))?;
-    let newest = match reply.array(connection.value()?)?.pop() {
-        Some(entry) => reply.text(reply.array(entry)?.first())?,
-        None => None,
-    };
-    let last = newest.map(|id| id.parse()).transpose().map_err(|why: String| reply.invalid(why))?;
-    let entries = reply.array(connection.value()?)?.into_iter().map(|value| entry(&reply, value));
-    let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
-    let (cursor, count) = connection.scan_page()?;
-    let cursor = String::from_utf8_lossy(&cursor).into_owned();
-    let mut page = ScannedPage { texts: Vec::new(), ends: Vec::with_capacity(count), has_units };
-    for text in connection.texts(count)? {
-        page.texts.extend_from_slice(text);
-        page.ends.push(page.texts.len());
-    }
-    let withdrawn = before.rules.and_then(|rules| rules.withdrawn).unwrap_or_default();
-    let stock = stock.map(|stock| stock.saturating_add(withdrawn));
-    let view = ActivityView { stock, last, length: None, ..before.clone() };
-    Ok(ParticipantsPage { status: Status::Ok, corrupt: None, view, entries, cursor, held: HeldBy::Scanned(page) })
 }

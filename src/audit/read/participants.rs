@@ -1,151 +1,125 @@
-//! An activity at one instant: a page of its participants, or some users, with the stock, the rules and the
-//! ledger's end.
+//! An activity at one instant, with what some users hold: the stock, the rules and the ledger's end, as an audit needs them.
+//! What users hold is kept as it came, and read when it is looked at.
 
 use redis::Value;
 
+use crate::audit::evidence::mismatch::Holding;
 use crate::audit::evidence::{ActivityView, Rules};
-use crate::audit::read::held_by::HeldBy;
 use crate::error::StoreError;
-use crate::model::activity::rules::PackedRules;
-use crate::model::layout::Kind;
+use crate::model::activity::{Meta, Snapshot};
+use crate::model::id::ActivityId;
 use crate::model::ledger::Entry;
-use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
-use crate::model::time::Millis;
-use crate::redis::call::Call;
-use crate::script::AUDIT;
-use crate::script::keys::Keys;
-use crate::script::reply::{Reply, corrupt};
+use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
 use crate::store::Store;
 
-/// Participants a page: less than half a millisecond of the server's time.
-pub(crate) const PAGE: usize = 400;
+/// No users, of an activity that is read by itself.
+pub(crate) const NOBODY: &[&[u8]] = &[];
 
-/// What a call asks for.
-pub(crate) enum PageRequest<'a> {
-    /// A page of participants from a cursor on.
-    Page(&'a str),
-    /// These users.
-    Users(&'a [Vec<u8>]),
-}
-
-/// What a call found.
-pub(crate) struct ParticipantsPage {
+/// An activity as a whole.
+pub(crate) struct Seen {
+    /// `not_preheated` if there is neither stock nor meta, or it is archived; `corrupt`; or `ok`.
     pub status: Status,
     pub corrupt: Option<Corrupt>,
     pub view: ActivityView,
+}
+
+/// A page of its participants, and what it was at that instant.
+pub(crate) struct ParticipantsPage {
+    pub seen: Seen,
     /// What the ledger has of late, if that comes along.
     pub entries: Vec<Entry>,
-    pub cursor: String,
-    pub held: HeldBy,
+    pub held: HeldUnits,
 }
 
-/// What the script says.
-pub(crate) fn read_participants(
-    store: &mut Store,
-    keys: &Keys,
-    ask: &PageRequest<'_>,
-) -> Result<ParticipantsPage, StoreError> {
-    let page = store.servers.call(&participants_call(store, keys, ask, false))?;
-    if let Some(page) = read(page, keys)? {
-        return Ok(page);
-    }
-    // A user with a zero byte, which only a backend can have made.
-    let page = store.servers.call(&participants_call(store, keys, ask, true))?;
-    read(page, keys)?.ok_or_else(|| reply().invalid("no list"))
+/// Users, and what each holds.
+pub(crate) struct HeldUnits {
+    texts: Vec<u8>,
+    /// Where each text ends.
+    ends: Vec<usize>,
+    /// Whether units follow each user; else each holds one.
+    has_units: bool,
 }
 
-/// The call of the script.
-pub(crate) fn participants_call(store: &Store, keys: &Keys, ask: &PageRequest<'_>, as_list: bool) -> Call {
-    let mut arguments = vec![store.kind().into_bytes()];
-    match ask {
-        PageRequest::Page(cursor) => {
-            arguments.extend([(*cursor).to_owned().into_bytes(), PAGE.to_string().into_bytes()]);
-            arguments.extend(as_list.then(|| b"list".to_vec()));
-        }
-        PageRequest::Users(users) => {
-            arguments.extend([Vec::new(), PAGE.to_string().into_bytes()]);
-            arguments.extend_from_slice(users);
-        }
+impl HeldUnits {
+    /// Of nobody yet.
+    pub(crate) fn new(has_units: bool) -> Self {
+        Self { texts: Vec::new(), ends: Vec::new(), has_units }
     }
-    Call::script(AUDIT.of(store.layout.kind()), keys.in_order(), arguments)
+
+    /// Adds a user, or what the one before holds.
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.texts.extend_from_slice(text);
+        self.ends.push(self.texts.len());
+    }
+
+    /// Users and what each holds.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&[u8], Holding)> {
+        let text = |at: usize| &self.texts[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]];
+        let width = if self.has_units { 2 } else { 1 };
+        (0..self.ends.len() / width).map(move |index| {
+            (text(index * width), if width == 2 { holding(text(index * 2 + 1)) } else { Holding::Units(1) })
+        })
+    }
 }
 
-/// Replies are the same for all kinds.
-fn reply() -> Reply<'static> {
-    Reply::of(AUDIT.of(Kind::Hash))
+/// An activity, and what each of some users holds: `Nil` is nothing.
+///
+/// # Errors
+/// Any of [`StoreError`]; what is missing or corrupt is a status.
+pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Seen, Vec<Value>), StoreError> {
+    let keys = store.keys(activity);
+    let value = store.servers.call(&snapshot_call(store, &keys, users))?;
+    let SnapshotReply { snapshot, length, held, invalid_checkpoint } = read_snapshot(activity, value, &keys)?;
+    let mut seen = Seen::new(snapshot, length);
+    if let Some(corrupt) = invalid_checkpoint {
+        (seen.status, seen.corrupt) = (Status::Corrupt, Some(corrupt));
+    }
+    Ok((seen, held))
 }
 
-/// Reads the script's reply; `None` if users and units cannot be separated in it.
-pub(crate) fn read(value: Value, keys: &Keys) -> Result<Option<ParticipantsPage>, StoreError> {
-    let reply = reply();
-    let mut values = reply.array(value)?;
-    let status = reply.status(values.first())?;
-    let mut page = ParticipantsPage {
-        status,
-        corrupt: None,
-        view: ActivityView { at: Millis::new(0), stock: None, rules: None, last: None, length: None, checkpoint: None },
-        entries: Vec::new(),
-        cursor: "0".to_owned(),
-        held: HeldBy::List(Vec::new()),
-    };
-    if status == Status::Corrupt {
-        page.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(Some(page));
+impl Seen {
+    fn new(snapshot: Snapshot, length: Option<u64>) -> Self {
+        let is_there = !snapshot.is_archived() && (snapshot.stock.is_some() || snapshot.meta.is_some());
+        let status = match snapshot.corrupt {
+            Some(_) => Status::Corrupt,
+            None if is_there => Status::Ok,
+            None => Status::NotPreheated,
+        };
+        let Snapshot { corrupt, stock, meta, ledger_last, at, .. } = snapshot;
+        let rules = meta.as_ref().map(|meta| Rules {
+            total: meta.total,
+            per_user_limit: meta.per_user_limit,
+            epoch: meta.epoch,
+            repairs: meta.repairs,
+            ledger: meta.ledger,
+            withdrawn: meta.withdrawn,
+            holds: meta.holds,
+        });
+        let checkpoint = meta.and_then(|Meta { checkpoint, .. }| checkpoint);
+        let removed = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
+        let length = length.map(|length| length + removed);
+        let view = ActivityView { at, stock, rules, last: ledger_last, length, checkpoint };
+        Self { status, corrupt, view }
     }
-    page.held = match values.pop() {
-        Some(Value::Array(values)) => HeldBy::List(values),
-        Some(Value::BulkString(bytes)) => match HeldBy::joined(bytes) {
-            Some(held) => held,
-            None => return Ok(None),
-        },
-        other => return Err(reply.invalid(other)),
-    };
-    let [_, at, stock, Value::Array(meta), last, length, cursor] = &values[..] else {
-        return Err(reply.invalid(&values));
-    };
-    page.cursor = reply.text(Some(cursor))?.unwrap_or_default();
-    let checkpoint = match reply.text(meta.get(2))? {
-        None => None,
-        Some(text) => match text.parse::<Checkpoint>() {
-            Ok(checkpoint) => Some(checkpoint),
-            Err(_) => {
-                page.status = Status::Corrupt;
-                page.corrupt = Some(corrupt(keys, 2, Some(&text)));
-                return Ok(Some(page));
-            }
-        },
-    };
-    page.view = ActivityView {
-        at: Millis::new(reply.count(Some(at))?.unwrap_or_default()),
-        stock: reply.count(Some(stock))?,
-        rules: match reply.text(meta.first())? {
-            None => None,
-            Some(text) => {
-                let rules: PackedRules = text.parse().map_err(|why| reply.invalid(why))?;
-                Some(Rules {
-                    total: rules.total,
-                    per_user_limit: rules.per_user_limit,
-                    epoch: rules.epoch,
-                    repairs: reply.count(meta.get(1))?.unwrap_or_default(),
-                    ledger: rules.ledger,
-                    withdrawn: reply.count(meta.get(3))?,
-                    holds: reply.count(meta.get(4))?.unwrap_or_default(),
-                })
-            }
-        },
-        last: match reply.text(Some(last))? {
-            None => None,
-            Some(id) => Some(id.parse().map_err(|why: String| reply.invalid(why))?),
-        },
-        length: reply.count(Some(length))?,
-        checkpoint: None,
-    };
-    let epoch = page.view.rules.map(|rules| rules.epoch);
-    if let Some(checkpoint) = checkpoint.filter(|checkpoint| Some(checkpoint.epoch) == epoch) {
-        page.view.length = page.view.length.map(|length| length + checkpoint.removed);
-        page.view.checkpoint = Some(checkpoint);
+}
+
+/// What a user holds, as a call that asks for users has it.
+pub(crate) fn holding_of(value: &Value) -> Holding {
+    match value {
+        Value::BulkString(units) => holding(units),
+        _ => Holding::Units(0),
     }
-    Ok(Some(page))
+}
+
+/// What a record holds: `?` is a member of a set without units.
+fn holding(bytes: &[u8]) -> Holding {
+    const SHOWN: usize = 64;
+    match std::str::from_utf8(bytes).ok().and_then(whole) {
+        Some(units) => Holding::Units(units),
+        None if bytes == b"?" => Holding::Unknown,
+        None => Holding::Invalid(String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()),
+    }
 }

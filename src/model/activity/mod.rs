@@ -14,6 +14,7 @@ use crate::model::activity::rules::StoredState;
 use crate::model::activity::shard_plan::{ShardCount, ShardPlan};
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
+use crate::model::ledger::EntryId;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::names::names;
 use crate::model::number::{Limit, Units, whole};
@@ -351,8 +352,8 @@ pub(crate) struct Snapshot {
     pub meta: Option<Meta>,
     /// How many users hold units; `None` if the layout records nobody.
     pub buyers: Option<u64>,
-    /// The id of the ledger's last entry; `None` if there is none.
-    pub ledger_last: Option<String>,
+    /// The ledger's last entry; `None` if there is none.
+    pub ledger_last: Option<EntryId>,
     /// The server's clock at that instant.
     pub at: Millis,
     /// Of a sharded activity of which this is the sum.

@@ -48,7 +48,7 @@ pub(crate) fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> 
         status: Status::Ok,
         stock: shards.iter().map(|shard| shard.stock).sum(),
         buyers: shards.iter().map(|shard| shard.buyers).sum(),
-        ledger_last: shards.iter().filter_map(|shard| shard.ledger_last.clone()).next_back(),
+        ledger_last: shards.iter().filter_map(|shard| shard.ledger_last).next_back(),
         at: shards.iter().map(|shard| shard.at).max().unwrap_or(parent.at),
         meta: Some(meta),
         sums: Some(ShardSums { total, in_transit }),
@@ -97,7 +97,7 @@ mod tests {
             stock: Some(stock),
             meta: Some(meta(total)),
             buyers: Some(3),
-            ledger_last: Some("1-0".to_owned()),
+            ledger_last: Some("1-0".parse().unwrap()),
             at: Millis::new(5),
             sums: None,
         }

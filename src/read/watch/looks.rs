@@ -107,10 +107,7 @@ fn asks(store: &Store, watched: &Watched, sold: &[usize]) -> Vec<(usize, Ask)> {
     let mut looked = with_ledger.clone();
     if watched.readings == 1 {
         // What was sold before anybody looked.
-        let last = |activity: &usize| {
-            let view = watched.activities[*activity].view.as_ref()?;
-            view.snapshot.ledger_last.as_ref()?.parse::<EntryId>().ok()
-        };
+        let last = |activity: &usize| watched.activities[*activity].view.as_ref()?.snapshot.ledger_last;
         looked.sort_by_key(|activity| Reverse(last(activity)));
     } else {
         // Those that sold most since. The others' turn comes when they have sold more.

@@ -168,8 +168,7 @@ fn every_script_compiles_on_the_server() {
 }
 
 /// What scripts do that the proxies of some clouds refuse, and which ones do it; all others do not. `docs/servers.md` says so.
-const NEEDS: [(&str, &[&str]); 2] =
-    [("a key that is no KEYS[n]", &["drop-in/sku-multi"]), ("HSCAN or SSCAN", &["audit"])];
+const NEEDS: [(&str, &[&str]); 1] = [("a key that is no KEYS[n]", &["drop-in/sku-multi"])];
 
 /// What a script needs of these.
 fn needs(text: &str) -> BTreeSet<&'static str> {

@@ -12,7 +12,7 @@ use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 use super::{Dump, TestRedis, seckill};
 
 /// The names of all scripts.
-pub const SCRIPTS: [&str; 24] = [
+pub const SCRIPTS: [&str; 23] = [
     "preheat",
     "deduct",
     "multi_deduct",
@@ -26,7 +26,6 @@ pub const SCRIPTS: [&str; 24] = [
     "settle_file",
     "pause",
     "snapshot",
-    "audit",
     "repair",
     "trim",
     "adopt",

@@ -26,10 +26,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger) && !snapshot.is_archived())
         // A parent has none.
         .filter(|snapshot| snapshot.sums.is_none())
-        .filter_map(|snapshot| {
-            let last = snapshot.ledger_last.as_ref()?.parse().ok()?;
-            Some((snapshot, (snapshot.activity.clone(), last)))
-        })
+        .filter_map(|snapshot| Some((snapshot, (snapshot.activity.clone(), snapshot.ledger_last?))))
         .collect();
     let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());

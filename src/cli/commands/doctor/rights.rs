@@ -22,7 +22,7 @@ const FIRST: &str = "inspect";
 static COMMANDS: [Command; 22] = [
     Command { name: FIRST, scripts: &[&script::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
-    Command { name: "reconcile", scripts: &[&script::SNAPSHOT, script::AUDIT.of(Kind::Hash)], rights: &["xrange"] },
+    Command { name: "reconcile", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
     Command { name: "reconcile --fix", scripts: &[&script::REPAIR], rights: &[] },
     Command { name: "report", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
     Command { name: "ledger", scripts: &[], rights: &["xread"] },
@@ -45,8 +45,8 @@ static COMMANDS: [Command; 22] = [
     Command { name: "pause, resume", scripts: &[&script::PAUSE], rights: &[] },
     Command {
         name: "archive",
-        scripts: &[&script::ARCHIVE, script::AUDIT.of(Kind::Hash)],
-        rights: &["watch", "multi", "exec", "xrange"],
+        scripts: &[&script::ARCHIVE, &script::SNAPSHOT],
+        rights: &["watch", "multi", "exec", "xrange", PARTICIPANTS],
     },
     Command { name: "preheat --restore", scripts: &[&script::RESTORE], rights: &["sadd"] },
     Command { name: "--wait-replicas", scripts: &[], rights: &["wait"] },

@@ -71,7 +71,7 @@ impl UserEntries {
             found.carried = Some(carried);
         }
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
-        let Some(last) = last(snapshot) else { return Ok(found) };
+        let Some(last) = snapshot.ledger_last else { return Ok(found) };
         let needle = needle(user);
         ledger::each_entry(store, &snapshot.activity, after, last, |entry| {
             found.add(entry, user, needle.as_deref());
@@ -131,11 +131,6 @@ impl UserEntries {
             });
         }
     }
-}
-
-/// The last entry of an activity as of a snapshot.
-pub(super) fn last(snapshot: &Snapshot) -> Option<EntryId> {
-    snapshot.ledger_last.as_ref()?.parse().ok()
 }
 
 /// A text as JSON must have it, if there is only one way to write it.

@@ -1,7 +1,7 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
 
 use crate::admin::activities;
-use crate::cli::commands::inspect::entries::{last, may_name, needle};
+use crate::cli::commands::inspect::entries::{may_name, needle};
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
@@ -39,7 +39,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     let mut rows = out.stream::<LedgerRow>()?;
     for (activity, snapshot) in activities.iter().zip(&snapshots) {
         let home = &snapshot.activity;
-        let Some(last) = last(snapshot) else {
+        let Some(last) = snapshot.ledger_last else {
             without.push(activity);
             continue;
         };

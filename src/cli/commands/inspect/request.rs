@@ -1,7 +1,7 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
 use crate::audit::evidence::request_record::RequestRecord;
-use crate::cli::commands::inspect::entries::{last, may_name, needle};
+use crate::cli::commands::inspect::entries::{may_name, needle};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::row;
@@ -140,7 +140,7 @@ fn find(
     store: &mut Store,
 ) -> Result<Option<RequestRow>> {
     let snapshot = snapshot::snapshot(store, activity)?;
-    let Some(last) = last(&snapshot) else { return Ok(None) };
+    let Some(last) = snapshot.ledger_last else { return Ok(None) };
     let needle = needle(request.as_str());
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
     let mut found: Option<RequestRow> = None;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::commands::inspect::detail;
-use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
+use crate::cli::commands::inspect::entries::{EntryRow, UserEntries};
 use crate::cli::commands::inspect::{missing, without_buyers};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
@@ -69,7 +69,7 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
         (recorded, held) =
             snapshot::bought(store, &snapshot.home(user.as_str().as_bytes()), std::slice::from_ref(user))?;
         snapshot = whole::wholes(store, std::slice::from_ref(activity))?.pop().unwrap_or(snapshot);
-        snapshot.ledger_last.clone_from(&recorded.ledger_last);
+        snapshot.ledger_last = recorded.ledger_last;
         if let (Some(meta), Some(at_home)) = (&mut snapshot.meta, &recorded.meta) {
             meta.checkpoint.clone_from(&at_home.checkpoint);
         }
@@ -89,7 +89,7 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     let (refusals, facts) = (question.refusals(), question.facts());
     let status = refusals.first().map_or(Status::Ok, |(status, _)| *status);
     let meta = snapshot.meta.as_ref();
-    let has_ledger = last(&snapshot).is_some();
+    let has_ledger = snapshot.ledger_last.is_some();
     let checkpoint = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
     let row = WhyRow {
         activity: activity.to_string(),
@@ -275,7 +275,7 @@ impl Question<'_> {
                 });
             }
         }
-        if last(snapshot).is_none() {
+        if snapshot.ledger_last.is_none() {
             facts.push(match &snapshot.meta {
                 Some(meta) if meta.ledger => "The ledger is empty or gone: nothing proves this.".to_owned(),
                 _ => "The activity has no ledger: when and by which request is not recorded.".to_owned(),

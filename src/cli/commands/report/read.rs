@@ -92,8 +92,7 @@ pub(super) fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) 
             .hint("`seckill doctor` and `seckill reconcile` say what is left")
             .into());
     }
-    let last = snapshot.ledger_last.as_ref().and_then(|last| last.parse().ok());
-    match (&snapshot.meta, last) {
+    match (&snapshot.meta, snapshot.ledger_last) {
         (Some(meta), Some(last)) => Ok((meta.clone(), last)),
         (Some(meta), None) if meta.stored_state == StoredState::Archived => {
             Err(refused(format!("`{activity}` is archived: its ledger is in the files of the archive"))

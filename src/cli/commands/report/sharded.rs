@@ -56,9 +56,9 @@ pub(super) fn read(whole: Snapshot, shards: &Shards, top: usize, store: &mut Sto
     progress.finish();
     let (users, buyers) = buyers(&names, top, store, out)?;
     // Only what nobody changed meanwhile can be compared.
-    let now: Vec<Option<String>> =
+    let now: Vec<Option<EntryId>> =
         snapshot::snapshots(store, &names)?.into_iter().map(|shard| shard.ledger_last).collect();
-    let is_same = found.iter().map(|shard| &shard.ledger_last).eq(&now);
+    let is_same = found.iter().map(|shard| shard.ledger_last).eq(now);
     let counters = users.as_ref().filter(|users| is_same && users.unknown == 0).map(|users| users.units);
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
     let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit()).ok());

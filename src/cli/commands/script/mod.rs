@@ -165,7 +165,6 @@ fn is_for_backends(script: &Script) -> Result<()> {
         "hold_file" => "hold --from FILE",
         "settle_file" => "confirm --from FILE",
         "snapshot" => "inspect",
-        "audit" => "reconcile",
         "trim" => "ledger trim",
         "adopt" => "preheat --adopt",
         "parent" | "preheat_shard" => "preheat",

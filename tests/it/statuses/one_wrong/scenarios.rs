@@ -76,8 +76,6 @@ fn orders_and_refunds() {
         );
         let all = if kind == "counter" { "1" } else { "all" };
         trial.step("refund", &[kind, "me", "30", all, "", "dry", "", ""]);
-        trial.step("audit", &[kind, "", "10", "7", "8"]);
-        trial.step("audit", &[kind, "0", "10", "list"]);
         trial.step("snapshot", &[kind, "7", "30"]);
     });
 }
