@@ -41,35 +41,29 @@ pub struct RepairArgs {
 }
 
 row! {
-    pub struct RepairRow as row {
-        activity: String, flexible;
-        user: Option<StoredUser>, flexible;
-        class: Class => Cell::text(row.class.name());
+    pub struct RepairRow as row from (repair: &Repair, status: Repaired) {
+        activity: String = repair.activity.clone(), flexible;
+        user: Option<StoredUser> = repair.user.clone(), flexible;
+        class: Class = repair.class => Cell::text(row.class.name());
         table "units" => row.units_cell();
-        data from: Option<u64>;
-        data to: u64;
-        stock_change: i64 as "stock" => Cell::number(match row.stock_change {
+        data from: Option<u64> = repair.from;
+        data to: u64 = repair.to;
+        stock_change: i64 as "stock" = repair.stock_change => Cell::number(match row.stock_change {
             0 => "0".to_owned(),
             change => format!("{change:+}"),
         });
-        status: Repaired => Cell::text(row.status.name()).tone(match row.status {
+        status: Repaired = status => Cell::text(row.status.name()).tone(match row.status {
             Repaired::Ok => Tone::Good,
             Repaired::Replayed | Repaired::Planned => Tone::Info,
             _ => Tone::Bad,
         });
-        data id: String;
-        sparse user_hex: Option<String>;
+        data id: String = repair.id.clone();
+        sparse user_hex: Option<String> = repair.user.as_ref().and_then(StoredUser::user_hex);
     }
     changed if row.status == Repaired::Ok
 }
 
 impl RepairRow {
-    pub fn new(repair: &Repair, status: Repaired) -> Self {
-        let Repair { activity, user, class, from, to, stock_change, id, .. } = repair.clone();
-        let user_hex = user.as_ref().and_then(StoredUser::user_hex);
-        Self { activity, user, class, from, to, stock_change, status, id, user_hex }
-    }
-
     /// The row of a transfer between shards: of the one whose stock moves.
     pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired) -> Self {
         let BrokenTransfer { class, id, donor, home, .. } = transfer;

@@ -163,8 +163,8 @@ impl Field for Option<Bought> {
 /// ```text
 /// row! {
 ///     /// What was sold of an activity.
-///     pub struct SaleRow<'a> as row {
-///         activity: &'a str, flexible;                        a field of all formats; a narrow table cuts it, or drops a `minor` one
+///     pub struct SaleRow<'a> as row from (sale: &'a Sale) {    `SaleRow::new(&sale)` makes one, if each field has its value
+///         activity: &'a str = sale.id.as_str(), flexible;     a field of all formats; a narrow table cuts it, or drops a `minor` one
 ///         quantity: u64;                                      shown in a table as its type is shown
 ///         per_user_limit: Option<u64> as "limit";             with another heading
 ///         status: Status => row.status_cell();                with a cell of its own
@@ -179,39 +179,41 @@ impl Field for Option<Bought> {
 ///         csv alert => row.sale.alert;                        a column that only csv and tsv have
 ///         hidden share: f64;                                  for cells
 ///     }
+///     where { let total = sale.total(); }                     what the values share
 ///     named activity                                          what `-o name` prints; a field that is a text
 ///     changed if row.status == Status::Ok                     what `Row::is_change` answers
 /// }
 /// ```
 macro_rules! row {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? as $row:ident { $($body:tt)* }
-        $(named $named:ident)? $(changed if $changed:expr)?) => {
-        row!(@ ($(#[$meta])* $vis struct $name ($(<$life>)?) $row ($($named)?) ($($changed)?)) [] [] [] [] [] $($body)*);
+    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? as $row:ident $(from $from:tt)? { $($body:tt)* }
+        $(where $shared:tt)? $(named $named:ident)? $(changed if $changed:expr)?) => {
+        row!(@ ($(#[$meta])* $vis struct $name ($(<$life>)?) $row [$($from)? $($shared)?] ($($named)?) ($($changed)?))
+            [] [] [] [] [] $($body)*);
     };
 
     // Each kind of column, as: fields of the struct, columns of csv, of tables, cells, values of csv.
-    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* hidden $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip)] $vis $field: $type,] $f $h $c $v $($more)*);
+    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* hidden $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip)] $vis $field: $type $(= $init)?)] $f $h $c $v $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* document $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* $vis $field: $type,] $f $h $c $v $($more)*);
+    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* document $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* $vis $field: $type $(= $init)?)] $f $h $c $v $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* nested $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,] $f $h $c $v $($more)*);
+    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* nested $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)] $f $h $c $v $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* flat $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(flatten)] $vis $field: $type,]
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* flat $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(flatten)] $vis $field: $type $(= $init)?)]
             [$($f)* Nested(<$type as $crate::cli::output::Row>::FIELDS),] $h $c [$($v)* (flat $field)] $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* sparse $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,]
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* sparse $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)]
             [$($f)* Always(stringify!($field)),] $h $c [$($v)* (value $field)] $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* data $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* $vis $field: $type,] [$($f)* Always(stringify!($field)),] $h $c [$($v)* (value $field)] $($more)*);
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* data $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* $vis $field: $type $(= $init)?)] [$($f)* Always(stringify!($field)),] $h $c [$($v)* (value $field)] $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* optional data $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,]
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* optional data $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)]
             [$($f)* Optional(stringify!($field)),] $h $c [$($v)* (optional $field)] $($more)*);
     };
     (@ $head:tt $s:tt $f:tt [$($h:tt)*] [$($c:tt)*] $v:tt optional table $heading:literal => $cell:expr; $($more:tt)*) => {
@@ -226,14 +228,14 @@ macro_rules! row {
 
     // A field of all formats: the heading, then the cell, then how a narrow table treats it.
     (@ $head:tt [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($c:tt)*] [$($v:tt)*]
-        $(#[$m:meta])* optional $vis:vis $field:ident: $type:ty => $cell:expr; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,]
+        $(#[$m:meta])* optional $vis:vis $field:ident: $type:ty $(= $init:expr)? => $cell:expr; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)]
             [$($f)* Optional(stringify!($field)),] [$($h)* Optional(stringify!($field)),]
             [$($c)* (optional stringify!($field), $cell)] [$($v)* (optional $field)] $($more)*);
     };
     (@ $head:tt [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($c:tt)*] [$($v:tt)*]
-        $(#[$m:meta])* $vis:vis $field:ident: $type:ty $(as $heading:literal)? $(=> $cell:expr)? $(, $narrow:ident)?; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* $vis $field: $type,] [$($f)* Always(stringify!($field)),]
+        $(#[$m:meta])* $vis:vis $field:ident: $type:ty $(as $heading:literal)? $(= $init:expr)? $(=> $cell:expr)? $(, $narrow:ident)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* $vis $field: $type $(= $init)?)] [$($f)* Always(stringify!($field)),]
             [$($h)* Always(row!(@heading $field $($heading)?)),] [$($c)* (field $field [$($cell)?] [$($narrow)?])]
             [$($v)* (value $field)] $($more)*);
     };
@@ -241,13 +243,15 @@ macro_rules! row {
     (@heading $field:ident $heading:literal) => { $heading };
 
     // All columns are read.
-    (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident ($($named:ident)?) ($($changed:expr)?))
-        [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($cell:tt)*] [$($value:tt)*]) => {
+    (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident $from:tt ($($named:ident)?) ($($changed:expr)?))
+        [$(($(#[$m:meta])* $field_vis:vis $field:ident: $type:ty $(= $init:expr)?))*] [$($f:tt)*] [$($h:tt)*] [$($cell:tt)*] [$($value:tt)*]) => {
         $(#[$meta])*
         #[derive(Debug, serde::Serialize)]
         $vis struct $name $(<$life>)? {
-            $($s)*
+            $($(#[$m])* $field_vis $field: $type,)*
         }
+
+        row!(@new $from $vis $name ($(<$life>)?) [$($($field = $init)?),*]);
 
         impl $(<$life>)? $crate::cli::output::Row for $name $(<$life>)? {
             const FIELDS: &'static [$crate::cli::output::Column] = {
@@ -283,6 +287,15 @@ macro_rules! row {
                 let $row = self;
                 $changed
             })?
+        }
+    };
+    (@new [] $($rest:tt)*) => {};
+    (@new [($($from:tt)*) $({ $($shared:tt)* })?] $vis:vis $name:ident ($(<$life:lifetime>)?) [$($field:ident = $init:expr),*]) => {
+        impl $(<$life>)? $name $(<$life>)? {
+            $vis fn new($($from)*) -> Self {
+                $($($shared)*)?
+                Self { $($field: $init),* }
+            }
         }
     };
     (@cell $row:ident $chosen:ident (always $cell:expr)) => { Some($cell) };

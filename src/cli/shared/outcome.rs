@@ -16,20 +16,22 @@ use crate::store::Store;
 
 row! {
     /// How an order of one activity ended: a purchase, a refund, a hold or its end, alone or in a file.
-    pub struct OutcomeRow<'a> as row {
+    pub struct OutcomeRow<'a> as row from (
+        id: &'a ActivityId, buyer: Option<&'a UserId>, own: Option<&'a RequestId>, outcome: &Outcome
+    ) {
         /// Of an order of a file.
-        optional line: Option<u64> => Cell::known(row.line);
-        activity: &'a str, flexible;
-        user: Option<&'a str> => row.user_cell();
-        quantity: Option<u64>;
-        status: Status;
-        stock: Option<u64>;
-        bought: Option<Bought>;
-        request: Option<&'a str>, minor;
+        optional line: Option<u64> = None => Cell::known(row.line);
+        activity: &'a str = id.as_str(), flexible;
+        user: Option<&'a str> = buyer.map(UserId::as_str) => row.user_cell();
+        quantity: Option<u64> = outcome.quantity;
+        status: Status = outcome.status;
+        stock: Option<u64> = outcome.stock;
+        bought: Option<Bought> = outcome.bought;
+        request: Option<&'a str> = own.map(RequestId::as_str), minor;
         /// Of a hold; `None` within if it was refused.
-        optional deadline: Option<Option<Millis>> => row.deadline.flatten().cell();
+        optional deadline: Option<Option<Millis>> = None => row.deadline.flatten().cell();
         /// Of a user who is not UTF-8.
-        optional data user_hex: Option<String>;
+        optional data user_hex: Option<String> = None;
     }
     changed if row.status == Status::Ok && row.line.is_none()
 }
@@ -46,27 +48,6 @@ impl<'a> OutcomeRow<'a> {
             Operation::Hold => &["line", "deadline"],
             Operation::Confirm | Operation::Release => &["line", "user_hex"],
             Operation::Deduct | Operation::Refund | Operation::MultiDeduct => &["line"],
-        }
-    }
-
-    /// The row of an outcome. A dry run has no request.
-    pub fn new(
-        activity: &'a ActivityId,
-        user: Option<&'a UserId>,
-        request: Option<&'a RequestId>,
-        outcome: &Outcome,
-    ) -> Self {
-        Self {
-            line: None,
-            activity: activity.as_str(),
-            user: user.map(UserId::as_str),
-            quantity: outcome.quantity,
-            status: outcome.status,
-            stock: outcome.stock,
-            bought: outcome.bought,
-            request: request.map(RequestId::as_str),
-            deadline: None,
-            user_hex: None,
         }
     }
 
@@ -162,31 +143,15 @@ impl<'a> ItemRow<'a> {
 
 row! {
     /// An order of several activities with its items.
-    pub struct MultiDocument<'a> as _row {
+    pub struct MultiDocument<'a> as _row from (
+        line: Option<u64>, order: &'a MultiOrder, own: Option<&'a RequestId>, outcome: &MultiOutcome
+    ) {
         /// Of an order of a file.
-        nested line: Option<u64>;
-        document user: Option<&'a str>;
-        document status: Status;
-        document request: Option<&'a str>;
-        document items: Vec<ItemRow<'a>>;
-    }
-}
-
-impl<'a> MultiDocument<'a> {
-    /// The document of an order, and of the line of a file in which it begins. A dry run has no request.
-    pub fn new(
-        line: Option<u64>,
-        order: &'a MultiOrder,
-        request: Option<&'a RequestId>,
-        outcome: &MultiOutcome,
-    ) -> Self {
-        Self {
-            line,
-            user: order.user.as_ref().map(UserId::as_str),
-            status: outcome.status,
-            request: request.map(RequestId::as_str),
-            items: ItemRow::items(order, outcome).collect(),
-        }
+        nested line: Option<u64> = line;
+        document user: Option<&'a str> = order.user.as_ref().map(UserId::as_str);
+        document status: Status = outcome.status;
+        document request: Option<&'a str> = own.map(RequestId::as_str);
+        document items: Vec<ItemRow<'a>> = ItemRow::items(order, outcome).collect();
     }
 }
 

@@ -12,50 +12,35 @@ use crate::model::number::Limit;
 use crate::store::Store;
 
 row! {
-    pub(super) struct BenchRow as row {
+    pub(super) struct BenchRow as row from (
+        strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Judge]
+    ) {
         table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
-        pub strategy: StrategyName => Cell::text(row.strategy.name()).tone(if row.rank.is_some() { Tone::Strong } else { Tone::Dim });
+        pub strategy: StrategyName = strategy
+            => Cell::text(row.strategy.name()).tone(if row.rank.is_some() { Tone::Strong } else { Tone::Dim });
         /// Orders that were answered, a second.
-        pub qps: u64;
+        pub qps: u64 = rate(measured);
         /// Milliseconds; none if nothing was answered.
-        pub mean: Option<f64> => time(row.mean), minor;
-        pub p50: Option<f64> => time(row.p50);
-        pub p90: Option<f64> => time(row.p90);
-        pub p99: Option<f64> => time(row.p99);
-        pub p99_9: Option<f64> as "p99.9" => time(row.p99_9);
-        pub errors: u64 => bad(row.errors);
-        pub retries: u64 => Cell::number(row.retries), minor;
-        pub oversold: u64 => bad(row.oversold);
-        pub verdict: Verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
+        pub mean: Option<f64> = measured.mean().map(millis).map(rounded) => time(row.mean), minor;
+        pub p50: Option<f64> = percentile(50.0) => time(row.p50);
+        pub p90: Option<f64> = percentile(90.0) => time(row.p90);
+        pub p99: Option<f64> = percentile(99.0) => time(row.p99);
+        pub p99_9: Option<f64> as "p99.9" = percentile(99.9) => time(row.p99_9);
+        pub errors: u64 = measured.errors + measured.dropped => bad(row.errors);
+        pub retries: u64 = measured.retries => Cell::number(row.retries), minor;
+        pub oversold: u64 = oversold => bad(row.oversold);
+        pub verdict: Verdict = verdict => Cell::text(row.verdict.name()).tone(match row.verdict {
             Verdict::Ok => Tone::Good,
             Verdict::Warn => Tone::Warn,
             Verdict::Fail => Tone::Bad,
         });
         /// Its place among those that sold no more than there was.
-        hidden rank: Option<usize>;
+        hidden rank: Option<usize> = None;
     }
-}
-
-impl BenchRow {
-    pub(super) fn new(strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Judge]) -> Self {
+    where {
         let percentile = |percent| measured.percentile(percent).map(millis).map(rounded);
         let judged = judges.iter().map(|judge| judge.verdict(measured)).max().unwrap_or(Verdict::Ok);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of orders fits")]
-        let qps = measured.per_second().round() as u64;
-        Self {
-            strategy,
-            qps,
-            mean: measured.mean().map(millis).map(rounded),
-            p50: percentile(50.0),
-            p90: percentile(90.0),
-            p99: percentile(99.0),
-            p99_9: percentile(99.9),
-            errors: measured.errors + measured.dropped,
-            retries: measured.retries,
-            oversold,
-            verdict: if oversold > 0 { Verdict::Fail } else { judged },
-            rank: None,
-        }
+        let verdict = if oversold > 0 { Verdict::Fail } else { judged };
     }
 }
 
@@ -65,6 +50,11 @@ pub(super) fn rank(rows: &mut [BenchRow]) {
     for (index, row) in rows.iter_mut().enumerate() {
         row.rank = (row.oversold == 0).then_some(index + 1);
     }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of orders fits")]
+fn rate(measured: &Measured) -> u64 {
+    measured.per_second().round() as u64
 }
 
 /// Microseconds are as fine as it gets.

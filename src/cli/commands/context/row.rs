@@ -10,46 +10,31 @@ use crate::cli::output::{Cell, Tone};
 use crate::model::layout::Layout;
 
 row! {
-    pub(super) struct ContextRow as row {
+    pub(super) struct ContextRow as row from (context: &Context, current: bool) {
         table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
-        pub(super) name: String => Cell::text(&row.name).tone(Tone::Strong);
+        pub(super) name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
         /// Whether it is in use.
-        data current: bool;
+        data current: bool = current;
         /// Without its password.
-        url: String, flexible;
-        layout: Option<Layout> => Cell::text(row.layout.map_or("", Layout::name));
-        timezone: Option<String>;
-        data password_file: Option<String>;
+        url: String = context.target(Duration::ZERO).map(|target| target.shown).unwrap_or_default(), flexible;
+        layout: Option<Layout> = context.layout => Cell::text(row.layout.map_or("", Layout::name));
+        timezone: Option<String> = context.timezone.clone();
+        data password_file: Option<String> = path(&context.password_file);
         /// Only the program: the rest may be a secret.
-        data password_command: Option<String>;
-        data cacert: Option<String>;
-        data cert: Option<String>;
-        data key: Option<String>;
-        protected: bool => Cell::text(if row.protected { "yes" } else { "" }).tone(Tone::Warn);
+        data password_command: Option<String> = context.password_command.as_deref().map(shown);
+        data cacert: Option<String> = path(&context.cacert);
+        data cert: Option<String> = path(&context.cert);
+        data key: Option<String> = path(&context.key);
+        protected: bool = context.protected => Cell::text(if row.protected { "yes" } else { "" }).tone(Tone::Warn);
+    }
+    where {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let shown = |command| match program(command) {
+            whole if whole == command => whole.to_owned(),
+            program => format!("{program} …"),
+        };
     }
     named name
-}
-
-impl ContextRow {
-    pub(super) fn new(context: &Context, current: bool) -> Self {
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        Self {
-            name: context.name.clone(),
-            current,
-            url: context.target(Duration::ZERO).map(|target| target.shown).unwrap_or_default(),
-            layout: context.layout,
-            timezone: context.timezone.clone(),
-            password_file: path(&context.password_file),
-            password_command: context.password_command.as_deref().map(|command| match program(command) {
-                whole if whole == command => whole.to_owned(),
-                program => format!("{program} …"),
-            }),
-            cacert: path(&context.cacert),
-            cert: path(&context.cert),
-            key: path(&context.key),
-            protected: context.protected,
-        }
-    }
 }
 
 row! {

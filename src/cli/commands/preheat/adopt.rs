@@ -335,7 +335,7 @@ impl Adoption<'_> {
     }
 
     fn print(&mut self, row: &Preheated) -> Result<Exit> {
-        self.out.array(&[PreheatRow::new(row)])?;
+        self.out.array(&[PreheatRow::new(row, false)])?;
         Ok(if row.status.is_done() { Exit::Done } else { Exit::Refused })
     }
 

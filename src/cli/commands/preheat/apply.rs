@@ -82,7 +82,7 @@ fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bo
         return Ok(false);
     }
     let rows: Vec<PreheatRow<'_>> =
-        concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::planned(result)).collect();
+        concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::new(result, true)).collect();
     out.table(Some("Plan"), &rows)?;
     if concerned.len() > MAX_PLANNED {
         out.note(format!("and {} activities more", concerned.len() - MAX_PLANNED));

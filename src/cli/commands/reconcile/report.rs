@@ -19,20 +19,20 @@ const FIRST_DIFFERENCES: usize = 20;
 
 row! {
     /// One activity.
-    struct AuditRow<'a> as row {
-        activity: &'a str, flexible;
-        verdict: Verdict;
-        proof: Proof => Cell::text(row.proof.name());
-        total: Option<u64>;
-        stock: Option<u64>;
-        bought: Option<i64>;
-        expected_stock: Option<i64> as "expected";
-        stock_drift: Option<i64> as "drift" => match row.stock_drift {
+    struct AuditRow<'a> as row from (audit: &'a Audit) {
+        activity: &'a str = audit.activity.as_str(), flexible;
+        verdict: Verdict = audit.verdict;
+        proof: Proof = audit.proof => Cell::text(row.proof.name());
+        total: Option<u64> = audit.total;
+        stock: Option<u64> = audit.stock;
+        bought: Option<i64> = audit.bought;
+        expected_stock: Option<i64> as "expected" = audit.expected_stock;
+        stock_drift: Option<i64> as "drift" = audit.drift => match row.stock_drift {
             Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
             drift => drift.cell(),
         };
-        differences: usize;
-        sparse in_transit: Option<i64>;
+        differences: usize = audit.differences.len();
+        sparse in_transit: Option<i64> = audit.in_transit;
     }
 }
 
@@ -43,23 +43,6 @@ impl Field for Verdict {
             Self::Unproven | Self::Unsettled => Tone::Warn,
             Self::Drift | Self::NotPreheated => Tone::Bad,
         })
-    }
-}
-
-impl<'a> AuditRow<'a> {
-    fn new(audit: &'a Audit) -> Self {
-        Self {
-            activity: audit.activity.as_str(),
-            verdict: audit.verdict,
-            proof: audit.proof,
-            total: audit.total,
-            stock: audit.stock,
-            bought: audit.bought,
-            expected_stock: audit.expected_stock,
-            stock_drift: audit.drift,
-            differences: audit.differences.len(),
-            in_transit: audit.in_transit,
-        }
     }
 }
 
@@ -95,35 +78,19 @@ fn meaning(class: Class) -> &'static str {
 
 row! {
     /// One thing that differs.
-    struct DifferenceRow<'a> as row {
-        activity: &'a str, flexible;
-        user: Option<&'a StoredUser> => match row.count {
+    struct DifferenceRow<'a> as row from (activity: &'a str, it: &'a Difference) {
+        /// What concerns a shard as a whole can be audited and repaired there.
+        activity: &'a str = it.shard.as_ref().map_or(activity, ActivityId::as_str), flexible;
+        user: Option<&'a StoredUser> = it.user.as_ref() => match row.count {
             Some(count) => Cell::text(format!("({count} users)")).flexible(),
             None => row.user.cell().flexible(),
         };
-        class: Class => class_cell(row.class);
-        redis: Option<&'a RecordedUnits> => held_cell(row.redis);
-        ledger: Option<&'a RecordedUnits> => held_cell(row.ledger);
-        orders: Option<&'a RecordedUnits> => held_cell(row.orders);
-        data count: Option<u64>;
-        sparse user_hex: Option<String>;
-    }
-}
-
-impl<'a> DifferenceRow<'a> {
-    fn new(activity: &'a str, difference: &'a Difference) -> Self {
-        let Difference { user, class, redis, ledger, orders, count, shard } = difference;
-        Self {
-            // What concerns a shard as a whole can be audited and repaired there.
-            activity: shard.as_ref().map_or(activity, ActivityId::as_str),
-            user: user.as_ref(),
-            class: *class,
-            redis: redis.as_ref(),
-            ledger: ledger.as_ref(),
-            orders: orders.as_ref(),
-            count: *count,
-            user_hex: user.as_ref().and_then(StoredUser::user_hex),
-        }
+        class: Class = it.class => class_cell(row.class);
+        redis: Option<&'a RecordedUnits> = it.redis.as_ref() => held_cell(row.redis);
+        ledger: Option<&'a RecordedUnits> = it.ledger.as_ref() => held_cell(row.ledger);
+        orders: Option<&'a RecordedUnits> = it.orders.as_ref() => held_cell(row.orders);
+        data count: Option<u64> = it.count;
+        sparse user_hex: Option<String> = it.user.as_ref().and_then(StoredUser::user_hex);
     }
 }
 

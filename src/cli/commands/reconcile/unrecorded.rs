@@ -50,18 +50,11 @@ pub(super) enum Emit {
 
 row! {
     /// An order that no record has.
-    struct EmittedRow<'a> as row {
-        activity: &'a str;
-        user: Option<&'a StoredUser>, flexible;
-        quantity: u64;
-        sparse user_hex: Option<String>;
-    }
-}
-
-impl<'a> EmittedRow<'a> {
-    fn new(activity: &'a str, missing: &'a MissingOrder) -> Self {
-        let user = missing.user.as_ref();
-        Self { activity, user, quantity: missing.quantity, user_hex: user.and_then(StoredUser::user_hex) }
+    struct EmittedRow<'a> as row from (activity: &'a str, missing: &'a MissingOrder) {
+        activity: &'a str = activity;
+        user: Option<&'a StoredUser> = missing.user.as_ref(), flexible;
+        quantity: u64 = missing.quantity;
+        sparse user_hex: Option<String> = missing.user.as_ref().and_then(StoredUser::user_hex);
     }
 }
 

@@ -73,8 +73,8 @@ pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     }
     match out.format() {
         Format::Table => text::show(&report, out)?,
-        Format::Csv | Format::Tsv => out.array(&[report.figures()])?,
-        _ => out.array(&[report.row()])?,
+        Format::Csv | Format::Tsv => out.array(&[row::Figures::new(&report)])?,
+        _ => out.array(&[row::ReportRow::new(&report)])?,
     }
     Ok(Exit::Done)
 }

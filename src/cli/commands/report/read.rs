@@ -1,8 +1,6 @@
 //! Everything that is known of a sale.
 
 use crate::cli::commands::inspect::detail::TopBuyers;
-use crate::cli::commands::inspect::rows::ParticipantRow;
-use crate::cli::commands::report::row::{Figures, MarkRow, RangeRow, ReportRow};
 use crate::cli::commands::report::series::Series;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -13,7 +11,6 @@ use crate::model::activity::{Meta, Snapshot, State};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::EntryId;
 use crate::model::number::signed;
-use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::history;
@@ -166,84 +163,5 @@ impl Report {
     pub(super) fn since(&self) -> Option<Millis> {
         let is_part = self.meta.checkpoint.is_some() || self.balance.objection == Some(Objection::NoBeginning);
         self.first_entry.filter(|_| is_part)
-    }
-
-    #[allow(clippy::cast_precision_loss)]
-    pub(super) fn figures(&self) -> Figures {
-        let Self { meta, sales, balance, snapshot, .. } = self;
-        let seconds = |millis: u64| millis as f64 / 1000.0;
-        Figures {
-            activity: snapshot.activity.to_string(),
-            title: Some(meta.title.clone()).filter(|title| !title.is_empty()),
-            state: snapshot.state().name(),
-            total: meta.total,
-            stock: snapshot.stock,
-            sold: sales.sold,
-            buyers: snapshot.buyers,
-            per_user_limit: meta.per_user_limit,
-            starts_at: meta.starts_at,
-            ends_at: meta.ends_at,
-            since: self.since(),
-            sold_before: sales.sold_at_begin,
-            first_order: sales.first_order,
-            last_order: sales.last_order,
-            last_refund: sales.last_refund,
-            sold_out_at: sales.sold_out_at,
-            sold_out_in: sales.sold_out_at.zip(self.begin()).map(|(end, begin)| seconds(end.get() - begin.get())),
-            orders: sales.orders,
-            bought: sales.bought,
-            refunds: sales.refunds,
-            returned: sales.returned,
-            holds: sales.holds,
-            confirmed: sales.confirmed,
-            released: sales.released,
-            half_bought_at: sales.timeline.bought_by(50),
-            rate: sales.rate().map(|rate| (rate * 1e4).round() / 1e4),
-            peak_rate: sales.peak.map(|peak| peak.units),
-            peak_at: sales.peak.map(|peak| peak.at),
-            verdict: balance.verdict(),
-            proof: "sums",
-            objection: balance.objection,
-            held: self.meta.holds,
-            counters: balance.counters,
-            period: self.series.as_ref().map(|series| seconds(series.width)),
-        }
-    }
-
-    pub(super) fn row(&self) -> ReportRow {
-        ReportRow {
-            figures: self.figures(),
-            timeline: self.series.as_ref().map(Series::moving).unwrap_or_default(),
-            marks: self.marks(),
-            more_marks: self.sales.more_marks,
-            units_a_user: self.ranges(),
-            unknown_users: self.users.as_ref().map_or(0, |users| users.unknown),
-            top_buyers: self.participants(),
-        }
-    }
-
-    pub(super) fn marks(&self) -> Vec<MarkRow> {
-        self.sales.marks.iter().map(MarkRow::new).collect()
-    }
-
-    #[allow(clippy::cast_precision_loss)]
-    pub(super) fn ranges(&self) -> Vec<RangeRow> {
-        let Some(users) = &self.users else { return Vec::new() };
-        let all = users.users().max(1) as f64;
-        let row = |range: crate::report::units_a_user::UnitRange| RangeRow {
-            from: range.from,
-            to: range.to,
-            users: range.users,
-            share: range.users as f64 / all,
-        };
-        users.ranges().into_iter().map(row).collect()
-    }
-
-    pub(super) fn participants(&self) -> Vec<ParticipantRow> {
-        let limit = self.meta.per_user_limit;
-        let row = |(user, units): &(StoredUser, Option<u64>)| {
-            ParticipantRow::new(user.as_bytes(), units.map_or(Bought::Unknown, Bought::Units), limit)
-        };
-        self.buyers.iter().map(row).collect()
     }
 }

@@ -154,27 +154,16 @@ impl Summary {
 
 row! {
     /// What is shown of an entry.
-    struct SummaryRow<'a> as row {
-        activity: &'a str, flexible;
-        status: &'static str => row.counted.map_or_else(|| Cell::text(row.status).tone(Tone::Bad), Cell::status);
-        orders: u64;
+    struct SummaryRow<'a> as row from (activity: &'a str, entry: &Entry) {
+        activity: &'a str = activity, flexible;
+        status: &'static str = entry.counted.map_or("refused_before", Status::name)
+            => row.counted.map_or_else(|| Cell::text(row.status).tone(Tone::Bad), Cell::status);
+        orders: u64 = entry.orders;
         /// `None` if nobody kept them.
-        units: Option<u64>;
-        hidden counted: Counted;
+        units: Option<u64> = Some(entry.units).filter(|units| *units != UNKNOWN);
+        hidden counted: Counted = entry.counted;
     }
     changed if row.counted == Some(Status::Ok)
-}
-
-impl<'a> SummaryRow<'a> {
-    fn new(activity: &'a str, entry: &Entry) -> Self {
-        Self {
-            activity,
-            status: entry.counted.map_or("refused_before", Status::name),
-            orders: entry.orders,
-            units: Some(entry.units).filter(|units| *units != UNKNOWN),
-            counted: entry.counted,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,6 @@ impl Board {
         }
         let now = Instant::now();
         let mut rows: Vec<WatchRow> = update.views.iter().map(|view| self.row(view, now)).collect();
-        rows.iter_mut().for_each(|row| row.add(&self.servers.figures));
         self.is_sound = rows.iter().all(|row| row.activity.is_sound());
         selection.apply(&mut rows, |row| &row.activity, |row| row.rate);
         self.rows = rows;
@@ -102,6 +101,6 @@ impl Board {
             let total = of_shards.or(snapshot.meta.as_ref().map(|meta| meta.total)).map_or(0, number);
             history.add(view.read, total.saturating_sub(stock), snapshot.meta.as_ref().map(|meta| meta.epoch));
         }
-        WatchRow::new(view, self.kind, history, self.below, now)
+        WatchRow::new(view, self.kind, history, self.below, now, &self.servers.figures)
     }
 }
