@@ -117,14 +117,12 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(Some(first.layout))?;
     // An audit of a sharded activity names the shards to repair.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let repairs: Vec<&Repair> = repairs.iter().collect();
     let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;
     if !is_dry_run && !args.mutating.yes {
         confirm(&repairs, &[], out)?;
     }
-    out.set_dry_run(is_dry_run);
     let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
     out.array_until::<_, Error>(&rows, error)?;
     hint(&rows, out);

@@ -160,6 +160,13 @@ pub fn exit_of(status: Status) -> Exit {
     if status.is_done() { Exit::Done } else { Exit::Refused }
 }
 
+/// Does one thing after the other until one fails: what was done before is reported all the same.
+pub fn until_failed<T, E>(results: impl Iterator<Item = Result<T, E>>) -> (Vec<T>, Option<E>) {
+    let mut failed = None;
+    let done = results.map_while(|result| result.map_err(|error| failed = Some(error)).ok()).collect();
+    (done, failed)
+}
+
 /// Warns of a key that is corrupt.
 pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
     if let Some(Corrupt { key, what }) = corrupt {
@@ -172,11 +179,9 @@ pub fn show(
     row: &OutcomeRow<'_>,
     activity: &ActivityId,
     outcome: &Outcome,
-    dry_run: bool,
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
-    out.set_dry_run(dry_run);
     warn_of_corrupt(&mut out.warnings(), outcome.corrupt.as_ref());
     out.object(row)?;
     if outcome.status == Status::NotPreheated {

@@ -20,7 +20,7 @@ const MAX_NAMED: usize = 10;
 /// # Errors
 /// A pattern that cannot be read, or that no preheated activity matches.
 pub fn resolve(named: &[ActivityId], store: &mut Store) -> Result<Vec<ActivityId>> {
-    match named.iter().any(is_pattern) {
+    match named.is_empty() || named.iter().any(is_pattern) {
         true => ActivitySelector::new(named)?.activities(store),
         false => Ok(named.to_vec()),
     }

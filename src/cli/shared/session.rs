@@ -21,17 +21,20 @@ use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
 use crate::store::Store;
 use crate::store::replicas::Replicated;
 
-/// What the command line says about it.
+/// How the command line wants data to be changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Consent<'a> {
     pub dry_run: bool,
     /// The name that `--confirm` gives.
     pub confirm: Option<&'a str>,
+    /// How many replicas are to have the changes when the command ends.
+    pub wait_replicas: Option<u32>,
 }
 
 impl<'a> Consent<'a> {
     pub fn of(mutating: &'a Mutating) -> Self {
-        Self { dry_run: mutating.dry_run, confirm: mutating.confirm.as_deref() }
+        let Mutating { dry_run, wait_replicas, confirm, .. } = mutating;
+        Self { dry_run: *dry_run, confirm: confirm.as_deref(), wait_replicas: *wait_replicas }
     }
 
     /// Checks the name, or asks for it. `context` is the one in use; `protected_by` are the protected contexts of its server,
@@ -143,7 +146,10 @@ impl Session {
             None => shown.clone(),
         });
         consent.given(name.as_deref(), &protected_by, &shown, &self.out)?;
-        self.store_at(target, layout)
+        self.out.set_dry_run(consent.dry_run);
+        let mut store = self.store_at(target, layout)?;
+        store.require_replicas(consent.wait_replicas);
+        Ok(store)
     }
 
     /// Refuses the default server for what should not happen to a server by accident.

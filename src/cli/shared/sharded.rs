@@ -1,6 +1,6 @@
 //! Sharded activities in commands that take activities: which are, and which shards they have.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
@@ -23,14 +23,15 @@ pub fn find(activities: &[ActivityId], store: &mut Store) -> Result<Sharded> {
     Ok(shards.collect())
 }
 
-/// The activities with the shards of each that is sharded in its place.
+/// The activities, each once, with the shards of each that is sharded in its place.
 pub fn expand(activities: Vec<ActivityId>, store: &mut Store) -> Result<Vec<ActivityId>> {
     let sharded = find(&activities, store)?;
     let each = |activity: ActivityId| match sharded.get(&activity) {
         Some(shards) => shards.ids(&activity).collect(),
         None => vec![activity],
     };
-    Ok(activities.into_iter().flat_map(each).collect())
+    let mut seen = HashSet::new();
+    Ok(activities.into_iter().flat_map(each).filter(|activity| seen.insert(activity.clone())).collect())
 }
 
 /// Gives the entries of several ledgers by their ids, with the place of each ledger: those behind the entry beside it,

@@ -4,7 +4,6 @@ mod refused;
 mod row;
 mod write;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::admin::archive::{self, Archivable};
@@ -72,16 +71,11 @@ const TRIES: usize = 3;
 
 /// Archives.
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    store.require_replicas(args.mutating.wait_replicas);
-    let mut seen = HashSet::new();
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
-    let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
+    let activities: Vec<&ActivityId> = named.iter().collect();
     let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new(), archived: Vec::new() };
-    let dry_run = args.mutating.dry_run;
-    if dry_run {
-        for activity in activities {
-            run.plan(activity, true)?;
-        }
+    if args.mutating.dry_run {
+        activities.into_iter().try_for_each(|activity| run.plan(activity, true).map(|_| ()))?;
         return run.finish(None);
     }
     let mut due = activities;
@@ -94,12 +88,8 @@ pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     // What is half written is removed.
     interrupt::stop_gracefully();
     let directory = ArchiveDirectory::open(&args.to)?;
-    for activity in due {
-        if let Err(error) = run.archive(activity, &directory) {
-            return run.finish(Some(error));
-        }
-    }
-    run.finish(None)
+    let failed = due.into_iter().try_for_each(|activity| run.archive(activity, &directory)).err();
+    run.finish(failed)
 }
 
 /// What an activity is before it is archived: ready, or done or refused.
@@ -295,7 +285,6 @@ impl<'a> Run<'a> {
     /// Shows the rows, also of what was done before an error; then what they have no room for.
     fn finish(self, failed: Option<Error>) -> Result<Exit> {
         let dry_run = self.args.mutating.dry_run;
-        self.out.set_dry_run(dry_run);
         if failed.is_none() || !self.rows.is_empty() {
             self.out.array(&self.rows)?;
         }

@@ -105,7 +105,6 @@ pub(super) fn show(args: &BenchArgs, terms: &Terms, store: &mut Store, out: &mut
         clients: args.clients,
     });
     let plans: Vec<BenchPlan> = plans.collect();
-    out.set_dry_run(true);
     out.array(&plans)?;
     Ok(Exit::Done)
 }

@@ -12,10 +12,9 @@ mod sale;
 mod scripts;
 mod show;
 
-use crate::admin::activities;
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
-use crate::cli::error::Result;
+use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::output::Format;
 use crate::cli::shared::selection;
@@ -136,13 +135,10 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 
 /// The checks of the activities.
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
-    let mut activities = selection::resolve(&args.activities, store)?;
-    if activities.is_empty() {
-        activities = match activities::preheated(store) {
-            Ok(activities) => activities,
-            Err(error) => return skip_sale(error, store, rows),
-        };
-    }
+    let mut activities = match selection::resolve(&args.activities, store) {
+        Err(Error::Store(error)) if args.activities.is_empty() => return skip_sale(error, store, rows),
+        found => found?,
+    };
     let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
         Err(error) => return skip_sale(error, store, rows),

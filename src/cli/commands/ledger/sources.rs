@@ -46,13 +46,8 @@ impl Sources {
     /// # Errors
     /// Any of the store's; the only activity that was named is not there.
     pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
-        let mut seen = HashSet::new();
-        let mut activities = selection::resolve(named, store)?;
-        activities.retain(|activity| seen.insert(activity.clone()));
+        let activities = selection::resolve(named, store)?;
         let listed = named.is_empty().then(Instant::now);
-        if named.is_empty() {
-            activities = activities::preheated(store)?;
-        }
         let since = match since {
             Some(since) => since.after(store)?,
             None => EntryId::ZERO,

@@ -44,13 +44,11 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
     let layout = session.layout(None)?;
     let plan = crate::cli::commands::preheat::plan_of_flags(activity, args)?.fitted(layout).map_err(Failure::usage)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&snapshot::snapshot(&mut store, activity)?, what) {
         return Err(failure.into());
     }
     let out = &mut session.out;
-    out.set_dry_run(args.mutating.dry_run);
     let options = target::options(&session.global);
     let name = uuid::Uuid::now_v7().to_string();
     Adoption { args, plan, store, out, options, name }.run()

@@ -55,7 +55,6 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }
-    out.set_dry_run(args.mutating.dry_run);
     row::show(&results, failed, out)
 }
 

@@ -162,7 +162,6 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let plans = fitted(plans, layout)?;
     let names = plans.iter().map(|plan| &plan.id);
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
-    store.require_replicas(args.mutating.wait_replicas);
     apply::apply(&plans, args, &mut store, &mut session.out)
 }
 

@@ -12,7 +12,7 @@ use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
-use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::Consent;
 use crate::cli::shared::session::Session;
 use crate::model::activity::rules::StoredState;
@@ -49,25 +49,14 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     }
     // A sharded activity is in files by its shards.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
-    let mut results: Vec<Preheated> = Vec::with_capacity(wanted.len());
-    let mut failed = None;
     interrupt::stop_gracefully();
-    for ArchivedActivity { id, archive } in &wanted {
-        match restore(id, archive, args, &mut store, out) {
-            Ok(result) => results.push(result),
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
-    }
+    let (results, mut failed) =
+        until_failed(wanted.iter().map(|it| restore(&it.id, &it.archive, args, &mut store, out)));
     if failed.is_none() && !args.mutating.dry_run {
         failed = hint_parents(&wanted, &mut store, out).err();
         note_pauses(&wanted, &results, layout, out);
     }
-    out.set_dry_run(args.mutating.dry_run);
     row::show(&results, failed, out)
 }
 

@@ -136,7 +136,6 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         true => session.store_to_change(layout, args.fix.consent(), wanted.iter().map(|it| &it.activity))?,
         false => session.store(layout)?,
     };
-    store.require_replicas(args.fix.wait_replicas);
     if let Some(every) = args.service.every {
         return service::run(args, every, &mut store, &mut session.out);
     }

@@ -64,12 +64,10 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     rush::prepare(&fixtures)?;
     // What fixtures name is checked with them.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     let mut report = RunReport::default();
     // What was done is shown even if an error ends the run.
     let ended = drive(args, &fixtures, &mut store, out, &mut report);
-    out.set_dry_run(args.mutating.dry_run);
     let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
     let exit = ended?;
     shown?;

@@ -121,7 +121,6 @@ pub(crate) fn check(
 impl CheckedInput {
     /// Shows what would be applied.
     pub(crate) fn show(self, out: &mut Output) -> Result<Exit> {
-        out.set_dry_run(true);
         let mut rows = out.stream::<TotalRow<'static>>()?;
         for ((orders, units), index) in self.totals.of.iter().zip(0..) {
             let activity = std::str::from_utf8(self.totals.names.name(index)).unwrap_or_default();
