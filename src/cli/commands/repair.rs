@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use anyhow::Context;
+
 use crate::audit::apply;
 use crate::audit::class::Class;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
@@ -11,15 +13,12 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Format, Output, Terminal, Tone};
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::output::{Cell, Format, Output, Terminal, Tone, row};
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::store::Store;
-use anyhow::Context;
 
 /// Apply a plan of repairs that reconcile wrote
 ///

@@ -5,8 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::cli::failure::Failure;
-use crate::cli::input::columns::Mapping;
-use crate::cli::input::columns::{self, Columns, Refusal};
+use crate::cli::input::columns::{self, Columns, Mapping, Refusal};
 use crate::cli::input::error::quoted;
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use crate::cli::input::problem::{Location, Problem, Problems};

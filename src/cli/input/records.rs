@@ -2,10 +2,10 @@
 //! and user.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
+use std::{io, thread};
 
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
 use crate::cli::failure::Failure;

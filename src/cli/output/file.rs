@@ -1,11 +1,12 @@
 //! Files that commands write: beside their target first, then renamed onto it. So a target is what it was, or complete,
 //! and never a file that the same command reads.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Seek, Write};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{FlockOperation, flock};
 

@@ -24,31 +24,25 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::output::sink::Sink;
+use crate::cli::output::stream::Dry;
+use crate::cli::output::table::Table;
+
 pub use crate::cli::output::error::{report, report_usage};
-pub use crate::cli::output::file::OutputFile;
-pub use crate::cli::output::file::PrivateFile;
+pub use crate::cli::output::file::{OutputFile, PrivateFile};
 pub use crate::cli::output::format::Format;
 pub use crate::cli::output::keys::Key;
 pub use crate::cli::output::progress::Progress;
 pub use crate::cli::output::renaming::Renaming;
 pub(crate) use crate::cli::output::row::row;
 pub use crate::cli::output::row::{Chosen, Column, Field, Row};
-pub use crate::cli::output::screen::Frame;
-pub use crate::cli::output::screen::{Screen, restore as restore_screen};
+pub use crate::cli::output::screen::{Frame, Screen, restore as restore_screen};
 pub use crate::cli::output::sink::OutputError;
 pub use crate::cli::output::stream::RowStream;
 pub use crate::cli::output::table::cell::{Cell, Tone};
-pub use crate::cli::output::terminal::Warnings;
-pub use crate::cli::output::terminal::{ColorChoice, Terminal};
-pub use crate::cli::output::text::bars;
-pub use crate::cli::output::text::hanging;
-pub use crate::cli::output::text::wrapped;
-
-use crate::cli::output::sink::Sink;
-use crate::cli::output::stream::Dry;
-use crate::cli::output::table::Table;
-
-use crate::cli::failure::{Exit, Failure};
+pub use crate::cli::output::terminal::{ColorChoice, Terminal, Warnings};
+pub use crate::cli::output::text::{bars, hanging, wrapped};
 
 /// Where a command puts what it found, in the form the user asked for.
 pub struct Output {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook::consts::{SIGCONT, SIGTSTP};
 use tabled::grid::util::string::get_line_width;
 
 use crate::cli::output::keys::{Key, KeyReader};
@@ -18,7 +19,6 @@ use crate::cli::output::sink::{OutputError, Unwritable};
 use crate::cli::output::table::Table;
 use crate::cli::output::terminal::{self, Terminal};
 use crate::cli::output::text::{Tone, cut, escape, paint, width};
-use signal_hook::consts::{SIGCONT, SIGTSTP};
 
 /// The alternate screen, no cursor, no line that continues on the next.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";

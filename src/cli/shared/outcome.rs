@@ -2,8 +2,7 @@
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Chosen, Field, Output, Warnings};
+use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::layout::Layout;

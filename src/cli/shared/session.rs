@@ -8,18 +8,18 @@ use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::credentials;
-pub use crate::cli::input::window::now as own_clock;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::target;
-use crate::cli::shared::target::{Chosen, InUse, Login, Standing};
+use crate::cli::shared::target::{self, Chosen, InUse, Login, Standing};
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
 use crate::store::Store;
 use crate::store::replicas::Replicated;
+
+pub use crate::cli::input::window::now as own_clock;
 
 /// How the command line wants data to be changed.
 #[derive(Debug, Clone, Copy)]

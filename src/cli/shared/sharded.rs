@@ -9,8 +9,7 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::shards::Shards;
-use crate::read::ledger;
-use crate::read::snapshot;
+use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 /// Those of some activities that are sharded.

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use crate::admin::archive::Archivable;
 use crate::cli::commands::archive::refused::Refused;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Tone};
+use crate::cli::output::{Cell, Tone, row};
 use crate::model::activity::State;
 use crate::model::archive::{Manifest, Part};
 use crate::model::id::ActivityId;

@@ -8,9 +8,9 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::bench::{self, made};
 use crate::bench::{
-    Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, prepare_files,
+    self, Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made,
+    prepare_files,
 };
 use crate::cli::commands::bench::judge::{Judge, Verdict};
 use crate::cli::commands::bench::rows::{BenchRow, rank};
@@ -20,8 +20,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
 use crate::cli::shared::outcome::until_failed;
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::id::RequestId;
 use crate::model::layout::Kind;
 use crate::model::number::{Limit, Quantity, between};

@@ -6,8 +6,7 @@ use crate::cli::commands::bench::judge::{Judge, Verdict, millis};
 use crate::cli::commands::bench::scenario::Terms;
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output, Tone};
+use crate::cli::output::{Cell, Output, Tone, row};
 use crate::model::number::Limit;
 use crate::store::Store;
 

@@ -9,8 +9,7 @@ use serde_yaml::{Mapping, Value};
 use crate::cli::environment::config_file;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::input::yaml::contexts;
-use crate::cli::input::yaml::contexts::{Context, Contexts};
+use crate::cli::input::yaml::contexts::{self, Context, Contexts};
 use crate::cli::output::PrivateFile;
 use crate::model::layout::{Layout, Pattern};
 

@@ -14,8 +14,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::yaml::contexts::{Context, Contexts, name};
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::target;
-use crate::cli::shared::target::URL_VARIABLES;
+use crate::cli::shared::target::{self, URL_VARIABLES};
 
 /// Name servers, and choose one
 ///

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use crate::cli::input::credentials::program;
 use crate::cli::input::yaml::contexts::Context;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Tone};
+use crate::cli::output::{Cell, Tone, row};
 use crate::model::layout::Layout;
 
 row! {

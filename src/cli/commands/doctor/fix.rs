@@ -2,8 +2,7 @@
 
 use crate::cli::args::Global;
 use crate::cli::failure::shell_quoted;
-use crate::cli::shared::target;
-use crate::cli::shared::target::{Login, PasswordSource};
+use crate::cli::shared::target::{self, Login, PasswordSource};
 use crate::model::id::ActivityId;
 
 /// How commands for one server begin.

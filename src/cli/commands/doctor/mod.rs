@@ -22,9 +22,8 @@ use crate::cli::shared::session::Session;
 use crate::cli::shared::target::PasswordSource;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
-use crate::read::health::{self, Health, Node};
-use crate::read::snapshot;
-use crate::read::whole;
+use crate::read::health::{Health, Node};
+use crate::read::{health, snapshot, whole};
 use crate::store::Store;
 
 /// Check server and sale, with a fix for what is wrong

@@ -1,8 +1,7 @@
 //! A check and how it went.
 
 use crate::cli::commands::doctor::fix::SECKILL;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Tone};
+use crate::cli::output::{Cell, Tone, row};
 use crate::names;
 
 names! {

@@ -1,9 +1,8 @@
 //! The checks for people: a short table, then what is wrong, why it matters, and what to paste.
 
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus};
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, OutputError, Tone, wrapped};
+use crate::cli::output::{Cell, Output, OutputError, Tone, row, wrapped};
 
 row! {
     /// A line of the table: one check, or several of one kind that went well, or found the same.

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 
+use memchr::memmem;
+
 use crate::cli::error::Result;
 use crate::cli::output::row;
 use crate::model::activity::Snapshot;
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::time::Millis;
-use crate::read::history::{self, TrimmedUnits};
-use crate::read::ledger;
+use crate::read::history::TrimmedUnits;
+use crate::read::{history, ledger};
 use crate::store::Store;
-use memchr::memmem;
 
 /// Orders that are kept, the newest: a bot may have thousands.
 const KEPT: usize = 1000;

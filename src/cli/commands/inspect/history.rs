@@ -10,9 +10,8 @@ use crate::cli::output::text::counted;
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
-use crate::read::history::{self, TrimmedUnits};
-use crate::read::ledger;
-use crate::read::snapshot;
+use crate::read::history::TrimmedUnits;
+use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
 /// Activities without a ledger that are named; of more only the number is.

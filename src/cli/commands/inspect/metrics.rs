@@ -1,9 +1,7 @@
 //! `inspect -o prometheus`: the sale and its servers as metrics. Never a user; what is not known is left out.
 
-use crate::cli::commands::inspect::alert;
-use crate::cli::commands::inspect::detail;
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::commands::inspect::{InspectArgs, chosen, exit, snapshots};
+use crate::cli::commands::inspect::{InspectArgs, alert, chosen, detail, exit, snapshots};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
@@ -13,10 +11,10 @@ use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::feeds::{self, Feed};
-use crate::read::stats;
+use crate::read::feeds::Feed;
 use crate::read::stats::info::{CallStats, Info, Section};
 use crate::read::stats::latency;
+use crate::read::{feeds, stats};
 use crate::store::Store;
 
 macro_rules! families {

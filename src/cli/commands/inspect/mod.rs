@@ -28,9 +28,8 @@ use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::between;
 use crate::model::status::Status;
-use crate::read::participants;
-use crate::read::snapshot;
-use crate::read::whole::{self, Holdings};
+use crate::read::whole::Holdings;
+use crate::read::{participants, snapshot, whole};
 use crate::store::Store;
 
 /// How many participants are shown unless `--top` says otherwise.

@@ -4,19 +4,15 @@ use crate::audit::evidence::request_record::RequestRecord;
 use crate::cli::commands::inspect::entries::{last, may_name, needle};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output};
-use crate::cli::shared::hints;
-use crate::cli::shared::sharded;
+use crate::cli::output::{Cell, Output, row};
+use crate::cli::shared::{hints, sharded};
 use crate::error::StoreError;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::order::hold::HoldState;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::history;
-use crate::read::ledger;
-use crate::read::snapshot;
+use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
 row! {

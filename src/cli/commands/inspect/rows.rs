@@ -1,7 +1,6 @@
 //! What inspect shows, and a run at its end: activities, participants, and who holds how many.
 
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Field, Tone};
+use crate::cli::output::{Cell, Field, Tone, row};
 use crate::model::activity::{Snapshot, State};
 use crate::model::id::StoredUser;
 use crate::model::order::Bought;

@@ -2,14 +2,12 @@
 
 use serde::Serialize;
 
-use crate::cli::commands::inspect::detail;
 use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
-use crate::cli::commands::inspect::{missing, without_buyers};
+use crate::cli::commands::inspect::{detail, missing, without_buyers};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output, hanging};
+use crate::cli::output::{Format, Output, hanging, row};
 use crate::cli::shared::hints;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot};
@@ -20,8 +18,7 @@ use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::history::TrimmedUnits;
-use crate::read::snapshot;
-use crate::read::whole;
+use crate::read::{snapshot, whole};
 use crate::store::Store;
 
 row! {

@@ -1,8 +1,7 @@
 //! The rows of a ledger: one for each order of an entry, or one for an entry without orders.
 
 use crate::audit::ledger_state::transfers::Direction;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Field};
+use crate::cli::output::{Cell, Field, row};
 use crate::model::id::{ActivityId, StoredUser, UserId};
 use crate::model::ledger::{Entry, EntryId, Op, OrderTexts};
 use crate::model::time::Millis;

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::admin::activities;
-use crate::admin::preheat;
-use crate::cli::commands::preheat::PreheatArgs;
-use crate::cli::commands::preheat::explain;
-use crate::cli::commands::preheat::question;
-use crate::cli::commands::preheat::row::{self, PreheatRow};
+use crate::admin::{activities, preheat};
+use crate::cli::commands::preheat::row::PreheatRow;
+use crate::cli::commands::preheat::{PreheatArgs, explain, question, row};
 use crate::cli::error::{Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};

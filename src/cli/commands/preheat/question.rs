@@ -6,8 +6,7 @@ use crate::cli::output::text::counted;
 use crate::model::activity::{Action, Preheated};
 use crate::model::layout::Kind;
 use crate::model::order::Bought;
-use crate::read::participants;
-use crate::read::snapshot;
+use crate::read::{participants, snapshot};
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.

@@ -2,8 +2,7 @@
 
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output};
+use crate::cli::output::{Cell, Output, row};
 use crate::model::activity::{Action, Preheated};
 use crate::model::status::Status;
 

@@ -8,18 +8,19 @@ mod service;
 mod unrecorded;
 mod wanted;
 
+use std::collections::HashSet;
+use std::time::Instant;
+
+use crate::audit::judgement::judge;
+use crate::audit::judgement::sharded::judge_shards;
 use crate::audit::read::{self, shards};
+use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
 use crate::cli::commands::reconcile::report::View;
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::unrecorded::LeftOut;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
-use crate::read::snapshot;
-
-use crate::audit::judgement::judge;
-use crate::audit::judgement::sharded::judge_shards;
-use crate::audit::result::{Audit, Verdict};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
@@ -32,9 +33,8 @@ use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::number::Units;
+use crate::read::snapshot;
 use crate::store::Store;
-use std::collections::HashSet;
-use std::time::Instant;
 
 /// Compare stock, participants, ledger and order records
 ///

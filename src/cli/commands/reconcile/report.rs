@@ -6,8 +6,7 @@ use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, Proof, RecordedUnits, Verdict};
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::error::Result;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone};
+use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, row};
 use crate::model::id::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.

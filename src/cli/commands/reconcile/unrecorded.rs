@@ -4,8 +4,7 @@
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, MissingOrder};
 use crate::cli::error::Result;
-use crate::cli::output::row;
-use crate::cli::output::{Format, Output, OutputError};
+use crate::cli::output::{Format, Output, OutputError, row};
 use crate::model::id::{ActivityId, StoredUser};
 
 /// Notes about single activities; of more only the number is said.

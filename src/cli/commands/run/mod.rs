@@ -10,16 +10,13 @@ mod sale;
 use std::collections::HashSet;
 
 use crate::cli::args::Mutating;
-use crate::cli::commands::run::report::Observed;
-use crate::cli::commands::run::report::{RunReport, StepRow};
+use crate::cli::commands::run::report::{Observed, RunReport, StepRow};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::input::yaml::fixture;
-use crate::cli::input::yaml::fixture::{Fixture, Step};
+use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::id::ActivityId;
 use crate::store::Store;
 

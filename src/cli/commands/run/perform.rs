@@ -13,9 +13,7 @@ use crate::cli::output::Output;
 use crate::model::id::ActivityId;
 use crate::model::order::{Bought, MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
-use crate::sell::holds;
-use crate::sell::multi_orders;
-use crate::sell::orders;
+use crate::sell::{holds, multi_orders, orders};
 use crate::store::Store;
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.

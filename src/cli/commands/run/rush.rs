@@ -17,8 +17,7 @@ use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::order::Bought;
 use crate::model::status::Status;
-use crate::read::participants;
-use crate::read::snapshot;
+use crate::read::{participants, snapshot};
 use crate::sell::bulk::Limits;
 use crate::store::Store;
 

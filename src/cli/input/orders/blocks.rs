@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
+
 #[cfg(unix)]
 use std::os::unix::fs::FileTypeExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};

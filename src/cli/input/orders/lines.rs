@@ -1,8 +1,7 @@
 //! A window over the blocks of an input: the record being read is always whole in it.
 
 use crate::cli::failure::Failure;
-use crate::cli::input::error;
-use crate::cli::input::error::utf16;
+use crate::cli::input::error::{self, utf16};
 use crate::cli::input::orders::blocks::{BlockRead, Blocks};
 use crate::cli::input::orders::{Next, RowError};
 use crate::cli::input::problem::{Location, Problem};

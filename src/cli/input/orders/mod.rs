@@ -15,15 +15,6 @@ mod tests;
 
 use std::time::Duration;
 
-pub use crate::cli::input::columns::Mapping;
-pub use crate::cli::input::orders::blocks::{Blocks, Checked};
-pub use crate::cli::input::orders::dialect::{Delimiter, Dialect, RowFormat};
-pub use crate::cli::input::orders::multi::FileOrder;
-pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
-
-pub(crate) use crate::cli::input::orders::row::is_rounded;
-pub(crate) use crate::cli::input::orders::separated::after_quote;
-
 use crate::cli::failure::Failure;
 use crate::cli::input::columns::Columns;
 use crate::cli::input::orders::batch::Batch;
@@ -31,6 +22,14 @@ use crate::cli::input::orders::jsonl::JsonLines;
 use crate::cli::input::orders::lines::Lines;
 use crate::cli::input::orders::separated::Separated;
 use crate::cli::input::problem::Problem;
+
+pub use crate::cli::input::columns::Mapping;
+pub use crate::cli::input::orders::blocks::{Blocks, Checked};
+pub use crate::cli::input::orders::dialect::{Delimiter, Dialect, RowFormat};
+pub use crate::cli::input::orders::multi::FileOrder;
+pub(crate) use crate::cli::input::orders::row::is_rounded;
+pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
+pub(crate) use crate::cli::input::orders::separated::after_quote;
 
 /// What came of asking for the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

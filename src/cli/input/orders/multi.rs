@@ -5,9 +5,8 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::cli::input::orders::jsonl::{Key, text_of};
-use crate::cli::input::orders::lines;
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
-use crate::cli::input::orders::{Next, OrderReader, RowError};
+use crate::cli::input::orders::{Next, OrderReader, RowError, lines};
 use crate::model::id::ActivityId;
 use crate::model::number::Quantity;
 use crate::model::order::{Items, MultiOrder};

@@ -1,8 +1,7 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
 use crate::cli::failure::Failure;
-use crate::cli::input::columns::Columns;
-use crate::cli::input::columns::Mapping;
+use crate::cli::input::columns::{Columns, Mapping};
 use crate::cli::input::error::quoted;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::Layout;

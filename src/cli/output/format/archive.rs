@@ -1,9 +1,10 @@
 //! The files of archives: a folder for each, written beside its place under another name, and moved there whole.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
 
-use crate::cli::output::text::escape;
-use crate::cli::output::text::{cut, width};
+use crate::cli::output::text::{cut, escape, width};
 
 /// The width of a character that takes one column of a terminal, as a part of the font's size: that of a digit and of most
 /// letters of sans-serif fonts, or more.

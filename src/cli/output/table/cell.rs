@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use crate::cli::input::window;
-pub use crate::cli::output::text::Tone;
 use crate::cli::output::text::{cut, cut_id, escape, width, wrapped};
 use crate::model::status::Status;
 use crate::model::time::Millis;
+
+pub use crate::cli::output::text::Tone;
 
 #[derive(Debug, Clone)]
 pub struct Cell {

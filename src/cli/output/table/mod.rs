@@ -13,8 +13,7 @@ use tabled::settings::{Alignment, Padding, Style};
 
 use crate::cli::output::table::cell::Cell;
 use crate::cli::output::table::fit::{GAP, TableColumn, TableLayout};
-use crate::cli::output::text::{Tone, paint};
-use crate::cli::output::text::{cut, width};
+use crate::cli::output::text::{Tone, cut, paint, width};
 
 /// A table whose columns are decided.
 #[derive(Debug)]

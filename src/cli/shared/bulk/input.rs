@@ -2,12 +2,10 @@
 
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::input;
-use crate::cli::input::Problems;
-use crate::cli::input::columns;
 use crate::cli::input::orders::{
     Blocks, Checked, Column, Delimiter, Dialect, Mapping, OrderReader, Quantities, RowFormat, Shape,
 };
+use crate::cli::input::{self, Problems, columns};
 use crate::cli::output::OutputFile;
 use crate::cli::shared::bulk::args::{BulkArgs, RunArgs};
 use crate::model::layout::Layout;

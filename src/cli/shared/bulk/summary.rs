@@ -1,8 +1,7 @@
 //! The summary of a run: orders and units by activity and status. Its counts add up to the lines.
 
 use crate::cli::error::Result;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output, OutputError, Tone};
+use crate::cli::output::{Cell, Output, OutputError, Tone, row};
 use crate::model::id::ActivityId;
 use crate::model::id::interner::Interner;
 use crate::model::status::Status;

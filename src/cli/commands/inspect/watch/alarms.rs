@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cli::commands::inspect::rows::ActivityRow;
+use crate::cli::output::Tone;
+use crate::cli::output::text::counted;
 use crate::model::activity::State;
 use crate::model::status::Status;
 use crate::names;
 use crate::read::watch::View;
-
-use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::output::Tone;
-use crate::cli::output::text::counted;
 
 /// How long a write of somebody else is shown.
 const FOREIGN_SHOWN: Duration = Duration::from_secs(60);
