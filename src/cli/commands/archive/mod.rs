@@ -1,6 +1,5 @@
 //! `seckill archive`: after the sale, move an activity into files.
 
-mod refused;
 mod row;
 mod write;
 
@@ -12,8 +11,8 @@ use crate::audit::plan::MissingOrders;
 use crate::audit::read::{self, shards};
 use crate::audit::result::Verdict;
 use crate::cli::args::Mutating;
-use crate::cli::commands::archive::refused::Refused;
 use crate::cli::commands::archive::row::ArchiveRow;
+use crate::cli::commands::archive::row::Refused;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::input::archive::Archive;

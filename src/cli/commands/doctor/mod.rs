@@ -2,7 +2,6 @@
 
 mod fix;
 mod ledgers;
-mod loss;
 mod memory;
 mod persistence;
 mod replication;
@@ -10,7 +9,6 @@ mod rights;
 mod row;
 mod sale;
 mod scripts;
-mod show;
 
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
@@ -79,7 +77,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);
     match session.out.format() {
-        Format::Table => show::tables(&rows, loss::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
+        Format::Table => row::tables(&rows, persistence::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
         _ => session.out.array(&rows)?,
     }
     if options.hides_password(&session.global) && rows.iter().any(CheckRow::is_fixed_by_seckill) {

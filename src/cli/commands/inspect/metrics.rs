@@ -1,7 +1,7 @@
 //! `inspect -o prometheus`: the sale and its servers as metrics. Never a user; what is not known is left out.
 
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::commands::inspect::{InspectArgs, alert, chosen, detail, exit, snapshots};
+use crate::cli::commands::inspect::{InspectArgs, chosen, detail, exit, selection, snapshots};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
@@ -69,7 +69,7 @@ pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Re
         args.selection.apply(&mut all, |(row, _)| row, |_| None);
         if let Some(below) = args.alert_below {
             let mut rows: Vec<&mut ActivityRow> = all.iter_mut().map(|(row, _)| row).collect();
-            is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+            is_sound &= !selection::mark(&mut rows, below, &mut warnings);
         }
         warnings.end();
         sale(&all, metrics);

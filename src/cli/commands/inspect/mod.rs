@@ -1,8 +1,6 @@
 //! `seckill inspect`: stock and participants, per user if asked.
 
-mod alert;
 pub mod detail;
-mod entries;
 mod history;
 mod holds;
 mod metrics;
@@ -13,9 +11,9 @@ mod watch;
 mod why;
 
 use crate::admin::activities;
-use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
+use crate::cli::commands::inspect::selection::AlertBelow;
 use crate::cli::commands::inspect::selection::{Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::error::{Error, Result};
@@ -276,7 +274,7 @@ fn shown(
     if let Some(below) = args.alert_below {
         let mut warnings = out.warnings();
         let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
-        is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+        is_sound &= !selection::mark(&mut rows, below, &mut warnings);
         warnings.end();
         if out.is_quiet() {
             details.retain(|detail| detail.activity.alert == Some(true));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::commands::inspect::entries::{EntryRow, UserEntries, last};
+use crate::cli::commands::inspect::history::{EntryRow, UserEntries, last};
 use crate::cli::commands::inspect::{detail, missing, without_buyers};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;

@@ -3,7 +3,7 @@
 use crate::admin::adopt::{Adoptable, Finished, Stage};
 use crate::admin::adoption::{Adopted, Found, Unadoptable};
 use crate::admin::{adopt, preheat};
-use crate::cli::commands::preheat::row::PreheatRow;
+use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure, shell_quoted};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::admin::{activities, preheat};
-use crate::cli::commands::preheat::row::PreheatRow;
-use crate::cli::commands::preheat::{PreheatArgs, explain, question, row};
+use crate::cli::commands::preheat::explain::PreheatRow;
+use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::error::{Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
@@ -35,7 +35,7 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     let mut failed = None;
     let mut is_explained = false;
     if !args.mutating.dry_run {
-        let question = if args.mutating.yes { None } else { question::reset(&planned, store)? };
+        let question = if args.mutating.yes { None } else { explain::question_of_reset(&planned, store)? };
         if let Some(question) = question {
             is_explained = show_plan(&planned, how, out)?;
             out.confirm(&question, false)?;
@@ -52,7 +52,7 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }
-    row::show(&results, failed, out)
+    explain::show(&results, failed, out)
 }
 
 /// What would become of each activity.

@@ -3,9 +3,7 @@
 mod adopt;
 mod apply;
 mod explain;
-mod question;
 mod restore;
-mod row;
 
 use std::collections::HashSet;
 use std::path::PathBuf;

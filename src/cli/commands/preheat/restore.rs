@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::admin::restore::{self, Restorable, Restored};
-use crate::cli::commands::preheat::{PreheatArgs, row};
+use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::input::archive::{Archive, find};
@@ -55,7 +55,7 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
         failed = hint_parents(&wanted, &mut store, out).err();
         note_pauses(&wanted, &results, layout, out);
     }
-    row::show(&results, failed, out)
+    explain::show(&results, failed, out)
 }
 
 /// Says which came back paused, as they were archived.
@@ -175,7 +175,7 @@ fn restore(
         // What an earlier call restored is waited for too.
         store.changed(id);
     }
-    explain(id, &found, out);
+    explain_refusal(id, &found, out);
     Ok(result(id, archive, &found))
 }
 
@@ -225,7 +225,7 @@ fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store
 }
 
 /// What a row has no room for.
-fn explain(id: &ActivityId, found: &Restorable, out: &Output) {
+fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
     warn_of_corrupt(&mut out.warnings(), found.corrupt.as_ref());
     if found.status != Status::Exists {
         return;

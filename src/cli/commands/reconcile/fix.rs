@@ -10,7 +10,7 @@ use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::replicas;
-use crate::cli::commands::reconcile::unrecorded::Emit;
+use crate::cli::commands::reconcile::report::Emit;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};

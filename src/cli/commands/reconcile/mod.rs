@@ -5,7 +5,6 @@ mod metrics;
 mod orders;
 mod report;
 mod service;
-mod unrecorded;
 mod wanted;
 
 use std::collections::HashSet;
@@ -17,9 +16,9 @@ use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
+use crate::cli::commands::reconcile::report::LeftOut;
 use crate::cli::commands::reconcile::report::View;
 use crate::cli::commands::reconcile::service::ServiceArgs;
-use crate::cli::commands::reconcile::unrecorded::LeftOut;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -294,7 +293,7 @@ fn finish(
         is_dry_run: fix.dry_run,
     };
     if fix.emit.is_some() {
-        unrecorded::print(audits, out)?;
+        report::emit(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
         view(None).show(out)?;
     }

@@ -1,11 +1,9 @@
 //! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
 
-mod existing;
 mod perform;
 mod preheat;
 mod report;
 mod rush;
-mod sale;
 
 use std::collections::HashSet;
 
@@ -89,7 +87,7 @@ fn drive(
         planned.push(results);
     }
     if !args.mutating.dry_run {
-        existing::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
+        preheat::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
     }
     // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();

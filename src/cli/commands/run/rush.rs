@@ -6,7 +6,7 @@ use crate::bench::{
     self, Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
 };
 use crate::cli::commands::bench::too_many;
-use crate::cli::commands::run::existing;
+use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Failure;
@@ -52,7 +52,7 @@ pub(super) fn rush(
         return Err(failure.into());
     }
     if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
-        return Err(existing::rush_refused(&other.activity, "").into());
+        return Err(preheat::rush_refused(&other.activity, "").into());
     }
     let measured = if activities.iter().all(may_rush) {
         Some(send_all(rush, store, out)?)

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::alert::AlertBelow;
+use crate::cli::commands::inspect::selection::AlertBelow;
 use crate::cli::commands::inspect::selection::Selection;
-use crate::cli::commands::inspect::watch::rates::History;
+use crate::cli::commands::inspect::watch::forecast::History;
 use crate::cli::commands::inspect::watch::reader::Update;
 use crate::cli::commands::inspect::watch::row::WatchRow;
 use crate::cli::commands::inspect::watch::servers::Servers;
