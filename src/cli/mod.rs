@@ -12,7 +12,6 @@
 
 pub mod args;
 pub mod commands;
-pub mod environment;
 pub mod error;
 pub mod failure;
 mod fast_path;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::Global;
-use crate::cli::environment::{config_file, variable};
+use crate::cli::args::{config_file, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::{Failure, shell_quoted};
 use crate::cli::input::credentials;

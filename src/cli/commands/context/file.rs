@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 
-use crate::cli::environment::config_file;
+use crate::cli::args::config_file;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
 use crate::cli::input::yaml::contexts::{self, Context, Contexts};

@@ -7,9 +7,9 @@ mod row;
 use std::path::PathBuf;
 
 use crate::cli::args::Global;
+use crate::cli::args::variable;
 use crate::cli::commands::context::file::ContextFile;
 use crate::cli::commands::context::row::{ContextRow, FieldRow};
-use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::yaml::contexts::{Context, Contexts, check, name};

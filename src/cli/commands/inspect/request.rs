@@ -5,7 +5,7 @@ use crate::cli::commands::inspect::history::{last, may_name, needle};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Output, row};
-use crate::cli::shared::{hints, sharded};
+use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::ledger::{Entry, EntryId, Op};
@@ -76,7 +76,7 @@ pub(super) fn run(
         [user] => Some(user.as_str()),
         _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`").into()),
     };
-    let sharded = sharded::find(activities, store)?;
+    let sharded = selection::find(activities, store)?;
     let home = |activity: &ActivityId| match (sharded.get(activity), user) {
         (Some(shards), Some(user)) => Ok(shards.home_of(activity, user.as_bytes())),
         (Some(_), None) => Err(StoreError::NoUser { activity: activity.to_string(), line: None }),

@@ -11,7 +11,7 @@ use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};
-use crate::cli::shared::sharded::{each_merged, expand};
+use crate::cli::shared::selection::{each_merged, expand};
 use crate::cli::shared::{hints, selection};
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;

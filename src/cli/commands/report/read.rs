@@ -9,7 +9,7 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
-use crate::cli::shared::sharded::{each_merged, refuse};
+use crate::cli::shared::selection::{each_merged, refuse};
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot, State};
 use crate::model::id::{ActivityId, StoredUser};

@@ -2,12 +2,10 @@
 //!
 //! A bulk run reads orders with it, and an audit reads order records: what differs is a [`Shape`].
 
-mod batch;
 mod blocks;
 mod dialect;
 mod jsonl;
 mod lines;
-mod multi;
 mod row;
 mod separated;
 #[cfg(test)]
@@ -17,16 +15,16 @@ use std::time::Duration;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::columns::Columns;
-use crate::cli::input::orders::batch::Batch;
 use crate::cli::input::orders::jsonl::JsonLines;
 use crate::cli::input::orders::lines::Lines;
+use crate::cli::input::orders::separated::Batch;
 use crate::cli::input::orders::separated::Separated;
 use crate::cli::input::problem::Problem;
 
 pub use crate::cli::input::columns::Mapping;
 pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::dialect::{Delimiter, Dialect, RowFormat};
-pub use crate::cli::input::orders::multi::FileOrder;
+pub use crate::cli::input::orders::jsonl::FileOrder;
 pub(crate) use crate::cli::input::orders::row::is_rounded;
 pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
 pub(crate) use crate::cli::input::orders::separated::after_quote;

@@ -7,7 +7,7 @@ use crate::cli::failure::Exit;
 use crate::cli::input::orders::{Checked, Column, FileOrder, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, row};
-use crate::cli::shared::bulk::args::RunArgs;
+use crate::cli::shared::bulk::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, Input};
 use crate::model::id::interner::Interner;
 use crate::sell::bulk::Operation;

@@ -7,7 +7,7 @@ use crate::cli::input::orders::{
 };
 use crate::cli::input::{self, Problems, columns};
 use crate::cli::output::OutputFile;
-use crate::cli::shared::bulk::args::{BulkArgs, RunArgs};
+use crate::cli::shared::bulk::{BulkArgs, RunArgs};
 use crate::model::layout::Layout;
 use crate::sell::bulk::Operation;
 

@@ -3,8 +3,8 @@
 use crate::cli::error::{Error, Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
+use crate::cli::shared::bulk::report::Summary;
 use crate::cli::shared::bulk::report::shows_rows;
-use crate::cli::shared::bulk::summary::Summary;
 use crate::cli::shared::hints;
 use crate::error::StoreError;
 use crate::store::Store;

@@ -1,23 +1,111 @@
+//! Files of orders of one activity each: `deduct --from`, `refund --from`, and those of holds.
 //! Files of orders of several activities each: `multi-deduct --from`.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::orders::{Column, FileOrder};
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::bulk::args::MultiBulkArgs;
 use crate::cli::shared::bulk::driver::{self, Kind};
 use crate::cli::shared::bulk::input::Input;
 use crate::cli::shared::bulk::report::{Report, shows_rows};
-use crate::cli::shared::outcome::{ItemRow, MultiDocument};
+use crate::cli::shared::bulk::{BulkArgs, MultiBulkArgs};
+use crate::cli::shared::outcome::{ItemRow, MultiDocument, OutcomeRow};
 use crate::model::id::RequestId;
+use crate::model::number::Limit;
 use crate::model::order::MultiOrder;
-use crate::sell::bulk::{BulkMultiOrder, MultiOrderRun, MultiOrders, Operation};
+use crate::model::order::hold::HoldFor;
+use crate::sell::bulk::{
+    BulkMultiOrder, BulkOrder, MultiOrderRun, MultiOrders, Operation, OrderOptions, OrderRun, SingleOrders,
+};
 use crate::store::Store;
 
+/// What the command adds to its file.
+pub struct Task<'a> {
+    /// What is done with each row.
+    pub operation: Operation,
+    /// Why, for the ledger.
+    pub reason: Option<&'a str>,
+    /// The caller's limit, for activities that another system preheated.
+    pub limit: Option<Limit>,
+    /// Of holds: for how long.
+    pub hold_for: Option<HoldFor>,
+    /// Only check the file.
+    pub dry_run: bool,
+}
+
+/// Applies a file of orders, or only checks it.
+pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    crate::cli::interrupt::stop_gracefully();
+    let input = Input::of_orders(from, args, store.layout(), task.operation)?;
+    let has_rows = shows_rows(out.format());
+    out.choose(OutcomeRow::columns_of_file(task.operation));
+    driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
+        let single = Single { operation: task.operation, job: job.name.clone(), request: String::new() };
+        let options = OrderOptions {
+            operation: task.operation,
+            job,
+            reason: task.reason.map(str::to_owned),
+            limit: task.limit,
+            hold_for: task.hold_for,
+            has_rows,
+            limits: args.run.limits(),
+            retry_for: args.run.retry_for(),
+        };
+        Ok((single, OrderRun::new(store, options, names)?))
+    })
+}
+
+/// Orders of one activity each.
+struct Single {
+    operation: Operation,
+    job: String,
+    /// The name of an order without a request id.
+    request: String,
+}
+
+impl Kind for Single {
+    type Orders = SingleOrders;
+    type Row = OutcomeRow<'static>;
+
+    fn push(&self, run: &mut OrderRun, order: &FileOrder) -> Result<()> {
+        let row = &order.row;
+        run.push(&BulkOrder {
+            line: row.line(),
+            activity: row.text(Column::Activity),
+            user: row.text(Column::User),
+            // The reader has checked it against the bounds of an order.
+            quantity: u32::try_from(row.quantity()).unwrap_or_default(),
+            request: row.text(Column::Request),
+            reason: row.text(Column::Reason),
+        })?;
+        Ok(())
+    }
+
+    fn report(&mut self, run: &OrderRun, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+        let Some(decided) = run.front() else { return Ok(false) };
+        let order = &decided.order;
+        if !report.lines.record(order.line, decided.status) {
+            return Ok(true);
+        }
+        report.tallies.add(decided.nth, Some(decided.status), order.quantity);
+        let Some(rows) = &mut report.rows else { return Ok(true) };
+        self.request.clear();
+        if order.request.is_empty() {
+            // Writing to a String cannot fail.
+            let _ = write!(self.request, "{}:{}", self.job, order.line);
+        } else {
+            self.request.push_str(order.request);
+        }
+        rows.push_borrowed(&OutcomeRow::of_file(&decided, &self.request, self.operation))?;
+        Ok(true)
+    }
+}
+
 /// Applies a file of multi-orders, or only checks it.
-pub fn run(
+pub fn run_multi(
     from: &str,
     args: &MultiBulkArgs,
     reason: Option<&str>,
