@@ -2,6 +2,7 @@
 //! What the ledger of an activity says of one user: sums, the newest orders, who paused it.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 
 use memchr::memmem;
 
@@ -68,7 +69,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let mut pushed = Ok(());
         ledger::each_entry(store, home, after, last, |entry| {
             if may_name(entry.users.as_deref(), needle.as_deref()) {
-                pushed = each_row(activity, entry, Some(user), |row| Ok::<_, Error>(rows.push(&row)?));
+                pushed = each_row(activity, entry, Some(user), |row, _| Ok::<_, Error>(rows.push(&row)?));
             }
             pushed.is_ok() && !rows.is_lost()
         })?;
@@ -91,19 +92,22 @@ const KEPT: usize = 1000;
 
 row! {
     /// One order of the user, or one repair.
-    pub(super) struct EntryRow as row {
-        pub id: EntryId as "entry";
-        data pub n: usize;
-        pub time: Millis;
-        pub op: String;
+    pub(super) struct EntryRow as _row from (row: LedgerRow, holds: Option<i64>) {
+        pub id: EntryId as "entry" = row.id;
+        data pub n: usize = row.n;
+        pub time: Millis = row.time;
+        pub op: String = row.op;
         /// Units bought or returned; the change by a repair.
-        pub quantity: Option<i64>;
+        pub quantity: Option<i64> = row.quantity;
         /// Units that the user holds from here on; `None` if nobody knows.
-        pub holds: Option<i64>;
-        data pub stock: Option<u64>;
-        pub request: Option<String>, flexible;
-        pub by: Option<String>, flexible;
-        pub reason: Option<String>, flexible;
+        pub holds: Option<i64> = holds;
+        data pub stock: Option<u64> = row.stock;
+        pub request: Option<String> = row.request, flexible;
+        pub by: Option<String> = given(row.by), flexible;
+        pub reason: Option<String> = given(row.reason), flexible;
+    }
+    where {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     }
 }
 
@@ -133,11 +137,11 @@ pub(super) struct UserEntries {
 
 impl UserEntries {
     /// Reads the ledger up to the instant of the snapshot, in constant memory.
-    pub(super) fn read(snapshot: &Snapshot, user: &str, store: &mut Store) -> Result<Self> {
+    pub(super) fn read(snapshot: &Snapshot, user: &UserId, store: &mut Store) -> Result<Self> {
         let mut found = Self { holds: Some(0), ..Self::default() };
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
-            let carried = history::carried(store, &snapshot.activity, checkpoint, user.as_bytes())?;
+            let carried = history::carried(store, &snapshot.activity, checkpoint, user.as_str().as_bytes())?;
             found.holds = match carried {
                 TrimmedUnits::Units(units) => Some(units),
                 TrimmedUnits::Unknown | TrimmedUnits::Damaged => None,
@@ -146,15 +150,15 @@ impl UserEntries {
         }
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
         let Some(last) = last(snapshot) else { return Ok(found) };
-        let needle = needle(user);
+        let needle = needle(user.as_str());
         ledger::each_entry(store, &snapshot.activity, after, last, |entry| {
-            found.add(entry, user, needle.as_deref());
+            found.add(&snapshot.activity, entry, user, needle.as_deref());
             true
         })?;
         Ok(found)
     }
 
-    fn add(&mut self, entry: &Entry, user: &str, needle: Option<&[u8]>) {
+    fn add(&mut self, activity: &ActivityId, entry: &Entry, user: &UserId, needle: Option<&[u8]>) {
         let op = entry.known_op();
         match op {
             Some(Op::Pause) => {
@@ -166,14 +170,8 @@ impl UserEntries {
         if !may_name(entry.users.as_deref(), needle) {
             return;
         }
-        // What cannot be read is for an audit to name.
-        let rows = entry.rows().unwrap_or_default();
-        let names = entry.line_names(rows.len());
-        let is_repair = op == Some(Op::Repair);
-        for (index, order) in rows.iter().enumerate().filter(|(_, order)| order.user() == user.as_bytes()) {
-            let (first, second) = (order.count(1), order.count(2));
-            let quantity = if is_repair { second.zip(first).map(|(to, from)| to - from) } else { first };
-            match (op, quantity) {
+        let _ = each_row(activity, entry, Some(user), |row, order| {
+            match (op, row.quantity) {
                 (Some(Op::Deduct | Op::Hold), Some(units)) => {
                     self.bought += units;
                     self.holds = self.holds.map(|holds| holds + units);
@@ -183,27 +181,16 @@ impl UserEntries {
                     self.refunded += units;
                     self.holds = Some(self.holds.map_or(0, |holds| holds - units));
                 }
-                (Some(Op::Repair), Some(_)) => self.holds = second,
+                (Some(Op::Repair), Some(_)) => self.holds = order.count(2),
                 _ => {}
             }
-            let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
             if self.entries.len() == KEPT {
                 self.entries.pop_front();
                 self.more += 1;
             }
-            self.entries.push_back(EntryRow {
-                id: entry.id,
-                n: index + 1,
-                time: entry.id.at(),
-                op: String::from_utf8_lossy(&entry.op).into_owned(),
-                quantity,
-                holds: self.holds,
-                stock: Entry::count(entry.stock.as_deref()),
-                request: request.or_else(|| names.get(index).cloned()),
-                by: lossy(&entry.by),
-                reason: order.text(3).map(str::to_owned).or_else(|| lossy(&entry.reason)),
-            });
-        }
+            self.entries.push_back(EntryRow::new(row, self.holds));
+            Ok::<_, Infallible>(())
+        });
     }
 }
 

@@ -78,7 +78,7 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     hints::warn_of_replica(store, out);
     hints::other_layouts(missing(std::slice::from_ref(&snapshot)), store, out);
     hints::order_sets(without_buyers(std::slice::from_ref(&snapshot)), store, out);
-    let entries = UserEntries::read(&recorded, user.as_str(), store)?;
+    let entries = UserEntries::read(&recorded, user, store)?;
     let is_known = snapshot.status.is_done() && !snapshot.is_archived();
     let held = held.first().copied().flatten().or(is_known.then_some(Bought::Units(0)));
     let kind = store.layout().kind();

@@ -78,7 +78,7 @@ impl Batch<'_, '_> {
     /// Adds an entry; whenever there are enough rows, delivers them.
     fn add(&mut self, activity: &ActivityId, id: EntryId, entry: Option<&Entry>, store: &mut Store) -> Result<()> {
         if let Some(entry) = entry {
-            each_row(activity, entry, self.only, |row| {
+            each_row(activity, entry, self.only, |row, _| {
                 // Only now, and not at the last row of an entry: that entry is complete with this batch.
                 if self.rows.len() >= self.delivery.batch() {
                     deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)?;

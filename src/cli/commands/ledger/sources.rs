@@ -117,7 +117,7 @@ pub(super) fn show(
         while from < sources.ledgers.len() {
             let upto = end_of_activity(&sources.ledgers, from);
             each_merged(&mut sources.ledgers[from..upto], None, store, |activity, _, entry| {
-                each_row(activity, entry, only, |row| rows.push(&row))?;
+                each_row(activity, entry, only, |row, _| rows.push(&row))?;
                 Ok(!interrupt::requested() && !rows.is_lost())
             })?;
             from = upto;
@@ -132,7 +132,7 @@ pub(super) fn show(
         for (ledger, page) in ledger::ledger_news(store, &sources.ledgers)? {
             let (activity, after) = &mut sources.ledgers[ledger];
             for entry in &page {
-                each_row(activity, entry, only, |row| rows.push(&row))?;
+                each_row(activity, entry, only, |row, _| rows.push(&row))?;
                 *after = entry.id;
             }
         }
