@@ -11,8 +11,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathComplete
 use clap_complete::env::Shells;
 
 use crate::admin::activities;
-use crate::cli::args::Global;
-use crate::cli::args::config_file;
+use crate::cli::args::{Global, config_file};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::yaml::contexts;

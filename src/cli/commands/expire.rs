@@ -7,6 +7,7 @@ use crate::cli::commands::hold::records_users;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
+use crate::cli::output::text::named;
 use crate::cli::output::{Cell, Format, Output, Warnings, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::rounds::Outage;
@@ -167,14 +168,9 @@ fn expire(
         warn_of_corrupt(warnings, expired.corrupt.as_ref());
         let left = expire_items(expired.left, args, &mut row, store)?;
         if !left.is_empty() {
-            let named: Vec<String> = left.iter().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
-            let more = match left.len() - named.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             warnings.warn(format!(
-                "`{activity}`: {}{more} cannot be expired: the record of a hold is damaged, or that of its order",
-                named.join(", ")
+                "`{activity}`: {} cannot be expired: the record of a hold is damaged, or that of its order",
+                named(&left, MAX_NAMED)
             ));
         }
         // A dry run finds the same again.

@@ -10,11 +10,10 @@ use std::{io, thread};
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
 use crate::cli::failure::Failure;
 use crate::cli::input::columns;
-use crate::cli::input::error::command_failed;
+use crate::cli::input::error::{Problems, command_failed};
 use crate::cli::input::orders::{
     Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape,
 };
-use crate::cli::input::problem::Problems;
 use crate::error::cause;
 use crate::model::id::ActivityId;
 use crate::model::id::interner::Interner;

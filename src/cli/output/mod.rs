@@ -35,8 +35,7 @@ pub use crate::cli::output::progress::Progress;
 pub use crate::cli::output::renaming::Renaming;
 pub(crate) use crate::cli::output::row::row;
 pub use crate::cli::output::row::{Chosen, Column, Field, Row};
-pub use crate::cli::output::screen::Key;
-pub use crate::cli::output::screen::{Frame, Screen, restore as restore_screen};
+pub use crate::cli::output::screen::{Frame, Key, Screen, restore as restore_screen};
 pub use crate::cli::output::sink::OutputError;
 pub use crate::cli::output::stream::RowStream;
 pub use crate::cli::output::table::cell::{Cell, Tone};
@@ -253,12 +252,7 @@ impl Output {
 
     /// Prints a line for people in the colour of its tone.
     pub fn toned(&mut self, text: &str, tone: Tone) -> Result<(), OutputError> {
-        let mut line = String::new();
-        text::paint(&mut line, &text::escape(text), tone, self.terminal.colours_data);
-        line.push('\n');
-        self.sink.write_safe(&line);
-        self.sink.show();
-        Ok(())
+        self.parts(&[(text, tone)])
     }
 
     /// Prints a line of texts, each in the colour of its tone.

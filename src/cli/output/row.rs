@@ -59,103 +59,50 @@ impl Column {
 pub trait Field {
     /// The cell of a table for people.
     fn cell(&self) -> Cell;
+
+    /// The cell of a field that has no value: a dash.
+    fn absent() -> Cell {
+        Cell::unknown()
+    }
 }
 
-macro_rules! numbers {
-    ($($type:ty)*) => {$(
+impl<T: Field> Field for Option<T> {
+    fn cell(&self) -> Cell {
+        self.as_ref().map_or_else(T::absent, Field::cell)
+    }
+}
+
+macro_rules! fields {
+    ($($type:ty: |$value:ident| $cell:expr $(, or $absent:expr)?;)*) => {$(
         impl Field for $type {
             fn cell(&self) -> Cell {
-                Cell::number(self)
+                let $value = self;
+                $cell
             }
-        }
 
-        impl Field for Option<$type> {
-            fn cell(&self) -> Cell {
-                Cell::known(self.as_ref())
-            }
+            $(fn absent() -> Cell {
+                $absent
+            })?
         }
     )*};
 }
 
-numbers! { u32 u64 usize i64 EntryId }
-
-impl Field for &str {
-    fn cell(&self) -> Cell {
-        Cell::text(*self)
-    }
-}
-
-impl Field for String {
-    fn cell(&self) -> Cell {
-        Cell::text(self)
-    }
-}
-
-impl Field for Option<&str> {
-    fn cell(&self) -> Cell {
-        self.map_or_else(Cell::unknown, Cell::text)
-    }
-}
-
-/// Nothing if it is not known.
-impl Field for Option<String> {
-    fn cell(&self) -> Cell {
-        Cell::text(self.as_deref().unwrap_or_default())
-    }
-}
-
-impl Field for StoredUser {
-    fn cell(&self) -> Cell {
-        Cell::text(self.to_string())
-    }
-}
-
-/// A dash for an activity as a whole.
-impl Field for Option<&StoredUser> {
-    fn cell(&self) -> Cell {
-        self.map_or_else(Cell::unknown, Field::cell)
-    }
-}
-
-impl Field for Option<StoredUser> {
-    fn cell(&self) -> Cell {
-        self.as_ref().cell()
-    }
-}
-
-impl Field for Millis {
-    fn cell(&self) -> Cell {
-        Cell::time(*self)
-    }
-}
-
-impl Field for Option<Millis> {
-    fn cell(&self) -> Cell {
-        self.map_or_else(Cell::unknown, Cell::time)
-    }
-}
-
-impl Field for Status {
-    fn cell(&self) -> Cell {
-        Cell::status(*self)
-    }
-}
-
-/// A question mark if the units are unknown.
-impl Field for Bought {
-    fn cell(&self) -> Cell {
-        match self {
-            Self::Units(units) => Cell::number(units),
-            Self::Unknown => Cell::number("?").tone(Tone::Warn),
-        }
-    }
-}
-
-/// A dash if nobody records who holds what.
-impl Field for Option<Bought> {
-    fn cell(&self) -> Cell {
-        self.as_ref().map_or_else(|| Cell::known(None::<u64>), Field::cell)
-    }
+fields! {
+    u32: |number| Cell::number(number), or Cell::known(None::<u64>);
+    u64: |number| Cell::number(number), or Cell::known(None::<u64>);
+    usize: |number| Cell::number(number), or Cell::known(None::<u64>);
+    i64: |number| Cell::number(number), or Cell::known(None::<u64>);
+    EntryId: |id| Cell::number(id), or Cell::known(None::<u64>);
+    &str: |text| Cell::text(*text);
+    String: |text| Cell::text(text), or Cell::text("");
+    StoredUser: |user| Cell::text(user.to_string());
+    &StoredUser: |user| Cell::text(user.to_string());
+    Millis: |at| Cell::time(*at);
+    Status: |status| Cell::status(*status);
+    Bought: |bought| match bought {
+        Bought::Units(units) => Cell::number(units),
+        Bought::Unknown => Cell::number("?").tone(Tone::Warn),
+    }, or Cell::known(None::<u64>);
 }
 
 /// Declares a row: its fields in the order in which they are printed, and how each format shows them.

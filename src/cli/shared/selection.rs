@@ -9,6 +9,7 @@ use crate::admin::activities;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
+use crate::cli::output::text::named;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::ledger::{Entry, EntryId};
@@ -42,13 +43,10 @@ pub fn matches_any(argument: &ActivityId, activities: &[ActivityId]) -> Result<b
 
 /// Activities as a question names them: one by its name, several with their number.
 pub fn in_words(activities: &[&ActivityId]) -> String {
-    let named: Vec<String> = activities.iter().take(MAX_NAMED).map(|activity| format!("`{activity}`")).collect();
+    let named = named(activities, MAX_NAMED);
     match activities.len() {
-        1 => named.concat(),
-        count if count > named.len() => {
-            format!("{count} activities ({} and {} more)", named.join(", "), count - named.len())
-        }
-        count => format!("{count} activities ({})", named.join(", ")),
+        1 => named,
+        count => format!("{count} activities ({named})"),
     }
 }
 

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::cli::args::variable;
-use crate::cli::args::{Global, Mutating};
+use crate::cli::args::{Global, Mutating, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::credentials;

@@ -4,8 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::args::Global;
-use crate::cli::args::{config_file, variable};
+use crate::cli::args::{Global, config_file, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::{Failure, shell_quoted};
 use crate::cli::input::credentials;
@@ -156,9 +155,10 @@ fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<
 }
 
 /// Where the password of a server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PasswordSource {
     /// The server is asked without one.
+    #[default]
     Absent,
     /// In the URL.
     Url,

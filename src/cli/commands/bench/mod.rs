@@ -1,6 +1,5 @@
 //! `seckill bench`: load a server with a sale of its own, and compare how orders can be taken.
 
-mod judge;
 mod rows;
 mod scenario;
 
@@ -12,8 +11,7 @@ use crate::bench::{
     self, Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made,
     prepare_files,
 };
-use crate::cli::commands::bench::judge::{Judge, Verdict};
-use crate::cli::commands::bench::rows::{BenchRow, rank};
+use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -128,7 +126,7 @@ impl BenchArgs {
 
     /// The thresholds; errors always have one.
     fn judges(&self) -> Vec<Judge> {
-        let has_errors = self.judges.iter().any(|judge| judge.metric == judge::Metric::Errors);
+        let has_errors = self.judges.iter().any(|judge| judge.metric == Metric::Errors);
         let default = if has_errors { None } else { "errors<0.5%:2%".parse().ok() };
         self.judges.iter().cloned().chain(default).collect()
     }

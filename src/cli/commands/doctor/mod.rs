@@ -1,7 +1,6 @@
 //! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
 mod fix;
-mod ledgers;
 mod memory;
 mod persistence;
 mod replication;
@@ -148,8 +147,8 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     activities.extend(shards);
     rows.extend(sale::keys(&snapshots, store, fixes));
     rows.extend(sale::expiry(&activities, &snapshots, store, fixes)?);
-    rows.extend(ledgers::foreign_writes(&snapshots, store, fixes)?);
-    rows.extend(ledgers::feeds(&activities, store, fixes)?);
+    rows.extend(sale::foreign_writes(&snapshots, store, fixes)?);
+    rows.extend(sale::feeds(&activities, store, fixes)?);
     Ok(())
 }
 

@@ -191,12 +191,11 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
 mod tests {
     use super::*;
     use crate::cli::commands::doctor::fix::Operator;
-    use crate::cli::commands::doctor::fix::tests::options;
-    use crate::cli::shared::target::PasswordSource;
+    use crate::cli::commands::doctor::fix::Options;
 
     fn fixes() -> Fixes {
         let operator = Operator { name: None, is_administrator: true };
-        Fixes::new("redis", &[], &operator, &options(PasswordSource::Absent))
+        Fixes::new("redis", &[], &operator, &Options { seckill: " -l sku".to_owned(), ..Options::default() })
     }
 
     #[test]

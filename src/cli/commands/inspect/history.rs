@@ -10,7 +10,7 @@ use crate::admin::activities;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::text::counted;
+use crate::cli::output::text::{counted, named};
 use crate::cli::output::{Output, row};
 use crate::cli::shared::hints;
 use crate::model::activity::Snapshot;
@@ -77,12 +77,8 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     rows.finish()?;
     if !without.is_empty() {
-        let named: Vec<String> = without.iter().take(MAX_NAMED).map(|activity| format!("`{activity}`")).collect();
-        let more = match without.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        out.note(format!("no ledger, so what was bought there is not listed: {}{more}", named.join(", ")));
+        let named = named(&without, MAX_NAMED);
+        out.note(format!("no ledger, so what was bought there is not listed: {named}"));
     }
     Ok(Exit::Done)
 }

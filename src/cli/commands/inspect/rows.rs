@@ -101,7 +101,6 @@ impl ActivityRow {
     }
 
     /// The share of the total that is sold.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn share(&self) -> Option<f64> {
         let (total, sold) = (self.total?, self.sold?);
         Some(if total == 0 { 0.0 } else { sold as f64 / total as f64 })

@@ -7,8 +7,7 @@ pub mod trim;
 
 use std::str::FromStr;
 
-use crate::cli::commands::ledger::feed::Loader;
-use crate::cli::commands::ledger::feed::{Delivery, feed};
+use crate::cli::commands::ledger::feed::{Delivery, Loader, feed};
 use crate::cli::commands::ledger::rows::LedgerRow;
 use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::error::Result;

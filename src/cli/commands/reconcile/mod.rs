@@ -1,7 +1,6 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say what differs.
 
 mod fix;
-mod metrics;
 mod orders;
 mod report;
 mod service;
@@ -16,8 +15,7 @@ use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
-use crate::cli::commands::reconcile::report::LeftOut;
-use crate::cli::commands::reconcile::report::View;
+use crate::cli::commands::reconcile::report::{LeftOut, View};
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::error::Result;
@@ -146,7 +144,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             if let Some(file) = plan_file {
                 FixArgs::write(&audits, file, out)?;
             }
-            metrics::add(&audits, began.elapsed(), metrics);
+            report::add_metrics(&audits, began.elapsed(), metrics);
             Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept))
         });
     }

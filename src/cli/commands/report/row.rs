@@ -157,12 +157,10 @@ impl Report {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn share(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn seconds(millis: u64) -> f64 {
     millis as f64 / 1000.0
 }

@@ -3,7 +3,6 @@
 mod perform;
 mod preheat;
 mod report;
-mod rush;
 
 use std::collections::HashSet;
 
@@ -56,7 +55,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     for fixture in &fixtures {
         fixture.check(layout)?;
     }
-    rush::prepare(&fixtures)?;
+    perform::prepare(&fixtures)?;
     // What fixtures name is checked with them.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
     let out = &mut session.out;
@@ -107,7 +106,7 @@ fn drive(
             }
             left -= 1;
             if args.mutating.dry_run {
-                report.steps.push(StepRow::planned(report.steps.len() + 1, step));
+                report.steps.push(StepRow::new(report.steps.len() + 1, step));
                 continue;
             }
             if !perform::waited(&step.operation) {

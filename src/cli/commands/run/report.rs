@@ -18,25 +18,25 @@ use crate::read::whole;
 use crate::store::Store;
 
 row! {
-    pub(super) struct StepRow as row {
-        step: usize;
-        operation: &'static str => Cell::text(&row.operation_words).flexible();
+    pub(super) struct StepRow as row from (number: usize, of: &Step) {
+        step: usize = number;
+        operation: &'static str = of.operation.name() => Cell::text(&row.operation_words).flexible();
         /// `None` if the step was only planned.
-        status: Option<&'static str> => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
-        expected: Option<String> => match row.expected_words.as_str() {
+        status: Option<&'static str> = None => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
+        expected: Option<String> = of.expect.as_ref().map(expected) => match row.expected_words.as_str() {
             "" => Cell::unknown(),
             expected => Cell::text(expected).tone(Tone::Dim).flexible(),
         };
-        passed: Option<bool> => match row.passed {
+        passed: Option<bool> = None => match row.passed {
             Some(true) => Cell::text("✓").tone(Tone::Good),
             Some(false) => Cell::text("✗").tone(Tone::Bad),
             None => Cell::unknown(),
         };
         /// The operation with all that belongs to it, for people.
-        hidden operation_words: String;
-        hidden expected_words: String;
+        hidden operation_words: String = in_full(&of.operation);
+        hidden expected_words: String = of.expect.as_ref().map(expected).unwrap_or_default();
         /// What came of it, for people, if the expectation does not say it.
-        hidden result: String;
+        hidden result: String = String::new();
     }
     changed if row.operation != "reconcile"
         && row.status.and_then(Status::named).is_none_or(|status| status == Status::Ok)
@@ -56,22 +56,7 @@ impl StepRow {
             Some(Expectation { counts, .. }) if passed == Some(true) && !counts.is_empty() => in_words(counts),
             other => other.as_ref().map(expected).unwrap_or_default(),
         };
-        Self { status: Some(observed.word), passed, result, expected_words, ..Self::planned(number, step) }
-    }
-
-    /// A step that would be done.
-    pub(super) fn planned(number: usize, step: &Step) -> Self {
-        let expected = step.expect.as_ref().map(expected);
-        Self {
-            step: number,
-            operation: step.operation.name(),
-            status: None,
-            expected_words: expected.clone().unwrap_or_default(),
-            expected,
-            passed: None,
-            operation_words: in_full(&step.operation),
-            result: String::new(),
-        }
+        Self { status: Some(observed.word), passed, result, expected_words, ..Self::new(number, step) }
     }
 }
 

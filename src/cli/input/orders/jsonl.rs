@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::columns::{Columns, Named, Refusal};
-use crate::cli::input::orders::lines::{Lines, column_of, utf8};
+use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
-use crate::cli::input::orders::{Next, OrderReader, RowError, lines};
+use crate::cli::input::orders::{Next, OrderReader, RowError};
 use crate::model::id::ActivityId;
 use crate::model::number::Quantity;
 use crate::model::order::{Items, MultiOrder};
@@ -135,7 +135,7 @@ impl Names {
         {
             let Refusal { message, hint } = self.columns.refusal_of(index, &name);
             let column = value_column(lines.raw(), &name);
-            return Err(RowError::Bad(lines::problem(lines.line(), column, message, hint)));
+            return Err(RowError::Bad(problem(lines.line(), column, message, hint)));
         }
         if let Some(index) = self.shape.number(Column::Quantity)
             && self.columns.is_mapped(index)
@@ -271,27 +271,10 @@ fn shortened(raw: &str) -> String {
     raw.chars().take(40).collect()
 }
 
-/// A key, borrowed if it has no escapes.
-pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
-
-impl<'de> serde::Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Key<'de>;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a name")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Text)
-    }
-}
+/// The name of a field, borrowed if it has no escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// One order of a file, of one activity or of several, in buffers that are used again for the next.
 #[derive(Debug, Default)]
@@ -315,7 +298,7 @@ impl FileOrder {
             self.buffer.clear();
             items(text, &reader.shape, &mut self.buffer).map_err(|message| {
                 let column = value_column(reader.raw(), reader.column_name(Column::Items));
-                RowError::Bad(lines::problem(self.row.line(), column, format!("items: {message}"), None))
+                RowError::Bad(problem(self.row.line(), column, format!("items: {message}"), None))
             })?;
             self.items = self.buffer.drain(..).collect();
             self.text.push_str(text);

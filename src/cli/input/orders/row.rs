@@ -109,7 +109,6 @@ impl OrderRow {
         let start = self.text.len();
         self.text.push_str(text);
         // A record is far shorter than 4 GB.
-        #[allow(clippy::cast_possible_truncation)]
         let span = (start as u32, self.text.len() as u32);
         self.values[column as usize] = Some(span);
     }

@@ -8,12 +8,11 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::cli::failure::Failure;
 use crate::cli::input::columns::{Columns, Refusal};
-use crate::cli::input::error::listed;
+use crate::cli::input::error::{Location, Problem, Problems, listed};
+use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
 use crate::cli::input::orders::jsonl::line;
-use crate::cli::input::orders::lines::{Lines, column_of, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
 use crate::cli::input::orders::{Next, RowError};
-use crate::cli::input::problem::{Location, Problem, Problems};
 
 /// The records of one input.
 pub(crate) struct Separated {

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::credentials::{others_may_read, owner_alone};
-use crate::cli::input::error::{quoted, unreadable};
-use crate::cli::input::problem::{Problem, Problems, Reported};
+use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context as Reading, Fields, Text, distinct};
 use crate::cli::input::yaml::{Node, Reader, Value, layouts};

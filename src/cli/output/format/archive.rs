@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
-use crate::error::cause;
+use crate::cli::output::file::unwritable;
 use crate::model::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
 use crate::model::layout::Kind;
 
@@ -234,8 +234,4 @@ fn removed(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         ended => ended,
     }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
 }

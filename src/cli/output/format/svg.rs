@@ -113,13 +113,11 @@ impl Svg {
 }
 
 /// About how wide a text is in a font of a size.
-#[allow(clippy::cast_precision_loss)]
 pub fn text_width(text: &str, size: f64) -> f64 {
     width(&escape(text)) as f64 * size * COLUMN
 }
 
 /// A text that fits, with `…` at the cut.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn fitted(text: &str, room: f64, size: f64) -> String {
     let columns = (room / (size * COLUMN)).max(0.0).floor() as usize;
     cut(&escape(text), columns).into_owned()

@@ -181,7 +181,6 @@ fn bar(share: f64, columns: usize) -> String {
     if blocks == 0 {
         return format!("{percent:>PERCENT_WIDTH$}");
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     let full = (share * blocks as f64).floor() as usize;
     format!("{}{} {percent:>PERCENT_WIDTH$}", "█".repeat(full), "░".repeat(blocks - full))
 }

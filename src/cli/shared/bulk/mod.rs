@@ -1,11 +1,9 @@
 //! `--from FILE`: many orders as fast as the server accepts them, each applied exactly once.
 //! Flags of files of orders.
 
-mod check;
 mod driver;
 mod input;
 mod orders;
-mod outcome;
 mod report;
 
 use std::num::NonZeroU32;

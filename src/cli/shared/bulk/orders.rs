@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::orders::{Column, FileOrder};
+use crate::cli::input::orders::{Column, Dialect, FileOrder, Mapping, RowFormat};
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::bulk::driver::{self, Kind};
+use crate::cli::shared::bulk::driver::Kind;
 use crate::cli::shared::bulk::input::Input;
 use crate::cli::shared::bulk::report::{Report, shows_rows};
-use crate::cli::shared::bulk::{BulkArgs, MultiBulkArgs};
+use crate::cli::shared::bulk::{BulkArgs, MultiBulkArgs, driver};
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, OutcomeRow};
 use crate::model::id::RequestId;
 use crate::model::number::Limit;
@@ -39,7 +39,7 @@ pub struct Task<'a> {
 /// Applies a file of orders, or only checks it.
 pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
     crate::cli::interrupt::stop_gracefully();
-    let input = Input::of_orders(from, args, store.layout(), task.operation)?;
+    let input = Input::open(from, args.format(), args.mapping()?, task.operation, store.layout())?;
     let has_rows = shows_rows(out.format());
     out.choose(OutcomeRow::columns_of_file(task.operation));
     driver::run(input, &args.run, task.operation, task.dry_run, store, out, |store, job, names| {
@@ -114,7 +114,8 @@ pub fn run_multi(
     out: &mut Output,
 ) -> Result<Exit> {
     crate::cli::interrupt::stop_gracefully();
-    let input = Input::of_multi_orders(from, store.layout())?;
+    let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
+    let input = Input::open(from, format, Mapping::default(), Operation::MultiDeduct, store.layout())?;
     out.choose(ItemRow::OF_FILE);
     let (is_nested, has_rows) = (out.format() == Format::Jsonl, shows_rows(out.format()));
     driver::run(input, &args.run, Operation::MultiDeduct, dry_run, store, out, |store, job, names| {

@@ -1,11 +1,16 @@
 //! What is shown of a run: a row an order while it runs, or a summary at its end.
 //! The summary of a run: orders and units by activity and status. Its counts add up to the lines.
+//! How a run ended: its summary, its failure with a hint how to resume, its exit code.
 
-use crate::cli::error::Result;
+use crate::cli::error::{Error, Result, advice};
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream, Tone, row};
+use crate::cli::shared::hints;
+use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::id::interner::Interner;
 use crate::model::status::Status;
+use crate::store::Store;
 
 /// Whether a format shows a row an order.
 pub(crate) fn shows_rows(format: Format) -> bool {
@@ -83,7 +88,7 @@ impl ReportedLines {
 
 /// The word that holds a line, and its bit.
 fn position(line: u64) -> (usize, u64) {
-    #[allow(clippy::cast_possible_truncation)] // No file has that many lines.
+    // No file has that many lines.
     let word = (line / 64) as usize;
     (word, 1 << (line % 64))
 }
@@ -131,7 +136,7 @@ impl Tallies {
     }
 
     /// The entry of an activity, made if there is none.
-    #[allow(clippy::cast_possible_truncation)] // Four billion entries do not fit into memory.
+    // Four billion entries do not fit into memory.
     fn entry(&mut self, activity: usize, counted: Counted) -> &mut Entry {
         if self.first.len() <= activity {
             self.first.resize(activity + 1, NONE);
@@ -215,7 +220,7 @@ impl Summary {
         applied.filter_map(|activity| self.name(activity).parse().ok())
     }
 
-    #[allow(clippy::cast_possible_truncation)] // There are fewer names than that.
+    // There are fewer names than that.
     fn name(&self, activity: usize) -> &str {
         std::str::from_utf8(self.names.name(activity as u32)).unwrap_or_default()
     }
@@ -245,6 +250,97 @@ row! {
         hidden counted: Counted = entry.counted;
     }
     changed if row.counted == Some(Status::Ok)
+}
+
+/// How a run ended.
+pub(crate) struct RunOutcome {
+    pub(crate) is_done: bool,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) bad: Option<Failure>,
+    pub(crate) is_refused: bool,
+    pub(crate) summary: Summary,
+}
+
+impl RunOutcome {
+    /// Shows the summary; the exit code is the first that applies.
+    pub(crate) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
+        if store.requires_replicas() {
+            self.summary.applied().try_for_each(|activity| store.changed_anywhere(&activity))?;
+        }
+        // An empty table has nothing to say beside an error.
+        let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();
+        if !shows_rows(out.format()) && !is_moot {
+            self.summary.show(out)?;
+        }
+        // Without a reply from the server, there is nothing to look for.
+        if self.failure.is_none() {
+            hints::other_layouts(&self.summary.missing(hints::MAX_ACTIVITIES), store, out);
+        }
+        match (self.failure, self.bad) {
+            (None, bad) if !self.is_done => {
+                bad.iter().for_each(|bad| out.warn(&bad.message));
+                Ok(Exit::Interrupted)
+            }
+            (Some(failure), bad) => {
+                bad.iter().for_each(|bad| out.warn(&bad.message));
+                Err(failure.into())
+            }
+            (None, Some(failure)) => Err(failure.into()),
+            (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
+        }
+    }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunProgress {
+    /// Orders that were decided.
+    pub(crate) orders: u64,
+    /// Those of them that this run applied, as far as it knows.
+    pub(crate) ok: u64,
+}
+
+impl std::fmt::Display for RunProgress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.orders {
+            0 => write!(f, "nothing was applied"),
+            1 => write!(f, "1 order was decided before ({} ok)", self.ok),
+            orders => write!(f, "{orders} orders were decided before ({} ok)", self.ok),
+        }
+    }
+}
+
+/// An error as a failure that says what was done before, and how to resume.
+pub(crate) fn with_hint(error: Error, done: RunProgress, how_to_resume: &str) -> Failure {
+    let failure = match error {
+        Error::Store(error) => return of_store(error, done, how_to_resume),
+        other => Failure::from(other),
+    };
+    match &failure.hint {
+        None => failure.hint(how_to_resume),
+        Some(hint)
+            if matches!(failure.exit, Exit::Failed | Exit::Unreachable | Exit::Denied) && !hint.contains("again") =>
+        {
+            let both = format!("{hint}; {how_to_resume}");
+            failure.hint(both)
+        }
+        Some(_) => failure,
+    }
+}
+
+fn of_store(error: StoreError, done: RunProgress, how_to_resume: &str) -> Failure {
+    // Without any order decided, only a refusal says that nothing ran.
+    let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
+    let resumes = !matches!(
+        error,
+        StoreError::Reset { .. }
+            | StoreError::OtherJob { .. }
+            | StoreError::OtherLimit { .. }
+            | StoreError::Lost { .. }
+    );
+    let said = [is_known.then(|| done.to_string()), advice(&error), resumes.then(|| how_to_resume.to_owned())];
+    let hint: Vec<String> = said.into_iter().flatten().collect();
+    Failure::from(error).hint(hint.join("; "))
 }
 
 #[cfg(test)]

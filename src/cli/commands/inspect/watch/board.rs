@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::selection::AlertBelow;
-use crate::cli::commands::inspect::selection::Selection;
+use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
 use crate::cli::commands::inspect::watch::forecast::History;
 use crate::cli::commands::inspect::watch::reader::Update;
 use crate::cli::commands::inspect::watch::row::WatchRow;

@@ -18,7 +18,6 @@ pub(super) enum Forecast {
 
 impl Forecast {
     /// The forecast of a stock that falls by `rate` units a second, in a window that ends in `ends_in`.
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     pub(super) fn of(stock: u64, rate: Option<f64>, ends_in: Option<Duration>) -> Option<Self> {
         let rate = rate.filter(|rate| *rate > 0.0 && stock > 0)?;
         let seconds = stock as f64 / rate;
@@ -128,7 +127,7 @@ impl History {
         if is_steady { self.between(first, last) } else { None }
     }
 
-    #[allow(clippy::cast_precision_loss)] // Units are below 2^53.
+    // Units are below 2^53.
     fn between(&self, from: (Instant, i64), to: (Instant, i64)) -> Option<f64> {
         let seconds = to.0.duration_since(from.0).as_secs_f64();
         (seconds > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / seconds)

@@ -9,13 +9,11 @@ mod show;
 
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::selection::AlertBelow;
-use crate::cli::commands::inspect::selection::Selection;
+use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
 use crate::cli::commands::inspect::watch::row::WatchRow;
-use crate::cli::commands::inspect::watch::show::Scroll;
-use crate::cli::commands::inspect::watch::show::Title;
+use crate::cli::commands::inspect::watch::show::{Scroll, Title};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;

@@ -8,8 +8,7 @@ use indicatif::HumanCount;
 
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::forecast::Forecast;
-use crate::cli::commands::inspect::watch::row::Alarm;
-use crate::cli::commands::inspect::watch::row::{SPARE, WatchRow};
+use crate::cli::commands::inspect::watch::row::{Alarm, SPARE, WatchRow};
 use crate::cli::output::{Frame, Key, Tone};
 use crate::error::StoreError;
 use crate::model::activity::State;
@@ -254,7 +253,6 @@ fn clock(time: &str) -> &str {
 }
 
 /// A rate in three digits or so.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn per_second(rate: f64) -> String {
     if rate == 0.0 {
         "0".to_owned()

@@ -123,7 +123,6 @@ fn tiles(report: &Report, svg: &mut Svg) {
 }
 
 /// A number that has room.
-#[allow(clippy::cast_precision_loss)]
 fn large(number: u64) -> String {
     if number < 1_000_000 { count(number) } else { short(number as f64) }
 }
@@ -284,7 +283,6 @@ impl List {
     }
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn users(report: &Report) -> List {
     let ranges = report.ranges();
     let all: u64 = ranges.iter().map(|range| range.users).sum();
@@ -315,7 +313,6 @@ fn users(report: &Report) -> List {
     List { head, rows }
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn top_buyers(report: &Report) -> List {
     let most = report.buyers.iter().filter_map(|(_, units)| *units).max().unwrap_or(1).max(1);
     let rows = report.buyers.iter().take(MAX_ROWS).map(|(user, held)| Row {

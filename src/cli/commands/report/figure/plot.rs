@@ -49,13 +49,11 @@ pub(super) fn draw(report: &Report, series: &Series, y: f64, svg: &mut Svg) {
     svg.write(LEFT, y + RATE_TOP + RATE_HIGH + 42.0, "dim", &fitted(&note, RIGHT - LEFT, SMALL));
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn to_f64(number: i64) -> f64 {
     number as f64
 }
 
 impl Plot<'_> {
-    #[allow(clippy::cast_precision_loss)]
     fn x(&self, at: Millis) -> f64 {
         let (from, to) = (self.series.from.get(), self.series.to.get());
         let since = at.get().clamp(from, to) - from;
