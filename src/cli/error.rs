@@ -34,12 +34,6 @@ impl Error {
     }
 }
 
-impl From<EmbeddedError> for Error {
-    fn from(error: EmbeddedError) -> Self {
-        Self::Failure(error.into())
-    }
-}
-
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {

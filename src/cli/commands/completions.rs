@@ -19,6 +19,7 @@ use crate::cli::output::Output;
 use crate::cli::shared::target;
 use crate::model::id::ActivityId;
 use crate::model::layout::{Kind, Layout};
+use crate::names;
 use crate::script::Script;
 use crate::store::Store;
 
@@ -48,20 +49,12 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
-impl Shell {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Zsh => "zsh",
-            Self::Fish => "fish",
-        }
+names! {
+    #[derive(clap::ValueEnum)]
+    pub enum Shell {
+        Bash = "bash",
+        Zsh = "zsh",
+        Fish = "fish",
     }
 }
 

@@ -79,8 +79,8 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     };
     let held = orders::hold(store, &hold, dry_run)?;
     let request = (!dry_run).then_some(&hold.request);
-    let row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
-    let row = row.with_deadline(held.deadline);
+    let mut row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
+    row.deadline = Some(held.deadline);
     out.choose(OutcomeRow::HOLD);
     explain(&hold, held.outcome.status, held.outcome.stock, out);
     show(&row, &hold.activity, &held.outcome, store, out)

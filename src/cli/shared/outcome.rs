@@ -28,7 +28,7 @@ row! {
         bought: Option<Bought> = outcome.bought;
         request: Option<&'a str> = own.map(RequestId::as_str), minor;
         /// Of a hold; `None` within if it was refused.
-        optional deadline: Option<Option<Millis>> = None => row.deadline.flatten().cell();
+        optional pub deadline: Option<Option<Millis>> = None => row.deadline.flatten().cell();
         /// Of a user who is not UTF-8.
         optional data user_hex: Option<String> = None;
     }
@@ -48,11 +48,6 @@ impl<'a> OutcomeRow<'a> {
             Operation::Confirm | Operation::Release => &["line", "user_hex"],
             Operation::Deduct | Operation::Refund | Operation::MultiDeduct => &["line"],
         }
-    }
-
-    /// The row of a hold.
-    pub fn with_deadline(self, deadline: Option<Millis>) -> Self {
-        Self { deadline: Some(deadline), ..self }
     }
 
     /// The row of a user as stored, whose id may be no text.

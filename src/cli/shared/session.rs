@@ -231,7 +231,8 @@ impl Session {
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
             Ok::<_, EmbeddedError>(address)
-        })?;
+        })
+        .map_err(Failure::from)?;
         if kept.is_none() {
             let what = if nodes.is_some() { "cluster" } else { "server" };
             self.out.note(format!(

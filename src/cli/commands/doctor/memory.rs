@@ -40,10 +40,7 @@ const FULL: u64 = 90;
 
 /// How full memory is.
 pub(super) fn memory(reading: &Reading, fixes: &Fixes) -> Finding {
-    let info = match &reading.info {
-        Ok(info) => info,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(info) = &reading.info else { return Finding::unread(&reading.info) };
     let Some(used) = info.count("used_memory") else { return Finding::skip("INFO does not say how much is used") };
     let limit = info.count("maxmemory").or_else(|| setting(reading, "maxmemory")?.parse().ok());
     let machine = info.count("total_system_memory").filter(|total| *total > 0);

@@ -157,6 +157,11 @@ impl Finding {
         Self { status: CheckStatus::Skip, found: why.into(), fix: None }
     }
 
+    /// What could not be read cannot be checked.
+    pub(super) fn unread<T>(read: &Result<T, String>) -> Self {
+        Self::skip(read.as_ref().err().cloned().unwrap_or_default())
+    }
+
     /// The row of this finding.
     pub(super) fn row(self, check: Check, target: impl Into<String>) -> CheckRow {
         let Self { status, found, fix } = self;

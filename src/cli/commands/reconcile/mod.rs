@@ -281,6 +281,7 @@ fn finish(
     out: &mut Output,
 ) -> Result<Exit> {
     let fix = &args.fix;
+    let title = if fix.dry_run { "repairs that would be applied" } else { "repairs" };
     out.set_dry_run(fix.dry_run);
     let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
     let view = |repairs| View {
@@ -306,7 +307,7 @@ fn finish(
         let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
-            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.dry_run)), rows)?,
+            (Format::Table, Some(rows)) => out.table(Some(title), rows)?,
             (_, rows) => view(rows).show(out)?,
         }
     }
@@ -322,10 +323,6 @@ fn finish(
         Some(error) => Err(error),
         None => Ok(exit(verdicts.into_iter(), args.accept)),
     }
-}
-
-fn repairs_title(is_dry_run: bool) -> &'static str {
-    if is_dry_run { "repairs that would be applied" } else { "repairs" }
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.

@@ -105,16 +105,9 @@ fn tiles(report: &Report, svg: &mut Svg) {
     let room = width - 20.0;
     for (tile, index) in all.into_iter().zip(0i32..) {
         let x = EDGE + f64::from(index) * (width + gap);
-        let (left, high, round) = (x + 12.0, Px(76.0), Px(6.0));
-        let frame: &[(&str, &dyn std::fmt::Display)] = &[
-            ("class", &"tile"),
-            ("x", &Px(x)),
-            ("y", &Px(86.0)),
-            ("width", &Px(width)),
-            ("height", &high),
-            ("rx", &round),
-        ];
-        svg.shape_with_tip("rect", frame, &format!("{}: {}, {}", tile.name, tile.value, tile.detail));
+        let left = x + 12.0;
+        let tip = format!("{}: {}, {}", tile.name, tile.value, tile.detail);
+        svg.rounded("tile", (x, 86.0), (width, 76.0), 6.0, &tip);
         svg.write(left, 106.0, "dim", tile.name);
         let class = format!("value {}", tile.class);
         svg.write(left, 131.0, class.trim_end(), &fitted(&tile.value, room, VALUE * BOLD));
@@ -269,15 +262,7 @@ impl List {
             let tip = format!("{}: {}", row.name, row.value);
             svg.write(x, y + 13.0, "", &fitted(&row.name, names + 8.0, BODY));
             let long = (room * row.share).max(2.0);
-            let bar: &[(&str, &dyn std::fmt::Display)] = &[
-                ("class", &"bought"),
-                ("x", &Px(left)),
-                ("y", &Px(y + 2.0)),
-                ("width", &Px(long)),
-                ("height", &Px(14.0)),
-                ("rx", &Px(2.0)),
-            ];
-            svg.shape_with_tip("rect", bar, &tip);
+            svg.rounded("bought", (left, y + 2.0), (long, 14.0), 2.0, &tip);
             svg.write(left + long + 8.0, y + 13.0, "dim", &row.value);
         }
     }

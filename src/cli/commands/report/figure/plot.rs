@@ -73,21 +73,6 @@ impl Plot<'_> {
         [(self.y + SOLD_TOP, SOLD_HIGH), (self.y + RATE_TOP, RATE_HIGH)]
     }
 
-    fn line(svg: &mut Svg, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let all: &[(&str, &dyn Display)] =
-            &[("class", &class), ("x1", &Px(from.0)), ("y1", &Px(from.1)), ("x2", &Px(to.0)), ("y2", &Px(to.1))];
-        svg.shape("line", all);
-    }
-
-    fn rect(svg: &mut Svg, class: &str, at: (f64, f64), size: (f64, f64), tip: Option<&str>) {
-        let all: &[(&str, &dyn Display)] =
-            &[("class", &class), ("x", &Px(at.0)), ("y", &Px(at.1)), ("width", &Px(size.0)), ("height", &Px(size.1))];
-        match tip {
-            Some(tip) => svg.shape_with_tip("rect", all, tip),
-            None => svg.shape("rect", all),
-        }
-    }
-
     /// Times at which nobody could buy, as shades.
     fn pauses(&self, svg: &mut Svg) {
         let mut since = None;
@@ -96,7 +81,7 @@ impl Plot<'_> {
             if right > left {
                 let tip = format!("paused from {} to {}", from.clock(1), to.clock(1));
                 for (top, high) in self.areas() {
-                    Self::rect(svg, "paused", (left, top), (right - left, high), Some(&tip));
+                    svg.rect("paused", (left, top), (right - left, high), Some(&tip));
                 }
             }
         };
@@ -123,7 +108,7 @@ impl Plot<'_> {
         for tick in ticks {
             let x = self.x(tick.at);
             for (top, high) in self.areas() {
-                Self::line(svg, "grid", (x, top), (x, top + high));
+                svg.line("grid", (x, top), (x, top + high));
             }
             let half = text_width(&tick.label, SMALL) / 2.0;
             if x - half > free && x + half < WIDTH - 4.0 {
@@ -138,7 +123,7 @@ impl Plot<'_> {
         for tick in scale.ticks() {
             let y = top + high - high * tick / scale.top;
             let class = if tick == 0.0 { "axis" } else { "grid" };
-            Self::line(svg, class, (LEFT, y), (RIGHT, y));
+            svg.line(class, (LEFT, y), (RIGHT, y));
             svg.write(LEFT - 8.0, y + 4.0, "dim end", &short(tick));
         }
     }
@@ -191,7 +176,7 @@ impl Plot<'_> {
         for (class, name) in
             [("bought", "bought"), ("returned", "returned")].into_iter().take(1 + usize::from(has_returns))
         {
-            Self::rect(svg, class, (swatch, top - 28.0), (11.0, 11.0), None);
+            svg.rect(class, (swatch, top - 28.0), (11.0, 11.0), None);
             svg.write(swatch + 17.0, top - 18.0, "dim", name);
             swatch += 34.0 + text_width(name, SMALL);
         }
@@ -205,7 +190,7 @@ impl Plot<'_> {
             {
                 if rate > 0.0 {
                     let high = (RATE_HIGH * rate / scale.top).max(1.5);
-                    Self::rect(svg, class, (at, top + RATE_HIGH - high), (wide, high), None);
+                    svg.rect(class, (at, top + RATE_HIGH - high), (wide, high), None);
                 }
             }
         }
@@ -230,7 +215,7 @@ impl Plot<'_> {
                 tip += &format!(", {} returned", count(bar.returned));
             }
             tip += &format!("; {} sold by then", count(u64::try_from(bar.sold).unwrap_or_default()));
-            Self::rect(svg, "tip", (left, top), (right - left, bottom - top), Some(&tip));
+            svg.rect("tip", (left, top), (right - left, bottom - top), Some(&tip));
         }
     }
 
@@ -255,8 +240,8 @@ impl Plot<'_> {
         for (at, class, name, tip) in marks {
             let x = self.x(at);
             let top = self.y + SOLD_TOP;
-            Self::line(svg, class, (x, top - 6.0), (x, top + SOLD_HIGH));
-            Self::line(svg, class, (x, self.y + RATE_TOP), (x, self.bottom()));
+            svg.line(class, (x, top - 6.0), (x, top + SOLD_HIGH));
+            svg.line(class, (x, self.y + RATE_TOP), (x, self.bottom()));
             let dot: &[(&str, &dyn Display)] =
                 &[("class", &"dot"), ("cx", &Px(x)), ("cy", &Px(top - 6.0)), ("r", &Px(4.0))];
             svg.shape_with_tip("circle", dot, &tip);
