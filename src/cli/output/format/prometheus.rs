@@ -65,10 +65,10 @@ impl Exposition {
         &mut self,
         family: Family,
         all: impl IntoIterator<Item = T>,
-        mut sample: impl FnMut(T) -> ([(&'a str, Cow<'a, str>); N], Option<V>),
+        sample: impl FnMut(T) -> ([(&'a str, Cow<'a, str>); N], Option<V>),
     ) {
         let mut samples = self.family(family);
-        for (labels, value) in all.into_iter().map(|it| sample(it)) {
+        for (labels, value) in all.into_iter().map(sample) {
             samples.add(&labels.each_ref().map(|(name, label)| (*name, label.as_ref())), value);
         }
     }
