@@ -1,11 +1,9 @@
 //! Every error that can end a command, and what each means to the user: its exit code and the next step.
 
-use crate::error::StoreError;
-use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, TlsFault};
-use crate::redis::embedded::EmbeddedError;
-
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::OutputError;
+use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault};
+use crate::redis::embedded::EmbeddedError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -33,12 +31,6 @@ impl Error {
     /// Whether standard output could not be written, for whatever reason.
     pub fn is_unwritable(&self) -> bool {
         matches!(self, Self::Output(OutputError::Unwritable(_)))
-    }
-}
-
-impl From<EmbeddedError> for Error {
-    fn from(error: EmbeddedError) -> Self {
-        Self::Failure(error.into())
     }
 }
 

@@ -5,9 +5,8 @@ use std::ffi::OsString;
 
 use clap::{Args, Command, FromArgMatches};
 
-use crate::cli::Cli;
 use crate::cli::args::Global;
-use crate::cli::commands;
+use crate::cli::{Cli, commands};
 
 /// Reads a valid command line of the commands that backends and people call one at a time. Anything else is `None`: the
 /// whole tree reads it then, and has the help and the errors.

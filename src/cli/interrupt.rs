@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
+use nix::sys::signal::{SigSet, Signal};
+
 use crate::cli::failure::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
@@ -69,11 +71,7 @@ pub fn listen() {
 /// A signal ends whatever system call its thread is in, and a reply that is waited for would count as lost. So the
 /// thread that listens gets them all: it alone was there before. Children begin without this: `std` sees to it.
 fn leave_to_the_listener() {
-    #[cfg(unix)]
-    {
-        use nix::sys::signal::{SigSet, Signal};
-        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-        // If it is refused, an order in flight is in doubt, and the same command resumes.
-        let _ = signals.thread_block();
-    }
+    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+    // If it is refused, an order in flight is in doubt, and the same command resumes.
+    let _ = signals.thread_block();
 }

@@ -12,7 +12,6 @@
 
 pub mod args;
 pub mod commands;
-pub mod environment;
 pub mod error;
 pub mod failure;
 mod fast_path;
@@ -56,7 +55,8 @@ pub struct Cli {
 
 /// The command line of this process: parses, runs and reports.
 pub fn start() -> ExitCode {
-    if complete() {
+    // Anything that fails when a shell asks for completions is silence.
+    if std::env::var_os(commands::completions::VARIABLE).is_some() && commands::completions::complete(help::command) {
         return ExitCode::SUCCESS;
     }
     let cli = match Cli::read() {
@@ -64,7 +64,10 @@ pub fn start() -> ExitCode {
         Err(failure) => {
             let (format, color) = asked_for(std::env::args_os());
             let exit = match failure {
-                ParseFailure::Arguments(error) => output::report_usage(&error, correction(&error), format, color),
+                ParseFailure::Arguments(error) => {
+                    let correction = suggest::correction(&error, std::env::args_os().skip(1));
+                    output::report_usage(&error, correction, format, color)
+                }
                 ParseFailure::Environment(failure) => output::report(&failure, format, color),
             };
             return ExitCode::from(exit as u8);
@@ -133,14 +136,4 @@ pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> (Format, ColorCho
 /// The command tree without its help.
 pub fn command_line() -> clap::Command {
     Cli::command()
-}
-
-/// Answers a shell that asks for completions: true if one did. Anything that fails is silence.
-pub fn complete() -> bool {
-    std::env::var_os(commands::completions::VARIABLE).is_some() && commands::completions::complete(help::command)
-}
-
-/// A usage error's correction, if we know a better one than clap.
-pub fn correction(error: &clap::Error) -> Option<String> {
-    suggest::correction(error, std::env::args_os().skip(1))
 }

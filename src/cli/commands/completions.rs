@@ -11,8 +11,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathComplete
 use clap_complete::env::Shells;
 
 use crate::admin::activities;
-use crate::cli::args::Global;
-use crate::cli::environment::config_file;
+use crate::cli::args::{Global, config_file};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::yaml::contexts;
@@ -20,6 +19,7 @@ use crate::cli::output::Output;
 use crate::cli::shared::target;
 use crate::model::id::ActivityId;
 use crate::model::layout::{Kind, Layout};
+use crate::names;
 use crate::script::Script;
 use crate::store::Store;
 
@@ -49,20 +49,12 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
-impl Shell {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bash => "bash",
-            Self::Zsh => "zsh",
-            Self::Fish => "fish",
-        }
+names! {
+    #[derive(clap::ValueEnum)]
+    pub enum Shell {
+        Bash = "bash",
+        Zsh = "zsh",
+        Fish = "fish",
     }
 }
 

@@ -63,7 +63,6 @@ changing!(DeductArgs: mutating, activity);
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     crate::cli::shared::outcome::fitting_limit(args.per_user_limit, store.layout())?;
-    store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let (reason, limit) = (args.mutating.reason.as_deref(), args.per_user_limit);
@@ -85,5 +84,5 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let outcome = orders::deduct(store, &order, dry_run)?;
     let request = (!dry_run).then_some(&order.request);
     let row = OutcomeRow::new(activity, order.user.as_ref(), request, &outcome);
-    show(&row, activity, &outcome, dry_run, store, out)
+    show(&row, activity, &outcome, store, out)
 }

@@ -2,18 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::admin::activities;
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Format, Output, Warnings};
-use crate::cli::shared::hints;
-use crate::cli::shared::rounds::{self, Outage};
-use crate::cli::shared::selection;
+use crate::cli::output::text::named;
+use crate::cli::output::{Cell, Format, Output, Warnings, row};
+use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
+use crate::cli::shared::rounds::Outage;
 use crate::cli::shared::session::{changing, own_clock};
+use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::order::hold::{LeftHold, Step};
@@ -75,7 +74,6 @@ impl ExpireRow {
 /// Expires what is overdue, once or again and again.
 pub fn run(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     records_users(store.layout(), "expire")?;
-    store.require_replicas(args.mutating.wait_replicas);
     // Ctrl-C ends it between two calls.
     interrupt::stop_gracefully();
     match args.every {
@@ -85,27 +83,13 @@ pub fn run(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exi
 }
 
 fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    out.set_dry_run(args.mutating.dry_run);
-    let activities = chosen(args, store)?;
+    let activities = selection::resolve(&args.activities, store)?;
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
     let mut warnings = out.warnings();
-    let mut rows = Vec::with_capacity(activities.len());
-    let mut failed = None;
-    for activity in &activities {
-        match expire(activity, args, store, &mut warnings) {
-            Ok(row) => rows.push(row),
-            // What was done before is reported all the same.
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
-        if interrupt::requested() {
-            break;
-        }
-    }
+    let due = activities.iter().take_while(|_| !interrupt::requested());
+    let (mut rows, failed) = until_failed(due.map(|activity| expire(activity, args, store, &mut warnings)));
     warnings.end();
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
@@ -132,7 +116,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     let mut refused: Vec<(ActivityId, Status)> = Vec::new();
     'rounds: loop {
         let began = Instant::now();
-        match chosen(args, store) {
+        match selection::resolve(&args.activities, store) {
             Ok(activities) => {
                 for activity in &activities {
                     let row = match expire(activity, args, store, &mut warnings) {
@@ -168,14 +152,6 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-fn chosen(args: &ExpireArgs, store: &mut Store) -> Result<Vec<ActivityId>> {
-    if args.activities.is_empty() {
-        Ok(activities::preheated(store)?)
-    } else {
-        selection::resolve(&args.activities, store)
-    }
-}
-
 /// Expires all that is overdue of an activity, call by call.
 fn expire(
     activity: &ActivityId,
@@ -189,17 +165,12 @@ fn expire(
         row.status = expired.status;
         row.holds += expired.holds;
         row.units += expired.units;
-        crate::cli::shared::outcome::warn_of_corrupt(warnings, expired.corrupt.as_ref());
+        warn_of_corrupt(warnings, expired.corrupt.as_ref());
         let left = expire_items(expired.left, args, &mut row, store)?;
         if !left.is_empty() {
-            let named: Vec<String> = left.iter().take(MAX_NAMED).map(|id| format!("`{id}`")).collect();
-            let more = match left.len() - named.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             warnings.warn(format!(
-                "`{activity}`: {}{more} cannot be expired: the record of a hold is damaged, or that of its order",
-                named.join(", ")
+                "`{activity}`: {} cannot be expired: the record of a hold is damaged, or that of its order",
+                named(&left, MAX_NAMED)
             ));
         }
         // A dry run finds the same again.

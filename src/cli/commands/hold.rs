@@ -60,7 +60,6 @@ changing!(HoldArgs: mutating, activity);
 /// Holds the units, or says why not.
 pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     records_users(store.layout(), "hold")?;
-    store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let (reason, hold_for) = (args.mutating.reason.as_deref(), Some(args.hold_for));
@@ -80,11 +79,11 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     };
     let held = orders::hold(store, &hold, dry_run)?;
     let request = (!dry_run).then_some(&hold.request);
-    let row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
-    let row = row.with_deadline(held.deadline);
+    let mut row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
+    row.deadline = Some(held.deadline);
     out.choose(OutcomeRow::HOLD);
     explain(&hold, held.outcome.status, held.outcome.stock, out);
-    show(&row, &hold.activity, &held.outcome, dry_run, store, out)
+    show(&row, &hold.activity, &held.outcome, store, out)
 }
 
 fn explain(hold: &Hold, status: Status, stock: Option<u64>, out: &Output) {

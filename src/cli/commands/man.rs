@@ -7,11 +7,10 @@ use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
 use crate::cli::args::Global;
-use crate::cli::command_line;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::help;
 use crate::cli::output::{Output, OutputFile};
+use crate::cli::{command_line, help};
 use crate::error::cause;
 
 /// Print manual pages

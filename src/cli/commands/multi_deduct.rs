@@ -6,10 +6,10 @@ use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output, OutputError};
-use crate::cli::shared::bulk::{self, MultiBulkArgs};
-use crate::cli::shared::hints;
+use crate::cli::shared::bulk::MultiBulkArgs;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Changing;
+use crate::cli::shared::{bulk, hints};
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::{MultiOrder, MultiOutcome};
@@ -81,7 +81,6 @@ impl FromStr for Item {
 
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    store.require_replicas(args.mutating.wait_replicas);
     if let Some(from) = &args.bulk.from {
         return bulk::run_multi(from, &args.bulk, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out);
     }
@@ -94,7 +93,6 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
         reason: args.mutating.reason.clone(),
     };
     let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;
-    out.set_dry_run(args.mutating.dry_run);
     let request = (!args.mutating.dry_run).then_some(&order.request);
     show(&order, request, &outcome, out)?;
     let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);

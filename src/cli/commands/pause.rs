@@ -1,16 +1,14 @@
 //! `seckill pause` and `seckill resume`: refuse every purchase for a while, and allow them again.
 
-use crate::admin::activities;
 use crate::admin::pause::{self, Pause, Paused};
 use crate::cli::args::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::Output;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::shared::hints;
-use crate::cli::shared::selection;
+use crate::cli::output::{Output, row};
+use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::changing;
+use crate::cli::shared::{hints, selection};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::store::Store;
@@ -87,27 +85,15 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
 
 fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = which.mutating.dry_run;
-    store.require_replicas(which.mutating.wait_replicas);
     let activities = chosen(which, to, store, out)?;
-    let mut rows = Vec::with_capacity(activities.len());
-    let mut failed = None;
     let mut warnings = out.warnings();
-    for activity in &activities {
-        match pause::set_paused(store, activity, to, which.mutating.reason.as_deref(), dry_run) {
-            Ok(paused) => {
-                crate::cli::shared::outcome::warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
-                explain(activity, &paused, to, dry_run, out);
-                rows.push(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state });
-            }
-            // What was done before is reported all the same.
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
-    }
+    let (rows, failed) = until_failed(activities.iter().map(|activity| {
+        let paused = pause::set_paused(store, activity, to, which.mutating.reason.as_deref(), dry_run)?;
+        warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
+        explain(activity, &paused, to, dry_run, out);
+        Ok::<_, Error>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
+    }));
     warnings.end();
-    out.set_dry_run(dry_run);
     out.array_until::<_, Error>(&rows, failed)?;
     let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
     let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
@@ -122,8 +108,7 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
 
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
 fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
-    let activities =
-        if which.all { activities::preheated(store)? } else { selection::resolve(&which.activities, store)? };
+    let activities = selection::resolve(&which.activities, store)?;
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }

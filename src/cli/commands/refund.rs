@@ -11,8 +11,7 @@ use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::Quantity;
 use crate::model::order::{Bought, Refund, RefundOf};
 use crate::model::status::Status;
-use crate::read::holds;
-use crate::read::snapshot;
+use crate::read::{holds, snapshot};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -72,7 +71,6 @@ changing!(RefundArgs: mutating, activity);
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    store.require_replicas(args.mutating.wait_replicas);
     let dry_run = args.mutating.dry_run;
     if let Some(from) = &args.bulk.from {
         let reason = args.mutating.reason.as_deref();
@@ -111,7 +109,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     if args.user_hex.is_some() {
         out.choose(OutcomeRow::STORED);
     }
-    show(&row, activity, &outcome, dry_run, store, out)
+    show(&row, activity, &outcome, store, out)
 }
 
 /// Reads the bytes of a user id.

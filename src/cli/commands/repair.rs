@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use anyhow::Context;
+
 use crate::audit::apply;
 use crate::audit::class::Class;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
@@ -11,15 +13,12 @@ use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Format, Output, Terminal, Tone};
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::output::{Cell, Format, Output, Terminal, Tone, row};
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::store::Store;
-use anyhow::Context;
 
 /// Apply a plan of repairs that reconcile wrote
 ///
@@ -41,35 +40,29 @@ pub struct RepairArgs {
 }
 
 row! {
-    pub struct RepairRow as row {
-        activity: String, flexible;
-        user: Option<StoredUser>, flexible;
-        class: Class => Cell::text(row.class.name());
+    pub struct RepairRow as row from (repair: &Repair, status: Repaired) {
+        activity: String = repair.activity.clone(), flexible;
+        user: Option<StoredUser> = repair.user.clone(), flexible;
+        class: Class = repair.class => Cell::text(row.class.name());
         table "units" => row.units_cell();
-        data from: Option<u64>;
-        data to: u64;
-        stock_change: i64 as "stock" => Cell::number(match row.stock_change {
+        data from: Option<u64> = repair.from;
+        data to: u64 = repair.to;
+        stock_change: i64 as "stock" = repair.stock_change => Cell::number(match row.stock_change {
             0 => "0".to_owned(),
             change => format!("{change:+}"),
         });
-        status: Repaired => Cell::text(row.status.name()).tone(match row.status {
+        status: Repaired = status => Cell::text(row.status.name()).tone(match row.status {
             Repaired::Ok => Tone::Good,
             Repaired::Replayed | Repaired::Planned => Tone::Info,
             _ => Tone::Bad,
         });
-        data id: String;
-        sparse user_hex: Option<String>;
+        data id: String = repair.id.clone();
+        sparse user_hex: Option<String> = repair.user.as_ref().and_then(StoredUser::user_hex);
     }
     changed if row.status == Repaired::Ok
 }
 
 impl RepairRow {
-    pub fn new(repair: &Repair, status: Repaired) -> Self {
-        let Repair { activity, user, class, from, to, stock_change, id, .. } = repair.clone();
-        let user_hex = user.as_ref().and_then(StoredUser::user_hex);
-        Self { activity, user, class, from, to, stock_change, status, id, user_hex }
-    }
-
     /// The row of a transfer between shards: of the one whose stock moves.
     pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired) -> Self {
         let BrokenTransfer { class, id, donor, home, .. } = transfer;
@@ -123,14 +116,12 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(Some(first.layout))?;
     // An audit of a sharded activity names the shards to repair.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let repairs: Vec<&Repair> = repairs.iter().collect();
     let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;
     if !is_dry_run && !args.mutating.yes {
         confirm(&repairs, &[], out)?;
     }
-    out.set_dry_run(is_dry_run);
     let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
     out.array_until::<_, Error>(&rows, error)?;
     hint(&rows, out);

@@ -95,7 +95,6 @@ pub fn release(args: &ReleaseArgs, store: &mut Store, out: &mut Output) -> Resul
 
 fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -> Result<Exit> {
     records_users(store.layout(), step.name())?;
-    store.require_replicas(which.mutating.wait_replicas);
     let (dry_run, reason) = (which.mutating.dry_run, which.mutating.reason.as_deref());
     if let Some(from) = &which.bulk.from {
         let operation = match step {
@@ -120,7 +119,7 @@ fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -
     if settled.user.as_ref().is_some_and(|user| user.text().is_none()) {
         out.choose(OutcomeRow::STORED);
     }
-    show(&row, activity, &settled.outcome, dry_run, store, out)
+    show(&row, activity, &settled.outcome, store, out)
 }
 
 /// What a status means for the payment.

@@ -5,11 +5,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::cli::failure::Failure;
-use crate::cli::input::columns::Mapping;
-use crate::cli::input::columns::{self, Columns, Refusal};
-use crate::cli::input::error::quoted;
+use crate::cli::input::columns::{self, Columns, Mapping, Refusal};
+use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
-use crate::cli::input::problem::{Location, Problem, Problems};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::model::activity::Plan;
@@ -152,7 +150,6 @@ impl Row<'_> {
     }
 
     /// The outer `None` if it is wrong; an empty value is none.
-    #[allow(clippy::option_option)]
     fn optional<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<Option<T>> {
         match self.text(name).unwrap_or_default().to_owned() {
             text if text.is_empty() => Some(None),

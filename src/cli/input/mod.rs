@@ -14,10 +14,9 @@ pub mod credentials;
 mod error;
 pub mod orders;
 pub mod plan;
-mod problem;
 pub mod records;
 mod source;
 pub mod window;
 pub mod yaml;
 
-pub use crate::cli::input::problem::{Problem, Problems};
+pub use crate::cli::input::error::{Problem, Problems};

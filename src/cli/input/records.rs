@@ -2,19 +2,18 @@
 //! and user.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
+use std::{io, thread};
 
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
 use crate::cli::failure::Failure;
 use crate::cli::input::columns;
-use crate::cli::input::error::command_failed;
+use crate::cli::input::error::{Problems, command_failed};
 use crate::cli::input::orders::{
     Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape,
 };
-use crate::cli::input::problem::Problems;
 use crate::error::cause;
 use crate::model::id::ActivityId;
 use crate::model::id::interner::Interner;

@@ -1,14 +1,10 @@
 //! The bytes of a file, or of standard input, as text.
 
-use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
+use std::{fs, io};
 
 use crate::cli::failure::Failure;
-use crate::cli::input::error;
-use crate::cli::input::error::unreadable;
-use crate::cli::input::error::utf16;
-use crate::cli::input::error::{quoted, quoted_path};
-use crate::cli::input::problem::{Location, Problem, Problems};
+use crate::cli::input::error::{self, Location, Problem, Problems, quoted, quoted_path, unreadable, utf16};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;

@@ -6,8 +6,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::format::Format;
-use crate::cli::output::sink::Unwritable;
-use crate::cli::output::sink::in_words;
+use crate::cli::output::sink::{Unwritable, in_words};
 use crate::cli::output::terminal::{ColorChoice, Terminal};
 use crate::cli::output::text::{Tone, escape, hanging, labelled, paint};
 

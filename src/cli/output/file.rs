@@ -1,11 +1,12 @@
 //! Files that commands write: beside their target first, then renamed onto it. So a target is what it was, or complete,
 //! and never a file that the same command reads.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Seek, Write};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -129,20 +130,23 @@ impl OutputFile {
                 file.flush()
             }
             Target::Replaced { path, permissions } => {
-                let named = tempfile::Builder::new()
-                    .prefix(".seckill-")
-                    .permissions(Permissions::from_mode(0o666))
-                    .tempfile_in(directory(path))?;
-                io::copy(&mut self.content, &mut named.as_file())?;
-                if let Some(permissions) = permissions {
-                    named.as_file().set_permissions(permissions.clone())?;
-                }
-                named.as_file().sync_all()?;
-                named.persist(path).map_err(|error| error.error)?;
-                Ok(())
+                let content = &mut self.content;
+                replace(path, 0o666, |mut file| {
+                    io::copy(content, &mut file)?;
+                    permissions.take().map_or(Ok(()), |permissions| file.set_permissions(permissions))
+                })
             }
         }
     }
+}
+
+/// Writes a file beside its place and renames it: whoever reads it gets the old content or the new one, whole.
+fn replace(path: &Path, mode: u32, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let permissions = Permissions::from_mode(mode);
+    let named = tempfile::Builder::new().prefix(".seckill-").permissions(permissions).tempfile_in(directory(path))?;
+    write(named.as_file())?;
+    named.as_file().sync_all()?;
+    named.persist(path).map(|_| ()).map_err(|error| error.error)
 }
 
 /// Where a path leads: a rename onto a symbolic link would replace the link. A link to nothing is followed too.
@@ -180,7 +184,7 @@ fn identity_of(stream: &impl AsFd) -> Option<Identity> {
     file.metadata().ok().as_ref().map(identity)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
 }
 
@@ -214,17 +218,8 @@ impl PrivateFile {
     /// # Errors
     /// It cannot be written; the file is what it was.
     pub fn replace(&self, text: &str) -> Result<(), Failure> {
-        let put = || {
-            let folder = self.path.parent().unwrap_or(Path::new("."));
-            let mut named = tempfile::Builder::new()
-                .prefix(".seckill-")
-                .permissions(Permissions::from_mode(0o600))
-                .tempfile_in(folder)?;
-            named.write_all(text.as_bytes())?;
-            named.as_file().sync_all()?;
-            named.persist(&self.path).map(|_| ()).map_err(|error| error.error)
-        };
-        interrupt::uncut(put).map_err(|error| unwritable(&self.path, &error))
+        let put = |mut file: &File| file.write_all(text.as_bytes());
+        interrupt::uncut(|| replace(&self.path, 0o600, put)).map_err(|error| unwritable(&self.path, &error))
     }
 }
 

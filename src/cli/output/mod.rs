@@ -7,7 +7,6 @@
 pub mod error;
 pub mod file;
 pub mod format;
-mod keys;
 mod progress;
 mod renaming;
 mod row;
@@ -24,31 +23,24 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub use crate::cli::output::error::{report, report_usage};
-pub use crate::cli::output::file::OutputFile;
-pub use crate::cli::output::file::PrivateFile;
-pub use crate::cli::output::format::Format;
-pub use crate::cli::output::keys::Key;
-pub use crate::cli::output::progress::Progress;
-pub use crate::cli::output::renaming::Renaming;
-pub(crate) use crate::cli::output::row::row;
-pub use crate::cli::output::row::{Chosen, Column, Field, Row};
-pub use crate::cli::output::screen::Frame;
-pub use crate::cli::output::screen::{Screen, restore as restore_screen};
-pub use crate::cli::output::sink::OutputError;
-pub use crate::cli::output::stream::RowStream;
-pub use crate::cli::output::table::cell::{Cell, Tone};
-pub use crate::cli::output::terminal::Warnings;
-pub use crate::cli::output::terminal::{ColorChoice, Terminal};
-pub use crate::cli::output::text::bars;
-pub use crate::cli::output::text::hanging;
-pub use crate::cli::output::text::wrapped;
-
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::sink::Sink;
 use crate::cli::output::stream::Dry;
 use crate::cli::output::table::Table;
 
-use crate::cli::failure::{Exit, Failure};
+pub use crate::cli::output::error::{report, report_usage};
+pub use crate::cli::output::file::{OutputFile, PrivateFile};
+pub use crate::cli::output::format::Format;
+pub use crate::cli::output::progress::Progress;
+pub use crate::cli::output::renaming::Renaming;
+pub(crate) use crate::cli::output::row::row;
+pub use crate::cli::output::row::{Chosen, Column, Field, Row};
+pub use crate::cli::output::screen::{Frame, Key, Screen, restore as restore_screen};
+pub use crate::cli::output::sink::OutputError;
+pub use crate::cli::output::stream::RowStream;
+pub use crate::cli::output::table::cell::{Cell, Tone};
+pub use crate::cli::output::terminal::{ColorChoice, Terminal, Warnings};
+pub use crate::cli::output::text::{bars, hanging, wrapped};
 
 /// Where a command puts what it found, in the form the user asked for.
 pub struct Output {
@@ -260,12 +252,7 @@ impl Output {
 
     /// Prints a line for people in the colour of its tone.
     pub fn toned(&mut self, text: &str, tone: Tone) -> Result<(), OutputError> {
-        let mut line = String::new();
-        text::paint(&mut line, &text::escape(text), tone, self.terminal.colours_data);
-        line.push('\n');
-        self.sink.write_safe(&line);
-        self.sink.show();
-        Ok(())
+        self.parts(&[(text, tone)])
     }
 
     /// Prints a line of texts, each in the colour of its tone.

@@ -61,7 +61,6 @@ fn drawn(terminal: &Terminal, label: &str, total: u64) -> ProgressBar {
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
             // A bar that cannot be drawn is no reason to stop.
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             let _ = write!(text, "{}", HumanCount(state.per_sec() as u64));
         })
         .with_key("left", |state: &ProgressState, text: &mut dyn std::fmt::Write| {

@@ -59,103 +59,50 @@ impl Column {
 pub trait Field {
     /// The cell of a table for people.
     fn cell(&self) -> Cell;
+
+    /// The cell of a field that has no value: a dash.
+    fn absent() -> Cell {
+        Cell::unknown()
+    }
 }
 
-macro_rules! numbers {
-    ($($type:ty)*) => {$(
+impl<T: Field> Field for Option<T> {
+    fn cell(&self) -> Cell {
+        self.as_ref().map_or_else(T::absent, Field::cell)
+    }
+}
+
+macro_rules! fields {
+    ($($type:ty: |$value:ident| $cell:expr $(, or $absent:expr)?;)*) => {$(
         impl Field for $type {
             fn cell(&self) -> Cell {
-                Cell::number(self)
+                let $value = self;
+                $cell
             }
-        }
 
-        impl Field for Option<$type> {
-            fn cell(&self) -> Cell {
-                Cell::known(self.as_ref())
-            }
+            $(fn absent() -> Cell {
+                $absent
+            })?
         }
     )*};
 }
 
-numbers! { u32 u64 usize i64 EntryId }
-
-impl Field for &str {
-    fn cell(&self) -> Cell {
-        Cell::text(*self)
-    }
-}
-
-impl Field for String {
-    fn cell(&self) -> Cell {
-        Cell::text(self)
-    }
-}
-
-impl Field for Option<&str> {
-    fn cell(&self) -> Cell {
-        self.map_or_else(Cell::unknown, Cell::text)
-    }
-}
-
-/// Nothing if it is not known.
-impl Field for Option<String> {
-    fn cell(&self) -> Cell {
-        Cell::text(self.as_deref().unwrap_or_default())
-    }
-}
-
-impl Field for StoredUser {
-    fn cell(&self) -> Cell {
-        Cell::text(self.to_string())
-    }
-}
-
-/// A dash for an activity as a whole.
-impl Field for Option<&StoredUser> {
-    fn cell(&self) -> Cell {
-        self.map_or_else(Cell::unknown, Field::cell)
-    }
-}
-
-impl Field for Option<StoredUser> {
-    fn cell(&self) -> Cell {
-        self.as_ref().cell()
-    }
-}
-
-impl Field for Millis {
-    fn cell(&self) -> Cell {
-        Cell::time(*self)
-    }
-}
-
-impl Field for Option<Millis> {
-    fn cell(&self) -> Cell {
-        self.map_or_else(Cell::unknown, Cell::time)
-    }
-}
-
-impl Field for Status {
-    fn cell(&self) -> Cell {
-        Cell::status(*self)
-    }
-}
-
-/// A question mark if the units are unknown.
-impl Field for Bought {
-    fn cell(&self) -> Cell {
-        match self {
-            Self::Units(units) => Cell::number(units),
-            Self::Unknown => Cell::number("?").tone(Tone::Warn),
-        }
-    }
-}
-
-/// A dash if nobody records who holds what.
-impl Field for Option<Bought> {
-    fn cell(&self) -> Cell {
-        self.as_ref().map_or_else(|| Cell::known(None::<u64>), Field::cell)
-    }
+fields! {
+    u32: |number| Cell::number(number), or Cell::known(None::<u64>);
+    u64: |number| Cell::number(number), or Cell::known(None::<u64>);
+    usize: |number| Cell::number(number), or Cell::known(None::<u64>);
+    i64: |number| Cell::number(number), or Cell::known(None::<u64>);
+    EntryId: |id| Cell::number(id), or Cell::known(None::<u64>);
+    &str: |text| Cell::text(*text);
+    String: |text| Cell::text(text), or Cell::text("");
+    StoredUser: |user| Cell::text(user.to_string());
+    &StoredUser: |user| Cell::text(user.to_string());
+    Millis: |at| Cell::time(*at);
+    Status: |status| Cell::status(*status);
+    Bought: |bought| match bought {
+        Bought::Units(units) => Cell::number(units),
+        Bought::Unknown => Cell::number("?").tone(Tone::Warn),
+    }, or Cell::known(None::<u64>);
 }
 
 /// Declares a row: its fields in the order in which they are printed, and how each format shows them.
@@ -163,8 +110,8 @@ impl Field for Option<Bought> {
 /// ```text
 /// row! {
 ///     /// What was sold of an activity.
-///     pub struct SaleRow<'a> as row {
-///         activity: &'a str, flexible;                        a field of all formats; a narrow table cuts it, or drops a `minor` one
+///     pub struct SaleRow<'a> as row from (sale: &'a Sale) {    `SaleRow::new(&sale)` makes one, if each field has its value
+///         activity: &'a str = sale.id.as_str(), flexible;     a field of all formats; a narrow table cuts it, or drops a `minor` one
 ///         quantity: u64;                                      shown in a table as its type is shown
 ///         per_user_limit: Option<u64> as "limit";             with another heading
 ///         status: Status => row.status_cell();                with a cell of its own
@@ -179,39 +126,41 @@ impl Field for Option<Bought> {
 ///         csv alert => row.sale.alert;                        a column that only csv and tsv have
 ///         hidden share: f64;                                  for cells
 ///     }
+///     where { let total = sale.total(); }                     what the values share
 ///     named activity                                          what `-o name` prints; a field that is a text
 ///     changed if row.status == Status::Ok                     what `Row::is_change` answers
 /// }
 /// ```
 macro_rules! row {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? as $row:ident { $($body:tt)* }
-        $(named $named:ident)? $(changed if $changed:expr)?) => {
-        row!(@ ($(#[$meta])* $vis struct $name ($(<$life>)?) $row ($($named)?) ($($changed)?)) [] [] [] [] [] $($body)*);
+    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? as $row:ident $(from $from:tt)? { $($body:tt)* }
+        $(where $shared:tt)? $(named $named:ident)? $(changed if $changed:expr)?) => {
+        row!(@ ($(#[$meta])* $vis struct $name ($(<$life>)?) $row [$($from)? $($shared)?] ($($named)?) ($($changed)?))
+            [] [] [] [] [] $($body)*);
     };
 
     // Each kind of column, as: fields of the struct, columns of csv, of tables, cells, values of csv.
-    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* hidden $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip)] $vis $field: $type,] $f $h $c $v $($more)*);
+    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* hidden $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip)] $vis $field: $type $(= $init)?)] $f $h $c $v $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* document $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* $vis $field: $type,] $f $h $c $v $($more)*);
+    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* document $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* $vis $field: $type $(= $init)?)] $f $h $c $v $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* nested $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,] $f $h $c $v $($more)*);
+    (@ $head:tt [$($s:tt)*] $f:tt $h:tt $c:tt $v:tt $(#[$m:meta])* nested $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)] $f $h $c $v $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* flat $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(flatten)] $vis $field: $type,]
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* flat $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(flatten)] $vis $field: $type $(= $init)?)]
             [$($f)* Nested(<$type as $crate::cli::output::Row>::FIELDS),] $h $c [$($v)* (flat $field)] $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* sparse $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,]
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* sparse $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)]
             [$($f)* Always(stringify!($field)),] $h $c [$($v)* (value $field)] $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* data $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* $vis $field: $type,] [$($f)* Always(stringify!($field)),] $h $c [$($v)* (value $field)] $($more)*);
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* data $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* $vis $field: $type $(= $init)?)] [$($f)* Always(stringify!($field)),] $h $c [$($v)* (value $field)] $($more)*);
     };
-    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* optional data $vis:vis $field:ident: $type:ty; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,]
+    (@ $head:tt [$($s:tt)*] [$($f:tt)*] $h:tt $c:tt [$($v:tt)*] $(#[$m:meta])* optional data $vis:vis $field:ident: $type:ty $(= $init:expr)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)]
             [$($f)* Optional(stringify!($field)),] $h $c [$($v)* (optional $field)] $($more)*);
     };
     (@ $head:tt $s:tt $f:tt [$($h:tt)*] [$($c:tt)*] $v:tt optional table $heading:literal => $cell:expr; $($more:tt)*) => {
@@ -226,14 +175,14 @@ macro_rules! row {
 
     // A field of all formats: the heading, then the cell, then how a narrow table treats it.
     (@ $head:tt [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($c:tt)*] [$($v:tt)*]
-        $(#[$m:meta])* optional $vis:vis $field:ident: $type:ty => $cell:expr; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type,]
+        $(#[$m:meta])* optional $vis:vis $field:ident: $type:ty $(= $init:expr)? => $cell:expr; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* #[serde(skip_serializing_if = "Option::is_none")] $vis $field: $type $(= $init)?)]
             [$($f)* Optional(stringify!($field)),] [$($h)* Optional(stringify!($field)),]
             [$($c)* (optional stringify!($field), $cell)] [$($v)* (optional $field)] $($more)*);
     };
     (@ $head:tt [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($c:tt)*] [$($v:tt)*]
-        $(#[$m:meta])* $vis:vis $field:ident: $type:ty $(as $heading:literal)? $(=> $cell:expr)? $(, $narrow:ident)?; $($more:tt)*) => {
-        row!(@ $head [$($s)* $(#[$m])* $vis $field: $type,] [$($f)* Always(stringify!($field)),]
+        $(#[$m:meta])* $vis:vis $field:ident: $type:ty $(as $heading:literal)? $(= $init:expr)? $(=> $cell:expr)? $(, $narrow:ident)?; $($more:tt)*) => {
+        row!(@ $head [$($s)* ($(#[$m])* $vis $field: $type $(= $init)?)] [$($f)* Always(stringify!($field)),]
             [$($h)* Always(row!(@heading $field $($heading)?)),] [$($c)* (field $field [$($cell)?] [$($narrow)?])]
             [$($v)* (value $field)] $($more)*);
     };
@@ -241,13 +190,15 @@ macro_rules! row {
     (@heading $field:ident $heading:literal) => { $heading };
 
     // All columns are read.
-    (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident ($($named:ident)?) ($($changed:expr)?))
-        [$($s:tt)*] [$($f:tt)*] [$($h:tt)*] [$($cell:tt)*] [$($value:tt)*]) => {
+    (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident $from:tt ($($named:ident)?) ($($changed:expr)?))
+        [$(($(#[$m:meta])* $field_vis:vis $field:ident: $type:ty $(= $init:expr)?))*] [$($f:tt)*] [$($h:tt)*] [$($cell:tt)*] [$($value:tt)*]) => {
         $(#[$meta])*
         #[derive(Debug, serde::Serialize)]
         $vis struct $name $(<$life>)? {
-            $($s)*
+            $($(#[$m])* $field_vis $field: $type,)*
         }
+
+        row!(@new $from $vis $name ($(<$life>)?) [$($($field = $init)?),*]);
 
         impl $(<$life>)? $crate::cli::output::Row for $name $(<$life>)? {
             const FIELDS: &'static [$crate::cli::output::Column] = {
@@ -283,6 +234,15 @@ macro_rules! row {
                 let $row = self;
                 $changed
             })?
+        }
+    };
+    (@new [] $($rest:tt)*) => {};
+    (@new [($($from:tt)*) $({ $($shared:tt)* })?] $vis:vis $name:ident ($(<$life:lifetime>)?) [$($field:ident = $init:expr),*]) => {
+        impl $(<$life>)? $name $(<$life>)? {
+            $vis fn new($($from)*) -> Self {
+                $($($shared)*)?
+                Self { $($field: $init),* }
+            }
         }
     };
     (@cell $row:ident $chosen:ident (always $cell:expr)) => { Some($cell) };

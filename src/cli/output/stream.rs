@@ -225,7 +225,7 @@ impl Form {
                 *empty = false;
             }
             Self::Yaml { empty } => {
-                crate::cli::output::format::yaml::encode_item(row, buffer)?;
+                crate::cli::output::format::yaml::encode(&[row], buffer)?;
                 *empty = false;
             }
             Self::Names | Self::Table(_) => (),

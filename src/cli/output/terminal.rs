@@ -1,8 +1,8 @@
 //! What this process may show, decided once: colour, width, notes, progress, questions.
 
-use std::env;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::{env, io};
 
 use crate::cli::failure::Failure;
 use crate::cli::output::text::{Tone, escape, hanging, labelled};

@@ -182,7 +182,6 @@ const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 
 /// The lines of a bar chart, from the top: a bar a column, as high as its value is of `full`. What is not zero
 /// is seen.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 pub fn bars(values: &[f64], full: f64, height: usize) -> Vec<String> {
     let eighths = |value: f64| {
         let share = if full > 0.0 { (value / full).clamp(0.0, 1.0) } else { 0.0 };
@@ -192,6 +191,15 @@ pub fn bars(values: &[f64], full: f64, height: usize) -> Vec<String> {
     let heights: Vec<usize> = values.iter().map(|value| eighths(*value)).collect();
     let line = |above: usize| heights.iter().map(|height| EIGHTHS[height.saturating_sub(above * 8).min(8)]).collect();
     (0..height).rev().map(line).collect()
+}
+
+/// The first of some names in backticks, and how many more there are.
+pub fn named<T: std::fmt::Display>(names: &[T], most: usize) -> String {
+    let shown: Vec<String> = names.iter().take(most).map(|name| format!("`{name}`")).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// `1 call`, `2 calls`, `2 entries`.

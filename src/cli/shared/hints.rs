@@ -9,8 +9,7 @@ use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::status::Status;
-use crate::read::index;
-use crate::read::snapshot;
+use crate::read::{index, snapshot};
 use crate::store::Store;
 
 /// The most activities that are looked for in other layouts.

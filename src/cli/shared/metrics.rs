@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
+use crate::cli::output::format::prometheus::{Exposition, families};
 use crate::cli::output::{Format, Output, OutputFile};
 use crate::cli::shared::session::own_clock;
 use crate::store::Store;
@@ -19,9 +19,10 @@ pub struct MetricsArgs {
     to: Option<PathBuf>,
 }
 
-const UP: Family = Family { name: "seckill_up", help: "Whether the server answered the command.", kind: Kind::Gauge };
-const READ_AT: Family =
-    Family { name: "seckill_read_timestamp_seconds", help: "When the command ended, in Unix time.", kind: Kind::Gauge };
+families! {
+    UP: Gauge "seckill_up", "Whether the server answered the command.";
+    READ_AT: Gauge "seckill_read_timestamp_seconds", "When the command ended, in Unix time.";
+}
 
 impl MetricsArgs {
     /// Whether metrics are wanted.

@@ -9,5 +9,4 @@ pub mod outcome;
 pub mod rounds;
 pub mod selection;
 pub mod session;
-pub mod sharded;
 pub mod target;

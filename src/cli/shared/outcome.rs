@@ -2,8 +2,7 @@
 
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Chosen, Field, Output, Warnings};
+use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::layout::Layout;
@@ -16,20 +15,22 @@ use crate::store::Store;
 
 row! {
     /// How an order of one activity ended: a purchase, a refund, a hold or its end, alone or in a file.
-    pub struct OutcomeRow<'a> as row {
+    pub struct OutcomeRow<'a> as row from (
+        id: &'a ActivityId, buyer: Option<&'a UserId>, own: Option<&'a RequestId>, outcome: &Outcome
+    ) {
         /// Of an order of a file.
-        optional line: Option<u64> => Cell::known(row.line);
-        activity: &'a str, flexible;
-        user: Option<&'a str> => row.user_cell();
-        quantity: Option<u64>;
-        status: Status;
-        stock: Option<u64>;
-        bought: Option<Bought>;
-        request: Option<&'a str>, minor;
+        optional line: Option<u64> = None => Cell::known(row.line);
+        activity: &'a str = id.as_str(), flexible;
+        user: Option<&'a str> = buyer.map(UserId::as_str) => row.user_cell();
+        quantity: Option<u64> = outcome.quantity;
+        status: Status = outcome.status;
+        stock: Option<u64> = outcome.stock;
+        bought: Option<Bought> = outcome.bought;
+        request: Option<&'a str> = own.map(RequestId::as_str), minor;
         /// Of a hold; `None` within if it was refused.
-        optional deadline: Option<Option<Millis>> => row.deadline.flatten().cell();
+        optional pub deadline: Option<Option<Millis>> = None => row.deadline.flatten().cell();
         /// Of a user who is not UTF-8.
-        optional data user_hex: Option<String>;
+        optional data user_hex: Option<String> = None;
     }
     changed if row.status == Status::Ok && row.line.is_none()
 }
@@ -47,32 +48,6 @@ impl<'a> OutcomeRow<'a> {
             Operation::Confirm | Operation::Release => &["line", "user_hex"],
             Operation::Deduct | Operation::Refund | Operation::MultiDeduct => &["line"],
         }
-    }
-
-    /// The row of an outcome. A dry run has no request.
-    pub fn new(
-        activity: &'a ActivityId,
-        user: Option<&'a UserId>,
-        request: Option<&'a RequestId>,
-        outcome: &Outcome,
-    ) -> Self {
-        Self {
-            line: None,
-            activity: activity.as_str(),
-            user: user.map(UserId::as_str),
-            quantity: outcome.quantity,
-            status: outcome.status,
-            stock: outcome.stock,
-            bought: outcome.bought,
-            request: request.map(RequestId::as_str),
-            deadline: None,
-            user_hex: None,
-        }
-    }
-
-    /// The row of a hold.
-    pub fn with_deadline(self, deadline: Option<Millis>) -> Self {
-        Self { deadline: Some(deadline), ..self }
     }
 
     /// The row of a user as stored, whose id may be no text.
@@ -162,37 +137,28 @@ impl<'a> ItemRow<'a> {
 
 row! {
     /// An order of several activities with its items.
-    pub struct MultiDocument<'a> as _row {
+    pub struct MultiDocument<'a> as _row from (
+        line: Option<u64>, order: &'a MultiOrder, own: Option<&'a RequestId>, outcome: &MultiOutcome
+    ) {
         /// Of an order of a file.
-        nested line: Option<u64>;
-        document user: Option<&'a str>;
-        document status: Status;
-        document request: Option<&'a str>;
-        document items: Vec<ItemRow<'a>>;
-    }
-}
-
-impl<'a> MultiDocument<'a> {
-    /// The document of an order, and of the line of a file in which it begins. A dry run has no request.
-    pub fn new(
-        line: Option<u64>,
-        order: &'a MultiOrder,
-        request: Option<&'a RequestId>,
-        outcome: &MultiOutcome,
-    ) -> Self {
-        Self {
-            line,
-            user: order.user.as_ref().map(UserId::as_str),
-            status: outcome.status,
-            request: request.map(RequestId::as_str),
-            items: ItemRow::items(order, outcome).collect(),
-        }
+        nested line: Option<u64> = line;
+        document user: Option<&'a str> = order.user.as_ref().map(UserId::as_str);
+        document status: Status = outcome.status;
+        document request: Option<&'a str> = own.map(RequestId::as_str);
+        document items: Vec<ItemRow<'a>> = ItemRow::items(order, outcome).collect();
     }
 }
 
 /// 0 if nothing was refused, else 3.
 pub fn exit_of(status: Status) -> Exit {
     if status.is_done() { Exit::Done } else { Exit::Refused }
+}
+
+/// Does one thing after the other until one fails: what was done before is reported all the same.
+pub fn until_failed<T, E>(results: impl Iterator<Item = Result<T, E>>) -> (Vec<T>, Option<E>) {
+    let mut failed = None;
+    let done = results.map_while(|result| result.map_err(|error| failed = Some(error)).ok()).collect();
+    (done, failed)
 }
 
 /// Warns of a key that is corrupt.
@@ -207,11 +173,9 @@ pub fn show(
     row: &OutcomeRow<'_>,
     activity: &ActivityId,
     outcome: &Outcome,
-    dry_run: bool,
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
-    out.set_dry_run(dry_run);
     warn_of_corrupt(&mut out.warnings(), outcome.corrupt.as_ref());
     out.object(row)?;
     if outcome.status == Status::NotPreheated {

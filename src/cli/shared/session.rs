@@ -3,17 +3,14 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::cli::args::{Global, Mutating};
-use crate::cli::environment::variable;
+use crate::cli::args::{Global, Mutating, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::credentials;
-pub use crate::cli::input::window::now as own_clock;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::target;
-use crate::cli::shared::target::{Chosen, InUse, Login, Standing};
+use crate::cli::shared::target::{self, Chosen, InUse, Login, Standing};
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::redis::connect::Target;
@@ -21,17 +18,22 @@ use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
 use crate::store::Store;
 use crate::store::replicas::Replicated;
 
-/// What the command line says about it.
+pub use crate::cli::input::window::now as own_clock;
+
+/// How the command line wants data to be changed.
 #[derive(Debug, Clone, Copy)]
 pub struct Consent<'a> {
     pub dry_run: bool,
     /// The name that `--confirm` gives.
     pub confirm: Option<&'a str>,
+    /// How many replicas are to have the changes when the command ends.
+    pub wait_replicas: Option<u32>,
 }
 
 impl<'a> Consent<'a> {
     pub fn of(mutating: &'a Mutating) -> Self {
-        Self { dry_run: mutating.dry_run, confirm: mutating.confirm.as_deref() }
+        let Mutating { dry_run, wait_replicas, confirm, .. } = mutating;
+        Self { dry_run: *dry_run, confirm: confirm.as_deref(), wait_replicas: *wait_replicas }
     }
 
     /// Checks the name, or asks for it. `context` is the one in use; `protected_by` are the protected contexts of its server,
@@ -143,7 +145,10 @@ impl Session {
             None => shown.clone(),
         });
         consent.given(name.as_deref(), &protected_by, &shown, &self.out)?;
-        self.store_at(target, layout)
+        self.out.set_dry_run(consent.dry_run);
+        let mut store = self.store_at(target, layout)?;
+        store.require_replicas(consent.wait_replicas);
+        Ok(store)
     }
 
     /// Refuses the default server for what should not happen to a server by accident.
@@ -226,7 +231,8 @@ impl Session {
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
             Ok::<_, EmbeddedError>(address)
-        })?;
+        })
+        .map_err(Failure::from)?;
         if kept.is_none() {
             let what = if nodes.is_some() { "cluster" } else { "server" };
             self.out.note(format!(

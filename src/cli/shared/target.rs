@@ -4,14 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::args::Global;
-use crate::cli::environment::{config_file, variable};
+use crate::cli::args::{Global, config_file, variable};
 use crate::cli::error::Result;
 use crate::cli::failure::{Failure, shell_quoted};
 use crate::cli::input::credentials;
-use crate::cli::input::yaml::contexts;
 use crate::cli::input::yaml::contexts::Context;
-use crate::cli::input::yaml::layouts;
+use crate::cli::input::yaml::{contexts, layouts};
 use crate::model::layout::Layout;
 use crate::model::time::Zone;
 use crate::redis::connect::{Certificates, Pem, Target, address};
@@ -157,9 +155,10 @@ fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<
 }
 
 /// Where the password of a server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PasswordSource {
     /// The server is asked without one.
+    #[default]
     Absent,
     /// In the URL.
     Url,

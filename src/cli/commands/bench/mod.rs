@@ -1,6 +1,5 @@
 //! `seckill bench`: load a server with a sale of its own, and compare how orders can be taken.
 
-mod judge;
 mod rows;
 mod scenario;
 
@@ -8,19 +7,18 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::bench::{self, made};
 use crate::bench::{
-    Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, prepare_files,
+    self, Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made,
+    prepare_files,
 };
-use crate::cli::commands::bench::judge::{Judge, Verdict};
-use crate::cli::commands::bench::rows::{BenchRow, rank};
+use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::outcome::until_failed;
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::id::RequestId;
 use crate::model::layout::Kind;
 use crate::model::number::{Limit, Quantity, between};
@@ -128,7 +126,7 @@ impl BenchArgs {
 
     /// The thresholds; errors always have one.
     fn judges(&self) -> Vec<Judge> {
-        let has_errors = self.judges.iter().any(|judge| judge.metric == judge::Metric::Errors);
+        let has_errors = self.judges.iter().any(|judge| judge.metric == Metric::Errors);
         let default = if has_errors { None } else { "errors<0.5%:2%".parse().ok() };
         self.judges.iter().cloned().chain(default).collect()
     }
@@ -174,7 +172,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     if args.strategies().iter().any(|name| *name != StrategyName::Batch) {
         prepare_files(args.clients).map_err(|most| too_many(args.clients, most))?;
     }
-    let consent = Consent { dry_run: args.dry_run, confirm: args.confirm.as_deref() };
+    let consent = Consent { dry_run: args.dry_run, confirm: args.confirm.as_deref(), wait_replicas: None };
     let is_private = session.global.embedded.is_some();
     let mut store = session.store_to_change(layout, consent, [])?;
     let out = &mut session.out;
@@ -187,29 +185,17 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     }
     // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();
-    let mut rows = Vec::new();
     let mut bench = Bench::new(args, terms, &store, out.terminal());
-    let mut ended = Ok(());
-    for strategy in args.strategies() {
-        if interrupt::requested() {
-            break;
-        }
-        match bench.run(strategy, &mut store, out) {
-            Ok(row) => rows.push(row),
-            Err(error) => {
-                ended = Err(error);
-                break;
-            }
-        }
-    }
+    let strategies = args.strategies().into_iter().take_while(|_| !interrupt::requested());
+    let (mut rows, failed) = until_failed(strategies.map(|strategy| bench.run(strategy, &mut store, out)));
     rank(&mut rows);
     if out.format() == Format::Table && !rows.is_empty() {
         out.table(Some(&args.title()), &rows)?;
-    } else if ended.is_ok() || !rows.is_empty() {
+    } else if failed.is_none() || !rows.is_empty() {
         out.array(&rows)?;
         out.note(args.title());
     }
-    ended?;
+    failed.map_or(Ok(()), Err)?;
     if interrupt::requested() {
         out.warn("interrupted; the activities of this run were removed");
         return Ok(Exit::Interrupted);

@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 
-use crate::cli::environment::config_file;
+use crate::cli::args::config_file;
 use crate::cli::error::Result;
 use crate::cli::failure::Failure;
-use crate::cli::input::yaml::contexts;
-use crate::cli::input::yaml::contexts::{Context, Contexts};
+use crate::cli::input::yaml::contexts::{self, Context, Contexts};
 use crate::cli::output::PrivateFile;
-use crate::model::layout::{Layout, Pattern};
+use crate::model::layout::{CustomLayout, Layout};
 
 const HEAD: &str =
     "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";
@@ -43,12 +41,10 @@ impl ContextFile {
     }
 
     pub(super) fn write(&self, contexts: &Contexts) -> Result<()> {
-        let mut all = Mapping::new();
-        for context in &contexts.all {
-            let stored = serde_yaml::to_value(Stored::of(context)?).context("cannot encode a context")?;
-            all.insert(Value::String(context.name.clone()), stored);
-        }
-        let document = Document { current: contexts.current.as_deref(), contexts: all };
+        let each = |context: &Context| Ok((Value::from(context.name.as_str()), Value::Mapping(stored(context)?)));
+        let all = contexts.all.iter().map(each).collect::<Result<Mapping, Failure>>()?;
+        let current = contexts.current.clone().map(Value::from);
+        let document = mapping([("current", current), ("contexts", Some(Value::Mapping(all)))]);
         let text = serde_yaml::to_string(&document).context("cannot encode the contexts")?;
         Ok(self.locked.replace(&format!("{HEAD}{text}"))?)
     }
@@ -61,75 +57,37 @@ pub(super) fn path() -> Result<PathBuf, Failure> {
     })
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current: Option<&'a str>,
-    contexts: Mapping,
+/// A context as the file has it.
+fn stored(context: &Context) -> Result<Mapping, Failure> {
+    let path = |path: &Option<PathBuf>| {
+        let not_utf8 = |path: &Path| Failure::usage(format!("`{}` is not UTF-8: rename it", path.display()));
+        path.as_deref().map(|path| path.to_str().map(Value::from).ok_or_else(|| not_utf8(path))).transpose()
+    };
+    let text = |text: &Option<String>| text.clone().map(Value::from);
+    let (named, custom) = match context.layout {
+        Some(Layout::Custom(custom)) => (None, Some(custom)),
+        layout => (layout.map(|layout| Value::from(layout.name())), None),
+    };
+    let keys = |custom: &CustomLayout| {
+        let participants = custom.participants().map(|pattern| Value::from(pattern.as_str()));
+        mapping([("stock", Some(Value::from(custom.stock().as_str()))), ("participants", participants)])
+    };
+    Ok(mapping([
+        ("url", Some(Value::from(context.url.as_str()))),
+        ("password_file", path(&context.password_file)?),
+        ("password_command", text(&context.password_command)),
+        ("layout", named),
+        ("kind", custom.map(|custom| Value::from(custom.kind().name()))),
+        ("keys", custom.map(|custom| Value::Mapping(keys(custom)))),
+        ("timezone", text(&context.timezone)),
+        ("cacert", path(&context.cacert)?),
+        ("cert", path(&context.cert)?),
+        ("key", path(&context.key)?),
+        ("protected", context.protected.then_some(Value::Bool(true))),
+    ]))
 }
 
-/// A context as the file has it: what is not set is left out.
-#[derive(Serialize)]
-struct Stored<'a> {
-    url: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    password_file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    password_command: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    layout: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    keys: Option<StoredKeys<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timezone: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cacert: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cert: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<&'a str>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    protected: bool,
-}
-
-/// The keys of a custom layout.
-#[derive(Serialize)]
-struct StoredKeys<'a> {
-    stock: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    participants: Option<&'a str>,
-}
-
-impl<'a> Stored<'a> {
-    fn of(context: &'a Context) -> Result<Self, Failure> {
-        let path = |path: &'a Option<PathBuf>| {
-            let text = |path: &'a Path| {
-                let not_utf8 = || Failure::usage(format!("`{}` is not UTF-8: rename it", path.display()));
-                path.to_str().ok_or_else(not_utf8)
-            };
-            path.as_deref().map(text).transpose()
-        };
-        let custom = match context.layout {
-            Some(Layout::Custom(custom)) => Some(custom),
-            _ => None,
-        };
-        Ok(Self {
-            url: &context.url,
-            password_file: path(&context.password_file)?,
-            password_command: context.password_command.as_deref(),
-            layout: context.layout.filter(|_| custom.is_none()).map(Layout::name),
-            kind: custom.map(|custom| custom.kind().name()),
-            keys: custom.map(|custom| StoredKeys {
-                stock: custom.stock().as_str(),
-                participants: custom.participants().map(Pattern::as_str),
-            }),
-            timezone: context.timezone.as_deref(),
-            cacert: path(&context.cacert)?,
-            cert: path(&context.cert)?,
-            key: path(&context.key)?,
-            protected: context.protected,
-        })
-    }
+/// A mapping of what is set.
+fn mapping<const N: usize>(fields: [(&str, Option<Value>); N]) -> Mapping {
+    fields.into_iter().filter_map(|(name, value)| Some((Value::from(name), value?))).collect()
 }

@@ -1,21 +1,23 @@
 //! `seckill context`: servers by name.
+//! `seckill context add`: the options that are given are those that are kept.
+//! A context as it is shown: without a password.
 
-mod add;
 mod file;
-mod row;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use crate::cli::args::Global;
+use crate::cli::args::{Global, variable};
 use crate::cli::commands::context::file::ContextFile;
-use crate::cli::commands::context::row::{ContextRow, FieldRow};
-use crate::cli::environment::variable;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::yaml::contexts::{Context, Contexts, name};
-use crate::cli::output::{Format, Output};
-use crate::cli::shared::target;
-use crate::cli::shared::target::URL_VARIABLES;
+use crate::cli::input::credentials::program;
+use crate::cli::input::yaml::contexts::{Context, Contexts, check, name};
+use crate::cli::input::yaml::layouts;
+use crate::cli::output::{Cell, Format, Output, Tone, row};
+use crate::cli::shared::target::{self, URL_VARIABLES};
+use crate::model::layout::Layout;
+use crate::redis::connect::Target;
 
 /// Name servers, and choose one
 ///
@@ -39,7 +41,7 @@ seckill pause 1001 --confirm sale
 ")]
 pub enum ContextCommand {
     List(ListArgs),
-    Add(add::AddArgs),
+    Add(AddArgs),
     Use(UseArgs),
     Show(ShowArgs),
     Current(CurrentArgs),
@@ -111,7 +113,7 @@ pub struct RemoveArgs {
 pub fn run(command: ContextCommand, global: &Global, out: &mut Output) -> Result<Exit> {
     match command {
         ContextCommand::List(ListArgs {}) => list(global, out),
-        ContextCommand::Add(args) => add::run(args, global, out),
+        ContextCommand::Add(args) => add(args, global, out),
         ContextCommand::Use(args) => choose(args.name, out),
         ContextCommand::Show(args) => show(args.name, global, out),
         ContextCommand::Current(CurrentArgs {}) => current(global, out),
@@ -244,4 +246,145 @@ fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context, Failure> 
 fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::failed(format!("`{}`: {}", path.display(), crate::error::cause(&error))))
+}
+
+/// Add a context
+///
+/// It keeps `--url`, `--layout`, `--timezone`, `--password-file`, `--cacert`, `--cert` and `--key` as they are given
+/// here; the environment adds nothing. The server is not asked.
+///
+/// A command that changes data of a protected context's server asks for the context's name, also if `--url`, the
+/// environment or another context names that server. Without a terminal it needs `--confirm NAME`; `--yes` is not enough.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "
+seckill context add staging --url redis://10.0.1.5:6379 --layout sku --timezone Asia/Shanghai
+# The password comes from a program; changes ask for the name
+seckill context add sale --url rediss://ops@10.0.0.5 --password-command 'pass show sale' --protected
+")]
+pub struct AddArgs {
+    /// Name of the context
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: String,
+    /// Shell command that prints the password
+    ///
+    /// It runs whenever a command connects, such as `pass show sale`. `--password-file` names a file instead.
+    #[arg(long, value_name = "CMD")]
+    password_command: Option<String>,
+    /// Ask for the context's name before each change
+    #[arg(long)]
+    protected: bool,
+    /// Replace the context of that name
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Adds it.
+fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
+    let AddArgs { name, password_command, protected, replace } = args;
+    if global.embedded.is_some() || global.context.is_some() {
+        return Err(Failure::usage("a context has a server of its own").hint("give it by `--url`").into());
+    }
+    let Some(url) = global.url.clone() else {
+        return Err(Failure::usage(format!("context `{name}` needs the URL of its server"))
+            .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379"))
+            .into());
+    };
+    Target::new(&url, "the value of `--url`", global.timeout())?;
+    let path = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+    if global.password_file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
+        return Err(Failure::usage("`--password-file -`: standard input cannot be kept")
+            .hint("give the path of a file, or `--password-command CMD`")
+            .into());
+    }
+    let context = Context {
+        name,
+        url,
+        password_file: path(&global.password_file)?,
+        password_command: password_command.filter(|command| !command.trim().is_empty()),
+        layout: global.layout.as_deref().map(layouts::given).transpose()?,
+        timezone: global.timezone.as_ref().map(|zone| zone.text().to_owned()),
+        cacert: path(&global.cacert)?,
+        cert: path(&global.cert)?,
+        key: path(&global.key)?,
+        protected,
+    };
+    check(&context).map_err(Failure::usage)?;
+    let file = ContextFile::lock()?;
+    let mut contexts = file.read()?;
+    let name = context.name.clone();
+    match contexts.all.iter_mut().find(|other| other.name == name) {
+        Some(_) if !replace => {
+            return Err(Failure::usage(format!("there is a context `{name}` already"))
+                .hint("`--replace` replaces all of it; `seckill context show` shows it")
+                .into());
+        }
+        Some(other) => *other = context.clone(),
+        None => contexts.all.push(context.clone()),
+    }
+    file.write(&contexts)?;
+    let is_current = contexts.current.as_ref() == Some(&name);
+    out.object(&ContextRow::new(&context, is_current))?;
+    if context.has_secret() {
+        out.note(format!("the URL's password is in `{}` now, which only you may read", file.shown()));
+    }
+    if !is_current {
+        out.hint(format!("`seckill context use {name}` makes it the current one"));
+    }
+    Ok(Exit::Done)
+}
+
+row! {
+    pub(super) struct ContextRow as row from (context: &Context, current: bool) {
+        table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
+        pub(super) name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
+        /// Whether it is in use.
+        data current: bool = current;
+        /// Without its password.
+        url: String = context.target(Duration::ZERO).map(|target| target.shown).unwrap_or_default(), flexible;
+        layout: Option<Layout> = context.layout => Cell::text(row.layout.map_or("", Layout::name));
+        timezone: Option<String> = context.timezone.clone();
+        data password_file: Option<String> = path(&context.password_file);
+        /// Only the program: the rest may be a secret.
+        data password_command: Option<String> = context.password_command.as_deref().map(shown);
+        data cacert: Option<String> = path(&context.cacert);
+        data cert: Option<String> = path(&context.cert);
+        data key: Option<String> = path(&context.key);
+        protected: bool = context.protected => Cell::text(if row.protected { "yes" } else { "" }).tone(Tone::Warn);
+    }
+    where {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let shown = |command| match program(command) {
+            whole if whole == command => whole.to_owned(),
+            program => format!("{program} …"),
+        };
+    }
+    named name
+}
+
+row! {
+    /// A field of a context, a line of a table for people.
+    pub(super) struct FieldRow as row {
+        field: &'static str => Cell::text(row.field).tone(Tone::Strong);
+        value: String, flexible;
+    }
+}
+
+impl FieldRow {
+    /// The fields that are set.
+    pub(super) fn of(row: &ContextRow) -> Vec<Self> {
+        let fields = [
+            ("name", Some(row.name.clone())),
+            ("current", row.current.then(|| "yes".to_owned())),
+            ("url", Some(row.url.clone())),
+            ("layout", row.layout.map(|layout| layout.name().to_owned())),
+            ("timezone", row.timezone.clone()),
+            ("password_file", row.password_file.clone()),
+            ("password_command", row.password_command.clone()),
+            ("cacert", row.cacert.clone()),
+            ("cert", row.cert.clone()),
+            ("key", row.key.clone()),
+            ("protected", row.protected.then(|| "yes".to_owned())),
+        ];
+        fields.into_iter().filter_map(|(field, value)| Some(Self { field, value: value? })).collect()
+    }
 }

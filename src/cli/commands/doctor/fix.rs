@@ -2,8 +2,7 @@
 
 use crate::cli::args::Global;
 use crate::cli::failure::shell_quoted;
-use crate::cli::shared::target;
-use crate::cli::shared::target::{Login, PasswordSource};
+use crate::cli::shared::target::{self, Login, PasswordSource};
 use crate::model::id::ActivityId;
 
 /// How commands for one server begin.
@@ -21,7 +20,7 @@ pub(super) struct Fixes {
 }
 
 /// What command lines for the same server and layout need besides the server's address.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     /// Of `redis-cli`, for TLS.
     pub certificates: Vec<String>,
@@ -160,16 +159,13 @@ fn joined(words: &[&str]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    pub(in super::super) fn options(password: PasswordSource) -> Options {
-        Options { certificates: Vec::new(), password, seckill: " -l sku".to_owned(), other_server: String::new() }
-    }
-
     fn fixes(name: Option<&str>, is_administrator: bool, password: PasswordSource) -> Fixes {
+        let options = Options { password, seckill: " -l sku".to_owned(), ..Options::default() };
         let place = ["-h", "10.0.0.5", "-p", "6379", "--tls"].map(str::to_owned);
-        Fixes::new("redis", &place, &Operator { name, is_administrator }, &options(password))
+        Fixes::new("redis", &place, &Operator { name, is_administrator }, &options)
     }
 
     #[test]

@@ -40,10 +40,7 @@ const FULL: u64 = 90;
 
 /// How full memory is.
 pub(super) fn memory(reading: &Reading, fixes: &Fixes) -> Finding {
-    let info = match &reading.info {
-        Ok(info) => info,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(info) = &reading.info else { return Finding::unread(&reading.info) };
     let Some(used) = info.count("used_memory") else { return Finding::skip("INFO does not say how much is used") };
     let limit = info.count("maxmemory").or_else(|| setting(reading, "maxmemory")?.parse().ok());
     let machine = info.count("total_system_memory").filter(|total| *total > 0);
@@ -155,8 +152,7 @@ fn words(limit: Limit) -> String {
 mod tests {
     use super::*;
     use crate::cli::commands::doctor::fix::Operator;
-    use crate::cli::commands::doctor::fix::tests::options;
-    use crate::cli::shared::target::PasswordSource;
+    use crate::cli::commands::doctor::fix::Options;
 
     #[test]
     fn limits_are_read_by_class() {
@@ -169,7 +165,12 @@ mod tests {
     #[test]
     fn the_limit_is_raised_only_if_the_machine_has_room() {
         let operator = Operator { name: None, is_administrator: true };
-        let fixes = Fixes::new("redis", &["-s".into(), "s".into()], &operator, &options(PasswordSource::Absent));
+        let fixes = Fixes::new(
+            "redis",
+            &["-s".into(), "s".into()],
+            &operator,
+            &Options { seckill: " -l sku".to_owned(), ..Options::default() },
+        );
         let gb = 1 << 30;
         assert!(more_memory(gb, gb, Some(16 * gb), &fixes).ends_with("CONFIG SET maxmemory 2048mb"));
         assert!(more_memory(gb, gb, Some(2 * gb), &fixes).starts_with("seckill ledger trim"));

@@ -1,8 +1,6 @@
 //! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
 mod fix;
-mod ledgers;
-mod loss;
 mod memory;
 mod persistence;
 mod replication;
@@ -10,12 +8,10 @@ mod rights;
 mod row;
 mod sale;
 mod scripts;
-mod show;
 
-use crate::admin::activities;
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
-use crate::cli::error::Result;
+use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
 use crate::cli::output::Format;
 use crate::cli::shared::selection;
@@ -23,9 +19,8 @@ use crate::cli::shared::session::Session;
 use crate::cli::shared::target::PasswordSource;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
-use crate::read::health::{self, Health, Node};
-use crate::read::snapshot;
-use crate::read::whole;
+use crate::read::health::{Health, Node};
+use crate::read::{health, snapshot, whole};
 use crate::store::Store;
 
 /// Check server and sale, with a fix for what is wrong
@@ -81,7 +76,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);
     match session.out.format() {
-        Format::Table => show::tables(&rows, loss::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
+        Format::Table => row::tables(&rows, persistence::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
         _ => session.out.array(&rows)?,
     }
     if options.hides_password(&session.global) && rows.iter().any(CheckRow::is_fixed_by_seckill) {
@@ -136,13 +131,10 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 
 /// The checks of the activities.
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
-    let mut activities = selection::resolve(&args.activities, store)?;
-    if activities.is_empty() {
-        activities = match activities::preheated(store) {
-            Ok(activities) => activities,
-            Err(error) => return skip_sale(error, store, rows),
-        };
-    }
+    let mut activities = match selection::resolve(&args.activities, store) {
+        Err(Error::Store(error)) if args.activities.is_empty() => return skip_sale(error, store, rows),
+        found => found?,
+    };
     let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
         Err(error) => return skip_sale(error, store, rows),
@@ -155,8 +147,8 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     activities.extend(shards);
     rows.extend(sale::keys(&snapshots, store, fixes));
     rows.extend(sale::expiry(&activities, &snapshots, store, fixes)?);
-    rows.extend(ledgers::foreign_writes(&snapshots, store, fixes)?);
-    rows.extend(ledgers::feeds(&activities, store, fixes)?);
+    rows.extend(sale::foreign_writes(&snapshots, store, fixes)?);
+    rows.extend(sale::feeds(&activities, store, fixes)?);
     Ok(())
 }
 

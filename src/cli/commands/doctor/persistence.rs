@@ -1,8 +1,10 @@
 //! What survives a restart, and what a power cut.
+//! What a power cut and a failover may lose, in one line for all servers: what persistence, fsync, replicas and min_replicas come
+//! to.
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::Finding;
-use crate::read::health::{Info, Reading, Role};
+use crate::read::health::{Info, Node, Reading, Role};
 
 /// Whether a restart finds the sale again.
 pub(super) fn persistence(reading: &Reading, fixes: &Fixes) -> Finding {
@@ -93,5 +95,161 @@ pub(super) fn refused(reading: &Reading) -> String {
     match &reading.settings {
         Err(why) => why.clone(),
         Ok(_) => "the server has no such setting".to_owned(),
+    }
+}
+
+/// What is lost when the machine of a primary stops, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PowerCut {
+    Nothing,
+    /// The file is written each second, and a write may take another one.
+    TwoSeconds,
+    /// While the file is rewritten, the kernel decides.
+    Rewrite,
+    /// The kernel decides.
+    Kernel,
+    Unknown,
+    SinceSnapshot,
+    Everything,
+}
+
+impl PowerCut {
+    fn of(reading: &Reading) -> Self {
+        let snapshots = setting(reading, "save");
+        match (has_file(reading), snapshots) {
+            (Some(true), _) => {}
+            (Some(false), Some("")) => return Self::Everything,
+            (Some(false), Some(_)) => return Self::SinceSnapshot,
+            _ => return Self::Unknown,
+        }
+        match setting(reading, "appendfsync") {
+            Some("always") => Self::Nothing,
+            Some("everysec") if setting(reading, "no-appendfsync-on-rewrite") == Some("yes") => Self::Rewrite,
+            Some("everysec") => Self::TwoSeconds,
+            Some("no") => Self::Kernel,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Nothing => "A power cut loses no acknowledged order",
+            Self::TwoSeconds => "A power cut may lose 2 s of orders",
+            Self::Rewrite => "A power cut may lose 30 s of orders",
+            Self::Kernel => "A power cut may lose 30 s of orders or more",
+            Self::Unknown => "What a power cut loses is not known here",
+            Self::SinceSnapshot => "A power cut loses all since the last snapshot",
+            Self::Everything => "A power cut loses everything",
+        }
+    }
+}
+
+/// For how long a primary sells that no replica follows, in seconds; `None`: without bound.
+fn unfollowed(reading: &Reading) -> Option<u64> {
+    let number = |name| setting(reading, name)?.parse::<u64>().ok();
+    let (least, seconds) = (number("min-replicas-to-write")?, number("min-replicas-max-lag")?);
+    (least > 0 && seconds > 0).then_some(seconds)
+}
+
+/// The line, about the worst of all primaries; `None` if there is none, or none that says what it is.
+pub(super) fn loss<'a>(nodes: impl Iterator<Item = &'a Node>) -> Option<String> {
+    let readings = nodes.filter_map(|node| node.reading.as_ref().ok());
+    let primaries: Vec<(&Reading, usize)> = readings
+        .filter_map(|reading| Some((reading, reading.info.as_ref().ok()?)))
+        .filter(|(_, info)| info.role() == Some(Role::Primary))
+        .map(|(reading, info)| (reading, info.replicas().len()))
+        .collect();
+    let power_cut = primaries.iter().map(|(reading, _)| PowerCut::of(reading)).max()?;
+    let followed: Vec<&Reading> =
+        primaries.iter().filter(|(_, replicas)| *replicas > 0).map(|(reading, _)| *reading).collect();
+    let alone = primaries.len() - followed.len();
+    let bounds: Option<Vec<u64>> = followed.iter().map(|reading| unfollowed(reading)).collect();
+    let failover = match bounds {
+        _ if followed.is_empty() => "no replica could take over".to_owned(),
+        None => "a failover may lose what no replica has yet".to_owned(),
+        Some(bounds) => {
+            let seconds = bounds.into_iter().max().unwrap_or_default();
+            format!("a failover may lose {seconds} s that no replica has yet")
+        }
+    };
+    let lacks = match (alone, primaries.len()) {
+        (0, _) => String::new(),
+        (alone, all) if alone == all => String::new(),
+        (1, all) => format!(", and 1 of {all} primaries has no replica"),
+        (alone, all) => format!(", and {alone} of {all} primaries have no replica"),
+    };
+    Some(format!("{}; {failover}{lacks}.", power_cut.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::health::Info;
+
+    const SAVES: (&str, &str) = ("save", "3600 1");
+    const FILE: (&str, &str) = ("appendonly", "yes");
+
+    fn node(replicas: u64, settings: &[(&'static str, &str)]) -> Node {
+        let replicas: String = (0..replicas)
+            .map(|at| format!("slave{at}:ip=10.0.0.{at},port=6379,state=online,offset=1,lag=0\r\n"))
+            .collect();
+        let settings = settings.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let reading = Reading {
+            info: Ok(Info::parse(&format!("role:master\r\naof_enabled:0\r\n{replicas}"))),
+            settings: Ok(settings.collect()),
+            slow_calls: Err(String::new()),
+            clock: Err(String::new()),
+            dry_run: Err(String::new()),
+            rights: Err(String::new()),
+        };
+        Node { name: "10.0.0.1:6379".to_owned(), redis_cli: Vec::new(), username: None, reading: Ok(reading) }
+    }
+
+    fn line(nodes: &[Node]) -> String {
+        loss(nodes.iter()).unwrap_or_default()
+    }
+
+    #[test]
+    fn one_server_says_what_its_settings_come_to() {
+        let always = [FILE, ("appendfsync", "always")];
+        let second = [FILE, ("appendfsync", "everysec")];
+        let rewrite = [FILE, ("appendfsync", "everysec"), ("no-appendfsync-on-rewrite", "yes")];
+        for (settings, expected) in [
+            (&[("save", "")][..], "A power cut loses everything"),
+            (&[SAVES], "A power cut loses all since the last snapshot"),
+            (&[], "What a power cut loses is not known here"),
+            (&[FILE, ("appendfsync", "no")], "A power cut may lose 30 s of orders or more"),
+            (&rewrite, "A power cut may lose 30 s of orders"),
+            (&second, "A power cut may lose 2 s of orders"),
+            (&always, "A power cut loses no acknowledged order"),
+        ] {
+            assert_eq!(line(&[node(0, settings)]), format!("{expected}; no replica could take over."));
+            let followed = line(&[node(2, settings)]);
+            assert_eq!(followed, format!("{expected}; a failover may lose what no replica has yet."));
+        }
+    }
+
+    #[test]
+    fn a_primary_that_stops_without_replicas_bounds_what_a_failover_loses() {
+        let bounded = |least: &'static str, seconds: &'static str| {
+            let of_replicas = [("min-replicas-to-write", least), ("min-replicas-max-lag", seconds)];
+            line(&[node(1, &[&[FILE, ("appendfsync", "always")][..], &of_replicas].concat())])
+        };
+        assert!(bounded("1", "10").ends_with("; a failover may lose 10 s that no replica has yet."));
+        for line in [bounded("0", "10"), bounded("1", "0")] {
+            assert!(line.ends_with("; a failover may lose what no replica has yet."), "{line}");
+        }
+    }
+
+    #[test]
+    fn of_a_cluster_the_worst_primary_is_shown() {
+        let sound = [FILE, ("appendfsync", "always"), ("min-replicas-to-write", "1"), ("min-replicas-max-lag", "10")];
+        let nodes = [node(1, &sound), node(0, &sound), node(1, &[SAVES])];
+        assert_eq!(
+            line(&nodes),
+            "A power cut loses all since the last snapshot; a failover may lose what no replica has yet, \
+             and 1 of 3 primaries has no replica."
+        );
+        assert_eq!(line(&[]), "");
     }
 }

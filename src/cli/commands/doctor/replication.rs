@@ -19,10 +19,7 @@ const SILENT: u64 = 10;
 
 /// Whether it is the server that orders should go to.
 pub(super) fn role(reading: &Reading, name: &str, is_cluster: bool, scheme: &str, fixes: &Fixes) -> Finding {
-    let info = match &reading.info {
-        Ok(info) => info,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(info) = &reading.info else { return Finding::unread(&reading.info) };
     let Some(role) = info.role() else { return Finding::skip("INFO does not say") };
     let up = info.count("uptime_in_seconds").map(|seconds| duration(Duration::from_secs(seconds.max(1))));
     let server = format!("{}, up {}", info.product().unwrap_or_default(), up.unwrap_or_else(|| "?".to_owned()));
@@ -99,10 +96,7 @@ fn replicate(slots: &Slots, name: &str, fixes: &Fixes) -> Finding {
 
 /// Whether anybody has a copy.
 pub(super) fn replicas(reading: &Reading, name: &str, slots: Option<&Slots>, fixes: &Fixes) -> Finding {
-    let info = match &reading.info {
-        Ok(info) => info,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(info) = &reading.info else { return Finding::unread(&reading.info) };
     if info.role() == Some(Role::Replica) {
         return Finding::skip("it is a replica itself");
     }
@@ -136,10 +130,7 @@ fn is_troubled(replica: &ReplicaInfo) -> bool {
 pub(super) fn min_replicas(reading: &Reading, fixes: &Fixes) -> Finding {
     let Some(least) = setting(reading, "min-replicas-to-write") else { return Finding::skip(refused(reading)) };
     let Ok(least) = least.parse::<u64>() else { return Finding::skip(format!("cannot read `{least}`")) };
-    let info = match &reading.info {
-        Ok(info) => info,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(info) = &reading.info else { return Finding::unread(&reading.info) };
     if info.role() == Some(Role::Replica) {
         return Finding::skip("it is a replica itself");
     }
@@ -191,12 +182,11 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
 mod tests {
     use super::*;
     use crate::cli::commands::doctor::fix::Operator;
-    use crate::cli::commands::doctor::fix::tests::options;
-    use crate::cli::shared::target::PasswordSource;
+    use crate::cli::commands::doctor::fix::Options;
 
     fn fixes() -> Fixes {
         let operator = Operator { name: None, is_administrator: true };
-        Fixes::new("redis", &[], &operator, &options(PasswordSource::Absent))
+        Fixes::new("redis", &[], &operator, &Options { seckill: " -l sku".to_owned(), ..Options::default() })
     }
 
     #[test]

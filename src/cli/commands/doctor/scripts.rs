@@ -40,10 +40,7 @@ const FELT: Duration = Duration::from_millis(100);
 
 /// Calls that kept everybody waiting.
 pub(super) fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
-    let calls = match &reading.slow_calls {
-        Ok(calls) => calls,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(calls) = &reading.slow_calls else { return Finding::unread(&reading.slow_calls) };
     let logged = setting(reading, "slowlog-log-slower-than").and_then(|value| value.parse::<i64>().ok());
     if logged.is_some_and(|micros| micros < 0) || setting(reading, "slowlog-max-len") == Some("0") {
         return Finding::skip("the slow log is off");
@@ -72,10 +69,8 @@ pub(super) fn slow(reading: &Reading, fixes: &Fixes) -> Finding {
 
 /// Whether the server runs our scripts.
 pub(super) fn scripts(reading: &Reading, fixes: &Fixes) -> Finding {
-    let scripts = match &reading.dry_run {
-        Ok(dry_run) => &dry_run.scripts,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(dry_run) = &reading.dry_run else { return Finding::unread(&reading.dry_run) };
+    let scripts = &dry_run.scripts;
     let refused: Vec<_> = scripts.iter().filter_map(|(name, why)| Some((*name, why.as_ref()?))).collect();
     match &refused[..] {
         [] => Finding::ok(format!("all {} run", scripts.len())),
@@ -95,10 +90,7 @@ const CORRECTED_VALKEY: [Version; 3] = [(7, 2, 11), (8, 0, 6), (8, 1, 4)];
 
 /// Known flaws of the Lua of this version.
 pub(super) fn flaws(reading: &Reading, fixes: &Fixes) -> Finding {
-    let info = match &reading.info {
-        Ok(info) => info,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(info) = &reading.info else { return Finding::unread(&reading.info) };
     let Some(product) = info.product() else { return Finding::skip("INFO does not say which version it is") };
     let (name, text) = product.split_once(' ').unwrap_or_default();
     let corrected: &[Version] = if name == "Valkey" { &CORRECTED_VALKEY } else { &CORRECTED_REDIS };
@@ -135,10 +127,7 @@ const SAME_US: i64 = 1000;
 
 /// The server's clock beside this machine's.
 pub(super) fn clock(reading: &Reading) -> Finding {
-    let Clock { ahead_us, uncertainty_us } = match &reading.clock {
-        Ok(clock) => *clock,
-        Err(why) => return Finding::skip(why),
-    };
+    let Ok(Clock { ahead_us, uncertainty_us }) = reading.clock else { return Finding::unread(&reading.clock) };
     let off = ahead_us.abs().saturating_sub(uncertainty_us);
     if off < SAME_US {
         let within = duration(Duration::from_micros(uncertainty_us.max(SAME_US).unsigned_abs()));

@@ -5,9 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::error::{Error, Result};
-use crate::cli::output::Warnings;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
+use crate::cli::output::{Warnings, row};
 use crate::model::activity::Snapshot;
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;

@@ -1,18 +1,24 @@
 //! `inspect --user U --why` without an activity: all that a user did, activity by activity.
+//! What the ledger of an activity says of one user: sums, the newest orders, who paused it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use memchr::memmem;
 
 use crate::admin::activities;
-use crate::cli::commands::inspect::entries::{may_name, needle};
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::Output;
-use crate::cli::output::text::counted;
+use crate::cli::output::text::{counted, named};
+use crate::cli::output::{Output, row};
 use crate::cli::shared::hints;
+use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::EntryId;
-use crate::read::history::{self, TrimmedUnits};
-use crate::read::ledger;
-use crate::read::snapshot;
+use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::time::Millis;
+use crate::read::history::TrimmedUnits;
+use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
 /// Activities without a ledger that are named; of more only the number is.
@@ -63,7 +69,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let mut pushed = Ok(());
         ledger::each_entry(store, home, after, last, |entry| {
             if may_name(entry.users.as_deref(), needle.as_deref()) {
-                pushed = each_row(activity, entry, Some(user), |row| Ok::<_, Error>(rows.push(&row)?));
+                pushed = each_row(activity, entry, Some(user), |row, _| Ok::<_, Error>(rows.push(&row)?));
             }
             pushed.is_ok() && !rows.is_lost()
         })?;
@@ -71,12 +77,134 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     rows.finish()?;
     if !without.is_empty() {
-        let named: Vec<String> = without.iter().take(MAX_NAMED).map(|activity| format!("`{activity}`")).collect();
-        let more = match without.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        out.note(format!("no ledger, so what was bought there is not listed: {}{more}", named.join(", ")));
+        let named = named(&without, MAX_NAMED);
+        out.note(format!("no ledger, so what was bought there is not listed: {named}"));
     }
     Ok(Exit::Done)
+}
+
+/// Orders that are kept, the newest: a bot may have thousands.
+const KEPT: usize = 1000;
+
+row! {
+    /// One order of the user, or one repair.
+    pub(super) struct EntryRow as _row from (row: LedgerRow, holds: Option<i64>) {
+        pub id: EntryId as "entry" = row.id;
+        data pub n: usize = row.n;
+        pub time: Millis = row.time;
+        pub op: String = row.op;
+        /// Units bought or returned; the change by a repair.
+        pub quantity: Option<i64> = row.quantity;
+        /// Units that the user holds from here on; `None` if nobody knows.
+        pub holds: Option<i64> = holds;
+        data pub stock: Option<u64> = row.stock;
+        pub request: Option<String> = row.request, flexible;
+        pub by: Option<String> = given(row.by), flexible;
+        pub reason: Option<String> = given(row.reason), flexible;
+    }
+    where {
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    }
+}
+
+/// A pause that was not ended.
+#[derive(Debug)]
+pub(super) struct PausedBy {
+    pub id: EntryId,
+    pub by: Option<String>,
+    pub reason: Option<String>,
+}
+
+/// What the ledger says of a user, up to one instant.
+#[derive(Debug, Default)]
+pub(super) struct UserEntries {
+    /// The newest, oldest first.
+    pub entries: VecDeque<EntryRow>,
+    /// How many came before them.
+    pub more: u64,
+    pub bought: i64,
+    pub refunded: i64,
+    /// Units that the user holds by the ledger; `None` if nobody knows.
+    pub holds: Option<i64>,
+    /// What the user held by the entries that were trimmed.
+    pub carried: Option<TrimmedUnits>,
+    pub paused: Option<PausedBy>,
+}
+
+impl UserEntries {
+    /// Reads the ledger up to the instant of the snapshot, in constant memory.
+    pub(super) fn read(snapshot: &Snapshot, user: &UserId, store: &mut Store) -> Result<Self> {
+        let mut found = Self { holds: Some(0), ..Self::default() };
+        let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
+        if let Some(checkpoint) = checkpoint {
+            let carried = history::carried(store, &snapshot.activity, checkpoint, user.as_str().as_bytes())?;
+            found.holds = match carried {
+                TrimmedUnits::Units(units) => Some(units),
+                TrimmedUnits::Unknown | TrimmedUnits::Damaged => None,
+            };
+            found.carried = Some(carried);
+        }
+        let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
+        let Some(last) = snapshot.ledger_last else { return Ok(found) };
+        let needle = needle(user.as_str());
+        ledger::each_entry(store, &snapshot.activity, after, last, |entry| {
+            found.add(&snapshot.activity, entry, user, needle.as_deref());
+            true
+        })?;
+        Ok(found)
+    }
+
+    fn add(&mut self, activity: &ActivityId, entry: &Entry, user: &UserId, needle: Option<&[u8]>) {
+        let op = entry.known_op();
+        match op {
+            Some(Op::Pause) => {
+                self.paused = Some(PausedBy { id: entry.id, by: lossy(&entry.by), reason: lossy(&entry.reason) });
+            }
+            Some(Op::Resume) => self.paused = None,
+            _ => {}
+        }
+        if !may_name(entry.users.as_deref(), needle) {
+            return;
+        }
+        let _ = each_row(activity, entry, Some(user), |row, order| {
+            match (op, row.quantity) {
+                (Some(Op::Deduct | Op::Hold), Some(units)) => {
+                    self.bought += units;
+                    self.holds = self.holds.map(|holds| holds + units);
+                }
+                // A refund of units that nobody knew was of all of them.
+                (Some(Op::Refund | Op::Release | Op::Expire), Some(units)) => {
+                    self.refunded += units;
+                    self.holds = Some(self.holds.map_or(0, |holds| holds - units));
+                }
+                (Some(Op::Repair), Some(_)) => self.holds = order.count(2),
+                _ => {}
+            }
+            if self.entries.len() == KEPT {
+                self.entries.pop_front();
+                self.more += 1;
+            }
+            self.entries.push_back(EntryRow::new(row, self.holds));
+            Ok::<_, Infallible>(())
+        });
+    }
+}
+
+/// A text as JSON must have it, if there is only one way to write it.
+pub(super) fn needle(text: &str) -> Option<Vec<u8>> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:#@".contains(&byte));
+    is_plain.then(|| format!("\"{text}\"").into_bytes())
+}
+
+/// Whether a column may have a text: most entries are not worth decoding.
+pub(super) fn may_name(column: Option<&[u8]>, needle: Option<&[u8]>) -> bool {
+    match (column, needle) {
+        (None, _) => false,
+        (Some(column), Some(needle)) => memmem::find(column, needle).is_some(),
+        (Some(_), None) => true,
+    }
+}
+
+fn lossy(field: &Option<Vec<u8>>) -> Option<String> {
+    field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty())
 }

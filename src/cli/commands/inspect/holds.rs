@@ -1,11 +1,9 @@
 //! `inspect --holds`: what is held open, by deadline.
 
-use crate::cli::commands::inspect::detail;
-use crate::cli::commands::inspect::{exit, hints, missing, snapshots};
+use crate::cli::commands::inspect::{detail, exit, hints, missing, snapshots};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::Exit;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output};
+use crate::cli::output::{Cell, Output, row};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::OpenHold;
 use crate::model::time::Millis;

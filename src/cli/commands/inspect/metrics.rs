@@ -1,29 +1,21 @@
 //! `inspect -o prometheus`: the sale and its servers as metrics. Never a user; what is not known is left out.
 
-use crate::cli::commands::inspect::alert;
-use crate::cli::commands::inspect::detail;
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::commands::inspect::{InspectArgs, chosen, exit, snapshots};
+use crate::cli::commands::inspect::{InspectArgs, chosen, detail, exit, selection, snapshots};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
-use crate::cli::output::format::prometheus::{Exposition, Family, Kind};
+use crate::cli::output::format::prometheus::{Exposition, Family, families};
 use crate::error::StoreError;
 use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::feeds::{self, Feed};
-use crate::read::stats;
+use crate::read::feeds::Feed;
 use crate::read::stats::info::{CallStats, Info, Section};
 use crate::read::stats::latency;
+use crate::read::{feeds, stats};
 use crate::store::Store;
-
-macro_rules! families {
-    ($($name:ident: $kind:ident $text:literal, $help:literal;)*) => {$(
-        const $name: Family = Family { name: $text, help: $help, kind: Kind::$kind };
-    )*};
-}
 
 families! {
     STATE: Gauge "seckill_activity_state", "1 for the state that the activity is in, 0 for the others.";
@@ -71,7 +63,7 @@ pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Re
         args.selection.apply(&mut all, |(row, _)| row, |_| None);
         if let Some(below) = args.alert_below {
             let mut rows: Vec<&mut ActivityRow> = all.iter_mut().map(|(row, _)| row).collect();
-            is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+            is_sound &= !selection::mark(&mut rows, below, &mut warnings);
         }
         warnings.end();
         sale(&all, metrics);
@@ -89,21 +81,16 @@ fn each<V: std::fmt::Display>(
     metrics: &mut Exposition,
     value: impl Fn(&ActivityRow, &Snapshot) -> Option<V>,
 ) {
-    let mut samples = metrics.family(family);
-    for (row, snapshot) in all {
-        samples.add(&[("activity", row.name())], value(row, snapshot));
-    }
+    metrics.each(family, all, |(row, snapshot)| ([("activity", row.name().into())], value(row, snapshot)));
 }
 
 fn sale(all: &[(ActivityRow, Snapshot)], metrics: &mut Exposition) {
-    let mut states = metrics.family(STATE);
-    for (row, _) in all {
-        // One sample a state, so that a sum counts activities.
-        let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
-        for state in State::ALL.iter().map(|state| state.name()).chain(wrong) {
-            states.add(&[("activity", row.name()), ("state", state)], Some(u8::from(row.state == state)));
-        }
-    }
+    let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
+    let names: Vec<&str> = State::ALL.iter().map(|state| state.name()).chain(wrong).collect();
+    let states = all.iter().flat_map(|(row, _)| names.iter().map(move |state| (row, *state)));
+    metrics.each(STATE, states, |(row, state)| {
+        ([("activity", row.name().into()), ("state", state.into())], Some(u8::from(row.state == state)))
+    });
     each(all, TOTAL, metrics, |row, _| row.total);
     each(all, STOCK, metrics, |row, _| row.stock);
     each(all, IN_TRANSIT, metrics, |row, _| row.in_transit);
@@ -127,11 +114,10 @@ fn seconds(at: Millis) -> String {
 fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let activities: Vec<ActivityId> = snapshots.iter().flat_map(|snapshot| snapshot.parts()).collect();
     let mut counts = feeds::ledger_entries(store, &activities)?.into_iter();
-    let mut entries = metrics.family(ENTRIES);
-    for snapshot in snapshots {
+    metrics.each(ENTRIES, snapshots, |snapshot| {
         let count: Option<u64> = counts.by_ref().take(snapshot.parts().len()).sum();
-        entries.add(&[("activity", snapshot.activity.as_str())], count);
-    }
+        ([("activity", snapshot.activity.as_str().into())], count)
+    });
     // A user who may not ask has no groups to see.
     let (feeds, now) = match feeds::feeds(store, &activities) {
         Ok(feeds) => (feeds, store.now()?.get()),
@@ -142,13 +128,11 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
         let millis = feed.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
         format!("{}.{:03}", millis / 1000, millis % 1000)
     };
-    let labels = |feed: &Feed| [feed.activity.to_string(), feed.stats.name.clone()];
     let mut family = |family, value: &dyn Fn(&Feed) -> Option<String>| {
-        let mut samples = metrics.family(family);
-        for feed in &feeds {
-            let [activity, group] = labels(feed);
-            samples.add(&[("activity", &activity), ("group", &group)], value(feed));
-        }
+        metrics.each(family, &feeds, |feed| {
+            let labels = [("activity", feed.activity.as_str().into()), ("group", feed.stats.name.as_str().into())];
+            (labels, value(feed))
+        });
     };
     family(GROUP_LAG, &|feed| feed.stats.lag.map(|lag| lag.to_string()));
     family(GROUP_PENDING, &|feed| Some(feed.stats.pending.to_string()));
@@ -172,27 +156,15 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    let mut replicas = metrics.family(REPLICAS);
-    for (node, info) in &servers {
-        replicas.add(&[("node", node)], info.count("connected_slaves"));
-    }
-    let mut lags = metrics.family(REPLICA_LAG);
-    for (node, info) in &servers {
-        for replica in info.replicas() {
-            lags.add(
-                &[("node", node), ("replica", &name_of_replica(node, &replica.address))],
-                info.lag_bytes(&replica),
-            );
-        }
-    }
-    let mut calls = metrics.family(CALLS);
-    for (node, info) in &servers {
-        calls.add(&[("node", node)], info.scripts().map(|scripts| scripts.calls));
-    }
-    let mut failures = metrics.family(FAILURES);
-    for (node, info) in &servers {
-        failures.add(&[("node", node)], info.scripts().map(CallStats::errors));
-    }
+    let replicas = servers.iter().flat_map(|(node, info)| info.replicas().into_iter().map(move |it| (node, info, it)));
+    let of = |node: &'_ String| [("node", node.clone().into())];
+    metrics.each(REPLICAS, &servers, |(node, info)| (of(node), info.count("connected_slaves")));
+    metrics.each(REPLICA_LAG, replicas, |(node, info, replica)| {
+        let [node_label] = of(node);
+        ([node_label, ("replica", name_of_replica(node, &replica.address).into())], info.lag_bytes(&replica))
+    });
+    metrics.each(CALLS, &servers, |(node, info)| (of(node), info.scripts().map(|scripts| scripts.calls)));
+    metrics.each(FAILURES, &servers, |(node, info)| (of(node), info.scripts().map(CallStats::errors)));
     let durations = latency::script_durations(store)?;
     let mut samples = metrics.family(DURATION);
     for (node, durations) in &durations {

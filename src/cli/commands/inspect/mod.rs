@@ -1,8 +1,6 @@
 //! `seckill inspect`: stock and participants, per user if asked.
 
-mod alert;
 pub mod detail;
-mod entries;
 mod history;
 mod holds;
 mod metrics;
@@ -13,10 +11,9 @@ mod watch;
 mod why;
 
 use crate::admin::activities;
-use crate::cli::commands::inspect::alert::AlertBelow;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
-use crate::cli::commands::inspect::selection::{Selection, SortBy};
+use crate::cli::commands::inspect::selection::{AlertBelow, Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
@@ -28,9 +25,8 @@ use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::between;
 use crate::model::status::Status;
-use crate::read::participants;
-use crate::read::snapshot;
-use crate::read::whole::{self, Holdings};
+use crate::read::whole::Holdings;
+use crate::read::{participants, snapshot, whole};
 use crate::store::Store;
 
 /// How many participants are shown unless `--top` says otherwise.
@@ -277,7 +273,7 @@ fn shown(
     if let Some(below) = args.alert_below {
         let mut warnings = out.warnings();
         let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
-        is_sound &= !alert::mark(&mut rows, below, &mut warnings);
+        is_sound &= !selection::mark(&mut rows, below, &mut warnings);
         warnings.end();
         if out.is_quiet() {
             details.retain(|detail| detail.activity.alert == Some(true));

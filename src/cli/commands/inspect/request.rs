@@ -1,49 +1,48 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
+use std::convert::Infallible;
+
 use crate::audit::evidence::request_record::RequestRecord;
-use crate::cli::commands::inspect::entries::{may_name, needle};
+use crate::cli::commands::inspect::history::{may_name, needle};
+use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output};
-use crate::cli::shared::hints;
-use crate::cli::shared::sharded;
+use crate::cli::output::{Cell, Output, row};
+use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::order::hold::HoldState;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::history;
-use crate::read::ledger;
-use crate::read::snapshot;
+use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
 row! {
     /// How an order was decided in one activity.
     #[derive(Clone)]
-    pub(super) struct RequestRow as row {
-        data request: String;
-        activity: String;
-        status: Status => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
+    pub(super) struct RequestRow as row from (of: LedgerRow, id: &RequestId, name: &ActivityId) {
+        data request: String = id.to_string();
+        activity: String = name.to_string();
+        status: Status = Status::Ok => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
         /// `multi_deduct` of an order of several activities, if that is known.
-        op: Option<String>, flexible;
-        user: Option<String> => match &row.user_hex {
+        op: Option<String> = Some(of.op), flexible;
+        user: Option<String> = of.user => match &row.user_hex {
             Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
             None => text(row.user.as_ref()),
         };
-        quantity: Option<i64>;
-        data stock: Option<u64>;
-        id: Option<EntryId> as "entry" => row.id.map_or_else(Cell::unknown, Cell::number);
-        data n: Option<usize>;
-        time: Option<Millis>;
-        by: Option<String>, flexible;
-        reason: Option<String>, flexible;
+        quantity: Option<i64> = of.quantity;
+        data stock: Option<u64> = of.stock;
+        id: Option<EntryId> as "entry" = Some(of.id) => row.id.map_or_else(Cell::unknown, Cell::number);
+        data n: Option<usize> = Some(of.n);
+        time: Option<Millis> = Some(of.time);
+        by: Option<String> = of.by, flexible;
+        reason: Option<String> = of.reason, flexible;
         /// Of a hold: how it is now, and when and by whom it ended.
-        sparse state: Option<HoldState>;
-        sparse ended_at: Option<Millis>;
-        sparse ended_by: Option<String>;
-        sparse user_hex: Option<String>;
+        sparse state: Option<HoldState> = None;
+        sparse ended_at: Option<Millis> = None;
+        sparse ended_by: Option<String> = None;
+        sparse user_hex: Option<String> = of.user_hex;
     }
 }
 
@@ -80,7 +79,7 @@ pub(super) fn run(
         [user] => Some(user.as_str()),
         _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`").into()),
     };
-    let sharded = sharded::find(activities, store)?;
+    let sharded = selection::find(activities, store)?;
     let home = |activity: &ActivityId| match (sharded.get(activity), user) {
         (Some(shards), Some(user)) => Ok(shards.home_of(activity, user.as_bytes())),
         (Some(_), None) => Err(StoreError::NoUser { activity: activity.to_string(), line: None }),
@@ -188,30 +187,16 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The order of an entry that has this request id.
 fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option<RequestRow> {
-    let rows = entry.rows().ok()?;
-    let names = entry.line_names(rows.len());
-    let is_it = |index: usize| rows[index].text(2).or(names.get(index).map(String::as_str)) == Some(request.as_str());
-    let index = (0..rows.len()).find(|index| is_it(*index))?;
-    let order = &rows[index];
-    Some(RequestRow {
-        request: request.to_string(),
-        activity: activity.to_string(),
-        status: Status::Ok,
-        op: Some(lossy(&entry.op)),
-        user: order.text(0).map(str::to_owned),
-        quantity: order.count(1),
-        stock: Entry::count(entry.stock.as_deref()),
-        id: Some(entry.id),
-        n: Some(index + 1),
-        time: Some(entry.id.at()),
-        by: entry.by.as_deref().map(lossy),
-        reason: order.text(3).map(str::to_owned).or_else(|| entry.reason.as_deref().map(lossy)),
-        state: None,
-        ended_at: None,
-        ended_by: None,
-        user_hex: StoredUser::new(order.user()).user_hex(),
-    })
+    let mut found = None;
+    let _ = each_row(activity, entry, None, |row, _| {
+        if found.is_none() && row.request.as_deref() == Some(request.as_str()) {
+            found = Some(RequestRow::new(row, request, activity));
+        }
+        Ok::<_, Infallible>(())
+    });
+    found
 }
 
 /// An order that only the record of its request id knows; says why.

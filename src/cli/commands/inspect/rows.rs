@@ -1,7 +1,6 @@
 //! What inspect shows, and a run at its end: activities, participants, and who holds how many.
 
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Field, Tone};
+use crate::cli::output::{Cell, Field, Tone, row};
 use crate::model::activity::{Snapshot, State};
 use crate::model::id::StoredUser;
 use crate::model::order::Bought;
@@ -9,18 +8,18 @@ use crate::model::status::Status;
 use crate::model::time::Millis;
 
 row! {
-    /// One activity at one instant.
-    pub struct ActivityRow as row {
-        pub(crate) activity: String => Cell::text(&row.activity).tone(Tone::Strong);
-        pub(crate) title: Option<String>, flexible;
-        pub(crate) state: &'static str => row.state_cell();
+    /// One activity at one instant. What all participants hold is asked only of an activity whose total nobody knows.
+    pub struct ActivityRow as row from (snapshot: &Snapshot, of_participants: Option<u64>) {
+        pub(crate) activity: String = snapshot.activity.to_string() => Cell::text(&row.activity).tone(Tone::Strong);
+        pub(crate) title: Option<String> = title, flexible;
+        pub(crate) state: &'static str = state => row.state_cell();
         optional table "alert" => match row.alert {
             Some(true) => Cell::text("low").tone(Tone::Bad),
             Some(false) => Cell::text(""),
             None => Cell::unknown(),
         };
-        pub(crate) total: Option<u64>;
-        pub(crate) stock: Option<u64> => match row.stock {
+        pub(crate) total: Option<u64> = total;
+        pub(crate) stock: Option<u64> = snapshot.stock => match row.stock {
             Some(stock) => with_parts(stock, row.stock_parts()).tone(match row.alert {
                 Some(true) => Tone::Bad,
                 _ if stock == 0 => Tone::Warn,
@@ -28,59 +27,42 @@ row! {
             }),
             stock => stock.cell(),
         };
-        pub(crate) sold: Option<i64> => match row.sold {
+        pub(crate) sold: Option<i64> = sold => match row.sold {
             Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
             Some(sold) => with_held(sold, row.held.unwrap_or_default()),
             sold => sold.cell(),
         };
         table "" => row.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
-        data pub(crate) buyers: Option<u64>;
-        pub(crate) per_user_limit: Option<u64> as "limit";
-        data pub(crate) starts_at: Option<Millis>;
-        data pub(crate) ends_at: Option<Millis>;
+        data pub(crate) buyers: Option<u64> = snapshot.buyers.filter(|buyers| sound || *buyers > 0);
+        pub(crate) per_user_limit: Option<u64> as "limit" = meta.and_then(|meta| meta.per_user_limit);
+        data pub(crate) starts_at: Option<Millis> = meta.and_then(|meta| meta.starts_at);
+        data pub(crate) ends_at: Option<Millis> = meta.and_then(|meta| meta.ends_at);
         /// Units of open holds, which `sold` includes.
-        data pub(crate) held: Option<u64>;
+        data pub(crate) held: Option<u64> = meta.map(|meta| meta.holds);
         /// Of a sharded activity: units on their way from one shard to another, neither in `stock` nor in `sold`.
-        data pub(crate) in_transit: Option<i64>;
+        data pub(crate) in_transit: Option<i64> = snapshot.sums.as_ref().and_then(|sums| sums.in_transit);
         /// Units of `stock` that a pause withdrew, if any.
-        sparse pub(crate) withdrawn: Option<u64>;
+        sparse pub(crate) withdrawn: Option<u64> = meta.and_then(|meta| meta.withdrawn).filter(|units| *units > 0);
         /// Only if something is wrong; `state` says it too.
-        nested pub(crate) status: Option<Status>;
+        nested pub(crate) status: Option<Status> = (!sound).then_some(status);
         /// Whether too few units are left: only if somebody asked.
-        optional data pub(crate) alert: Option<bool>;
+        optional data pub(crate) alert: Option<bool> = None;
+    }
+    where {
+        let (status, meta) = (snapshot.status, snapshot.meta.as_ref());
+        let (sound, total) = (status.is_done(), meta.map(|meta| meta.total));
+        let title = meta.map(|meta| meta.title.clone()).filter(|title| !title.is_empty());
+        let state = if sound { snapshot.state().name() } else { status.name() };
+        let sold = match snapshot.sums.as_ref().map_or(total, |sums| Some(sums.total)) {
+            Some(total) => snapshot.stock.and_then(|stock| less(total, stock)),
+            // Of an activity that is not there, nothing is known rather than nothing sold.
+            None => of_participants.filter(|held| sound || *held > 0).and_then(|held| i64::try_from(held).ok()),
+        };
     }
     named activity
 }
 
 impl ActivityRow {
-    /// The row of a snapshot. `held` is what all participants hold, for an activity whose total nobody knows.
-    pub fn new(snapshot: &Snapshot, held: Option<u64>) -> Self {
-        let (status, meta) = (snapshot.status, snapshot.meta.as_ref());
-        let sound = status.is_done();
-        let total = meta.map(|meta| meta.total);
-        Self {
-            activity: snapshot.activity.to_string(),
-            title: meta.map(|meta| meta.title.clone()).filter(|title| !title.is_empty()),
-            state: if sound { snapshot.state().name() } else { status.name() },
-            total,
-            stock: snapshot.stock,
-            sold: match snapshot.sums.as_ref().map_or(total, |sums| Some(sums.total)) {
-                Some(total) => snapshot.stock.and_then(|stock| less(total, stock)),
-                // Of an activity that is not there, nothing is known rather than nothing sold.
-                None => held.filter(|held| sound || *held > 0).and_then(|held| i64::try_from(held).ok()),
-            },
-            buyers: snapshot.buyers.filter(|buyers| sound || *buyers > 0),
-            per_user_limit: meta.and_then(|meta| meta.per_user_limit),
-            starts_at: meta.and_then(|meta| meta.starts_at),
-            ends_at: meta.and_then(|meta| meta.ends_at),
-            held: meta.map(|meta| meta.holds),
-            in_transit: snapshot.sums.as_ref().and_then(|sums| sums.in_transit),
-            withdrawn: meta.and_then(|meta| meta.withdrawn).filter(|units| *units > 0),
-            status: (!sound).then_some(status),
-            alert: None,
-        }
-    }
-
     /// Notes that a participant's record is no number of units.
     pub fn mark_corrupt(&mut self) {
         self.status = Some(Status::Corrupt);
@@ -119,7 +101,6 @@ impl ActivityRow {
     }
 
     /// The share of the total that is sold.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn share(&self) -> Option<f64> {
         let (total, sold) = (self.total?, self.sold?);
         Some(if total == 0 { 0.0 } else { sold as f64 / total as f64 })
@@ -140,19 +121,16 @@ pub(crate) fn tone(state: &str) -> Tone {
 }
 
 row! {
-    pub struct ParticipantRow as row {
-        user: StoredUser => Cell::text(row.user.to_string()), flexible;
-        bought: Bought;
-        left: Option<u64> as "may buy" => left_cell(row.left);
-        sparse user_hex: Option<String>;
-    }
-}
-
-impl ParticipantRow {
     /// What a user holds, and may still buy if there is a limit.
-    pub fn new(user: &[u8], bought: Bought, limit: Option<u64>) -> Self {
-        let user = StoredUser::new(user);
-        Self { user_hex: user.user_hex(), user, bought, left: left(limit, bought) }
+    pub struct ParticipantRow as row from (id: &[u8], bought: Bought, limit: Option<u64>) {
+        user: StoredUser = user => Cell::text(row.user.to_string()), flexible;
+        bought: Bought = bought;
+        left: Option<u64> as "may buy" = left(limit, bought) => left_cell(row.left);
+        sparse user_hex: Option<String> = user_hex;
+    }
+    where {
+        let user = StoredUser::new(id);
+        let user_hex = user.user_hex();
     }
 }
 
@@ -184,36 +162,24 @@ impl<'a> BuyerRow<'a> {
 
 row! {
     /// What a user who was asked for holds of an activity.
-    pub struct HolderRow as row {
-        activity: String => Cell::text(&row.activity).tone(Tone::Strong);
-        user: String, flexible;
-        bought: Option<Bought> => match row.bought {
+    pub struct HolderRow as row from (snapshot: &Snapshot, user: &str, recorded: Option<Bought>, held: u64) {
+        activity: String = snapshot.activity.to_string() => Cell::text(&row.activity).tone(Tone::Strong);
+        user: String = user.to_owned(), flexible;
+        bought: Option<Bought> = bought => match row.bought {
             Some(Bought::Units(units)) => with_held(units, row.held),
             bought => bought.cell(),
         };
-        per_user_limit: Option<u64> as "limit";
-        left: Option<u64> as "may buy" => left_cell(row.left);
+        per_user_limit: Option<u64> as "limit" = limit;
+        left: Option<u64> as "may buy" = bought.and_then(|bought| left(limit, bought)) => left_cell(row.left);
         /// Units of open holds, which `bought` includes.
-        data held: u64;
-        nested status: Option<Status>;
+        data held: u64 = held;
+        nested status: Option<Status> = (!sound).then_some(snapshot.status);
     }
-}
-
-impl HolderRow {
-    /// The row of a user. Who has no record bought nothing, unless the activity does not exist, or is in files.
-    pub fn new(snapshot: &Snapshot, user: &str, bought: Option<Bought>, held: u64) -> Self {
+    where {
+        // Who has no record bought nothing, unless the activity does not exist, or is in files.
         let sound = snapshot.status.is_done();
-        let bought = bought.or((sound && !snapshot.is_archived()).then_some(Bought::Units(0)));
-        let per_user_limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
-        Self {
-            activity: snapshot.activity.to_string(),
-            user: user.to_owned(),
-            bought,
-            per_user_limit,
-            left: bought.and_then(|bought| left(per_user_limit, bought)),
-            held,
-            status: (!sound).then_some(snapshot.status),
-        }
+        let bought = recorded.or((sound && !snapshot.is_archived()).then_some(Bought::Units(0)));
+        let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
     }
 }
 

@@ -2,14 +2,12 @@
 
 use serde::Serialize;
 
-use crate::cli::commands::inspect::detail;
-use crate::cli::commands::inspect::entries::{EntryRow, UserEntries};
-use crate::cli::commands::inspect::{missing, without_buyers};
+use crate::cli::commands::inspect::history::{EntryRow, UserEntries};
+use crate::cli::commands::inspect::{detail, missing, without_buyers};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output, hanging};
+use crate::cli::output::{Format, Output, hanging, row};
 use crate::cli::shared::hints;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot};
@@ -20,30 +18,35 @@ use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::history::TrimmedUnits;
-use crate::read::snapshot;
-use crate::read::whole;
+use crate::read::{snapshot, whole};
 use crate::store::Store;
 
 row! {
     /// The answer. `status` is what a purchase of one unit would get.
-    struct WhyRow as row {
-        activity: String;
-        user: String, flexible;
-        status: Status;
+    struct WhyRow as row from (question: &Question<'_>, who: &UserId, answer: Status) {
+        activity: String = snapshot.activity.to_string();
+        user: String = who.to_string(), flexible;
+        status: Status = answer;
         /// Units that the user can buy now.
-        can_buy: u64;
-        state: &'static str;
-        stock: Option<u64>;
-        bought: Option<Bought>;
-        per_user_limit: Option<u64> as "limit";
-        data starts_at: Option<Millis>;
-        data ends_at: Option<Millis>;
+        can_buy: u64 = if answer == Status::Ok { question.most() } else { 0 };
+        state: &'static str = state;
+        stock: Option<u64> = snapshot.stock;
+        bought: Option<Bought> = question.held;
+        per_user_limit: Option<u64> as "limit" = meta.and_then(|meta| meta.per_user_limit);
+        data starts_at: Option<Millis> = meta.and_then(|meta| meta.starts_at);
+        data ends_at: Option<Millis> = meta.and_then(|meta| meta.ends_at);
         /// What the ledger has of the user.
-        data ledger_bought: Option<i64>;
-        data ledger_refunded: Option<i64>;
-        data ledger_holds: Option<i64>;
+        data ledger_bought: Option<i64> = has_ledger.then_some(entries.bought);
+        data ledger_refunded: Option<i64> = has_ledger.then_some(entries.refunded);
+        data ledger_holds: Option<i64> = entries.holds.filter(|_| has_ledger);
         /// Entries up to here were trimmed.
-        data trimmed_until: Option<Millis>;
+        data trimmed_until: Option<Millis> = trimmed.map(|checkpoint| checkpoint.upto.at());
+    }
+    where {
+        let Question { snapshot, entries, .. } = question;
+        let (meta, has_ledger) = (snapshot.meta.as_ref(), snapshot.ledger_last.is_some());
+        let state = if snapshot.status.is_done() { snapshot.state().name() } else { snapshot.status.name() };
+        let trimmed = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
     }
 }
 
@@ -81,32 +84,14 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     hints::warn_of_replica(store, out);
     hints::other_layouts(missing(std::slice::from_ref(&snapshot)), store, out);
     hints::order_sets(without_buyers(std::slice::from_ref(&snapshot)), store, out);
-    let entries = UserEntries::read(&recorded, user.as_str(), store)?;
+    let entries = UserEntries::read(&recorded, user, store)?;
     let is_known = snapshot.status.is_done() && !snapshot.is_archived();
     let held = held.first().copied().flatten().or(is_known.then_some(Bought::Units(0)));
     let kind = store.layout().kind();
     let question = Question { snapshot: &snapshot, user: user.as_str(), held, kind, entries: &entries };
     let (refusals, facts) = (question.refusals(), question.facts());
     let status = refusals.first().map_or(Status::Ok, |(status, _)| *status);
-    let meta = snapshot.meta.as_ref();
-    let has_ledger = snapshot.ledger_last.is_some();
-    let checkpoint = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
-    let row = WhyRow {
-        activity: activity.to_string(),
-        user: user.to_string(),
-        status,
-        can_buy: if status == Status::Ok { question.most() } else { 0 },
-        state: if snapshot.status.is_done() { snapshot.state().name() } else { snapshot.status.name() },
-        stock: snapshot.stock,
-        bought: held,
-        per_user_limit: meta.and_then(|meta| meta.per_user_limit),
-        starts_at: meta.and_then(|meta| meta.starts_at),
-        ends_at: meta.and_then(|meta| meta.ends_at),
-        ledger_bought: has_ledger.then_some(entries.bought),
-        ledger_refunded: has_ledger.then_some(entries.refunded),
-        ledger_holds: entries.holds.filter(|_| has_ledger),
-        trimmed_until: checkpoint.map(|checkpoint| checkpoint.upto.at()),
-    };
+    let row = WhyRow::new(&question, user, status);
     let because = refusals.into_iter().map(|(_, sentence)| sentence).chain(facts).collect();
     let UserEntries { entries, more, .. } = entries;
     let why = Why { row, because, entries: entries.into(), more };

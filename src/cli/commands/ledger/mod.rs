@@ -1,16 +1,13 @@
 //! `seckill ledger`: what happened to activities, as rows.
 
-mod exec;
 mod feed;
-mod read;
 pub mod rows;
 mod sources;
 pub mod trim;
 
 use std::str::FromStr;
 
-use crate::cli::commands::ledger::exec::Loader;
-use crate::cli::commands::ledger::feed::{Delivery, feed};
+use crate::cli::commands::ledger::feed::{Delivery, Loader, feed};
 use crate::cli::commands::ledger::rows::LedgerRow;
 use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::error::Result;
@@ -194,10 +191,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         }
         None => {
             let mut rows = out.stream()?;
-            match args.follow {
-                true => read::follow(&mut sources, only, store, &mut rows)?,
-                false => read::read(&mut sources, only, store, &mut rows)?,
-            }
+            sources::show(&mut sources, only, args.follow, store, &mut rows)?;
             rows.finish()?;
         }
     }

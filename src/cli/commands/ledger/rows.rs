@@ -1,8 +1,7 @@
 //! The rows of a ledger: one for each order of an entry, or one for an entry without orders.
 
 use crate::audit::ledger_state::transfers::Direction;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Field};
+use crate::cli::output::{Cell, Field, row};
 use crate::model::id::{ActivityId, StoredUser, UserId};
 use crate::model::ledger::{Entry, EntryId, Op, OrderTexts};
 use crate::model::time::Millis;
@@ -11,20 +10,20 @@ row! {
     /// One thing that happened. `(activity, id, n)` is a key.
     pub struct LedgerRow as row {
         activity: String, flexible;
-        data id: EntryId;
+        data pub(crate) id: EntryId;
         /// Numbers the orders of an entry, from 1 on.
-        data n: usize;
-        time: Millis;
-        op: String;
-        user: Option<String> => row.user_cell();
-        quantity: Option<i64>;
-        stock: Option<u64>;
-        request: Option<String>, flexible;
-        by: Option<String>, flexible;
-        reason: Option<String>, flexible;
+        data pub(crate) n: usize;
+        pub(crate) time: Millis;
+        pub(crate) op: String;
+        pub(crate) user: Option<String> => row.user_cell();
+        pub(crate) quantity: Option<i64>;
+        pub(crate) stock: Option<u64>;
+        pub(crate) request: Option<String>, flexible;
+        pub(crate) by: Option<String>, flexible;
+        pub(crate) reason: Option<String>, flexible;
         /// The other shard of a transfer.
         nested shard: Option<String>;
-        nested user_hex: Option<String>;
+        nested pub(crate) user_hex: Option<String>;
     }
 }
 
@@ -37,12 +36,12 @@ impl LedgerRow {
     }
 }
 
-/// The rows of an entry, of all users or of one, each given to `each`.
+/// The rows of an entry, of all users or of one, each given to `each` with what the entry has of that order.
 pub fn each_row<E>(
     activity: &ActivityId,
     entry: &Entry,
     only: Option<&UserId>,
-    mut each: impl FnMut(LedgerRow) -> Result<(), E>,
+    mut each: impl FnMut(LedgerRow, &OrderTexts) -> Result<(), E>,
 ) -> Result<(), E> {
     let text = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let (op, by, reason) = (String::from_utf8_lossy(&entry.op).into_owned(), text(&entry.by), text(&entry.reason));
@@ -74,7 +73,7 @@ pub fn each_row<E>(
             Direction::Lend => format!("to {shard}"),
             Direction::Borrow => format!("from {shard}"),
         });
-        each(LedgerRow {
+        let row = LedgerRow {
             activity: activity.to_string(),
             id: entry.id,
             n: index + 1,
@@ -88,7 +87,8 @@ pub fn each_row<E>(
             reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()).or(way),
             shard: shard.map(|(_, shard)| shard),
             user_hex: StoredUser::new(order.user()).user_hex(),
-        })?;
+        };
+        each(row, order)?;
     }
     Ok(())
 }

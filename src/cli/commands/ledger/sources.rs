@@ -1,20 +1,22 @@
 //! The ledgers that are read, and how far.
+//! Reading ledgers: all that is there, then, with `--follow`, what comes.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
 use crate::cli::commands::ledger::Since;
+use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::Output;
-use crate::cli::shared::hints;
-use crate::cli::shared::selection;
-use crate::cli::shared::sharded::expand;
-use crate::model::id::ActivityId;
+use crate::cli::interrupt;
+use crate::cli::output::{Output, RowStream};
+use crate::cli::shared::selection::{each_merged, expand};
+use crate::cli::shared::{hints, selection};
+use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::EntryId;
 use crate::model::status::Status;
-use crate::read::snapshot;
+use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 const REFRESH: Duration = Duration::from_secs(2);
@@ -46,13 +48,8 @@ impl Sources {
     /// # Errors
     /// Any of the store's; the only activity that was named is not there.
     pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
-        let mut seen = HashSet::new();
-        let mut activities = selection::resolve(named, store)?;
-        activities.retain(|activity| seen.insert(activity.clone()));
+        let activities = selection::resolve(named, store)?;
         let listed = named.is_empty().then(Instant::now);
-        if named.is_empty() {
-            activities = activities::preheated(store)?;
-        }
         let since = match since {
             Some(since) => since.after(store)?,
             None => EntryId::ZERO,
@@ -102,5 +99,43 @@ impl Sources {
             self.listed = Some(Instant::now());
         }
         Ok(())
+    }
+}
+
+/// Shows the ledgers one activity after the other, each oldest entry first; if wanted, then what is added, as it comes, until
+/// Ctrl-C or until nobody reads any more.
+pub(super) fn show(
+    sources: &mut Sources,
+    only: Option<&UserId>,
+    follow: bool,
+    store: &mut Store,
+    rows: &mut RowStream<'_, LedgerRow>,
+) -> Result<()> {
+    let mut from = 0;
+    loop {
+        // New ones of `--all` are read up to their end first, like those before.
+        while from < sources.ledgers.len() {
+            let upto = end_of_activity(&sources.ledgers, from);
+            each_merged(&mut sources.ledgers[from..upto], None, store, |activity, _, entry| {
+                each_row(activity, entry, only, |row, _| rows.push(&row))?;
+                Ok(!interrupt::requested() && !rows.is_lost())
+            })?;
+            from = upto;
+        }
+        if !follow {
+            return Ok(());
+        }
+        rows.flush()?;
+        if interrupt::requested() || rows.reader_left() {
+            return Ok(());
+        }
+        for (ledger, page) in ledger::ledger_news(store, &sources.ledgers)? {
+            let (activity, after) = &mut sources.ledgers[ledger];
+            for entry in &page {
+                each_row(activity, entry, only, |row, _| rows.push(&row))?;
+                *after = entry.id;
+            }
+        }
+        sources.refresh(store)?;
     }
 }

@@ -1,18 +1,13 @@
 //! `seckill ledger trim`: remove old entries, and keep every audit exact.
 
-use std::collections::HashSet;
-
-use crate::admin::activities;
 use crate::admin::trim::{self, Sums, Trim, Untrimmed};
 use crate::cli::args::Mutating;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Output, Tone};
+use crate::cli::output::{Cell, Output, Tone, row};
 use crate::cli::shared::outcome::warn_of_corrupt;
-use crate::cli::shared::selection;
+use crate::cli::shared::selection::{self, expand};
 use crate::cli::shared::session::changing;
-use crate::cli::shared::sharded::expand;
 use crate::model::id::ActivityId;
 use crate::model::ledger::EntryId;
 use crate::model::status::Status;
@@ -98,11 +93,8 @@ impl<'a> Planned<'a> {
 
 /// Trims.
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    store.require_replicas(args.mutating.wait_replicas);
-    let named = if args.all { activities::preheated(store)? } else { selection::resolve(&args.activities, store)? };
-    let named = expand(named, store)?;
-    let mut seen = HashSet::new();
-    let activities: Vec<&ActivityId> = named.iter().filter(|activity| seen.insert(*activity)).collect();
+    let named = expand(selection::resolve(&args.activities, store)?, store)?;
+    let activities: Vec<&ActivityId> = named.iter().collect();
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
@@ -206,7 +198,6 @@ impl<'a> Run<'a> {
 
     /// Shows the rows, also of what was done before an error; then what they have no room for.
     fn finish(self, count: usize, mut failures: Vec<Failure>, error: Option<Error>) -> Result<Exit> {
-        self.out.set_dry_run(self.args.mutating.dry_run);
         let failed = error.or_else(|| failures.pop().map(Error::from));
         if failed.is_none() || !self.rows.is_empty() {
             self.out.array(&self.rows)?;

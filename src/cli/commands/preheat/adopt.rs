@@ -1,27 +1,24 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use crate::admin::adopt::{self, Adoptable, Finished, Stage};
+use crate::admin::adopt::{Adoptable, Finished, Stage};
 use crate::admin::adoption::{Adopted, Found, Unadoptable};
-use crate::admin::preheat;
-use crate::cli::commands::preheat::PreheatArgs;
-use crate::cli::commands::preheat::explain;
-use crate::cli::commands::preheat::row::PreheatRow;
+use crate::admin::{adopt, preheat};
+use crate::cli::commands::preheat::explain::PreheatRow;
+use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::output::text::counted;
-use crate::cli::shared::hints;
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
-use crate::cli::shared::target;
+use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::{hints, target};
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::id::ActivityId;
 use crate::model::number::{Limit, Units};
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
-use crate::read::holders::{self, Holders};
-use crate::read::snapshot;
+use crate::read::holders::Holders;
+use crate::read::{holders, snapshot};
 use crate::store::Store;
 
 /// How often participants are scanned before a backend that still writes is a reason to give up.
@@ -44,13 +41,11 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
     let layout = session.layout(None)?;
     let plan = crate::cli::commands::preheat::plan_of_flags(activity, args)?.fitted(layout).map_err(Failure::usage)?;
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&snapshot::snapshot(&mut store, activity)?, what) {
         return Err(failure.into());
     }
     let out = &mut session.out;
-    out.set_dry_run(args.mutating.dry_run);
     let options = target::options(&session.global);
     let name = uuid::Uuid::now_v7().to_string();
     Adoption { args, plan, store, out, options, name }.run()
@@ -335,7 +330,7 @@ impl Adoption<'_> {
     }
 
     fn print(&mut self, row: &Preheated) -> Result<Exit> {
-        self.out.array(&[PreheatRow::new(row)])?;
+        self.out.array(&[PreheatRow::new(row, false)])?;
         Ok(if row.status.is_done() { Exit::Done } else { Exit::Refused })
     }
 

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::admin::activities;
-use crate::admin::preheat;
-use crate::cli::commands::preheat::PreheatArgs;
-use crate::cli::commands::preheat::explain;
-use crate::cli::commands::preheat::question;
-use crate::cli::commands::preheat::row::{self, PreheatRow};
+use crate::admin::{activities, preheat};
+use crate::cli::commands::preheat::explain::PreheatRow;
+use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::error::{Result, advice};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Format, Output};
@@ -38,7 +35,7 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     let mut failed = None;
     let mut is_explained = false;
     if !args.mutating.dry_run {
-        let question = if args.mutating.yes { None } else { question::reset(&planned, store)? };
+        let question = if args.mutating.yes { None } else { explain::question_of_reset(&planned, store)? };
         if let Some(question) = question {
             is_explained = show_plan(&planned, how, out)?;
             out.confirm(&question, false)?;
@@ -55,8 +52,7 @@ pub(super) fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: 
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }
-    out.set_dry_run(args.mutating.dry_run);
-    row::show(&results, failed, out)
+    explain::show(&results, failed, out)
 }
 
 /// What would become of each activity.
@@ -82,7 +78,7 @@ fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bo
         return Ok(false);
     }
     let rows: Vec<PreheatRow<'_>> =
-        concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::planned(result)).collect();
+        concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::new(result, true)).collect();
     out.table(Some("Plan"), &rows)?;
     if concerned.len() > MAX_PLANNED {
         out.note(format!("and {} activities more", concerned.len() - MAX_PLANNED));

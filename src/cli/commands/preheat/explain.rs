@@ -1,11 +1,20 @@
 //! Why activities were refused, and in what they change: notes and hints beside the rows.
+//! The rows of `preheat`.
+//! What a reset destroys, as a question.
 
+use crate::cli::error::{Error, Result};
+use crate::cli::failure::Exit;
 use crate::cli::input::window;
-use crate::cli::output::Output;
+use crate::cli::output::text::counted;
+use crate::cli::output::{Cell, Output, row};
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
+use crate::model::layout::Kind;
 use crate::model::number::whole;
+use crate::model::order::Bought;
 use crate::model::status::Status;
 use crate::model::time::Millis;
+use crate::read::{participants, snapshot};
+use crate::store::Store;
 
 /// Activities whose differences are listed; the others are counted.
 const MAX_NAMED: usize = 20;
@@ -134,4 +143,97 @@ fn in_words(difference: &FieldDifference) -> String {
         _ if !difference.is_given => format!("{} is not given", before_in_words(difference)),
         field => format!("{} → {}", before_in_words(difference), shown(field, &difference.after)),
     }
+}
+
+row! {
+    /// What was done to one activity, or would be.
+    pub(super) struct PreheatRow<'a> as row from (preheated: &'a Preheated, is_planned: bool) {
+        activity: &'a str = preheated.activity.as_str(), flexible;
+        action: Action = preheated.action => Cell::text(row.action.name());
+        status: Status = preheated.status => match row.status {
+            Status::Ok if row.is_planned => Cell::text("planned"),
+            status => Cell::status(status),
+        };
+        data total_before: Option<u64> = preheated.total_before;
+        total: Option<u64> = preheated.total => moved(row.total_before, row.total);
+        data stock_before: Option<u64> = preheated.stock_before;
+        stock: Option<u64> = preheated.stock => moved(row.stock_before, row.stock);
+        per_user_limit: Option<u64> as "limit" = preheated.per_user_limit;
+        /// Chosen if an activity of the result is sharded.
+        optional shards: Option<u64> = preheated.shards => Cell::known(row.shards);
+        /// Whether it is shown before it is done.
+        hidden is_planned: bool = is_planned;
+    }
+    changed if row.status == Status::Ok && row.action != Action::Unchanged
+}
+
+/// Shows what was done, until something failed.
+pub(super) fn show(results: &[Preheated], failed: Option<Error>, out: &mut Output) -> Result<Exit> {
+    let rows: Vec<PreheatRow<'_>> = results.iter().map(|result| PreheatRow::new(result, false)).collect();
+    out.array_until::<_, Error>(&rows, failed)?;
+    let refused = results.iter().any(|result| !result.status.is_done());
+    Ok(if refused { Exit::Refused } else { Exit::Done })
+}
+
+/// `50 → 80` if a number changes, else the number.
+fn moved(before: Option<u64>, after: Option<u64>) -> Cell {
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => Cell::number(format!("{before} → {after}")),
+        (_, after) => Cell::known(after),
+    }
+}
+
+/// Activities that a question names; the others are counted.
+const MAX_ASKED: usize = 10;
+
+/// Asks about every activity that would be reset, with server, units sold and what is not given and goes, those first that
+/// lose their window; `None` if nothing is destroyed.
+pub(super) fn question_of_reset(results: &[Preheated], store: &mut Store) -> Result<Option<String>> {
+    let mut lost: Vec<&Preheated> = results.iter().filter(|result| result.action == Action::Reset).collect();
+    lost.sort_by_key(|result| !result.loses_window());
+    if lost.is_empty() {
+        return Ok(None);
+    }
+    let mut named = Vec::new();
+    for result in lost.iter().take(MAX_ASKED) {
+        let removed: Vec<String> = result.removed().into_iter().map(before_in_words).collect();
+        let removed = match &removed[..] {
+            [] => String::new(),
+            fields => format!("; not given, so removed: {}", fields.join(", ")),
+        };
+        named.push(format!("`{}` ({}{removed})", result.activity, sold(result, store)?));
+    }
+    let mut text = named.join(", ");
+    if let Some(rest) = lost.get(MAX_ASKED..).filter(|rest| !rest.is_empty()) {
+        let units: u64 = rest.iter().filter_map(|result| units_sold(result)).sum();
+        text += &format!(" and {} more ({} sold)", rest.len(), counted(units, "unit"));
+    }
+    let many = if lost.len() == 1 { String::new() } else { format!("{} activities: ", lost.len()) };
+    let server = store.server_name();
+    Ok(Some(format!("Reset {many}{text} on `{server}`? Purchases, ledger and requests are removed")))
+}
+
+fn units_sold(result: &Preheated) -> Option<u64> {
+    result.total_before.zip(result.stock_before).map(|(total, stock)| total.saturating_sub(stock))
+}
+
+/// `27 of 50 units sold`. Without a total: what its participants hold, as far as that is known.
+fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
+    if let (Some(sold), Some(total)) = (units_sold(result), result.total_before) {
+        return Ok(format!("{sold} of {total} units sold"));
+    }
+    let snapshot = snapshot::snapshot(store, &result.activity)?;
+    let kind = store.layout().kind();
+    Ok(match (kind, snapshot.buyers) {
+        (_, None) => "units sold unknown".to_owned(),
+        (Kind::Set, Some(buyers)) => format!("{}, units sold unknown", counted(buyers, "buyer")),
+        (_, Some(_)) => {
+            let mut held: u64 = 0;
+            participants::each(store, &result.activity, |_, units| {
+                held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
+                Ok::<_, Error>(())
+            })?;
+            format!("{} sold", counted(held, "unit"))
+        }
+    })
 }

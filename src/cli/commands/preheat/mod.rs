@@ -3,9 +3,7 @@
 mod adopt;
 mod apply;
 mod explain;
-mod question;
 mod restore;
-mod row;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -13,10 +11,9 @@ use std::path::PathBuf;
 use crate::cli::args::Mutating;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::input::activities;
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
-use crate::cli::input::window;
 use crate::cli::input::yaml::fixture;
+use crate::cli::input::{activities, window};
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::Plan;
 use crate::model::activity::field_change::FieldChange;
@@ -162,7 +159,6 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let plans = fitted(plans, layout)?;
     let names = plans.iter().map(|plan| &plan.id);
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
-    store.require_replicas(args.mutating.wait_replicas);
     apply::apply(&plans, args, &mut store, &mut session.out)
 }
 

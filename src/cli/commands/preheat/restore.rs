@@ -4,17 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use crate::admin::restore::{self, Restorable, Restored};
-use crate::cli::commands::preheat::PreheatArgs;
-use crate::cli::commands::preheat::row;
+use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure, shell_quoted};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
-use crate::cli::shared::outcome::warn_of_corrupt;
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Action, Preheated};
 use crate::model::archive::Part;
@@ -49,26 +47,15 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     }
     // A sharded activity is in files by its shards.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
-    let mut results: Vec<Preheated> = Vec::with_capacity(wanted.len());
-    let mut failed = None;
     interrupt::stop_gracefully();
-    for ArchivedActivity { id, archive } in &wanted {
-        match restore(id, archive, args, &mut store, out) {
-            Ok(result) => results.push(result),
-            Err(error) => {
-                failed = Some(error);
-                break;
-            }
-        }
-    }
+    let (results, mut failed) =
+        until_failed(wanted.iter().map(|it| restore(&it.id, &it.archive, args, &mut store, out)));
     if failed.is_none() && !args.mutating.dry_run {
         failed = hint_parents(&wanted, &mut store, out).err();
         note_pauses(&wanted, &results, layout, out);
     }
-    out.set_dry_run(args.mutating.dry_run);
-    row::show(&results, failed, out)
+    explain::show(&results, failed, out)
 }
 
 /// Says which came back paused, as they were archived.
@@ -188,7 +175,7 @@ fn restore(
         // What an earlier call restored is waited for too.
         store.changed(id);
     }
-    explain(id, &found, out);
+    explain_refusal(id, &found, out);
     Ok(result(id, archive, &found))
 }
 
@@ -238,7 +225,7 @@ fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store
 }
 
 /// What a row has no room for.
-fn explain(id: &ActivityId, found: &Restorable, out: &Output) {
+fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
     warn_of_corrupt(&mut out.warnings(), found.corrupt.as_ref());
     if found.status != Status::Exists {
         return;

@@ -10,12 +10,13 @@ use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::replicas;
-use crate::cli::commands::reconcile::unrecorded::Emit;
+use crate::cli::commands::reconcile::report::Emit;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::plan::PlanRow;
 use crate::cli::output::{Output, OutputFile};
+use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::Consent;
 use crate::model::number::between;
 use crate::model::order;
@@ -87,7 +88,7 @@ impl FixArgs {
     }
 
     pub(super) fn consent(&self) -> Consent<'_> {
-        Consent { dry_run: self.dry_run, confirm: self.confirm.as_deref() }
+        Consent { dry_run: self.dry_run, confirm: self.confirm.as_deref(), wait_replicas: self.wait_replicas }
     }
 
     /// Begins the file of the plan, which may be none of the inputs.
@@ -160,18 +161,11 @@ impl FixArgs {
 
     /// Makes up for what transfers between shards lack.
     pub(super) fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
-        let mut moved = Applied { rows: Vec::with_capacity(transfers.len()), error: None };
-        for transfer in transfers {
-            let status = if self.dry_run { Ok(Repaired::Ok) } else { transfers::repair_transfer(store, transfer) };
-            match status {
-                Ok(status) => moved.rows.push(RepairRow::of_transfer(transfer, status)),
-                Err(error) => {
-                    moved.error = Some(error.into());
-                    break;
-                }
-            }
-        }
-        moved
+        let (rows, error) = until_failed(transfers.iter().map(|transfer| {
+            let status = if self.dry_run { Repaired::Ok } else { transfers::repair_transfer(store, transfer)? };
+            Ok(RepairRow::of_transfer(transfer, status))
+        }));
+        Applied { rows, error }
     }
 
     /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was

@@ -1,25 +1,23 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say what differs.
 
 mod fix;
-mod metrics;
 mod orders;
 mod report;
 mod service;
-mod unrecorded;
 mod wanted;
 
-use crate::audit::read::{self, shards};
-use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
-use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
-use crate::cli::commands::reconcile::report::View;
-use crate::cli::commands::reconcile::service::ServiceArgs;
-use crate::cli::commands::reconcile::unrecorded::LeftOut;
-use crate::cli::commands::reconcile::wanted::AuditTarget;
-use crate::read::snapshot;
+use std::collections::HashSet;
+use std::time::Instant;
 
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
+use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
+use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
+use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
+use crate::cli::commands::reconcile::report::{LeftOut, View};
+use crate::cli::commands::reconcile::service::ServiceArgs;
+use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::input::records::Sharded;
@@ -32,9 +30,8 @@ use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::number::Units;
+use crate::read::snapshot;
 use crate::store::Store;
-use std::collections::HashSet;
-use std::time::Instant;
 
 /// Compare stock, participants, ledger and order records
 ///
@@ -136,7 +133,6 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         true => session.store_to_change(layout, args.fix.consent(), wanted.iter().map(|it| &it.activity))?,
         false => session.store(layout)?,
     };
-    store.require_replicas(args.fix.wait_replicas);
     if let Some(every) = args.service.every {
         return service::run(args, every, &mut store, &mut session.out);
     }
@@ -148,7 +144,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             if let Some(file) = plan_file {
                 FixArgs::write(&audits, file, out)?;
             }
-            metrics::add(&audits, began.elapsed(), metrics);
+            report::add_metrics(&audits, began.elapsed(), metrics);
             Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept))
         });
     }
@@ -285,6 +281,7 @@ fn finish(
     out: &mut Output,
 ) -> Result<Exit> {
     let fix = &args.fix;
+    let title = if fix.dry_run { "repairs that would be applied" } else { "repairs" };
     out.set_dry_run(fix.dry_run);
     let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
     let view = |repairs| View {
@@ -295,7 +292,7 @@ fn finish(
         is_dry_run: fix.dry_run,
     };
     if fix.emit.is_some() {
-        unrecorded::print(audits, out)?;
+        report::emit(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
         view(None).show(out)?;
     }
@@ -310,7 +307,7 @@ fn finish(
         let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
-            (Format::Table, Some(rows)) => out.table(Some(repairs_title(fix.dry_run)), rows)?,
+            (Format::Table, Some(rows)) => out.table(Some(title), rows)?,
             (_, rows) => view(rows).show(out)?,
         }
     }
@@ -326,10 +323,6 @@ fn finish(
         Some(error) => Err(error),
         None => Ok(exit(verdicts.into_iter(), args.accept)),
     }
-}
-
-fn repairs_title(is_dry_run: bool) -> &'static str {
-    if is_dry_run { "repairs that would be applied" } else { "repairs" }
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.

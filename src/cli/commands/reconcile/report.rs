@@ -1,13 +1,18 @@
 //! How an audit is shown: a row of each activity, then everything that differs.
+//! Activities with sales of which the order records have no row. A user each would hide all else, and often it is the
+//! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
+//! `reconcile -o prometheus`: each verdict, and how far things differ. Never a user.
+
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::audit::class::Class;
-use crate::audit::result::{Audit, Difference, Proof, RecordedUnits, Verdict};
+use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::error::Result;
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone};
+use crate::cli::output::format::prometheus::{Exposition, families};
+use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, row};
 use crate::model::id::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
@@ -19,20 +24,20 @@ const FIRST_DIFFERENCES: usize = 20;
 
 row! {
     /// One activity.
-    struct AuditRow<'a> as row {
-        activity: &'a str, flexible;
-        verdict: Verdict;
-        proof: Proof => Cell::text(row.proof.name());
-        total: Option<u64>;
-        stock: Option<u64>;
-        bought: Option<i64>;
-        expected_stock: Option<i64> as "expected";
-        stock_drift: Option<i64> as "drift" => match row.stock_drift {
+    struct AuditRow<'a> as row from (audit: &'a Audit) {
+        activity: &'a str = audit.activity.as_str(), flexible;
+        verdict: Verdict = audit.verdict;
+        proof: Proof = audit.proof => Cell::text(row.proof.name());
+        total: Option<u64> = audit.total;
+        stock: Option<u64> = audit.stock;
+        bought: Option<i64> = audit.bought;
+        expected_stock: Option<i64> as "expected" = audit.expected_stock;
+        stock_drift: Option<i64> as "drift" = audit.drift => match row.stock_drift {
             Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
             drift => drift.cell(),
         };
-        differences: usize;
-        sparse in_transit: Option<i64>;
+        differences: usize = audit.differences.len();
+        sparse in_transit: Option<i64> = audit.in_transit;
     }
 }
 
@@ -43,23 +48,6 @@ impl Field for Verdict {
             Self::Unproven | Self::Unsettled => Tone::Warn,
             Self::Drift | Self::NotPreheated => Tone::Bad,
         })
-    }
-}
-
-impl<'a> AuditRow<'a> {
-    fn new(audit: &'a Audit) -> Self {
-        Self {
-            activity: audit.activity.as_str(),
-            verdict: audit.verdict,
-            proof: audit.proof,
-            total: audit.total,
-            stock: audit.stock,
-            bought: audit.bought,
-            expected_stock: audit.expected_stock,
-            stock_drift: audit.drift,
-            differences: audit.differences.len(),
-            in_transit: audit.in_transit,
-        }
     }
 }
 
@@ -95,35 +83,19 @@ fn meaning(class: Class) -> &'static str {
 
 row! {
     /// One thing that differs.
-    struct DifferenceRow<'a> as row {
-        activity: &'a str, flexible;
-        user: Option<&'a StoredUser> => match row.count {
+    struct DifferenceRow<'a> as row from (activity: &'a str, it: &'a Difference) {
+        /// What concerns a shard as a whole can be audited and repaired there.
+        activity: &'a str = it.shard.as_ref().map_or(activity, ActivityId::as_str), flexible;
+        user: Option<&'a StoredUser> = it.user.as_ref() => match row.count {
             Some(count) => Cell::text(format!("({count} users)")).flexible(),
             None => row.user.cell().flexible(),
         };
-        class: Class => class_cell(row.class);
-        redis: Option<&'a RecordedUnits> => held_cell(row.redis);
-        ledger: Option<&'a RecordedUnits> => held_cell(row.ledger);
-        orders: Option<&'a RecordedUnits> => held_cell(row.orders);
-        data count: Option<u64>;
-        sparse user_hex: Option<String>;
-    }
-}
-
-impl<'a> DifferenceRow<'a> {
-    fn new(activity: &'a str, difference: &'a Difference) -> Self {
-        let Difference { user, class, redis, ledger, orders, count, shard } = difference;
-        Self {
-            // What concerns a shard as a whole can be audited and repaired there.
-            activity: shard.as_ref().map_or(activity, ActivityId::as_str),
-            user: user.as_ref(),
-            class: *class,
-            redis: redis.as_ref(),
-            ledger: ledger.as_ref(),
-            orders: orders.as_ref(),
-            count: *count,
-            user_hex: user.as_ref().and_then(StoredUser::user_hex),
-        }
+        class: Class = it.class => class_cell(row.class);
+        redis: Option<&'a RecordedUnits> = it.redis.as_ref() => held_cell(row.redis);
+        ledger: Option<&'a RecordedUnits> = it.ledger.as_ref() => held_cell(row.ledger);
+        orders: Option<&'a RecordedUnits> = it.orders.as_ref() => held_cell(row.orders);
+        data count: Option<u64> = it.count;
+        sparse user_hex: Option<String> = it.user.as_ref().and_then(StoredUser::user_hex);
     }
 }
 
@@ -276,4 +248,112 @@ fn classes(audit: &Audit) -> impl Iterator<Item = ClassRow<'_>> {
         class: same[0].class,
         differences: same.iter().map(|difference| difference.count.unwrap_or(1)).sum(),
     })
+}
+
+/// Notes about single activities; of more only the number is said.
+const MAX_LEFT_OUT: usize = 5;
+
+/// Activities that `--fix` and `--emit` leave out.
+#[derive(Default)]
+pub(super) struct LeftOut(Vec<ActivityId>);
+
+impl LeftOut {
+    /// Adds an activity that neither the command line names nor any order row, if it has sales that are missing there.
+    pub(super) fn record(&mut self, audit: &Audit) {
+        if audit.differences.iter().any(|difference| difference.class == Class::MissingOrder) {
+            self.0.push(audit.activity.clone());
+        }
+    }
+
+    /// Says which they are.
+    pub(super) fn report(&self, out: &Output) {
+        for activity in self.0.iter().take(MAX_LEFT_OUT) {
+            out.note(format!("`{activity}` was left out: it has sales, and the order records have no row of it"));
+        }
+        if self.0.len() > MAX_LEFT_OUT {
+            out.note(format!("{} more such activities were left out", self.0.len() - MAX_LEFT_OUT));
+        }
+        if let Some(activity) = self.0.first() {
+            out.hint(format!(
+                "is the export incomplete? If these orders are missing indeed, name the activity: \
+                 `seckill reconcile {activity} …`"
+            ));
+        }
+    }
+}
+
+/// Differences that can be printed as order rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum Emit {
+    /// Units that were taken and that no order record has; of a user who has some records, the rest
+    MissingOrder,
+}
+
+row! {
+    /// An order that no record has.
+    struct EmittedRow<'a> as row from (activity: &'a str, missing: &'a MissingOrder) {
+        activity: &'a str = activity;
+        user: Option<&'a StoredUser> = missing.user.as_ref(), flexible;
+        quantity: u64 = missing.quantity;
+        sparse user_hex: Option<String> = missing.user.as_ref().and_then(StoredUser::user_hex);
+    }
+}
+
+/// Prints what is to be delivered again, a JSON object a line unless another format is asked for.
+pub(super) fn emit(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
+    let mut rows = audits.iter().flat_map(|audit| {
+        let activity = audit.activity.as_str();
+        audit.missing_orders.iter().map(move |missing| EmittedRow::new(activity, missing))
+    });
+    if out.format() == Format::Table {
+        return rows.try_for_each(|row| out.line(&serde_json::to_string(&row)?));
+    }
+    let mut stream = out.stream()?;
+    rows.try_for_each(|row| stream.push(&row))?;
+    stream.finish()
+}
+
+families! {
+    MATCH: Gauge "seckill_reconcile_match", "1 if nothing differs and something proves it.";
+    VERDICT: Gauge "seckill_reconcile_verdict", "1 for the verdict of the audit, 0 for the others.";
+    STOCK: Gauge "seckill_stock_drift_units", "Units that are for sale beyond what should be; below zero if some are missing.";
+    DIFFERENCES: Gauge "seckill_drift_differences", "Differences that the audit found, by class.";
+    UNITS: Gauge "seckill_drift_units", "Units by which both sides differ, summed up by class; left out where one side is no number.";
+    DURATION: Gauge "seckill_reconcile_duration_seconds", "How long the audit took.";
+}
+
+/// Adds everything of these audits.
+pub(super) fn add_metrics(audits: &[Audit], took: Duration, metrics: &mut Exposition) {
+    let of = |audit: &Audit| ("activity", audit.activity.to_string().into());
+    metrics.each(MATCH, audits, |audit| ([of(audit)], Some(u8::from(audit.verdict == Verdict::Match))));
+    let verdicts = audits.iter().flat_map(|audit| Verdict::ALL.iter().map(move |verdict| (audit, *verdict)));
+    metrics.each(VERDICT, verdicts, |(audit, verdict)| {
+        ([of(audit), ("verdict", verdict.name().into())], Some(u8::from(audit.verdict == verdict)))
+    });
+    metrics.each(STOCK, audits, |audit| ([of(audit)], audit.drift));
+    let mut by_class = |family, value: fn(&[&Difference]) -> Option<u64>| {
+        let classes = audits.iter().flat_map(|audit| Class::ALL.iter().map(move |class| (audit, *class)));
+        metrics.each(family, classes, |(audit, class)| {
+            let same: Vec<&Difference> = audit.differences.iter().filter(|one| one.class == class).collect();
+            ([of(audit), ("class", class.name().into())], value(&same))
+        });
+    };
+    by_class(DIFFERENCES, |same| Some(same.iter().map(|one| one.count.unwrap_or(1)).sum()));
+    by_class(UNITS, |same| same.iter().map(|one| units(one)).sum());
+    metrics.family(DURATION).add(&[], Some(format!("{:.3}", took.as_secs_f64())));
+}
+
+/// By how many units Redis differs from the order records, or else from the ledger.
+fn units(difference: &Difference) -> Option<u64> {
+    let number = |held: &Option<RecordedUnits>| match held {
+        Some(RecordedUnits::Units(units)) => Some(*units),
+        _ => None,
+    };
+    // Its other side would be the limit, which it does not have.
+    if difference.class == Class::OverLimit {
+        return None;
+    }
+    let other = number(&difference.orders).or_else(|| number(&difference.ledger))?;
+    Some(number(&difference.redis)?.abs_diff(other))
 }

@@ -8,14 +8,13 @@ use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::wanted::AuditTarget;
-use crate::cli::commands::reconcile::{ReconcileArgs, audited, metrics};
+use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
 use crate::cli::commands::repair::{Applied, RepairRow, apply};
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::interrupt;
-use crate::cli::output::row;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Format, Output, Terminal};
+use crate::cli::output::{Cell, Format, Output, Terminal, row};
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::session::own_clock;
 use crate::model::number::signed;
@@ -95,7 +94,7 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
         let ended = match has_metrics {
             true => args.metrics.write("reconcile", store, &mut unseen, |store, unseen, text| {
                 let audits = service.audit(store, unseen, &mut found)?;
-                metrics::add(&audits, began.elapsed(), text);
+                report::add_metrics(&audits, began.elapsed(), text);
                 Ok(Exit::Done)
             }),
             false => service.audit(store, &mut unseen, &mut found).map(|_| Exit::Done),

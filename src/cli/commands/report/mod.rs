@@ -5,7 +5,6 @@ mod figure;
 mod read;
 mod row;
 mod series;
-mod sharded;
 mod text;
 mod words;
 
@@ -63,18 +62,15 @@ pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     // What cannot be written is said before anything is read.
     let file = args.svg.as_ref().map(|path| OutputFile::create("--svg", path, &[])).transpose()?;
     let found = read::snapshot(&args.activity, store)?;
-    let report = match found.meta.as_ref().and_then(|meta| meta.shards.clone()) {
-        Some(shards) => sharded::read(found, &shards, args.top, store, out)?,
-        None => read::read(found, args.top, store, out)?,
-    };
+    let report = read::read(found, args.top, store, out)?;
     if let Some(mut file) = file {
         file.append(figure::draw(&report).as_bytes())?;
         file.commit()?;
     }
     match out.format() {
         Format::Table => text::show(&report, out)?,
-        Format::Csv | Format::Tsv => out.array(&[report.figures()])?,
-        _ => out.array(&[report.row()])?,
+        Format::Csv | Format::Tsv => out.array(&[row::Figures::new(&report)])?,
+        _ => out.array(&[row::ReportRow::new(&report)])?,
     }
     Ok(Exit::Done)
 }

@@ -1,27 +1,27 @@
 //! Everything that is known of a sale.
+//! The report of a sharded activity: its shards as one sale.
+
+use anyhow::Context;
 
 use crate::cli::commands::inspect::detail::TopBuyers;
-use crate::cli::commands::inspect::rows::ParticipantRow;
-use crate::cli::commands::report::row::{Figures, MarkRow, RangeRow, ReportRow};
 use crate::cli::commands::report::series::Series;
 use crate::cli::error::{Error, Result};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
+use crate::cli::shared::selection::{each_merged, refuse};
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::{Meta, Snapshot, State};
 use crate::model::id::{ActivityId, StoredUser};
-use crate::model::ledger::EntryId;
+use crate::model::ledger::{Entry, EntryId};
 use crate::model::number::signed;
-use crate::model::order::Bought;
+use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::history;
-use crate::read::ledger;
-use crate::read::participants;
-use crate::read::snapshot;
+use crate::read::{history, ledger, participants, snapshot};
 use crate::report::Sales;
 use crate::report::balance::{Balance, Objection};
+use crate::report::merged::MergedLedgers;
 use crate::report::units_a_user::UnitsAUser;
 use crate::store::Store;
 
@@ -40,9 +40,17 @@ pub(super) struct Report {
     pub buyers: Vec<(StoredUser, Option<u64>)>,
 }
 
-pub(super) fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
-    let activity = &snapshot.activity.clone();
+/// Reads all of an activity: if it is sharded, all of its shards.
+pub(super) fn read(found: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
     hints::warn_of_replica(store, out);
+    match found.meta.as_ref().and_then(|meta| meta.shards.clone()) {
+        Some(shards) => of_shards(found, &shards, top, store, out),
+        None => of_one(found, top, store, out),
+    }
+}
+
+fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+    let activity = &snapshot.activity.clone();
     let (meta, last) = with_ledger(&snapshot, store, out)?;
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
@@ -57,13 +65,8 @@ pub(super) fn read(snapshot: Snapshot, top: usize, store: &mut Store, out: &Outp
         true
     })?;
     progress.finish();
-    let (users, buyers) = buyers(std::slice::from_ref(activity), top, store, out)?;
-    // Only what nobody changed meanwhile can be compared.
-    let is_same = match &users {
-        Some(_) => self::snapshot(activity, store)?.ledger_last == snapshot.ledger_last,
-        None => false,
-    };
-    let counters = users.as_ref().filter(|users| is_same && users.unknown == 0).map(|users| users.units);
+    let Participants { users, buyers, counters } =
+        participants(std::slice::from_ref(activity), std::slice::from_ref(&snapshot), top, store, out)?;
     let balance = Balance::new(&sales, meta.epoch, meta.total, snapshot.stock, counters);
     if balance.objection == Some(Objection::NoBeginning)
         && let Some(stock) = snapshot.stock
@@ -84,7 +87,7 @@ pub(super) fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snaps
 ///
 /// # Errors
 /// It has none.
-pub(super) fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
+fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
     let activity = &snapshot.activity;
     let refused = |why: String| Failure::new(Exit::Refused, why);
     if let Some(corrupt) = &snapshot.corrupt {
@@ -120,17 +123,24 @@ pub(super) fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) 
     }
 }
 
-type Buyers = Vec<(StoredUser, Option<u64>)>;
+/// What users hold, the largest buyers, and the sum of all if nobody changed anything meanwhile: else it cannot be compared.
+#[derive(Default)]
+struct Participants {
+    users: Option<UnitsAUser>,
+    buyers: Vec<(StoredUser, Option<u64>)>,
+    counters: Option<u64>,
+}
 
-/// All participants of some activities in one pass, in constant memory.
-pub(super) fn buyers(
+/// All participants of some activities in one pass, in constant memory. `seen` are those activities before.
+fn participants(
     activities: &[ActivityId],
+    seen: &[Snapshot],
     top: usize,
     store: &mut Store,
     out: &Output,
-) -> Result<(Option<UnitsAUser>, Buyers)> {
+) -> Result<Participants> {
     if !store.layout().kind().has_users() {
-        return Ok((None, Vec::new()));
+        return Ok(Participants::default());
     }
     let mut users = UnitsAUser::default();
     let mut tally = TopBuyers::new(top);
@@ -147,7 +157,10 @@ pub(super) fn buyers(
     }
     warnings.end();
     let buyers = tally.most.into_iter().map(|(units, user)| (StoredUser::new(user), units.0));
-    Ok((Some(users), buyers.collect()))
+    let now = snapshot::snapshots(store, activities)?;
+    let is_same = seen.iter().map(|it| &it.ledger_last).eq(now.iter().map(|it| &it.ledger_last));
+    let counters = (is_same && users.unknown == 0).then_some(users.units);
+    Ok(Participants { users: Some(users), buyers: buyers.collect(), counters })
 }
 
 impl Report {
@@ -166,83 +179,46 @@ impl Report {
         let is_part = self.meta.checkpoint.is_some() || self.balance.objection == Some(Objection::NoBeginning);
         self.first_entry.filter(|_| is_part)
     }
+}
 
-    #[allow(clippy::cast_precision_loss)]
-    pub(super) fn figures(&self) -> Figures {
-        let Self { meta, sales, balance, snapshot, .. } = self;
-        let seconds = |millis: u64| millis as f64 / 1000.0;
-        Figures {
-            activity: snapshot.activity.to_string(),
-            title: Some(meta.title.clone()).filter(|title| !title.is_empty()),
-            state: snapshot.state().name(),
-            total: meta.total,
-            stock: snapshot.stock,
-            sold: sales.sold,
-            buyers: snapshot.buyers,
-            per_user_limit: meta.per_user_limit,
-            starts_at: meta.starts_at,
-            ends_at: meta.ends_at,
-            since: self.since(),
-            sold_before: sales.sold_at_begin,
-            first_order: sales.first_order,
-            last_order: sales.last_order,
-            last_refund: sales.last_refund,
-            sold_out_at: sales.sold_out_at,
-            sold_out_in: sales.sold_out_at.zip(self.begin()).map(|(end, begin)| seconds(end.get() - begin.get())),
-            orders: sales.orders,
-            bought: sales.bought,
-            refunds: sales.refunds,
-            returned: sales.returned,
-            holds: sales.holds,
-            confirmed: sales.confirmed,
-            released: sales.released,
-            half_bought_at: sales.timeline.bought_by(50),
-            rate: sales.rate().map(|rate| (rate * 1e4).round() / 1e4),
-            peak_rate: sales.peak.map(|peak| peak.units),
-            peak_at: sales.peak.map(|peak| peak.at),
-            verdict: balance.verdict(),
-            proof: "sums",
-            objection: balance.objection,
-            held: self.meta.holds,
-            counters: balance.counters,
-            period: self.series.as_ref().map(|series| seconds(series.width)),
-        }
+/// Reads all shards. `whole` is the activity itself, which has neither stock nor ledger.
+fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+    let meta: Meta = whole.meta.clone().context("the meta that has its shards")?;
+    let names: Vec<ActivityId> = shards.ids(&whole.activity).collect();
+    let (mut found, mut last) = (Vec::new(), Vec::new());
+    for name in &names {
+        let shard = snapshot(name, store)?;
+        last.push(with_ledger(&shard, store, out)?.1);
+        found.push(shard);
     }
-
-    pub(super) fn row(&self) -> ReportRow {
-        ReportRow {
-            figures: self.figures(),
-            timeline: self.series.as_ref().map(Series::moving).unwrap_or_default(),
-            marks: self.marks(),
-            more_marks: self.sales.more_marks,
-            units_a_user: self.ranges(),
-            unknown_users: self.users.as_ref().map_or(0, |users| users.unknown),
-            top_buyers: self.participants(),
-        }
+    let partly = || refuse(&whole.activity, shards, "the beginning of a ledger was trimmed or is gone", "report");
+    let is_trimmed = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.checkpoint.is_some());
+    if found.iter().any(is_trimmed) {
+        return Err(partly().into());
     }
-
-    pub(super) fn marks(&self) -> Vec<MarkRow> {
-        self.sales.marks.iter().map(MarkRow::new).collect()
+    let mut ledgers: Vec<(ActivityId, EntryId)> = names.iter().map(|name| (name.clone(), EntryId::ZERO)).collect();
+    let mut first: Vec<Entry> = Vec::new();
+    for (name, after) in &mut ledgers {
+        let entry = ledger::ledger(store, name, EntryId::ZERO)?.into_iter().next().ok_or_else(partly)?;
+        *after = entry.id;
+        first.push(entry);
     }
-
-    #[allow(clippy::cast_precision_loss)]
-    pub(super) fn ranges(&self) -> Vec<RangeRow> {
-        let Some(users) = &self.users else { return Vec::new() };
-        let all = users.users().max(1) as f64;
-        let row = |range: crate::report::units_a_user::UnitRange| RangeRow {
-            from: range.from,
-            to: range.to,
-            users: range.users,
-            share: range.users as f64 / all,
-        };
-        users.ranges().into_iter().map(row).collect()
-    }
-
-    pub(super) fn participants(&self) -> Vec<ParticipantRow> {
-        let limit = self.meta.per_user_limit;
-        let row = |(user, units): &(StoredUser, Option<u64>)| {
-            ParticipantRow::new(user.as_bytes(), units.map_or(Bought::Unknown, Bought::Units), limit)
-        };
-        self.buyers.iter().map(row).collect()
-    }
+    let (mut merged, preheat) = MergedLedgers::new(&first).ok_or_else(partly)?;
+    let mut sales = Sales::new(None);
+    sales.add(&preheat);
+    let progress = out.progress("reading the ledgers", 0);
+    each_merged(&mut ledgers, Some(&last), store, |_, shard, entry| {
+        merged.next(shard, entry).iter().for_each(|entry| sales.add(entry));
+        progress.inc(1);
+        Ok(true)
+    })?;
+    progress.finish();
+    let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
+    let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
+    let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit()).ok());
+    let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
+    let series = Series::new(&sales, meta.starts_at);
+    let snapshot =
+        Snapshot { status: Status::Ok, stock, buyers: found.iter().map(|shard| shard.buyers).sum(), ..whole };
+    Ok(Report { snapshot, meta, sales, balance, series, first_entry: Some(preheat.id.at()), users, buyers })
 }

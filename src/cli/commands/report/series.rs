@@ -142,7 +142,6 @@ impl Pace {
         self.rate(period, period.returned)
     }
 
-    #[allow(clippy::cast_precision_loss)]
     fn rate(&self, period: &Period, units: u64) -> f64 {
         units as f64 * f64::from(self.millis) / (period.to.get() - period.from.get()).max(1) as f64
     }

@@ -140,12 +140,10 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> R
     Ok(())
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn to_f64(number: i64) -> f64 {
     number as f64
 }
 
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn count_of(number: f64) -> String {
     count(number.round() as u64)
 }

@@ -20,7 +20,6 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
 }
 
 /// A share that reads 100% only if it is, and 0% only if it is nothing.
-#[allow(clippy::cast_precision_loss)]
 pub(super) fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     match share {
@@ -32,7 +31,6 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 }
 
 /// A rate in three digits or so.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub(super) fn rate(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
@@ -48,7 +46,6 @@ pub(super) fn between(from: Millis, to: Millis) -> String {
     let seconds = millis / 1000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours, minutes) {
-        #[allow(clippy::cast_precision_loss)]
         (0, 0, 0) => format!("{}s", millis as f64 / 1000.0),
         (0, 0, _) => format!("{minutes}m {}s", seconds % 60),
         (0, _, _) => format!("{hours}h {}m", minutes % 60),

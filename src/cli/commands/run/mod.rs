@@ -1,25 +1,19 @@
 //! `seckill run`: drive YAML fixtures: preheat, steps, expectations.
 
-mod existing;
 mod perform;
 mod preheat;
 mod report;
-mod rush;
-mod sale;
 
 use std::collections::HashSet;
 
 use crate::cli::args::Mutating;
-use crate::cli::commands::run::report::Observed;
-use crate::cli::commands::run::report::{RunReport, StepRow};
+use crate::cli::commands::run::report::{Observed, RunReport, StepRow};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
-use crate::cli::input::yaml::fixture;
-use crate::cli::input::yaml::fixture::{Fixture, Step};
+use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use crate::cli::shared::session::Consent;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::id::ActivityId;
 use crate::store::Store;
 
@@ -61,15 +55,13 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     for fixture in &fixtures {
         fixture.check(layout)?;
     }
-    rush::prepare(&fixtures)?;
+    perform::prepare(&fixtures)?;
     // What fixtures name is checked with them.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
-    store.require_replicas(args.mutating.wait_replicas);
     let out = &mut session.out;
     let mut report = RunReport::default();
     // What was done is shown even if an error ends the run.
     let ended = drive(args, &fixtures, &mut store, out, &mut report);
-    out.set_dry_run(args.mutating.dry_run);
     let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
     let exit = ended?;
     shown?;
@@ -94,7 +86,7 @@ fn drive(
         planned.push(results);
     }
     if !args.mutating.dry_run {
-        existing::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
+        preheat::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
     }
     // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();
@@ -114,7 +106,7 @@ fn drive(
             }
             left -= 1;
             if args.mutating.dry_run {
-                report.steps.push(StepRow::planned(report.steps.len() + 1, step));
+                report.steps.push(StepRow::new(report.steps.len() + 1, step));
                 continue;
             }
             if !perform::waited(&step.operation) {

@@ -1,39 +1,42 @@
 //! What a run shows when it is over: its steps, and the state of the sale.
+//! The state of a sale at the end of a run: the stock, and who bought most.
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 
-use crate::cli::commands::inspect::detail::ActivityDetail;
-use crate::cli::commands::run::sale;
+use crate::cli::commands::inspect::detail::{self, ActivityDetail};
+use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::error::Result;
 use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, Step};
-use crate::cli::output::row;
-use crate::cli::output::{Cell, Format, Output, Tone};
+use crate::cli::output::{Cell, Format, Output, Row, Tone, row};
 use crate::model::id::ActivityId;
 use crate::model::number::Quantity;
 use crate::model::order::{Corrupt, RefundOf};
 use crate::model::status::Status;
+use crate::read::whole;
 use crate::store::Store;
 
 row! {
-    pub(super) struct StepRow as row {
-        step: usize;
-        operation: &'static str => Cell::text(&row.operation_words).flexible();
+    pub(super) struct StepRow as row from (number: usize, of: &Step) {
+        step: usize = number;
+        operation: &'static str = of.operation.name() => Cell::text(&row.operation_words).flexible();
         /// `None` if the step was only planned.
-        status: Option<&'static str> => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
-        expected: Option<String> => match row.expected_words.as_str() {
+        status: Option<&'static str> = None => row.status.map_or_else(Cell::unknown, |word| row.ended(word));
+        expected: Option<String> = of.expect.as_ref().map(expected) => match row.expected_words.as_str() {
             "" => Cell::unknown(),
             expected => Cell::text(expected).tone(Tone::Dim).flexible(),
         };
-        passed: Option<bool> => match row.passed {
+        passed: Option<bool> = None => match row.passed {
             Some(true) => Cell::text("✓").tone(Tone::Good),
             Some(false) => Cell::text("✗").tone(Tone::Bad),
             None => Cell::unknown(),
         };
         /// The operation with all that belongs to it, for people.
-        hidden operation_words: String;
-        hidden expected_words: String;
+        hidden operation_words: String = in_full(&of.operation);
+        hidden expected_words: String = of.expect.as_ref().map(expected).unwrap_or_default();
         /// What came of it, for people, if the expectation does not say it.
-        hidden result: String;
+        hidden result: String = String::new();
     }
     changed if row.operation != "reconcile"
         && row.status.and_then(Status::named).is_none_or(|status| status == Status::Ok)
@@ -53,22 +56,7 @@ impl StepRow {
             Some(Expectation { counts, .. }) if passed == Some(true) && !counts.is_empty() => in_words(counts),
             other => other.as_ref().map(expected).unwrap_or_default(),
         };
-        Self { status: Some(observed.word), passed, result, expected_words, ..Self::planned(number, step) }
-    }
-
-    /// A step that would be done.
-    pub(super) fn planned(number: usize, step: &Step) -> Self {
-        let expected = step.expect.as_ref().map(expected);
-        Self {
-            step: number,
-            operation: step.operation.name(),
-            status: None,
-            expected_words: expected.clone().unwrap_or_default(),
-            expected,
-            passed: None,
-            operation_words: in_full(&step.operation),
-            result: String::new(),
-        }
+        Self { status: Some(observed.word), passed, result, expected_words, ..Self::new(number, step) }
     }
 }
 
@@ -163,11 +151,11 @@ impl RunReport {
                 if !self.steps.is_empty() {
                     out.array(&self.steps)?;
                 }
-                if with_sale { sale::tables(sale::read(fixtures, store, out)?, out) } else { Ok(()) }
+                if with_sale { tables(read(fixtures, store, out)?, out) } else { Ok(()) }
             }
             Format::Json | Format::Yaml => {
                 out.keep_changes(&self.steps)?;
-                let activities = if with_sale { sale::read(fixtures, store, out)? } else { Vec::new() };
+                let activities = if with_sale { read(fixtures, store, out)? } else { Vec::new() };
                 Ok(out.document(&Document { steps: &self.steps, activities })?)
             }
             Format::Jsonl | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
@@ -205,4 +193,61 @@ pub(super) fn known<const N: usize>(counts: [(&'static str, Option<u64>); N]) ->
 pub(super) fn in_words(counts: &[(&str, u64)]) -> String {
     let words: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     words.join(", ")
+}
+
+const MAX_ACTIVITIES: usize = 50;
+
+/// How many participants of each.
+const TOP: usize = 3;
+
+/// Reads the activities that the fixtures define, and those that their steps name besides.
+pub(super) fn read(fixtures: &[Fixture], store: &mut Store, out: &Output) -> Result<Vec<ActivityDetail>> {
+    let mut seen = HashSet::new();
+    let defined = fixtures.iter().flat_map(|fixture| &fixture.activities).map(|plan| &plan.id);
+    let named = fixtures.iter().flat_map(|fixture| &fixture.steps).flat_map(|step| step.operation.activities());
+    let mut all: Vec<ActivityId> = defined.chain(named).filter(|id| seen.insert(*id)).cloned().collect();
+    if all.len() > MAX_ACTIVITIES {
+        out.note(format!("the first {MAX_ACTIVITIES} of {} activities; `seckill inspect` shows all", all.len()));
+        all.truncate(MAX_ACTIVITIES);
+    }
+    let snapshots = whole::wholes(store, &all)?;
+    let mut warnings = out.warnings();
+    let details = snapshots.iter().map(|snapshot| detail::read(store, &mut warnings, snapshot, TOP)).collect();
+    warnings.end();
+    details
+}
+
+/// Prints the stock, and who bought most of each activity.
+pub(super) fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<()> {
+    let buyers: Vec<TopRow> = details.iter().flat_map(TopRow::of).collect();
+    let stock: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
+    if !stock.is_empty() {
+        out.table(Some("Stock"), &stock)?;
+    }
+    if !buyers.is_empty() {
+        out.table(Some("Participants"), &buyers)?;
+    }
+    Ok(())
+}
+
+row! {
+    /// One of those who bought most of an activity, or how many there are besides.
+    struct TopRow as row {
+        activity: String => Cell::text(&row.activity).tone(Tone::Strong);
+        table "user" => row.participant[0].clone();
+        table "bought" => row.participant[1].clone();
+        table "may buy" => row.participant[2].clone();
+        hidden participant: [Cell; 3];
+    }
+}
+
+impl TopRow {
+    fn of(detail: &ActivityDetail) -> impl Iterator<Item = Self> {
+        let more = Cell::text(format!("and {} more", detail.more)).tone(Tone::Dim);
+        let more = (detail.more > 0).then(|| vec![more, Cell::text(""), Cell::text("")]);
+        let participants = detail.participants.iter().map(|row| row.cells(&[])).chain(more);
+        participants.filter_map(|cells| {
+            Some(Self { activity: detail.activity.name().to_owned(), participant: cells.try_into().ok()? })
+        })
+    }
 }

@@ -2,6 +2,9 @@
 
 mod calls;
 
+use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+
 use crate::admin::activities;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::script::calls::Language;
@@ -13,8 +16,6 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::script::keys::Keys;
 use crate::script::{DROP_INS, Script};
-use anyhow::Context;
-use clap::builder::PossibleValuesParser;
 
 /// List, show or load the Lua scripts that backends can share
 #[derive(Debug, clap::Subcommand)]

@@ -1,5 +1,6 @@
 //! Rows of jsonl: one JSON object a line. Ids keep the text they are written in: `7` and `"7"` are one user, `07`
 //! another.
+//! One order of a file; of several activities in jsonl: `{"user":"7","items":{"1001":2,"1002":1},"request":"…"}`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,9 +11,12 @@ use serde_json::value::RawValue;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::columns::{Columns, Named, Refusal};
-use crate::cli::input::orders::lines::{Lines, column_of, utf8};
+use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
-use crate::cli::input::orders::{Next, RowError};
+use crate::cli::input::orders::{Next, OrderReader, RowError};
+use crate::model::id::ActivityId;
+use crate::model::number::Quantity;
+use crate::model::order::{Items, MultiOrder};
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MAX_KNOWN: usize = 64;
@@ -131,7 +135,7 @@ impl Names {
         {
             let Refusal { message, hint } = self.columns.refusal_of(index, &name);
             let column = value_column(lines.raw(), &name);
-            return Err(RowError::Bad(crate::cli::input::orders::lines::problem(lines.line(), column, message, hint)));
+            return Err(RowError::Bad(problem(lines.line(), column, message, hint)));
         }
         if let Some(index) = self.shape.number(Column::Quantity)
             && self.columns.is_mapped(index)
@@ -267,24 +271,94 @@ fn shortened(raw: &str) -> String {
     raw.chars().take(40).collect()
 }
 
-/// A key, borrowed if it has no escapes.
-pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
+/// The name of a field, borrowed if it has no escapes.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-impl<'de> serde::Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Key<'de>;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a name")
-            }
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
+/// One order of a file, of one activity or of several, in buffers that are used again for the next.
+#[derive(Debug, Default)]
+pub struct FileOrder {
+    /// Its columns.
+    pub row: OrderRow,
+    /// What it asks for, if that is several activities.
+    pub items: Items,
+    /// The text that was read as these items: most rows have it again.
+    text: String,
+    buffer: Vec<(ActivityId, Quantity)>,
+}
+
+impl FileOrder {
+    /// Reads the next order of an input.
+    pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
+        let next = reader.next(&mut self.row)?;
+        let Some(text) = self.row.get(Column::Items) else { return Ok(next) };
+        if next == Next::Row && (text != self.text || self.items.is_empty()) {
+            self.text.clear();
+            self.buffer.clear();
+            items(text, &reader.shape, &mut self.buffer).map_err(|message| {
+                let column = value_column(reader.raw(), reader.column_name(Column::Items));
+                RowError::Bad(problem(self.row.line(), column, format!("items: {message}"), None))
+            })?;
+            self.items = self.buffer.drain(..).collect();
+            self.text.push_str(text);
         }
-        deserializer.deserialize_str(Text)
+        Ok(next)
     }
+
+    /// Visits each activity that it names, with its units.
+    pub fn each(&self, mut visit: impl FnMut(&str, u64)) {
+        if self.row.get(Column::Items).is_none() {
+            visit(self.row.text(Column::Activity), self.row.quantity().unsigned_abs());
+            return;
+        }
+        self.items.iter().for_each(|(activity, quantity)| visit(activity.as_str(), quantity.get()));
+    }
+}
+
+/// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
+fn items(text: &str, shape: &Shape, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
+    struct Found<'a>(&'a Shape, &'a mut Vec<(ActivityId, Quantity)>);
+    impl<'de> Visitor<'de> for Found<'_> {
+        type Value = Result<(), String>;
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an object such as {\"1001\":2}")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut wrong = Ok(());
+            while let Some((name, raw)) = map.next_entry::<Key<'de>, &RawValue>()? {
+                if wrong.is_ok() {
+                    wrong = add(self.1, self.0, &name.0, raw.get());
+                }
+            }
+            Ok(wrong)
+        }
+    }
+    serde_json::Deserializer::from_str(text)
+        .deserialize_map(Found(shape, items))
+        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
+    match items.len() {
+        0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
+        count if count > MultiOrder::MAX_ITEMS => {
+            Err(format!("{count} activities in one order; the most is {}", MultiOrder::MAX_ITEMS))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn add(items: &mut Vec<(ActivityId, Quantity)>, shape: &Shape, activity: &str, raw: &str) -> Result<(), String> {
+    let activity: ActivityId = activity.parse().map_err(|error| format!("{error}"))?;
+    if let Some(why) = shape.refuses(&activity) {
+        return Err(why);
+    }
+    let text = text_of(raw).ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
+    let quantity: Quantity = text.parse().map_err(|error| format!("`{activity}`: {error}"))?;
+    match items.iter_mut().find(|(known, _)| *known == activity) {
+        Some((_, sum)) => {
+            *sum = Quantity::new(sum.get() + quantity.get())
+                .ok_or_else(|| format!("the quantities of `{activity}` add up to more than one order may take"))?;
+        }
+        None => items.push((activity, quantity)),
+    }
+    Ok(())
 }

@@ -1,8 +1,7 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
 use crate::cli::failure::Failure;
-use crate::cli::input::columns::Columns;
-use crate::cli::input::columns::Mapping;
+use crate::cli::input::columns::{Columns, Mapping};
 use crate::cli::input::error::quoted;
 use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::layout::Layout;
@@ -110,7 +109,6 @@ impl OrderRow {
         let start = self.text.len();
         self.text.push_str(text);
         // A record is far shorter than 4 GB.
-        #[allow(clippy::cast_possible_truncation)]
         let span = (start as u32, self.text.len() as u32);
         self.values[column as usize] = Some(span);
     }

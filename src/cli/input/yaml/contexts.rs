@@ -8,13 +8,10 @@ use std::time::Duration;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::credentials::{others_may_read, owner_alone};
-use crate::cli::input::error::quoted;
-use crate::cli::input::error::unreadable;
-use crate::cli::input::problem::{Problem, Problems, Reported};
+use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context as Reading, Fields, Text, distinct};
-use crate::cli::input::yaml::layouts;
-use crate::cli::input::yaml::{Node, Reader, Value};
+use crate::cli::input::yaml::{Node, Reader, Value, layouts};
 use crate::model::layout::Layout;
 use crate::model::time::{UnknownZone, Zone};
 use crate::redis::connect::Target;

@@ -2,8 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::cli::input::error::{did_you_mean, listed, quoted};
-use crate::cli::input::problem::{Location, Problem, Problems, Reported};
+use crate::cli::input::error::{Location, Problem, Problems, Reported, did_you_mean, listed, quoted};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::cli::input::yaml::{Node, Value};

@@ -3,8 +3,7 @@
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
 use crate::cli::failure::Failure;
-use crate::cli::input::error::quoted;
-use crate::cli::input::problem::{Location, Problem, Problems, Reported};
+use crate::cli::input::error::{Location, Problem, Problems, Reported, quoted};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context, Fields};
 use crate::cli::input::yaml::{Node, Reader};

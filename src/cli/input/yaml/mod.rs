@@ -13,8 +13,7 @@ use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-use crate::cli::input::error::quoted;
-use crate::cli::input::problem::{Location, Problem};
+use crate::cli::input::error::{Location, Problem, quoted};
 
 /// How deep a document may be nested; fixtures need five levels.
 const DEEPEST: usize = 32;

@@ -1,16 +1,17 @@
 //! The files of archives: a folder for each, written beside its place under another name, and moved there whole.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
-use crate::error::cause;
+use crate::cli::output::file::unwritable;
 use crate::model::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
 use crate::model::layout::Kind;
 
@@ -233,8 +234,4 @@ fn removed(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         ended => ended,
     }
-}
-
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot write `{}`: {}", path.display(), cause(error)))
 }

@@ -1,5 +1,6 @@
 //! Prometheus' text format 0.0.4: families of samples, in the order in which they are added.
 
+use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 
 /// What a family counts.
@@ -19,6 +20,18 @@ pub struct Family {
     pub help: &'static str,
     pub kind: Kind,
 }
+
+/// Declares families, one a line.
+macro_rules! families {
+    ($($name:ident: $kind:ident $text:literal, $help:literal;)*) => {$(
+        const $name: $crate::cli::output::format::prometheus::Family = {
+            use $crate::cli::output::format::prometheus::{Family, Kind};
+            Family { name: $text, help: $help, kind: Kind::$kind }
+        };
+    )*};
+}
+
+pub(crate) use families;
 
 /// A label and its value.
 pub type Label<'a> = (&'a str, &'a str);
@@ -45,6 +58,19 @@ impl Exposition {
     /// Begins a family. A name must not come twice.
     pub fn family(&mut self, family: Family) -> Samples<'_> {
         Samples { exposition: self, family, has_begun: false }
+    }
+
+    /// Adds a family with a sample for each of some things.
+    pub fn each<'a, T, V: Display, const N: usize>(
+        &mut self,
+        family: Family,
+        all: impl IntoIterator<Item = T>,
+        sample: impl FnMut(T) -> ([(&'a str, Cow<'a, str>); N], Option<V>),
+    ) {
+        let mut samples = self.family(family);
+        for (labels, value) in all.into_iter().map(sample) {
+            samples.add(&labels.each_ref().map(|(name, label)| (*name, label.as_ref())), value);
+        }
     }
 
     /// Adds another one behind this.

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
 
-use crate::cli::output::text::escape;
-use crate::cli::output::text::{cut, width};
+use crate::cli::output::text::{cut, escape, width};
 
 /// The width of a character that takes one column of a terminal, as a part of the font's size: that of a digit and of most
 /// letters of sans-serif fonts, or more.
@@ -87,6 +86,31 @@ impl Svg {
         let _ = writeln!(self.text, "><title>{}</title></{name}>", escaped(tip));
     }
 
+    /// A line between two points.
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let all: [Attribute<'_>; 5] =
+            [("class", &class), ("x1", &Px(from.0)), ("y1", &Px(from.1)), ("x2", &Px(to.0)), ("y2", &Px(to.1))];
+        self.shape("line", &all);
+    }
+
+    /// A rectangle by its upper left corner and its size.
+    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), tip: Option<&str>) {
+        let all: [Attribute<'_>; 5] =
+            [("class", &class), ("x", &Px(at.0)), ("y", &Px(at.1)), ("width", &Px(size.0)), ("height", &Px(size.1))];
+        match tip {
+            Some(tip) => self.shape_with_tip("rect", &all, tip),
+            None => self.shape("rect", &all),
+        }
+    }
+
+    /// The same with round corners.
+    pub fn rounded(&mut self, class: &str, at: (f64, f64), size: (f64, f64), radius: f64, tip: &str) {
+        let (x, y, wide, high, radius) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1), Px(radius));
+        let all: [Attribute<'_>; 6] =
+            [("class", &class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high), ("rx", &radius)];
+        self.shape_with_tip("rect", &all, tip);
+    }
+
     /// A line of text; the class has its size and colour, and says where it is anchored.
     pub fn write(&mut self, x: f64, y: f64, class: &str, text: &str) {
         self.leaf("text", &[("x", &Px(x)), ("y", &Px(y)), ("class", &class)], text);
@@ -114,13 +138,11 @@ impl Svg {
 }
 
 /// About how wide a text is in a font of a size.
-#[allow(clippy::cast_precision_loss)]
 pub fn text_width(text: &str, size: f64) -> f64 {
     width(&escape(text)) as f64 * size * COLUMN
 }
 
 /// A text that fits, with `…` at the cut.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub fn fitted(text: &str, room: f64, size: f64) -> String {
     let columns = (room / (size * COLUMN)).max(0.0).floor() as usize;
     cut(&escape(text), columns).into_owned()

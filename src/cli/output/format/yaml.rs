@@ -29,11 +29,6 @@ pub(crate) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), O
     Ok(())
 }
 
-/// Appends a value as one item of a sequence.
-pub(crate) fn encode_item(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
-    encode(&[value], text)
-}
-
 /// Replaces each text that is no plain word by a mark, and keeps it, quoted.
 fn mark(value: Value, quoted: &mut Vec<String>) -> Result<Value, OutputError> {
     Ok(match value {

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use crate::cli::input::window;
-pub use crate::cli::output::text::Tone;
 use crate::cli::output::text::{cut, cut_id, escape, width, wrapped};
 use crate::model::status::Status;
 use crate::model::time::Millis;
+
+pub use crate::cli::output::text::Tone;
 
 #[derive(Debug, Clone)]
 pub struct Cell {
@@ -180,7 +181,6 @@ fn bar(share: f64, columns: usize) -> String {
     if blocks == 0 {
         return format!("{percent:>PERCENT_WIDTH$}");
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     let full = (share * blocks as f64).floor() as usize;
     format!("{}{} {percent:>PERCENT_WIDTH$}", "█".repeat(full), "░".repeat(blocks - full))
 }

@@ -2,19 +2,18 @@
 //!
 //! tabled draws them, and holds a whole table in memory to do so. What comes after the first page of a long one is
 //! therefore drawn line by line, to the widths of that page.
+//! How wide each column of a table is, and which ones a narrow terminal has no room for.
 
 pub(super) mod cell;
-pub(in crate::cli::output) mod fit;
 
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
 use tabled::settings::style::HorizontalLine;
 use tabled::settings::{Alignment, Padding, Style};
 
-use crate::cli::output::table::cell::Cell;
-use crate::cli::output::table::fit::{GAP, TableColumn, TableLayout};
-use crate::cli::output::text::{Tone, paint};
-use crate::cli::output::text::{cut, width};
+use crate::cli::output::table::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH};
+use crate::cli::output::text::{Tone, cut, paint, width};
+use crate::model::time::RELATIVE_WIDTH;
 
 /// A table whose columns are decided.
 #[derive(Debug)]
@@ -117,9 +116,177 @@ impl Table {
     }
 }
 
+/// Spaces between two columns.
+pub(crate) const GAP: usize = 2;
+
+/// Columns of a title that is cut and still says what it names.
+const LEGIBLE: usize = 12;
+
+/// The columns as wide as what they hold.
+fn natural(headings: &[&str], rows: &[Vec<Cell>]) -> Vec<TableColumn> {
+    headings.iter().enumerate().map(|(index, heading)| TableColumn::new(index, heading, rows)).collect()
+}
+
+/// One column as it is drawn.
+#[derive(Debug, Clone)]
+pub(crate) struct TableColumn {
+    pub(crate) index: usize,
+    pub(crate) heading: String,
+    pub(crate) width: usize,
+    pub(crate) right: bool,
+    bar: bool,
+    time: bool,
+    flexible: bool,
+    minor: bool,
+    empty: bool,
+}
+
+/// The columns of a table, decided once.
+#[derive(Debug)]
+pub(crate) struct TableLayout {
+    pub(crate) columns: Vec<TableColumn>,
+    /// Headings of the columns that have no room.
+    pub(crate) hidden: Vec<String>,
+    /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
+    pub(crate) bounded: bool,
+}
+
+impl TableLayout {
+    /// Fits the columns to these rows, and to a width if there is one.
+    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
+        let columns = natural(headings, rows);
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
+        if let Some(most) = most {
+            // What says nothing goes first.
+            let is_tight = fitted.total() > most;
+            let goes = |column: &mut TableColumn| is_tight && column.empty && column.index > 0;
+            let empty: Vec<TableColumn> = fitted.columns.extract_if(.., goes).collect();
+            fitted.narrow(most);
+            fitted.hidden.extend(empty.into_iter().map(|column| column.heading));
+        }
+        fitted
+    }
+
+    /// The same with columns that are no narrower than they were before, if there is room; what they would take now is
+    /// kept for the next time. This many of the last columns go before titles and bars become hard to read.
+    pub(crate) fn steady(
+        headings: &[&str],
+        rows: &[Vec<Cell>],
+        (most, spare): (usize, usize),
+        floors: &mut Vec<usize>,
+    ) -> Self {
+        let mut columns = natural(headings, rows);
+        floors.resize(columns.len(), 0);
+        for (column, floor) in columns.iter_mut().zip(floors) {
+            *floor = column.width.max(*floor);
+            column.width = *floor;
+        }
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: true };
+        for _ in 0..spare {
+            let given = |column: &TableColumn| match column {
+                TableColumn { bar: true, .. } => column.width.saturating_sub(BAR_WIDTH - 5),
+                TableColumn { flexible: true, .. } => column.width.saturating_sub(LEGIBLE),
+                _ => 0,
+            };
+            if fitted.total() <= most + fitted.columns.iter().map(given).sum::<usize>() {
+                break;
+            }
+            fitted.hidden.extend(fitted.columns.pop().map(|column| column.heading));
+        }
+        fitted.narrow(most);
+        fitted
+    }
+
+    /// Makes it fit. What loses least goes first: a bar is legible when it is short, a time when it is relative to now, a
+    /// title when it is cut; a number that is cut is a lie, so its column goes as a whole, minor ones before a title is cut
+    /// short and others after it, the last one first.
+    fn narrow(&mut self, most: usize) {
+        let mut natural: Vec<usize> = self.columns.iter().map(|column| column.width).collect();
+        let mut gone = Vec::new();
+        loop {
+            self.shrink(most, |column| column.bar.then_some(BAR_WIDTH - 5));
+            self.shorten_times(most);
+            self.shrink(most, |column| column.flexible.then_some(LEGIBLE));
+            let minor = self.columns.iter().rposition(|column| column.minor);
+            if minor.is_none() {
+                self.shrink(most, |column| column.flexible.then_some(8));
+                self.shrink(most, |column| column.bar.then_some(PERCENT_WIDTH));
+                self.shrink(most, |column| column.flexible.then_some(4));
+            }
+            if self.total() <= most || self.columns.len() == 1 {
+                break;
+            }
+            let goes = minor.unwrap_or(self.columns.len() - 1);
+            natural.remove(goes);
+            gone.push(self.columns.remove(goes));
+            // The room it leaves may be enough for what was cut.
+            for (column, natural) in self.columns.iter_mut().zip(&natural) {
+                column.width = *natural;
+            }
+        }
+        gone.sort_by_key(|column| column.index);
+        // Those that `steady` left out were to the right of these.
+        self.hidden.extend(gone.into_iter().rev().map(|column| column.heading));
+        self.hidden.retain(|heading| !heading.is_empty());
+        self.hidden.reverse();
+        if let [only] = self.columns.as_mut_slice() {
+            only.width = only.width.min(most);
+        }
+    }
+
+    /// Makes times relative to now, the last column first.
+    fn shorten_times(&mut self, most: usize) {
+        let mut total = self.total();
+        for column in self.columns.iter_mut().rev().filter(|column| column.time) {
+            let short = RELATIVE_WIDTH.max(width(&column.heading));
+            if total > most && column.width > short {
+                total -= column.width - short;
+                column.width = short;
+            }
+        }
+    }
+
+    /// Takes what is too much from the columns that can give, down to the least each can do with.
+    fn shrink(&mut self, most: usize, least: impl Fn(&TableColumn) -> Option<usize>) {
+        let mut excess = self.total().saturating_sub(most);
+        while excess > 0 {
+            // From the widest, so that a long title does not starve a short one.
+            let widest =
+                self.columns.iter_mut().filter(|column| least(column).is_some_and(|least| column.width > least));
+            let Some(column) = widest.max_by_key(|column| column.width) else { return };
+            column.width -= 1;
+            excess -= 1;
+        }
+    }
+
+    fn total(&self) -> usize {
+        let widths: usize = self.columns.iter().map(|column| column.width).sum();
+        widths + GAP * self.columns.len().saturating_sub(1)
+    }
+}
+
+impl TableColumn {
+    fn new(index: usize, heading: &str, rows: &[Vec<Cell>]) -> Self {
+        let cells = || rows.iter().filter_map(|row| row.get(index));
+        let heading = heading.to_uppercase();
+        Self {
+            index,
+            width: cells().map(Cell::width).max().unwrap_or(0).max(width(&heading)),
+            right: cells().any(|cell| matches!(cell.content, Content::Number(_))),
+            bar: cells().any(|cell| matches!(cell.content, Content::Bar(_))),
+            time: cells().any(|cell| matches!(cell.content, Content::Time(..))),
+            flexible: cells().any(|cell| cell.flexible),
+            minor: cells().any(|cell| cell.minor),
+            empty: cells().all(|cell| cell.width() == 0),
+            heading,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::Millis;
 
     fn rows() -> Vec<Vec<Cell>> {
         let row = |id: &str, title: &str, share: f64, left: u64| {
@@ -186,5 +353,88 @@ memory  warn    without maxm…
                 assert_eq!(page.lines().skip(2).collect::<Vec<_>>(), lines.lines().collect::<Vec<_>>(), "{most:?}");
             }
         }
+    }
+
+    fn one_row() -> Vec<Vec<Cell>> {
+        vec![vec![Cell::text("1001"), Cell::text("Double-11 phone").flexible(), Cell::bar(0.5), Cell::number(50)]]
+    }
+
+    fn widths(most: Option<usize>) -> Vec<usize> {
+        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &one_row(), most);
+        fitted.columns.iter().map(|column| column.width).collect()
+    }
+
+    #[test]
+    fn what_loses_least_is_narrowed_first() {
+        assert_eq!(widths(None), [8, 15, 15, 4]);
+        assert_eq!(widths(Some(48)), [8, 15, 15, 4]);
+        assert_eq!(widths(Some(43)), [8, 15, 10, 4]);
+        assert_eq!(widths(Some(36)), [8, 8, 10, 4]);
+        assert_eq!(widths(Some(30)), [8, 8, 4, 4]);
+        assert_eq!(widths(Some(26)), [8, 4, 4, 4]);
+    }
+
+    #[test]
+    fn spare_columns_go_before_a_title_is_cut_short_and_widths_stay() {
+        let mut floors = vec![0, 20];
+        let mut fit = |most, spare| {
+            let fitted =
+                TableLayout::steady(&["activity", "title", "share", "left"], &one_row(), (most, spare), &mut floors);
+            fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
+        };
+        assert_eq!(fit(80, 2), [8, 20, 15, 4]);
+        assert_eq!(fit(40, 2), [8, 12, 10, 4]);
+        assert_eq!(fit(39, 2), [8, 17, 10]);
+        assert_eq!(fit(39, 0), [8, 11, 10, 4]);
+        assert_eq!(fit(20, 2), [8, 10]);
+    }
+
+    #[test]
+    fn an_empty_column_goes_before_anything_is_cut() {
+        let rows = vec![vec![Cell::text("a user of a shop").flexible(), Cell::text(""), Cell::number(50)]];
+        let fit = |most| TableLayout::new(&["user", "reason", "left"], &rows, Some(most));
+        assert!(fit(30).hidden.is_empty());
+        assert_eq!((fit(29).hidden, fit(29).columns[0].width), (vec!["REASON".to_owned()], 16));
+    }
+
+    #[test]
+    fn a_minor_column_goes_before_a_title_is_cut_short() {
+        let title = || Cell::text("Double-11 phone").flexible();
+        let rows = vec![vec![title(), Cell::text("1".repeat(36)).minor(), Cell::number(50)]];
+        let widths = |most| {
+            let fitted = TableLayout::new(&["title", "request", "left"], &rows, Some(most));
+            fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
+        };
+        assert_eq!((widths(56), widths(55)), (vec![12, 36, 4], vec![15, 4]));
+    }
+
+    #[test]
+    fn a_minor_column_goes_before_the_last_one() {
+        let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
+        let fit = |most| TableLayout::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
+        assert!(fit(31).hidden.is_empty());
+        assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
+        assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
+    }
+
+    #[test]
+    fn times_are_relative_before_a_column_is_cut_or_dropped() {
+        let time = || Cell::time(Millis::new(0));
+        let rows = vec![vec![Cell::text("a user of a shop").flexible(), time(), time(), Cell::number(50)]];
+        let fit = |most| TableLayout::new(&["user", "begin", "end", "left"], &rows, Some(most));
+        let widths = |most| fit(most).columns.iter().map(|column| column.width).collect::<Vec<_>>();
+        assert_eq!(widths(76), [16, 25, 25, 4]);
+        assert_eq!(widths(75), [16, 25, 11, 4]);
+        assert_eq!(widths(48), [16, 11, 11, 4]);
+        assert_eq!(widths(47), [15, 11, 11, 4]);
+        assert_eq!(fit(30).hidden, ["LEFT"]);
+    }
+
+    #[test]
+    fn a_number_is_left_out_rather_than_cut() {
+        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &one_row(), Some(20));
+        assert_eq!(fitted.columns.len(), 3);
+        assert_eq!(fitted.hidden, ["LEFT"]);
+        assert_eq!(widths(Some(5)), [5]);
     }
 }

@@ -1,15 +1,159 @@
 //! `--from FILE`: many orders as fast as the server accepts them, each applied exactly once.
+//! Flags of files of orders.
 
-mod args;
-mod check;
 mod driver;
 mod input;
-mod multi;
-mod outcome;
+mod orders;
 mod report;
-mod single;
-mod summary;
 
-pub use crate::cli::shared::bulk::args::{BulkArgs, MultiBulkArgs};
-pub use crate::cli::shared::bulk::multi::run as run_multi;
-pub use crate::cli::shared::bulk::single::{Task, run};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::error::Result;
+use crate::cli::failure::Failure;
+use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
+use crate::model::number::between;
+use crate::sell::bulk::Limits;
+
+pub use crate::cli::shared::bulk::orders::{Task, run, run_multi};
+
+/// Flags of a file of orders.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Files of orders")]
+pub struct BulkArgs {
+    /// File of orders to apply; - is standard input
+    ///
+    /// Each order is applied exactly once; the same command resumes. Columns: activity, user, quantity (default 1) and,
+    /// if wanted, request and reason.
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<String>,
+    /// csv, tsv, jsonl, mysql [default: by name, content]
+    ///
+    /// mysql is what `mysql --batch` prints: tabs, backslash escapes, NULL.
+    #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true)]
+    format: Option<Dialect>,
+    /// Column names, such as user=buyer_id,activity=sku
+    ///
+    /// `quantity=` ignores a column that looks like one.
+    #[arg(long, value_name = "OURS=THEIRS")]
+    map: Vec<Mapping>,
+    /// Separator of csv values, such as ;
+    #[arg(long, value_name = "C")]
+    delimiter: Option<Delimiter>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Flags of a file of orders of several activities.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Files of orders")]
+pub struct MultiBulkArgs {
+    /// jsonl file of orders to apply; - is standard input
+    ///
+    /// Each order is applied exactly once; the same command resumes. A line is
+    /// {"user":"7","items":{"1001":2,"1002":1},"request":"…"}, the request id if wanted.
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<String>,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// How a file is applied, whatever is in it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Files of orders")]
+pub(crate) struct RunArgs {
+    /// Job name [default: made from the content]
+    ///
+    /// A line of a job is never applied twice. The default name is made from operation, mapping and content.
+    #[arg(long, value_name = "NAME", value_parser = job_name)]
+    pub(crate) job: Option<String>,
+    /// Most orders per second
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = between::<u32>(1, 1_000_000_000))]
+    rate: Option<u32>,
+    /// Skip invalid lines
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// Write invalid lines to a file to correct them
+    #[arg(long, value_name = "FILE", requires = "keep_going")]
+    pub(crate) rejects: Option<PathBuf>,
+    /// Faster, but other clients wait longer
+    #[arg(long)]
+    fast: bool,
+    /// Longest outage to wait out [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    retry_for: Option<Duration>,
+}
+
+impl BulkArgs {
+    /// Refuses flags of a file if there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
+    pub fn all_fit(&self) -> Result<()> {
+        let given = [
+            ("--format", self.format.is_some()),
+            ("--map", !self.map.is_empty()),
+            ("--delimiter", self.delimiter.is_some()),
+        ];
+        none_given(given.into_iter().chain(self.run.given()))
+    }
+
+    /// All mappings as one.
+    pub(crate) fn mapping(&self) -> Result<Mapping> {
+        Ok(Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?)
+    }
+
+    pub(crate) fn format(&self) -> RowFormat {
+        RowFormat { dialect: self.format, delimiter: self.delimiter }
+    }
+}
+
+impl MultiBulkArgs {
+    /// Refuses flags of a file if there is none.
+    pub fn all_fit(&self) -> Result<()> {
+        none_given(self.run.given())
+    }
+}
+
+impl RunArgs {
+    /// Each flag that only a file needs, and whether it is given; `--rejects` needs `--keep-going`.
+    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        [
+            ("--job", self.job.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--keep-going", self.keep_going),
+            ("--fast", self.fast),
+            ("--retry-for", self.retry_for.is_some()),
+        ]
+        .into_iter()
+    }
+
+    pub(crate) fn retry_for(&self) -> Duration {
+        self.retry_for.unwrap_or(Duration::from_secs(30))
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        let limits = if self.fast { Limits::fast() } else { Limits::shared() };
+        match self.rate.and_then(NonZeroU32::new) {
+            Some(rate) => limits.with_rate(rate),
+            None => limits,
+        }
+    }
+}
+
+fn none_given(mut flags: impl Iterator<Item = (&'static str, bool)>) -> Result<()> {
+    match flags.find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Failure::usage(format!("`{flag}` is for a file of orders"))
+            .hint("give the file by `--from FILE`")
+            .into()),
+        None => Ok(()),
+    }
+}
+
+/// Reads the name of a job.
+fn job_name(text: &str) -> Result<String, String> {
+    let fits = (1..=96).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 1 to 96 printable ASCII characters without white space".to_owned())
+    }
+}

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::alert::AlertBelow;
-use crate::cli::commands::inspect::selection::Selection;
-use crate::cli::commands::inspect::watch::rates::History;
+use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
+use crate::cli::commands::inspect::watch::forecast::History;
 use crate::cli::commands::inspect::watch::reader::Update;
 use crate::cli::commands::inspect::watch::row::WatchRow;
 use crate::cli::commands::inspect::watch::servers::Servers;
@@ -84,7 +83,6 @@ impl Board {
         }
         let now = Instant::now();
         let mut rows: Vec<WatchRow> = update.views.iter().map(|view| self.row(view, now)).collect();
-        rows.iter_mut().for_each(|row| row.add(&self.servers.figures));
         self.is_sound = rows.iter().all(|row| row.activity.is_sound());
         selection.apply(&mut rows, |row| &row.activity, |row| row.rate);
         self.rows = rows;
@@ -102,6 +100,6 @@ impl Board {
             let total = of_shards.or(snapshot.meta.as_ref().map(|meta| meta.total)).map_or(0, number);
             history.add(view.read, total.saturating_sub(stock), snapshot.meta.as_ref().map(|meta| meta.epoch));
         }
-        WatchRow::new(view, self.kind, history, self.below, now)
+        WatchRow::new(view, self.kind, history, self.below, now, &self.servers.figures)
     }
 }

@@ -1,24 +1,19 @@
 //! `seckill inspect --watch`: the sale as it runs, redrawn on a terminal, or as rows for a program.
 
-mod alarms;
 mod board;
 mod forecast;
-mod rates;
 mod reader;
 mod row;
-mod scroll;
 mod servers;
 mod show;
 
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::alert::AlertBelow;
-use crate::cli::commands::inspect::selection::Selection;
+use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
 use crate::cli::commands::inspect::watch::row::WatchRow;
-use crate::cli::commands::inspect::watch::scroll::Scroll;
-use crate::cli::commands::inspect::watch::show::Title;
+use crate::cli::commands::inspect::watch::show::{Scroll, Title};
 use crate::cli::error::Result;
 use crate::cli::failure::Exit;
 use crate::cli::interrupt;

@@ -9,10 +9,10 @@ use crate::cli::error::Result;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
+use crate::read::stats::ServerInfo;
 use crate::read::stats::info::Section;
-use crate::read::stats::{self, ServerInfo};
-use crate::read::watch::{self, wholes};
-use crate::read::watch::{NewestOrder, Reading, View, Watched};
+use crate::read::watch::{NewestOrder, Reading, View, Watched, wholes};
+use crate::read::{stats, watch};
 use crate::store::Store;
 
 /// How often new activities are looked for.

@@ -91,7 +91,6 @@ impl Servers {
             figures.count(total, own, seconds);
         }
         if seconds > 0.0 {
-            #[allow(clippy::cast_precision_loss)]
             let mut names: Vec<(String, f64)> = names
                 .into_iter()
                 .filter(|(_, count)| *count > 0)
@@ -113,7 +112,6 @@ impl Servers {
 
 impl Figures {
     /// `own` calls are of this command.
-    #[allow(clippy::cast_precision_loss)]
     fn count(&mut self, total: CallStats, own: u64, seconds: f64) {
         let calls = total.calls.saturating_sub(own);
         // A rejected call never ran, and is not among the calls.

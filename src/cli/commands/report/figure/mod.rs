@@ -1,15 +1,14 @@
 //! The report as a picture: figures, the sale over time, units a user, the largest buyers.
+//! Units a user and the largest buyers, side by side, as bars with names.
 
-mod lists;
 mod plot;
-mod scale;
 
 use crate::audit::result::Verdict;
 use crate::cli::commands::report::facts;
-use crate::cli::commands::report::figure::scale::short;
+use crate::cli::commands::report::figure::plot::short;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
-use crate::cli::commands::report::words::{between, count, percent};
+use crate::cli::commands::report::words::{between, count, percent, units};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 
 /// The picture's width, and the room at its edges.
@@ -46,7 +45,7 @@ text{fill:#eceae5}.dim{fill:#a8a69f}
 
 /// The whole picture.
 pub(super) fn draw(report: &Report) -> String {
-    let lists = lists::Lists::new(report);
+    let lists = Lists::new(report);
     let notes = notes(report);
     let top = 178.0;
     let plots = if report.series.is_some() { plot::HEIGHT } else { 60.0 };
@@ -106,16 +105,9 @@ fn tiles(report: &Report, svg: &mut Svg) {
     let room = width - 20.0;
     for (tile, index) in all.into_iter().zip(0i32..) {
         let x = EDGE + f64::from(index) * (width + gap);
-        let (left, high, round) = (x + 12.0, Px(76.0), Px(6.0));
-        let frame: &[(&str, &dyn std::fmt::Display)] = &[
-            ("class", &"tile"),
-            ("x", &Px(x)),
-            ("y", &Px(86.0)),
-            ("width", &Px(width)),
-            ("height", &high),
-            ("rx", &round),
-        ];
-        svg.shape_with_tip("rect", frame, &format!("{}: {}, {}", tile.name, tile.value, tile.detail));
+        let left = x + 12.0;
+        let tip = format!("{}: {}, {}", tile.name, tile.value, tile.detail);
+        svg.rounded("tile", (x, 86.0), (width, 76.0), 6.0, &tip);
         svg.write(left, 106.0, "dim", tile.name);
         let class = format!("value {}", tile.class);
         svg.write(left, 131.0, class.trim_end(), &fitted(&tile.value, room, VALUE * BOLD));
@@ -124,7 +116,6 @@ fn tiles(report: &Report, svg: &mut Svg) {
 }
 
 /// A number that has room.
-#[allow(clippy::cast_precision_loss)]
 fn large(number: u64) -> String {
     if number < 1_000_000 { count(number) } else { short(number as f64) }
 }
@@ -217,4 +208,102 @@ fn lines(text: &str) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Rows of a list.
+const MAX_ROWS: usize = 10;
+const ROW: f64 = 22.0;
+/// Room between the lists.
+const GAP: f64 = 40.0;
+
+struct Row {
+    name: String,
+    /// Of the longest bar.
+    share: f64,
+    value: String,
+}
+
+struct List {
+    head: String,
+    rows: Vec<Row>,
+}
+
+/// What is known of users; nothing in layouts without them.
+pub(super) struct Lists(Vec<List>);
+
+impl Lists {
+    pub(super) fn new(report: &Report) -> Self {
+        Self([users(report), top_buyers(report)].into_iter().filter(|list| !list.rows.is_empty()).collect())
+    }
+
+    pub(super) fn height(&self) -> f64 {
+        let rows = self.0.iter().map(|list| list.rows.len()).max();
+        rows.map_or(0.0, |rows| 52.0 + ROW * rows as f64)
+    }
+
+    pub(super) fn draw(&self, top: f64, svg: &mut Svg) {
+        let width = (WIDTH - 2.0 * EDGE - GAP) / 2.0;
+        for (list, row_index) in self.0.iter().zip(0i32..) {
+            list.draw(EDGE + f64::from(row_index) * (width + GAP), top, width, svg);
+        }
+    }
+}
+
+impl List {
+    fn draw(&self, x: f64, top: f64, width: f64, svg: &mut Svg) {
+        svg.write(x, top + 22.0, "head", &fitted(&self.head, width, 14.0));
+        let widest =
+            |text: fn(&Row) -> &str| self.rows.iter().map(|row| text_width(text(row), BODY)).fold(0.0, f64::max);
+        let names = widest(|row| &row.name).min(width * 0.4);
+        let values = widest(|row| &row.value);
+        let (left, room) = (x + names + 12.0, width - names - values - 22.0);
+        for (row, row_index) in self.rows.iter().zip(0i32..) {
+            let y = top + 36.0 + ROW * f64::from(row_index);
+            let tip = format!("{}: {}", row.name, row.value);
+            svg.write(x, y + 13.0, "", &fitted(&row.name, names + 8.0, BODY));
+            let long = (room * row.share).max(2.0);
+            svg.rounded("bought", (left, y + 2.0), (long, 14.0), 2.0, &tip);
+            svg.write(left + long + 8.0, y + 13.0, "dim", &row.value);
+        }
+    }
+}
+
+fn users(report: &Report) -> List {
+    let ranges = report.ranges();
+    let all: u64 = ranges.iter().map(|range| range.users).sum();
+    let most = ranges.iter().map(|range| range.users).max().unwrap_or(1);
+    // Of many ranges the first are shown, and the rest as one.
+    let shown = if ranges.len() > MAX_ROWS { MAX_ROWS - 1 } else { ranges.len() };
+    let mut rows: Vec<Row> = ranges[..shown]
+        .iter()
+        .map(|range| Row {
+            name: range.label(),
+            share: range.users as f64 / most as f64,
+            value: format!("{} ({})", count(range.users), percent(range.users, all)),
+        })
+        .collect();
+    if let Some(next) = ranges.get(shown) {
+        let users: u64 = ranges[shown..].iter().map(|range| range.users).sum();
+        rows.push(Row {
+            name: format!("{} and more", count(next.from)),
+            share: (users as f64 / most as f64).min(1.0),
+            value: format!("{} ({})", count(users), percent(users, all)),
+        });
+    }
+    let unknown = report.users.as_ref().map_or(0, |users| users.unknown);
+    let head = match unknown {
+        0 => "Units a user".to_owned(),
+        unknown => format!("Units a user (of {} users not recorded)", count(unknown)),
+    };
+    List { head, rows }
+}
+
+fn top_buyers(report: &Report) -> List {
+    let most = report.buyers.iter().filter_map(|(_, units)| *units).max().unwrap_or(1).max(1);
+    let rows = report.buyers.iter().take(MAX_ROWS).map(|(user, held)| Row {
+        name: user.to_string(),
+        share: held.map_or(0.0, |held| held as f64 / most as f64),
+        value: held.map_or_else(|| "?".to_owned(), units),
+    });
+    List { head: "Top buyers".to_owned(), rows: rows.collect() }
 }

@@ -1,9 +1,9 @@
 //! The sale over time: units sold, units a second, and what an operator did.
+//! An axis of numbers.
 
 use std::fmt::Display;
 
 use crate::cli::commands::report::facts;
-use crate::cli::commands::report::figure::scale::{Scale, short};
 use crate::cli::commands::report::figure::{EDGE, SMALL, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
@@ -49,13 +49,11 @@ pub(super) fn draw(report: &Report, series: &Series, y: f64, svg: &mut Svg) {
     svg.write(LEFT, y + RATE_TOP + RATE_HIGH + 42.0, "dim", &fitted(&note, RIGHT - LEFT, SMALL));
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn to_f64(number: i64) -> f64 {
     number as f64
 }
 
 impl Plot<'_> {
-    #[allow(clippy::cast_precision_loss)]
     fn x(&self, at: Millis) -> f64 {
         let (from, to) = (self.series.from.get(), self.series.to.get());
         let since = at.get().clamp(from, to) - from;
@@ -75,21 +73,6 @@ impl Plot<'_> {
         [(self.y + SOLD_TOP, SOLD_HIGH), (self.y + RATE_TOP, RATE_HIGH)]
     }
 
-    fn line(svg: &mut Svg, class: &str, from: (f64, f64), to: (f64, f64)) {
-        let all: &[(&str, &dyn Display)] =
-            &[("class", &class), ("x1", &Px(from.0)), ("y1", &Px(from.1)), ("x2", &Px(to.0)), ("y2", &Px(to.1))];
-        svg.shape("line", all);
-    }
-
-    fn rect(svg: &mut Svg, class: &str, at: (f64, f64), size: (f64, f64), tip: Option<&str>) {
-        let all: &[(&str, &dyn Display)] =
-            &[("class", &class), ("x", &Px(at.0)), ("y", &Px(at.1)), ("width", &Px(size.0)), ("height", &Px(size.1))];
-        match tip {
-            Some(tip) => svg.shape_with_tip("rect", all, tip),
-            None => svg.shape("rect", all),
-        }
-    }
-
     /// Times at which nobody could buy, as shades.
     fn pauses(&self, svg: &mut Svg) {
         let mut since = None;
@@ -98,7 +81,7 @@ impl Plot<'_> {
             if right > left {
                 let tip = format!("paused from {} to {}", from.clock(1), to.clock(1));
                 for (top, high) in self.areas() {
-                    Self::rect(svg, "paused", (left, top), (right - left, high), Some(&tip));
+                    svg.rect("paused", (left, top), (right - left, high), Some(&tip));
                 }
             }
         };
@@ -125,7 +108,7 @@ impl Plot<'_> {
         for tick in ticks {
             let x = self.x(tick.at);
             for (top, high) in self.areas() {
-                Self::line(svg, "grid", (x, top), (x, top + high));
+                svg.line("grid", (x, top), (x, top + high));
             }
             let half = text_width(&tick.label, SMALL) / 2.0;
             if x - half > free && x + half < WIDTH - 4.0 {
@@ -140,7 +123,7 @@ impl Plot<'_> {
         for tick in scale.ticks() {
             let y = top + high - high * tick / scale.top;
             let class = if tick == 0.0 { "axis" } else { "grid" };
-            Self::line(svg, class, (LEFT, y), (RIGHT, y));
+            svg.line(class, (LEFT, y), (RIGHT, y));
             svg.write(LEFT - 8.0, y + 4.0, "dim end", &short(tick));
         }
     }
@@ -193,7 +176,7 @@ impl Plot<'_> {
         for (class, name) in
             [("bought", "bought"), ("returned", "returned")].into_iter().take(1 + usize::from(has_returns))
         {
-            Self::rect(svg, class, (swatch, top - 28.0), (11.0, 11.0), None);
+            svg.rect(class, (swatch, top - 28.0), (11.0, 11.0), None);
             svg.write(swatch + 17.0, top - 18.0, "dim", name);
             swatch += 34.0 + text_width(name, SMALL);
         }
@@ -207,7 +190,7 @@ impl Plot<'_> {
             {
                 if rate > 0.0 {
                     let high = (RATE_HIGH * rate / scale.top).max(1.5);
-                    Self::rect(svg, class, (at, top + RATE_HIGH - high), (wide, high), None);
+                    svg.rect(class, (at, top + RATE_HIGH - high), (wide, high), None);
                 }
             }
         }
@@ -232,7 +215,7 @@ impl Plot<'_> {
                 tip += &format!(", {} returned", count(bar.returned));
             }
             tip += &format!("; {} sold by then", count(u64::try_from(bar.sold).unwrap_or_default()));
-            Self::rect(svg, "tip", (left, top), (right - left, bottom - top), Some(&tip));
+            svg.rect("tip", (left, top), (right - left, bottom - top), Some(&tip));
         }
     }
 
@@ -257,8 +240,8 @@ impl Plot<'_> {
         for (at, class, name, tip) in marks {
             let x = self.x(at);
             let top = self.y + SOLD_TOP;
-            Self::line(svg, class, (x, top - 6.0), (x, top + SOLD_HIGH));
-            Self::line(svg, class, (x, self.y + RATE_TOP), (x, self.bottom()));
+            svg.line(class, (x, top - 6.0), (x, top + SOLD_HIGH));
+            svg.line(class, (x, self.y + RATE_TOP), (x, self.bottom()));
             let dot: &[(&str, &dyn Display)] =
                 &[("class", &"dot"), ("cx", &Px(x)), ("cy", &Px(top - 6.0)), ("r", &Px(4.0))];
             svg.shape_with_tip("circle", dot, &tip);
@@ -268,6 +251,73 @@ impl Plot<'_> {
                 free[row] = left + long;
                 svg.write(left, top - if row == 0 { 16.0 } else { 31.0 }, "small", &name);
             }
+        }
+    }
+}
+
+/// Numbers from zero to a round one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scale {
+    step: f64,
+    /// The last tick.
+    pub top: f64,
+}
+
+impl Scale {
+    /// The fewest steps of 1, 2 or 5 with zeros that reach a number, up to a maximum.
+    pub(super) fn new(largest: f64, most: f64) -> Self {
+        let largest = largest.max(f64::MIN_POSITIVE);
+        let wanted = largest / most;
+        let power = 10_f64.powf(wanted.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|digit| digit * power).find(|step| *step >= wanted * 0.999);
+        let step = step.unwrap_or(power * 10.0);
+        Self { step, top: (largest / step * 0.999).ceil() * step }
+    }
+
+    /// Every tick, from zero on.
+    pub(super) fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
+        let Self { step, top } = *self;
+        (0..=20).map(move |tick| f64::from(tick) * step).take_while(move |tick| *tick <= top * 1.001)
+    }
+}
+
+/// A number of few characters: `12,000`, `1.5M`.
+pub(super) fn short(number: f64) -> String {
+    const SIZES: [(f64, &str); 5] = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let found = SIZES.into_iter().find(|(size, _)| number >= *size).filter(|_| number >= 100_000.0);
+    match found {
+        // Ticks have one digit that is not zero, or two.
+        Some((size, name)) => format!("{}{name}", (number / size * 100.0 + 1e-6).floor() / 100.0),
+        None if number < 10.0 => format!("{}", (number * 1e4).round() / 1e4),
+        None => rate(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_an_axis_are_short() {
+        let shown = [0.0, 0.2, 2.5, 50.0, 12_000.0, 150_000.0, 2_000_000.0, 9e15].map(short);
+        assert_eq!(shown, ["0", "0.2", "2.5", "50", "12,000", "150k", "2M", "9P"]);
+    }
+
+    #[test]
+    fn ticks_are_round_and_reach_the_largest_number() {
+        for (largest, ticks) in [
+            (1000.0, &[0.0, 200.0, 400.0, 600.0, 800.0, 1000.0][..]),
+            (22_000.0, &[0.0, 5_000.0, 10_000.0, 15_000.0, 20_000.0, 25_000.0]),
+            (1.0, &[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+            (686.0, &[0.0, 200.0, 400.0, 600.0, 800.0]),
+        ] {
+            let scale = Scale::new(largest, 5.0);
+            let found: Vec<f64> = scale.ticks().map(|tick| (tick * 10.0).round() / 10.0).collect();
+            assert_eq!(found, ticks);
+        }
+        for largest in [0.0, 1e-9, 3.0, 9e15] {
+            let scale = Scale::new(largest, 5.0);
+            assert!(scale.top >= largest && (2..=11).contains(&scale.ticks().count()), "{largest}");
         }
     }
 }
