@@ -1,7 +1,6 @@
 //! A connection that never waits, for who has thousands of them on one thread.
 
 use std::io;
-#[cfg(unix)]
 use std::os::fd::BorrowedFd;
 
 use redis::Value;
@@ -26,7 +25,6 @@ impl Connection {
     }
 
     /// What becomes readable when bytes come; with TLS, bytes of which some may be no reply.
-    #[cfg(unix)]
     pub(crate) fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
         self.socket.inner_fd()
     }

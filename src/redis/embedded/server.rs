@@ -38,7 +38,6 @@ impl Server {
             command.args(["--appendonly", "no"]);
         }
         // Ctrl-C is ours to handle: the server must outlive it until we have said what was done.
-        #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let errors = log.try_clone().map_err(cannot)?;
         let child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn().map_err(cannot)?;
