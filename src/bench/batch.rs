@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::bench::measured::Measured;
+use crate::bench::Measured;
 use crate::bench::pace::{Pace, Turn};
-use crate::bench::sale::{Basket, Sale, write_user};
+use crate::bench::{Basket, Sale, write_user};
 use crate::bench::{LoadOptions, TIMEOUTS};
 use crate::error::StoreError;
 use crate::model::id::interner::Interner;

@@ -1,7 +1,6 @@
 //! What is read without an audit: snapshots, ledgers, feeds, histories, screens, health and statistics.
 
 pub(crate) mod checkpoint;
-pub(crate) mod feeds;
 pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod holders;

@@ -1,23 +1,24 @@
-//! A [`Store`] is the servers of one layout: what every room asks through.
+//! A [`Store`] is the servers of one layout: what every room asks through. It knows which shards
+//! an activity has, and how much of the server's time an audit takes: all that it can get while nobody buys, a small share of a live sale.
 
 pub(crate) mod replicas;
-pub(crate) mod shards;
-pub(crate) mod throttle;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::shards::Shards;
+use crate::model::time::Millis;
+use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
 use crate::redis::connect::Target;
+use crate::redis::system::System;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::shards::{Directory, ShardBorrower};
 use crate::store::replicas::Changes;
-use crate::store::throttle::Throttle;
-
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::time::Millis;
 
 /// One server or cluster and one layout: everything that can be asked of a sale.
 pub struct Store {
@@ -122,5 +123,108 @@ impl Store {
         let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
         let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
+    }
+}
+
+impl Store {
+    /// The shards of an activity, as they are stored now; `None` if it is not sharded.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn shards_of(&mut self, activity: &ActivityId) -> Result<Option<Shards>, StoreError> {
+        Ok(self.shards_of_each(std::slice::from_ref(activity))?.pop().flatten())
+    }
+
+    /// The same for several activities, by a plain command each: no right is needed that a screen does not need anyway.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn shards_of_each(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<Shards>>, StoreError> {
+        let call = |activity: &ActivityId| {
+            let meta = self.keys(activity).meta;
+            Call::command(&meta, redis::cmd("HMGET").arg(&meta).arg("shards"))
+        };
+        let calls: Vec<Call> = activities.iter().map(call).collect();
+        let reply = Reply::of_command("HMGET");
+        let mut all = Vec::with_capacity(activities.len());
+        for (activity, value) in activities.iter().zip(self.servers.read_all(&calls)?) {
+            let shards = reply.text(reply.array(value)?.first())?.and_then(|text| text.parse::<Shards>().ok());
+            self.directory.learn(activity, shards.clone());
+            all.push(shards);
+        }
+        Ok(all)
+    }
+
+    /// Records that orders of an activity were applied, in any of its shards if it has some.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn changed_anywhere(&mut self, activity: &ActivityId) -> Result<(), StoreError> {
+        let shards = if self.layout == Layout::Cluster { self.shards_of(activity)? } else { None };
+        match shards {
+            Some(shards) => shards.ids(activity).for_each(|id| self.changed(&id)),
+            None => self.changed(activity),
+        }
+        Ok(())
+    }
+
+    /// Where the units of a user are: the activity, or the user's home if it is known to be sharded.
+    #[must_use]
+    pub fn home_of(&self, activity: &ActivityId, user: &[u8]) -> ActivityId {
+        self.directory.get(activity).map_or_else(|| activity.clone(), |shards| shards.home_of(activity, user))
+    }
+
+    /// The activities that have the units of a user: the activities themselves, or of those that are sharded, the home.
+    pub(crate) fn homes_of(&mut self, activities: &[&ActivityId], user: &[u8]) -> Result<Vec<ActivityId>, StoreError> {
+        let unknown: Vec<ActivityId> =
+            activities.iter().filter(|id| self.directory.is_unknown(id)).map(|id| (*id).clone()).collect();
+        self.shards_of_each(&unknown)?;
+        Ok(activities.iter().map(|id| self.home_of(id, user)).collect())
+    }
+}
+
+/// How much longer than a call took the server is then left to others: three quarters of its time and more.
+const OTHERS: u32 = 3;
+/// The longest rest: a call that took longer waited for something else.
+const MOST: Duration = Duration::from_millis(5);
+
+/// When the next call may be sent.
+pub(crate) struct Throttle {
+    system: Arc<dyn System>,
+    is_live: bool,
+    /// When the last call was sent.
+    sent: Instant,
+    /// How long others go first, from then on.
+    rest: Duration,
+}
+
+impl Throttle {
+    /// Quick until a purchase is seen.
+    pub(crate) fn quick(system: &Arc<dyn System>) -> Self {
+        Self { system: Arc::clone(system), is_live: false, sent: system.now(), rest: Duration::ZERO }
+    }
+
+    /// As during a sale.
+    pub(crate) fn gentle(system: &Arc<dyn System>) -> Self {
+        Self { is_live: true, ..Self::quick(system) }
+    }
+
+    /// Says whether anybody buys now.
+    pub(crate) fn set_live(&mut self, is_live: bool) {
+        self.is_live = is_live;
+    }
+
+    /// Right before a call is sent: lets others go first if there are any.
+    pub(crate) fn wait(&mut self) {
+        if self.is_live {
+            self.system.sleep(self.rest.saturating_sub(self.system.now() - self.sent));
+        }
+        self.sent = self.system.now();
+    }
+
+    /// Right after its reply came.
+    pub(crate) fn took(&mut self) {
+        let took = self.system.now() - self.sent;
+        self.rest = took + (took * OTHERS).min(MOST);
     }
 }

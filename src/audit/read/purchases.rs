@@ -6,8 +6,8 @@ use redis::Value;
 
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Mismatch;
+use crate::audit::evidence::purchases::RequestRecord;
 use crate::audit::evidence::purchases::{Purchase, UserPurchases};
-use crate::audit::evidence::request_record::RequestRecord;
 use crate::audit::judgement::counter;
 use crate::error::StoreError;
 use crate::model::ledger::{EntryId, Op};

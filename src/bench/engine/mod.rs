@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::bench::measured::Measured;
+use crate::bench::Measured;
 use crate::bench::opener::{Opener, open_all};
-use crate::bench::order::{Next, Order, Outgoing, Strategy};
 use crate::bench::pace::{Pace, Turn};
 use crate::bench::poller::Poller;
-use crate::bench::sale::{Sale, write_user};
 use crate::bench::strategy;
+use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
 use crate::bench::{Basket, LoadOptions, SHORTEST_PAUSE, StrategyName};
+use crate::bench::{Sale, write_user};
 use crate::error::StoreError;
 use crate::model::status::Status;
 use crate::redis::connect::Target;

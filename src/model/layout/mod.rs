@@ -1,7 +1,6 @@
 //! Where the shared keys are and how participants are recorded: the contracts of systems in production.
 
 mod custom;
-mod pattern;
 
 use std::fmt;
 
@@ -9,8 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::id::ActivityId;
-pub(crate) use crate::model::layout::custom::CustomLayout;
-pub(crate) use crate::model::layout::pattern::Pattern;
+pub(crate) use crate::model::layout::custom::{CustomLayout, Pattern};
 use crate::model::names::names;
 
 /// One contract of keys. The four first are in wide use; `cluster` keeps an activity in one slot.

@@ -2,7 +2,6 @@
 //! that was not asked for.
 
 pub(crate) mod address;
-pub(crate) mod sentinel_url;
 
 use std::io;
 use std::net::IpAddr;
@@ -13,11 +12,10 @@ use std::time::Duration;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
 use crate::error::{CertificateFault, StoreError};
-use crate::redis::connect::sentinel_url::SentinelUrl;
+use crate::redis::connect::address::SentinelUrl;
 use crate::redis::system::{Endpoint, RealSystem, Socket, System};
-use crate::redis::tls::fault;
 pub(crate) use crate::redis::tls::{Certificates, Pem};
-use crate::redis::tls::{Tls, is_spoken_on};
+use crate::redis::tls::{Tls, fault, is_spoken_on};
 
 /// How long a server that speaks TLS may take to answer a greeting, at least: it decides between two exit codes.
 const GREETING: Duration = Duration::from_secs(2);
@@ -60,10 +58,10 @@ impl Target {
     /// It is no URL of a server.
     pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
         let invalid = || StoreError::Url { origin: source.to_owned() };
-        let (mut all, shown, sentinels) = match sentinel_url::names_sentinels(url) {
+        let (mut all, shown, sentinels) = match address::names_sentinels(url) {
             true => {
-                let read = sentinel_url::read(url).ok_or_else(invalid)?;
-                let shown = sentinel_url::shown(&read);
+                let read = address::read_sentinels(url).ok_or_else(invalid)?;
+                let shown = address::shown_sentinels(&read);
                 let addresses = read.sentinels.iter().cloned().map(bare).collect();
                 let sentinels = Sentinels { addresses, primary: read.primary, password: None };
                 (read.sentinels, shown, Some(Arc::new(sentinels)))
@@ -215,7 +213,7 @@ impl Target {
         let database = RedisConnectionInfo::default().set_db(self.database);
         let bare = |address: &ConnectionInfo| address.clone().set_redis_settings(database.clone());
         match self.sentinels.as_deref() {
-            Some(Sentinels { addresses, primary, .. }) => sentinel_url::shown(&SentinelUrl {
+            Some(Sentinels { addresses, primary, .. }) => address::shown_sentinels(&SentinelUrl {
                 sentinels: addresses.iter().map(bare).collect(),
                 primary: primary.clone(),
             }),

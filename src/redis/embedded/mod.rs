@@ -9,7 +9,6 @@
 
 mod cluster;
 mod directory;
-mod folder;
 mod server;
 
 use std::fs::{self, File};
@@ -18,8 +17,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::redis::embedded::cluster::Cluster;
 use crate::redis::embedded::directory::Directory;
-use crate::redis::embedded::folder::shut_down;
 use crate::redis::embedded::server::Server;
+use crate::redis::embedded::server::shut_down;
 
 /// The socket's name within a server's folder.
 const SOCKET: &str = "server.sock";
@@ -98,7 +97,7 @@ impl Embedded {
 fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Address), EmbeddedError> {
     let arguments = ["--port".to_owned(), "0".to_owned()];
     let mut server = Server::spawn(program, directory.path(), directory.is_kept(), &arguments)?;
-    server.wait_until(folder::answers)?;
+    server.wait_until(server::answers)?;
     let address = Address::Socket(server.socket());
     Ok((vec![server], address))
 }
@@ -122,7 +121,7 @@ fn start_nodes(program: &Path, directory: &Directory, cluster: &Cluster) -> Resu
     let servers =
         folders.map(|(node, folder)| Server::spawn(program, folder, directory.is_kept(), &cluster.arguments(node)));
     let mut servers = servers.collect::<Result<Vec<_>, _>>()?;
-    for ready in [folder::answers, cluster::is_up] {
+    for ready in [server::answers, cluster::is_up] {
         servers.iter_mut().try_for_each(|server| server.wait_until(ready))?;
     }
     Ok(servers)

@@ -12,9 +12,6 @@ use crate::redis::system::System;
 /// By how much a run that could not keep its rate may exceed it later.
 const BURST: Duration = Duration::from_millis(50);
 
-/// The longest sleep, so that a run can be interrupted.
-const NAP: Duration = Duration::from_millis(100);
-
 /// How much is in flight at most, and the rate limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
@@ -77,11 +74,6 @@ pub(crate) struct RateLimit {
 impl RateLimit {
     pub(crate) fn is_due(&self) -> bool {
         self.system.now() >= self.due.get()
-    }
-
-    /// Waits until a call is due, or a short while.
-    pub(crate) fn wait(&self) {
-        self.system.sleep(self.due.get().saturating_duration_since(self.system.now()).min(NAP));
     }
 
     /// Counts orders that are sent now.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
+use crate::redis::pipeline::NAP;
 
 /// The first backoff, and the longest.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -10,9 +11,6 @@ const LONGEST: Duration = Duration::from_secs(1);
 
 /// What is over sooner is not reported.
 const SILENT: Duration = Duration::from_millis(500);
-
-/// The longest sleep, so that a run can be interrupted.
-const NAP: Duration = Duration::from_millis(100);
 
 /// The server is gone, or refuses calls, since when.
 #[derive(Debug)]

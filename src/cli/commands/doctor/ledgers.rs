@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::ledger::{Entry, EntryId, unexplained_changes};
-use crate::read::feeds::{self, Feed};
+use crate::read::ledger::{self, Feed};
 use crate::store::Store;
 
 /// Entries that are looked at from a ledger's end, of one and of all: what happened lately. `reconcile` looks at all.
@@ -33,7 +33,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .collect();
     let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
-    let entries = match feeds::ledger_ends(store, &ends, most) {
+    let entries = match ledger::ledger_ends(store, &ends, most) {
         Ok(entries) => entries,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run XREVRANGE");
@@ -95,7 +95,7 @@ const STOPPED: Duration = Duration::from_secs(600);
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
     let layout = store.layout().name();
-    let feeds = match feeds::feeds(store, activities) {
+    let feeds = match ledger::feeds(store, activities) {
         Ok(feeds) => feeds,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE");

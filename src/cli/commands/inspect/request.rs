@@ -1,6 +1,6 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
-use crate::audit::evidence::request_record::RequestRecord;
+use crate::audit::evidence::purchases::RequestRecord;
 use crate::cli::commands::inspect::entries::{last, may_name, needle};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};

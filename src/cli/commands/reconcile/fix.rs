@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::audit::apply::transfers;
+use crate::audit::apply;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
@@ -162,7 +162,7 @@ impl FixArgs {
     pub(super) fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
         let mut moved = Applied { rows: Vec::with_capacity(transfers.len()), error: None };
         for transfer in transfers {
-            let status = if self.dry_run { Ok(Repaired::Ok) } else { transfers::repair_transfer(store, transfer) };
+            let status = if self.dry_run { Ok(Repaired::Ok) } else { apply::repair_transfer(store, transfer) };
             match status {
                 Ok(status) => moved.rows.push(RepairRow::of_transfer(transfer, status)),
                 Err(error) => {
