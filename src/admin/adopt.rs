@@ -17,6 +17,7 @@ use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
 use crate::model::time::Millis;
+use crate::names;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
 use crate::read::holds;
@@ -26,23 +27,24 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// What an activity lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Nothing: it was preheated or adopted.
-    Whole,
-    /// Its meta; the ledger begins with its preheat, so that it says what the meta said.
-    Ledger,
-    /// An adoption of it was begun.
-    Unfinished,
-    /// The beginning of its ledger.
-    Partial,
-    /// Its meta and the beginning of its ledger.
-    Lost,
-    /// Its stock key.
-    Stock,
-    /// Everything that we write: another system created it.
-    Foreign,
+names! {
+    /// What an activity lacks.
+    pub enum Stage {
+        /// Nothing: it was preheated or adopted.
+        Whole = "whole",
+        /// Its meta; the ledger begins with its preheat, so that it says what the meta said.
+        Ledger = "ledger",
+        /// An adoption of it was begun.
+        Unfinished = "unfinished",
+        /// The beginning of its ledger.
+        Partial = "partial",
+        /// Its meta and the beginning of its ledger.
+        Lost = "lost",
+        /// Its stock key.
+        Stock = "stock",
+        /// Everything that we write: another system created it.
+        Foreign = "foreign",
+    }
 }
 
 /// An activity before it is taken over.
@@ -267,16 +269,8 @@ fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
         }
         _ => return Ok(found),
     }
-    found.stage = match reply.text(values.get(1))?.as_deref() {
-        Some("whole") => Stage::Whole,
-        Some("ledger") => Stage::Ledger,
-        Some("unfinished") => Stage::Unfinished,
-        Some("partial") => Stage::Partial,
-        Some("lost") => Stage::Lost,
-        Some("stock") => Stage::Stock,
-        Some("foreign") => Stage::Foreign,
-        _ => return Err(reply.invalid(&values)),
-    };
+    let stage = reply.text(values.get(1))?.and_then(|stage| Stage::named(&stage));
+    found.stage = stage.ok_or_else(|| reply.invalid(&values))?;
     let has_stock = reply.text(values.get(10))?.is_some();
     found.units = if has_stock { reply.count(values.get(2))? } else { None };
     found.total = reply.count(values.get(4))?;

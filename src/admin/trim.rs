@@ -159,7 +159,7 @@ pub(crate) fn switch(
     let keys = store.keys(activity);
     let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
     // A change of a shard's total that a cut left looks for its entry behind one that may go now.
-    apply::finish_change(store, activity, &trim.epoch)?;
+    apply::finish_change(store, activity, trim.epoch.parse().unwrap_or_default())?;
     clear(store, &keys, &trim.epoch)?;
     let name = store.servers.system().unique_id().to_string();
     let pages = pages(&sums.state);

@@ -74,11 +74,7 @@ impl Batches for Multis {
     }
 
     fn front(&self) -> Option<(Status, Option<Corrupt>)> {
-        let outcome = self.run.front()?.outcome;
-        let short = outcome.items.iter().find(|item| !item.status.is_done() && item.status != Status::Refused);
-        let status =
-            if outcome.status.is_done() { outcome.status } else { short.map_or(outcome.status, |it| it.status) };
-        Some((status, outcome.items.iter().find_map(|item| item.corrupt.clone())))
+        Some(self.run.front()?.outcome.decisive())
     }
 
     fn run(&mut self) -> &mut MultiOrderRun {

@@ -34,8 +34,9 @@ const CONSUMER: &str = "seckill";
 /// Any of [`StoreError`].
 pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>, StoreError> {
     let key = store.keys(activity).ledger;
-    let value = store.servers.command(&key, &next_entries(&key, after))?;
-    let entries = streams("XREAD", value)?.into_iter().flat_map(|(_, entries)| entries);
+    let command = read_command(None, None, std::slice::from_ref(&key), [after.to_string()]);
+    let entries =
+        streams("XREAD", store.servers.command(&key, &command)?)?.into_iter().flat_map(|(_, entries)| entries);
     Ok(entries.filter_map(|(_, entry)| entry).collect())
 }
 
@@ -48,28 +49,9 @@ pub(crate) fn ledger_news(
     positions: &[(ActivityId, EntryId)],
 ) -> Result<Vec<(usize, Vec<Entry>)>, StoreError> {
     let keys: Vec<String> = positions.iter().map(|(activity, _)| store.keys(activity).ledger).collect();
-    if keys.is_empty() {
-        store.servers.system().sleep(MAX_BLOCK);
-        return Ok(Vec::new());
-    }
-    if must_poll(store, &keys)? {
-        let each = |ledger: usize| next_entries(&keys[ledger], positions[ledger].1);
-        let news = poll(store, "XREAD", &keys, each)?.into_iter();
-        return Ok(news
-            .map(|(ledger, new)| (ledger, new.into_iter().filter_map(|(_, entry)| entry).collect()))
-            .collect());
-    }
-    let mut command = redis::cmd("XREAD");
-    command.arg("COUNT").arg(SHOWN).arg("BLOCK").arg(block(store)).arg("STREAMS").arg(&keys);
-    for (_, after) in positions {
-        command.arg(after.to_string());
-    }
-    let value = store.servers.command(&keys[0], &command)?;
-    let place = |key: &str| keys.iter().position(|known| known == key);
-    let news = streams("XREAD", value)?.into_iter().filter_map(|(key, entries)| {
-        Some((place(&key)?, entries.into_iter().filter_map(|(_, entry)| entry).collect()))
-    });
-    Ok(news.collect())
+    let after: Vec<String> = positions.iter().map(|(_, after)| after.to_string()).collect();
+    let news = news(store, None, &keys, &after)?.into_iter();
+    Ok(news.map(|(ledger, new)| (ledger, new.into_iter().filter_map(|(_, entry)| entry).collect())).collect())
 }
 
 /// Makes a group that reads an activity's ledger from its beginning, unless there is one of that name. Returns
@@ -99,8 +81,7 @@ pub(crate) fn group(
 ) -> Result<Vec<(EntryId, Option<Entry>)>, StoreError> {
     let key = store.keys(activity).ledger;
     let mut read = |from: &str| {
-        let mut command = redis::cmd("XREADGROUP");
-        command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("STREAMS").arg(&key).arg(from);
+        let command = read_command(Some(group), None, std::slice::from_ref(&key), [from.to_owned()]);
         let streams = streams("XREADGROUP", store.servers.command(&key, &command)?)?;
         Ok::<_, StoreError>(streams.into_iter().flat_map(|(_, entries)| entries).collect::<Vec<_>>())
     };
@@ -121,27 +102,8 @@ pub(crate) fn group(
 /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
 pub(crate) fn group_news(store: &mut Store, activities: &[ActivityId], group: &str) -> Result<Vec<usize>, StoreError> {
     let keys: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
-    if keys.is_empty() {
-        store.servers.system().sleep(MAX_BLOCK);
-        return Ok(Vec::new());
-    }
-    if must_poll(store, &keys)? {
-        let each = |ledger: usize| {
-            let mut command = redis::cmd("XREADGROUP");
-            command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN);
-            command.arg("STREAMS").arg(&keys[ledger]).arg(">");
-            command
-        };
-        return Ok(poll(store, "XREADGROUP", &keys, each)?.into_iter().map(|(ledger, _)| ledger).collect());
-    }
-    let mut command = redis::cmd("XREADGROUP");
-    command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("BLOCK").arg(block(store));
-    command.arg("STREAMS").arg(&keys);
-    for _ in &keys {
-        command.arg(">");
-    }
-    let streams = streams("XREADGROUP", store.servers.command(&keys[0], &command)?)?;
-    Ok(streams.into_iter().filter_map(|(key, _)| keys.iter().position(|known| *known == key)).collect())
+    let after = vec![">".to_owned(); keys.len()];
+    Ok(news(store, Some(group), &keys, &after)?.into_iter().map(|(ledger, _)| ledger).collect())
 }
 
 /// Says that entries of a group need not come again.
@@ -172,14 +134,28 @@ fn must_poll(store: &mut Store, keys: &[String]) -> Result<bool, StoreError> {
     Ok(store.servers.is_cluster())
 }
 
-/// Asks for each key, and gives what came by its place; waits a while if nothing did.
-fn poll(
+/// What comes to ledgers behind these entries, by their place in the list; waits for it, but not for long.
+fn news(
     store: &mut Store,
-    what: &str,
+    group: Option<&str>,
     keys: &[String],
-    command: impl Fn(usize) -> Cmd,
+    after: &[String],
 ) -> Result<Vec<(usize, Vec<Named>)>, StoreError> {
-    let calls: Vec<Call> = keys.iter().enumerate().map(|(ledger, key)| Call::command(key, &command(ledger))).collect();
+    if keys.is_empty() {
+        store.servers.system().sleep(MAX_BLOCK);
+        return Ok(Vec::new());
+    }
+    let what = if group.is_some() { "XREADGROUP" } else { "XREAD" };
+    if !must_poll(store, keys)? {
+        let command = read_command(group, Some(block(store)), keys, after);
+        let read = streams(what, store.servers.command(&keys[0], &command)?)?.into_iter();
+        let place = |key: &str| keys.iter().position(|known| known == key);
+        return Ok(read.filter_map(|(key, entries)| Some((place(&key)?, entries))).collect());
+    }
+    let command = |(key, after): (&String, &String)| {
+        Call::command(key, &read_command(group, None, std::slice::from_ref(key), std::slice::from_ref(after)))
+    };
+    let calls: Vec<Call> = keys.iter().zip(after).map(command).collect();
     let mut news = Vec::new();
     for (ledger, value) in store.servers.read_all(&calls)?.into_iter().enumerate() {
         let entries: Vec<Named> = streams(what, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
@@ -258,10 +234,19 @@ fn page_size(page: &[Entry]) -> usize {
     (PAGE_BYTES / (orders / page.len().max(1)).max(1)).clamp(20, MAX_PAGE)
 }
 
-/// Asks for the next entries of a ledger after one.
-fn next_entries(key: &str, after: EntryId) -> Cmd {
-    let mut command = redis::cmd("XREAD");
-    command.arg("COUNT").arg(SHOWN).arg("STREAMS").arg(key).arg(after.to_string());
+/// The command that reads behind an entry of each of some ledgers, for a group if one is named; with `block` it waits so many ms.
+fn read_command<A: AsRef<str>>(
+    group: Option<&str>,
+    block: Option<u128>,
+    keys: &[String],
+    after: impl IntoIterator<Item = A>,
+) -> Cmd {
+    let mut command = redis::cmd(if group.is_some() { "XREADGROUP" } else { "XREAD" });
+    group.iter().for_each(|group| _ = command.arg("GROUP").arg(group).arg(CONSUMER));
+    command.arg("COUNT").arg(SHOWN);
+    block.iter().for_each(|block| _ = command.arg("BLOCK").arg(block));
+    command.arg("STREAMS").arg(keys);
+    after.into_iter().for_each(|after| _ = command.arg(after.as_ref()));
     command
 }
 

@@ -171,12 +171,10 @@ impl Script {
 
     /// All of them for all kinds; those that are the same for all come once.
     pub fn every() -> Vec<&'static Self> {
-        let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
-        for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE, &AUDIT];
-            every.extend(of_all.map(|builds| builds.of(kind)));
-            if kind != Kind::Counter {
-                every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));
+        let mut every: Vec<&Self> = Vec::new();
+        for script in Kind::ALL.iter().flat_map(|kind| Self::all(*kind)) {
+            if every.iter().all(|known| known.sha1 != script.sha1) {
+                every.push(script);
             }
         }
         every

@@ -12,8 +12,8 @@ use crate::error::{ServerKind, StoreError};
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::layout::Kind;
 use crate::model::number::Quantity;
-use crate::model::order::hold::{LeftHold, Settled, Step};
-use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
+use crate::model::order::hold::{LeftHold, Step};
+use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, OrderOutcome, Outcome};
 use crate::model::slot::common_slot;
 use crate::model::status::Status;
 use crate::read::snapshot;
@@ -22,7 +22,7 @@ use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
 use crate::script::{HOLD, MULTI_DEDUCT, SETTLE, sha1_hex};
-use crate::sell::orders::{self, Modes, SingleCall, SingleReply, Wanted, same_request, user_text};
+use crate::sell::orders::{self, Modes, SingleCall, Wanted, same_request, user_text};
 use crate::store::Store;
 
 /// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
@@ -271,7 +271,7 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>, dry_run: bool) -> Resul
 ///
 /// # Errors
 /// Any of [`StoreError`]. `None` if the record names no order of this layout.
-pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Settled)>, StoreError> {
+pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, OrderOutcome)>, StoreError> {
     let activity = &left.activity;
     let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
     let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
@@ -390,7 +390,7 @@ fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]
     Ok(Decision::Aborted)
 }
 
-fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Settled, StoreError> {
+fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<OrderOutcome, StoreError> {
     settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
 }
 
@@ -399,15 +399,15 @@ fn settle_others(
     store: &mut Store,
     order: &CrossSlotOrder<'_>,
     step: &str,
-) -> Result<Vec<(usize, Settled)>, StoreError> {
+) -> Result<Vec<(usize, OrderOutcome)>, StoreError> {
     let request = &order.order.request;
     let others: Vec<usize> = order.others().collect();
     let name = order.name();
     let calls: Vec<Call> =
         others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
     let answers = others.into_iter().zip(store.servers.call_all(&calls));
-    let kind = store.layout.kind();
-    answers.map(|(at, answer)| Ok((at, settled(answer?.value, &order.items[at].keys, kind)?))).collect()
+    let script = SETTLE.of(store.layout.kind());
+    answers.map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value, &order.items[at].keys)?))).collect()
 }
 
 fn settle_replicated(
@@ -416,9 +416,10 @@ fn settle_replicated(
     request: &RequestId,
     step: &str,
     order: &str,
-) -> Result<Settled, StoreError> {
+) -> Result<OrderOutcome, StoreError> {
     let call = settle_call(store, keys, request, step, order);
-    settled(replicated_item(store, &call, request)?, keys, store.layout.kind())
+    let value = replicated_item(store, &call, request)?;
+    orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys)
 }
 
 fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
@@ -436,12 +437,6 @@ fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Resul
         value = store.servers.call_until_replicated(call, at_most)?;
     }
     value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
-}
-
-/// Reads the reply to the end of an item's hold.
-fn settled(value: Value, keys: &Keys, kind: Kind) -> Result<Settled, StoreError> {
-    let SingleReply { outcome, user, .. } = SingleReply::read(SETTLE.of(kind), value, keys)?;
-    Ok(Settled { outcome, user })
 }
 
 /// The error for an order that must be looked at, or sent again.
@@ -466,7 +461,7 @@ fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
 }
 
 /// What an item has after its units returned.
-fn returned(outcome: &mut Outcome, settled: &Settled) {
+fn returned(outcome: &mut Outcome, settled: &OrderOutcome) {
     if outcome.status.is_done() && settled.outcome.status.is_done() {
         (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
     }

@@ -11,8 +11,8 @@ use redis::Value;
 use crate::error::{Recovery, StoreError};
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::Quantity;
-use crate::model::order::hold::{Hold, HoldEnd, HoldOutcome, HoldRecord, HoldState, Settled, Step};
-use crate::model::order::{Bought, Corrupt, Order, Outcome, Refund, RefundOf};
+use crate::model::order::hold::{Hold, HoldEnd, HoldRecord, HoldState, Step};
+use crate::model::order::{Bought, Corrupt, Order, OrderOutcome, Outcome, Refund, RefundOf};
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
@@ -73,7 +73,7 @@ pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outco
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<HoldOutcome, StoreError> {
+pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<OrderOutcome, StoreError> {
     let (kind, quantity, duration) = (store.kind(), hold.quantity.to_string(), hold.hold_for.millis().to_string());
     let (user, request) = (hold.user.as_str(), &hold.request);
     let reason = hold.reason.as_deref().unwrap_or_default();
@@ -81,15 +81,14 @@ pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<Hold
     let script = HOLD.of(store.layout.kind());
     let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
     let wanted = Wanted { quantity: Some(hold.quantity), request };
-    let reply = send_home(store, &hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
-    Ok(HoldOutcome { outcome: reply.outcome, deadline: reply.deadline })
+    send_home(store, &hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)
 }
 
 /// Ends the hold of a request id. With `dry_run` nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`], [`StoreError::NoUser`] if the activity is sharded; refusals are statuses of the outcome.
-pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<Settled, StoreError> {
+pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<OrderOutcome, StoreError> {
     let (kind, reason) = (store.kind(), end.reason.as_deref().unwrap_or_default());
     let user = end.user.as_ref().map(StoredUser::as_bytes);
     let arguments = [&kind, &store.operator, end.request.as_str(), end.step.name(), "", "", reason];
@@ -97,8 +96,7 @@ pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Re
     let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments);
     // The hold says how many.
     let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
-    let reply = send_home(store, &end.activity, user, &call, wanted, dry_run)?;
-    Ok(Settled { outcome: reply.outcome, user: reply.user })
+    send_home(store, &end.activity, user, &call, wanted, dry_run)
 }
 
 /// Where `mode` is among the arguments of every script of one order.
@@ -153,40 +151,25 @@ pub(crate) struct SingleCall {
     held: Option<Quantity>,
 }
 
-/// The reply to one order.
-#[derive(Debug)]
-pub(crate) struct SingleReply {
-    pub(crate) outcome: Outcome,
-    /// When the units of a hold return; `None` if nothing is held.
-    pub(crate) deadline: Option<Millis>,
-    /// Whose hold was ended; `None` if there is none of that id.
-    pub(crate) user: Option<StoredUser>,
-}
-
-impl SingleReply {
-    pub(crate) fn corrupt(corrupt: Corrupt) -> Self {
-        Self { outcome: Outcome::corrupt(corrupt), deadline: None, user: None }
+/// Reads `{status, stock, bought, quantity, user}` of the activity with these keys, as far as a script replies it.
+///
+/// # Errors
+/// No header names such a reply.
+pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
+    let reply = Reply::of(script);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    if status == Status::Corrupt {
+        return Ok(Outcome::corrupt(reply.corrupt(&values, keys)?).into());
     }
-
-    /// Reads `{status, stock, bought, quantity, user}` of the activity with these keys, as far as a script replies it.
-    ///
-    /// # Errors
-    /// No header names such a reply.
-    pub(crate) fn read(script: &Script, value: Value, keys: &Keys) -> Result<Self, StoreError> {
-        let reply = Reply::of(script);
-        let values = reply.array(value)?;
-        let status = reply.status(values.first())?;
-        if status == Status::Corrupt {
-            return Ok(Self::corrupt(reply.corrupt(&values, keys)?));
-        }
-        let user = match values.get(4) {
-            Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
-            _ => None,
-        };
-        let quantity = reply.count(values.get(3))?;
-        let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
-        Ok(Self { outcome: Outcome { status, quantity, stock, bought, corrupt: None }, deadline: None, user })
-    }
+    let user = match values.get(4) {
+        Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
+        _ => None,
+    };
+    let quantity = reply.count(values.get(3))?;
+    let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
+    let outcome = Outcome { status, quantity, stock, bought, corrupt: None };
+    Ok(OrderOutcome { user, ..outcome.into() })
 }
 
 impl SingleCall {
@@ -210,8 +193,8 @@ impl SingleCall {
     ///
     /// # Errors
     /// No header names such a reply.
-    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<SingleReply, StoreError> {
-        let mut reply = SingleReply::read(self.script, value, keys)?;
+    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
+        let mut reply = read_outcome(self.script, value, keys)?;
         if let Some(held) = self.held.filter(|_| reply.outcome.corrupt.is_none()) {
             reply.deadline = reply.outcome.quantity.replace(held.get()).map(Millis::new);
         }
@@ -275,7 +258,7 @@ pub(crate) fn send_home(
     call: &SingleCall,
     wanted: Option<Wanted<'_>>,
     dry_run: bool,
-) -> Result<SingleReply, StoreError> {
+) -> Result<OrderOutcome, StoreError> {
     let mut missing: Option<Shards> = None;
     store.borrower.was_resent = false;
     loop {
@@ -292,10 +275,10 @@ pub(crate) fn send_home(
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
-                    return Ok(SingleReply::corrupt(broken));
+                    return Ok(Outcome::corrupt(broken).into());
                 }
             }
-            Err(ShardFault::Corrupt(corrupt)) => return Ok(SingleReply::corrupt(corrupt)),
+            Err(ShardFault::Corrupt(corrupt)) => return Ok(Outcome::corrupt(corrupt).into()),
             Err(ShardFault::Store(error)) => return Err(error),
         }
     }
@@ -343,7 +326,7 @@ fn send_to(
     call: &SingleCall,
     wanted: Option<Wanted<'_>>,
     dry_run: bool,
-) -> Result<SingleReply, ShardFault> {
+) -> Result<OrderOutcome, ShardFault> {
     let at = activity.shard(shards.numbers()[home]);
     let modes = match &wanted {
         _ if dry_run => Modes::DRY,
@@ -471,7 +454,7 @@ fn read_reply(
     value: Value,
     at: &ActivityId,
     dry_run: bool,
-) -> Result<SingleReply, StoreError> {
+) -> Result<OrderOutcome, StoreError> {
     let reply = call.read(value, &store.keys(at))?;
     if reply.outcome.status.is_done() && !dry_run {
         store.changed(at);
@@ -485,20 +468,20 @@ fn read_of_shard(
     value: Value,
     shard: &ActivityId,
     dry_run: bool,
-) -> Result<SingleReply, ShardFault> {
+) -> Result<OrderOutcome, ShardFault> {
     let mut reply = read_reply(store, call, value, shard, dry_run)?;
     reply.outcome.stock = None;
     Ok(reply)
 }
 
 /// The reply of a shard that is short, while neither it nor all others together have enough.
-fn with_stock(mut reply: SingleReply, left: u64) -> SingleReply {
+fn with_stock(mut reply: OrderOutcome, left: u64) -> OrderOutcome {
     reply.outcome.stock = Some(left);
     reply
 }
 
 /// The reply of a shard that is short to a dry run, if other shards have enough.
-fn would_borrow(mut reply: SingleReply, units: u64) -> SingleReply {
+fn would_borrow(mut reply: OrderOutcome, units: u64) -> OrderOutcome {
     let outcome = &mut reply.outcome;
     outcome.status = Status::Ok;
     if let Some(Bought::Units(bought)) = &mut outcome.bought {

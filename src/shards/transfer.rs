@@ -125,6 +125,13 @@ impl TransferContext<'_> {
         Call::script(&LEND, transfer_keys(&self.keys(request.donor)), arguments).idempotent()
     }
 
+    /// The call of `borrow`, for so many units.
+    pub(crate) fn borrow_call(&self, request: &TransferRequest<'_>, units: u64) -> Call {
+        let numbers = [self.epoch, u64::from(request.donor), units].map(|number| number.to_string());
+        let arguments = [self.by, request.id].map(str::to_owned).into_iter().chain(numbers);
+        Call::script(&BORROW, transfer_keys(&self.keys(request.home)), arguments).idempotent()
+    }
+
     /// Asks a donor for units, and waits until a replica has what it wrote.
     pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
         let mut ack = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
@@ -148,9 +155,7 @@ impl TransferContext<'_> {
         units: u64,
         order: Option<&Call>,
     ) -> Result<CreditReply, StoreError> {
-        let numbers = [self.epoch, u64::from(request.donor), units].map(|number| number.to_string());
-        let arguments = [self.by, request.id].map(str::to_owned).into_iter().chain(numbers);
-        let mut calls = vec![Call::script(&BORROW, transfer_keys(&self.keys(request.home)), arguments).idempotent()];
+        let mut calls = vec![self.borrow_call(request, units)];
         calls.extend(order.cloned());
         let ack = servers.call_replicated(&calls, ReplicaWait::for_one(self.patience))?;
         let (is_acknowledged, was_resent) = (ack.is_replicated(), ack.was_resent);

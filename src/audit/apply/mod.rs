@@ -27,6 +27,7 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, REPAIR, Script};
 use crate::sell::holds;
+use crate::shards::transfer::{TransferContext, TransferRequest, patience};
 use crate::store::Store;
 
 /// Repairs a call; all of them are one entry of the ledger.
@@ -238,8 +239,6 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreE
     if answers.len() == count { Ok(answers) } else { Err(reply.invalid(letters)) }
 }
 
-/// The longest wait for a replica.
-const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a step is repeated that no replica has.
 const TRANSFER_TRIES: usize = 3;
 
@@ -249,25 +248,16 @@ const TRANSFER_TRIES: usize = 3;
 /// Any of [`StoreError`]; what cannot be repaired is among the answers.
 pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<Repaired, StoreError> {
     let BrokenTransfer { class, id, donor, home, units, epoch } = transfer;
-    let (Some((_, donor_number)), Some((_, home_number))) = (donor.parent(), home.parent()) else {
+    let (Some((activity, donor_number)), Some((_, home_number))) = (donor.parent(), home.parent()) else {
         return Ok(Repaired::NotPreheated);
     };
-    let need = if *class == Class::UnbackedTransfer { *units } else { 0 };
     let by = store.operator.clone();
-    let lend = |id: &str, need: u64, finished: &str| {
-        let epoch = epoch.to_string();
-        [
-            by.clone(),
-            id.to_owned(),
-            epoch,
-            home_number.to_string(),
-            need.to_string(),
-            "0".to_owned(),
-            finished.to_owned(),
-        ]
-    };
+    let context = context(store, &by, &activity, *epoch);
+    let need = if *class == Class::UnbackedTransfer { *units } else { 0 };
+    let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
+    let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
     store.servers.look_for_replicas()?;
-    let lent = shard_call(store, &LEND, donor, &lend(id, need, ""))?;
+    let lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
     if !lent.status.is_some_and(Status::is_done) {
         return Ok(refused(lent.status));
     }
@@ -275,7 +265,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     store.changed(donor);
     if *class == Class::UnbackedTransfer {
         // The home has the units: nobody may try to finish this.
-        shard_call(store, &LEND, donor, &lend("", 0, id))?;
+        call_shard(store, &LEND, forget, context.patience)?;
         let is_all = lent_units == *units;
         return Ok(if is_all { Repaired::Ok } else { Repaired::OutOfStock });
     }
@@ -286,15 +276,14 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     if !lent.is_replicated {
         return Ok(Repaired::Changed);
     }
-    let arguments = [by.clone(), id.clone(), epoch.to_string(), donor_number.to_string(), units.to_string()];
-    let came = shard_call(store, &BORROW, home, &arguments)?;
+    let came = call_shard(store, &BORROW, context.borrow_call(&known, *units), context.patience)?;
     let arrived = match came.status {
         Some(Status::Ok) => Repaired::Ok,
         Some(Status::Replayed) => Repaired::Replayed,
         other => return Ok(refused(other)),
     };
     if came.is_replicated {
-        shard_call(store, &LEND, donor, &lend("", 0, id))?;
+        call_shard(store, &LEND, forget, context.patience)?;
     }
     store.changed(home);
     Ok(arrived)
@@ -304,37 +293,35 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: &str) -> Result<(), StoreError> {
-    if shard.parent().is_some() {
-        let arguments = [&*store.operator, "", epoch, "0", "0", "0", ""].map(str::to_owned);
-        shard_call(store, &LEND, shard, &arguments)?;
+pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<(), StoreError> {
+    if let Some((activity, donor)) = shard.parent() {
+        let by = store.operator.clone();
+        let context = context(store, &by, &activity, epoch);
+        let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
+        call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
     }
     Ok(())
 }
 
+fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
+    TransferContext { layout: store.layout, by, activity, epoch, patience: patience(&store.servers) }
+}
+
 /// Calls a script of transfers, which may be sent again, until a replica has what it wrote.
-fn shard_call(
-    store: &mut Store,
-    script: &'static Script,
-    shard: &ActivityId,
-    arguments: &[String],
-) -> Result<Called, StoreError> {
-    let keys = store.keys(shard);
-    let patience = (store.servers.target().timeout / 2).min(PATIENCE);
+fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called, StoreError> {
+    let (reply, calls) = (Reply::of(script), [call]);
     let mut called = Called::default();
     for _ in 0..TRANSFER_TRIES {
-        let call = Call::script(script, keys.in_order().take(4), arguments.iter().cloned()).idempotent();
-        let mut ack = store.servers.call_replicated(&[call], ReplicaWait::for_one(patience))?;
-        let (reply, is_replicated) = (Reply::of(script), ack.is_replicated());
+        let mut ack = store.servers.call_replicated(&calls, ReplicaWait::for_one(patience))?;
         let values = reply.array(ack.values.pop().unwrap_or(Value::Nil))?;
-        called = Called { is_replicated, ..Called::default() };
+        called = Called { is_replicated: ack.is_replicated(), ..Called::default() };
         if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
             called.status = Some(reply.status(values.first())?);
         }
         if called.status.is_some_and(Status::is_done) {
             called.units = reply.count(values.get(1))?;
         }
-        if is_replicated || !called.status.is_some_and(Status::is_done) {
+        if called.is_replicated || !called.status.is_some_and(Status::is_done) {
             break;
         }
     }

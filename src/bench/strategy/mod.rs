@@ -2,7 +2,6 @@
 
 mod lock;
 mod lua;
-mod naive;
 mod plain;
 mod watch;
 
@@ -22,9 +21,9 @@ pub(crate) fn of(name: StrategyName, store: &Store, sale: &Sale) -> Box<dyn Stra
     let (layout, timeout) = (store.layout, store.servers.target().timeout);
     match name {
         StrategyName::Lua | StrategyName::Batch => Box::new(lua::Lua::new(layout, &store.operator, sale)),
-        StrategyName::Watch => Box::new(watch::Watch::new(plain::Plain::new(layout, sale))),
+        StrategyName::Watch => Box::new(watch::Watch::new(plain::Plain::new(layout, sale), true)),
         StrategyName::Lock => Box::new(lock::Lock::new(plain::Plain::new(layout, sale), layout, sale, timeout)),
-        StrategyName::Naive => Box::new(naive::Naive::new(plain::Plain::new(layout, sale))),
+        StrategyName::Naive => Box::new(watch::Watch::new(plain::Plain::new(layout, sale), false)),
     }
 }
 

@@ -116,55 +116,75 @@ names! {
     }
 }
 
-/// One entry as the server keeps it. Texts stay bytes until somebody wants them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Entry {
-    /// Its name.
-    pub id: EntryId,
-    /// What was done.
-    pub op: Vec<u8>,
+/// The entry of a ledger, with the fields that its texts may have.
+macro_rules! entry {
+    ($($(#[$doc:meta])* $field:ident = $name:literal,)*) => {
+        /// One entry as the server keeps it. Texts stay bytes until somebody wants them.
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct Entry {
+            /// Its name.
+            pub id: EntryId,
+            /// What was done.
+            pub op: Vec<u8>,
+            $($(#[$doc])* pub $field: Option<Vec<u8>>,)*
+        }
+
+        impl Entry {
+            /// A field as the server has it.
+            pub(crate) fn set(&mut self, name: &[u8], text: Vec<u8>) {
+                match name {
+                    b"op" => self.op = text,
+                    $($name => self.$field = Some(text),)*
+                    _ => (),
+                }
+            }
+        }
+    };
+}
+
+entry! {
     /// Who did it.
-    pub by: Option<Vec<u8>>,
+    by = b"by",
     /// Why.
-    pub reason: Option<Vec<u8>>,
+    reason = b"reason",
     /// Units left after it.
-    pub stock: Option<Vec<u8>>,
+    stock = b"stock",
     /// The total from here on, of a preheat, an update, and a transfer between shards.
-    pub total: Option<Vec<u8>>,
+    total = b"total",
     /// Units that a pause withdrew from the stock, or that a resume returned.
-    pub withdrawn: Option<Vec<u8>>,
+    withdrawn = b"withdrawn",
     /// The epoch that a preheat began.
-    pub epoch: Option<Vec<u8>>,
+    epoch = b"epoch",
     /// Users of its orders, or of its repairs: a JSON array of texts.
-    pub users: Option<Vec<u8>>,
+    users = b"users",
     /// Units of each order: a JSON array of texts, or one text for all.
-    pub quantity: Option<Vec<u8>>,
+    quantity = b"quantity",
     /// Request ids of the orders, empty for none: a JSON array of texts.
-    pub requests: Option<Vec<u8>>,
+    requests = b"requests",
     /// Why, order by order: a JSON array of texts.
-    pub reasons: Option<Vec<u8>>,
+    reasons = b"reasons",
     /// Units held before each repair: a JSON array of texts.
-    pub from: Option<Vec<u8>>,
+    from = b"from",
     /// Units held after each repair: a JSON array of texts.
-    pub to: Option<Vec<u8>>,
+    to = b"to",
     /// By how much a repair moved the stock.
-    pub stock_change: Option<Vec<u8>>,
+    stock_change = b"stock_change",
     /// Request ids that a repair took back: a JSON array of texts.
-    pub reversed: Option<Vec<u8>>,
+    reversed = b"reversed",
     /// The job of a file of orders.
-    pub job: Option<Vec<u8>>,
+    job = b"job",
     /// The file's lines of these orders: `first-last`, or each of them.
-    pub lines: Option<Vec<u8>>,
+    lines = b"lines",
     /// The id of a transfer between shards.
-    pub transfer: Option<Vec<u8>>,
+    transfer = b"transfer",
     /// The number of the other shard of a transfer.
-    pub shard: Option<Vec<u8>>,
+    shard = b"shard",
     /// The units of a transfer.
-    pub units: Option<Vec<u8>>,
+    units = b"units",
     /// Of an item of an order of activities in several slots, the stock key of the item that decides it.
-    pub primary: Option<Vec<u8>>,
+    primary = b"primary",
     /// Of that item's hold, the stock keys of the other items, with spaces between.
-    pub items: Option<Vec<u8>>,
+    items = b"items",
 }
 
 impl Op {
@@ -354,4 +374,19 @@ pub(crate) fn fill<'a>(
     }
     rows.iter_mut().zip(texts).for_each(|(row, Text(text))| row.0[at] = Some(text));
     Ok(())
+}
+
+/// Appends a text within quotation marks of JSON. Only what must be escaped is: the scripts read anything else as it is.
+pub(crate) fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
+        out.extend_from_slice(text);
+        return;
+    }
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(*byte),
+        }
+    }
 }

@@ -5,12 +5,13 @@
 
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Value};
+use redis::{Cmd, ToRedisArgs, Value};
 
 use crate::error::{Recovery, ServerKind, StoreError};
 use crate::redis::call::exchange::{CallFailure, ReplicaWait, Sending};
 use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::cluster::Servers;
+use crate::script::reply::Reply;
 
 /// The reply to a call.
 #[derive(Debug)]
@@ -51,6 +52,19 @@ impl Servers {
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
     pub(crate) fn command(&mut self, key: &str, command: &Cmd) -> Result<Value, StoreError> {
         self.call(&Call::command(key, command))
+    }
+
+    /// Fields of a hash; `None` for each that is not there.
+    pub(crate) fn fields<F: ToRedisArgs>(
+        &mut self,
+        key: &str,
+        fields: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(key);
+        fields.into_iter().for_each(|field| _ = command.arg(field));
+        let values = Reply::of_command("HMGET").array(self.command(key, &command)?)?.into_iter();
+        Ok(values.map(|value| if let Value::BulkString(text) = value { Some(text) } else { None }).collect())
     }
 
     /// The same for one that any node can answer.

@@ -58,35 +58,34 @@ impl Target {
     /// It is no URL of a server.
     pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
         let invalid = || StoreError::Url { origin: source.to_owned() };
-        let (mut all, shown, sentinels) = match address::names_sentinels(url) {
-            true => {
-                let read = address::read_sentinels(url).ok_or_else(invalid)?;
-                let shown = address::shown_sentinels(&read);
-                let addresses = read.sentinels.iter().cloned().map(bare).collect();
-                let sentinels = Sentinels { addresses, primary: read.primary, password: None };
-                (read.sentinels, shown, Some(Arc::new(sentinels)))
-            }
-            false => {
-                let all = address::read(url).ok_or_else(invalid)?;
-                let shown = address::shown(&all);
-                (all, shown, None)
-            }
-        };
+        if !address::names_sentinels(url) {
+            return Ok(Self::of(address::read(url).ok_or_else(invalid)?, timeout));
+        }
+        let read = address::read_sentinels(url).ok_or_else(invalid)?;
+        let shown = address::shown_sentinels(&read);
+        let addresses = read.sentinels.iter().cloned().map(bare).collect();
+        let sentinels = Sentinels { addresses, primary: read.primary, password: None };
+        Ok(Self { shown, sentinels: Some(Arc::new(sentinels)), ..Self::of(read.sentinels, timeout) })
+    }
+
+    /// The servers at these addresses, of which there is one at least.
+    fn of(mut all: Vec<ConnectionInfo>, timeout: Duration) -> Self {
+        let shown = address::shown(&all);
         let others = all.split_off(1).into_iter().map(bare).collect();
         let info = all.remove(0);
         let settings = info.redis_settings();
-        Ok(Self {
+        Self {
             username: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
-            sentinels,
+            sentinels: None,
             tls: encryption(info.addr()),
             shown,
             timeout,
             system: RealSystem::shared(),
             address: bare(info),
             others,
-        })
+        }
     }
 
     /// Whether the URL has a password.
@@ -154,19 +153,7 @@ impl Target {
     pub fn of_socket(path: &Path, timeout: Duration) -> Result<Self, StoreError> {
         let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
         let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
-        let shown = address::shown(std::slice::from_ref(&info));
-        Ok(Self {
-            address: bare(info),
-            others: Vec::new(),
-            username: None,
-            password: None,
-            database: 0,
-            sentinels: None,
-            tls: None,
-            shown,
-            timeout,
-            system: RealSystem::shared(),
-        })
+        Ok(Self::of(vec![info], timeout))
     }
 
     /// A target for each server that the URL names: one, or the nodes of a cluster to begin with.
