@@ -7,7 +7,6 @@ pub(crate) mod holders;
 pub(crate) mod holds;
 pub(crate) mod index;
 pub(crate) mod ledger;
-pub(crate) mod lifetimes;
 pub(crate) mod participants;
 pub(crate) mod snapshot;
 pub(crate) mod stats;

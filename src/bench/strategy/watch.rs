@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use redis::Value;
 
-use crate::bench::strategy::plain::{Judged, Plain};
+use crate::bench::strategy::{Judged, Plain};
 use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
 use crate::error::StoreError;
 use crate::model::status::Status;

@@ -18,8 +18,8 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
+use crate::store::Replicated;
 use crate::store::Store;
-use crate::store::replicas::Replicated;
 
 /// What the command line says about it.
 #[derive(Debug, Clone, Copy)]

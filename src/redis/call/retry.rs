@@ -67,16 +67,6 @@ impl Servers {
         Ok(values.map(|value| if let Value::BulkString(text) = value { Some(text) } else { None }).collect())
     }
 
-    /// The same for one that any node can answer.
-    pub(crate) fn ask_any(&mut self, command: &Cmd) -> Result<Value, StoreError> {
-        self.call(&Call::keyless(command))
-    }
-
-    /// The same for one that a certain node must answer.
-    pub(crate) fn ask_node(&mut self, node: usize, command: &Cmd) -> Result<Value, StoreError> {
-        self.call(&Call::at_node(node, command))
-    }
-
     /// Sends calls of one slot until there is an answer, or no hope of one within three timeouts. An earlier try may be `lost`.
     pub(super) fn send_with_retry(
         &mut self,

@@ -7,7 +7,6 @@
 
 mod limits;
 mod link;
-mod outage;
 #[cfg(test)]
 mod tests;
 
@@ -22,8 +21,8 @@ use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
 pub(crate) use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
+use crate::redis::pipeline::limits::{Attempt, Outage};
 pub(crate) use crate::redis::pipeline::link::Link;
-use crate::redis::pipeline::outage::{Attempt, Outage};
 use crate::redis::system::System;
 use crate::script::Script;
 

@@ -12,7 +12,7 @@ use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::read::health::{Info, Reading};
-use crate::read::lifetimes::{self, KeyLifetime, Ttl};
+use crate::read::index::{self, KeyLifetime, Ttl};
 use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
@@ -133,7 +133,7 @@ pub(super) fn expiry(
     store: &mut Store,
     fixes: &Fixes,
 ) -> Result<Vec<CheckRow>> {
-    let lifetimes = match lifetimes::lifetimes(store, activities) {
+    let lifetimes = match index::lifetimes(store, activities) {
         Ok(lifetimes) => lifetimes,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run PTTL").row(Check::Expiry, store.layout().name());

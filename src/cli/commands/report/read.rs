@@ -21,8 +21,8 @@ use crate::read::ledger;
 use crate::read::participants;
 use crate::read::snapshot;
 use crate::report::Sales;
-use crate::report::balance::{Balance, Objection};
 use crate::report::units_a_user::UnitsAUser;
+use crate::report::{Balance, Objection};
 use crate::store::Store;
 
 /// A sale, read.

@@ -8,7 +8,7 @@ use crate::cli::output::row;
 use crate::model::ledger::Op;
 use crate::model::time::Millis;
 use crate::report::Mark;
-use crate::report::balance::Objection;
+use crate::report::Objection;
 
 row! {
     /// What fits in a row.

@@ -16,8 +16,8 @@ use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::read::ledger;
 use crate::read::snapshot;
+use crate::report::Balance;
 use crate::report::Sales;
-use crate::report::balance::Balance;
 use crate::report::merged::MergedLedgers;
 use crate::store::Store;
 
