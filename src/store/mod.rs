@@ -126,7 +126,7 @@ impl Store {
     /// Any of [`StoreError`].
     pub(crate) fn now(&mut self) -> Result<Millis, StoreError> {
         let reply = Reply::of_command("TIME");
-        let parts = reply.array(self.servers.call(&Call::keyless(&redis::cmd("TIME")))?)?;
+        let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
         let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
     }

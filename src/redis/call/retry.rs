@@ -54,6 +54,11 @@ impl Servers {
         self.call(&Call::command(key, command))
     }
 
+    /// The same for one that any node can answer.
+    pub(crate) fn ask_any(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+        self.call(&Call::keyless(command))
+    }
+
     /// Fields of a hash; `None` for each that is not there.
     pub(crate) fn fields<F: ToRedisArgs>(
         &mut self,

@@ -14,7 +14,6 @@ use redis::Value;
 use crate::error::{Redirection, ServerKind, StoreError, TlsFault};
 use crate::model::layout::Layout;
 use crate::model::slot::SLOTS;
-use crate::redis::call::Call;
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Target;
 use crate::redis::system::System;
@@ -285,13 +284,13 @@ impl Servers {
         // Who may not ask takes a node for one that has some.
         self.alone = if self.is_cluster() {
             // The map says nothing of a replica that has got nothing yet.
-            let nodes = self.call(&Call::keyless(redis::cmd("CLUSTER").arg("NODES"))).ok();
+            let nodes = self.ask_any(redis::cmd("CLUSTER").arg("NODES")).ok();
             let nodes = Reply::of_command("CLUSTER NODES").text(nodes.as_ref())?;
             let followed = nodes.map(|nodes| followed(&nodes));
             let is_alone =
                 |id: &String| followed.as_ref().is_some_and(|followed| !id.is_empty() && !followed.contains(id));
             self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(nth, _)| *nth).collect()
-        } else if self.call(&Call::keyless(&redis::cmd("ROLE"))).is_ok_and(|role| is_alone(&role)) {
+        } else if self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
             BTreeSet::from([0])
         } else {
             BTreeSet::new()

@@ -23,7 +23,6 @@ use crate::error::StoreError;
 use crate::model::id::RequestId;
 use crate::model::id::interner::Interner;
 use crate::model::order::Corrupt;
-use crate::redis::call;
 pub(crate) use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Call, Event, Link, Pipeline};
 pub(crate) use crate::sell::bulk::job::Job;
@@ -186,7 +185,7 @@ impl<O: Orders> Run<O> {
             store.servers.discover()?;
         }
         let script = states.operation.script(states.layout.kind());
-        store.servers.call(&call::Call::keyless(redis::cmd("SCRIPT").arg("LOAD").arg(script.text)))?;
+        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let mut servers = store.servers.take();
         let node = servers.primaries().first().copied().unwrap_or(0);
         let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
