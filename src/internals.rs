@@ -1,7 +1,7 @@
 //! What the binary and the tests of this repository use beside what backends do: it may change at any time.
 
 pub use crate::audit::apply::repair;
-pub use crate::audit::apply::transfers::repair_transfer;
+pub use crate::audit::apply::repair_transfer;
 pub use crate::audit::judgement::sharded::judge_shards;
 pub use crate::audit::ledger_state::Compared;
 pub use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
@@ -15,8 +15,8 @@ pub use crate::model::status::call_code;
 pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 pub use crate::script::keys::Keys;
 pub use crate::script::{DEDUCT, DROP_INS, HOLD, MULTI_DEDUCT, REFUND, SETTLE, Script};
-pub use crate::sell::sharded::finish_transfers;
-pub use crate::store::replicas::REWRITE;
+pub use crate::sell::orders::finish_transfers;
+pub use crate::store::REWRITE;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
+use crate::redis::call::Call;
 use crate::redis::scan::Scan;
 use crate::script::Script;
 use crate::script::keys::Keys;
@@ -20,7 +21,7 @@ pub(crate) fn eviction_policy(store: &mut Store) -> Result<Option<String>, Store
         store.servers.discover()?;
     }
     for node in store.servers.primaries() {
-        let of_node = reply.text(reply.array(store.servers.ask_node(node, &command)?)?.get(1))?;
+        let of_node = reply.text(reply.array(store.servers.call(&Call::at_node(node, &command))?)?.get(1))?;
         // One that evicts is worth a warning, whatever the others do.
         let is_worse = policy.is_none() || of_node.as_deref().is_some_and(|policy| policy != "noeviction");
         policy = if is_worse { of_node } else { policy };
@@ -36,7 +37,7 @@ pub(crate) fn load_scripts(store: &mut Store) -> Result<(), StoreError> {
     store.servers.discover()?;
     for node in store.servers.primaries() {
         for script in Script::every() {
-            store.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+            store.servers.call(&Call::at_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text)))?;
         }
     }
     Ok(())

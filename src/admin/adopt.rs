@@ -4,7 +4,6 @@
 
 use redis::Value;
 
-use crate::admin::adoption::Adopted;
 use crate::admin::preheat::{self, given};
 use crate::admin::trim;
 use crate::audit::ledger_state::LedgerState;
@@ -13,11 +12,12 @@ use crate::error::{Recovery, StoreError};
 use crate::model::activity::Plan;
 use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
-use crate::model::number::signed;
+use crate::model::number::{MAX_UNITS, signed};
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
 use crate::model::time::Millis;
+use crate::names;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
 use crate::read::holds;
@@ -27,23 +27,24 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// What an activity lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// Nothing: it was preheated or adopted.
-    Whole,
-    /// Its meta; the ledger begins with its preheat, so that it says what the meta said.
-    Ledger,
-    /// An adoption of it was begun.
-    Unfinished,
-    /// The beginning of its ledger.
-    Partial,
-    /// Its meta and the beginning of its ledger.
-    Lost,
-    /// Its stock key.
-    Stock,
-    /// Everything that we write: another system created it.
-    Foreign,
+names! {
+    /// What an activity lacks.
+    pub enum Stage {
+        /// Nothing: it was preheated or adopted.
+        Whole = "whole",
+        /// Its meta; the ledger begins with its preheat, so that it says what the meta said.
+        Ledger = "ledger",
+        /// An adoption of it was begun.
+        Unfinished = "unfinished",
+        /// The beginning of its ledger.
+        Partial = "partial",
+        /// Its meta and the beginning of its ledger.
+        Lost = "lost",
+        /// Its stock key.
+        Stock = "stock",
+        /// Everything that we write: another system created it.
+        Foreign = "foreign",
+    }
 }
 
 /// An activity before it is taken over.
@@ -118,7 +119,7 @@ pub(crate) fn fold_ledger(
     let mut state = LedgerState::new(store.layout.kind(), None);
     let upto = found.last.as_deref().and_then(|last| last.parse().ok());
     let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
-    store.throttle = crate::store::throttle::Throttle::gentle(store.servers.system());
+    store.throttle = crate::store::Throttle::gentle(store.servers.system());
     fold::fold(store, &keys.ledger, &mut state, upto)?;
     let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
     Ok(is_readable.then_some(state))
@@ -268,16 +269,8 @@ fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
         }
         _ => return Ok(found),
     }
-    found.stage = match reply.text(values.get(1))?.as_deref() {
-        Some("whole") => Stage::Whole,
-        Some("ledger") => Stage::Ledger,
-        Some("unfinished") => Stage::Unfinished,
-        Some("partial") => Stage::Partial,
-        Some("lost") => Stage::Lost,
-        Some("stock") => Stage::Stock,
-        Some("foreign") => Stage::Foreign,
-        _ => return Err(reply.invalid(&values)),
-    };
+    let stage = reply.text(values.get(1))?.and_then(|stage| Stage::named(&stage));
+    found.stage = stage.ok_or_else(|| reply.invalid(&values))?;
     let has_stock = reply.text(values.get(10))?.is_some();
     found.units = if has_stock { reply.count(values.get(2))? } else { None };
     found.total = reply.count(values.get(4))?;
@@ -287,4 +280,134 @@ fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
     found.participants = reply.count(values.get(9))?.unwrap_or_default();
     found.expires = reply.count(values.get(11))? == Some(1);
     Ok(found)
+}
+
+/// What was found of an activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// How it records who bought.
+    pub kind: Kind,
+    /// Units for sale, withdrawn ones included; `None` if the stock key is gone.
+    pub units: Option<u64>,
+    /// The total that the operator gave, else the one in its meta.
+    pub total: Option<u64>,
+    /// Units of all participants whose units are recorded.
+    pub held: u64,
+    /// Participants who hold something.
+    pub holders: u64,
+    /// Those of them whose units nobody recorded.
+    pub unknown: u64,
+}
+
+/// What it will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Adopted {
+    /// Its total.
+    pub total: u64,
+    /// Units that participants hold, those of unknown holdings included.
+    pub held: u64,
+    /// Units for sale.
+    pub units: u64,
+}
+
+/// Why it cannot be taken over as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unadoptable {
+    /// Only the operator can know the total: what was sold is recorded nowhere.
+    TotalNeeded,
+    /// Units were sold, and nobody holds any.
+    Evicted,
+    /// The total differs from stock plus holdings, which are this many units.
+    OtherTotal(u64),
+    /// The stock is gone, and without all holdings nobody can say what it was.
+    StockLost,
+}
+
+impl Found {
+    /// The balance of the activity.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn adopted(&self) -> Result<Adopted, Unadoptable> {
+        let known = self.units.unwrap_or(0).saturating_add(self.held);
+        if known > MAX_UNITS {
+            return Err(Unadoptable::OtherTotal(known));
+        }
+        let Some(units) = self.units else { return self.without_stock() };
+        if self.kind == Kind::Counter || self.unknown > 0 {
+            let total = self.total.ok_or(Unadoptable::TotalNeeded)?;
+            // A holder has at least one unit.
+            let least = known.saturating_add(self.unknown);
+            if total < least {
+                return Err(Unadoptable::OtherTotal(least));
+            }
+            return Ok(Adopted { total, held: total - units, units });
+        }
+        let total = self.total.unwrap_or(known);
+        if self.holders == 0 && total > units {
+            return Err(Unadoptable::Evicted);
+        }
+        if total != known {
+            return Err(Unadoptable::OtherTotal(known));
+        }
+        Ok(Adopted { total, held: self.held, units })
+    }
+
+    /// What nobody holds was for sale, if everybody's units are known.
+    fn without_stock(&self) -> Result<Adopted, Unadoptable> {
+        if self.kind == Kind::Counter || self.unknown > 0 {
+            return Err(Unadoptable::StockLost);
+        }
+        if self.holders == 0 {
+            return Err(Unadoptable::Evicted);
+        }
+        let total = self.total.ok_or(Unadoptable::TotalNeeded)?;
+        let units = total.checked_sub(self.held).ok_or(Unadoptable::OtherTotal(self.held))?;
+        Ok(Adopted { total, held: self.held, units })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: Found = Found { kind: Kind::Hash, units: Some(10), total: None, held: 40, holders: 12, unknown: 0 };
+
+    #[test]
+    fn the_total_is_stock_and_holdings_and_no_other() {
+        assert_eq!(HASH.adopted(), Ok(Adopted { total: 50, held: 40, units: 10 }));
+        assert!(Found { total: Some(50), ..HASH }.adopted().is_ok());
+        assert_eq!(Found { total: Some(60), ..HASH }.adopted(), Err(Unadoptable::OtherTotal(50)));
+        assert_eq!(Found { total: Some(49), ..HASH }.adopted(), Err(Unadoptable::OtherTotal(50)));
+        let nobody = Found { held: 0, holders: 0, ..HASH };
+        assert_eq!(nobody.adopted(), Ok(Adopted { total: 10, held: 0, units: 10 }));
+        assert_eq!(Found { total: Some(50), ..nobody }.adopted(), Err(Unadoptable::Evicted));
+        assert_eq!(Found { held: MAX_UNITS, ..HASH }.adopted(), Err(Unadoptable::OtherTotal(MAX_UNITS + 10)));
+        assert!(Found { held: MAX_UNITS - 10, ..HASH }.adopted().is_ok(), "the most there can be");
+    }
+
+    #[test]
+    fn what_nobody_recorded_needs_a_total() {
+        let product = Found { kind: Kind::Counter, held: 0, holders: 0, ..HASH };
+        assert_eq!(product.adopted(), Err(Unadoptable::TotalNeeded));
+        assert_eq!(Found { total: Some(50), ..product }.adopted(), Ok(Adopted { total: 50, held: 40, units: 10 }));
+        assert_eq!(Found { total: Some(9), ..product }.adopted(), Err(Unadoptable::OtherTotal(10)));
+        assert_eq!(Found { total: Some(10), ..product }.adopted(), Ok(Adopted { total: 10, held: 0, units: 10 }));
+        let sku = Found { kind: Kind::Set, held: 3, holders: 7, unknown: 5, ..HASH };
+        assert_eq!(sku.adopted(), Err(Unadoptable::TotalNeeded));
+        assert_eq!(Found { total: Some(50), ..sku }.adopted(), Ok(Adopted { total: 50, held: 40, units: 10 }));
+        assert_eq!(Found { total: Some(17), ..sku }.adopted(), Err(Unadoptable::OtherTotal(18)));
+    }
+
+    #[test]
+    fn a_lost_stock_is_what_nobody_holds_of_a_total() {
+        let lost = Found { units: None, ..HASH };
+        assert_eq!(lost.adopted(), Err(Unadoptable::TotalNeeded));
+        assert_eq!(Found { total: Some(50), ..lost }.adopted(), Ok(Adopted { total: 50, held: 40, units: 10 }));
+        assert_eq!(Found { total: Some(39), ..lost }.adopted(), Err(Unadoptable::OtherTotal(40)));
+        assert_eq!(Found { total: Some(50), holders: 0, held: 0, ..lost }.adopted(), Err(Unadoptable::Evicted));
+        for unknown in [Found { kind: Kind::Counter, ..lost }, Found { kind: Kind::Set, unknown: 1, ..lost }] {
+            assert_eq!(Found { total: Some(50), ..unknown }.adopted(), Err(Unadoptable::StockLost));
+        }
+    }
 }

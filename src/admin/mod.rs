@@ -2,7 +2,6 @@
 
 pub(crate) mod activities;
 pub(crate) mod adopt;
-pub(crate) mod adoption;
 pub(crate) mod archive;
 pub(crate) mod parent;
 pub(crate) mod pause;

@@ -4,7 +4,7 @@
 
 use redis::Value;
 
-use crate::audit::apply::transfers;
+use crate::audit::apply;
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::read::fold::{self, pages};
 use crate::error::{Recovery, StoreError};
@@ -20,7 +20,7 @@ use crate::script::TRIM;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
-use crate::store::throttle::Throttle;
+use crate::store::Throttle;
 
 /// What can be removed of a ledger.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ pub(crate) fn switch(
     let keys = store.keys(activity);
     let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
     // A change of a shard's total that a cut left looks for its entry behind one that may go now.
-    transfers::finish_change(store, activity, &trim.epoch)?;
+    apply::finish_change(store, activity, trim.epoch.parse().unwrap_or_default())?;
     clear(store, &keys, &trim.epoch)?;
     let name = store.servers.system().unique_id().to_string();
     let pages = pages(&sums.state);

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::bench::measured::Measured;
+use crate::bench::Measured;
 use crate::bench::pace::{Pace, Turn};
-use crate::bench::sale::{Basket, Sale, write_user};
+use crate::bench::{Basket, Sale, write_user};
 use crate::bench::{LoadOptions, TIMEOUTS};
 use crate::error::StoreError;
 use crate::model::id::interner::Interner;
@@ -20,71 +20,6 @@ use crate::store::Store;
 
 /// The longest sleep, so that a run can be stopped.
 const NAP: Duration = Duration::from_millis(50);
-
-/// Orders of one kind.
-trait Batches {
-    type Orders: Orders;
-
-    /// Adds an order.
-    fn push(&mut self, line: u64, basket: &Basket, user: &str) -> Result<(), StoreError>;
-
-    /// How the first order ended, once it did.
-    fn front(&self) -> Option<(Status, Option<Corrupt>)>;
-
-    fn run(&mut self) -> &mut Run<Self::Orders>;
-}
-
-/// Orders of one activity each.
-struct Singles(OrderRun);
-
-impl Batches for Singles {
-    type Orders = crate::sell::bulk::SingleOrders;
-
-    fn push(&mut self, line: u64, basket: &Basket, user: &str) -> Result<(), StoreError> {
-        let (activity, quantity) = &basket.items[0];
-        let quantity = u32::try_from(quantity.get()).unwrap_or(u32::MAX);
-        let activity = activity.as_str();
-        self.0.push(&BulkOrder { line, activity, user, quantity, request: "", reason: "" })
-    }
-
-    fn front(&self) -> Option<(Status, Option<Corrupt>)> {
-        self.0.front().map(|decided| (decided.status, None))
-    }
-
-    fn run(&mut self) -> &mut OrderRun {
-        &mut self.0
-    }
-}
-
-/// Orders of several activities.
-struct Multis {
-    run: MultiOrderRun,
-    reason: Option<String>,
-    request: crate::model::id::RequestId,
-}
-
-impl Batches for Multis {
-    type Orders = crate::sell::bulk::MultiOrders;
-
-    fn push(&mut self, line: u64, basket: &Basket, user: &str) -> Result<(), StoreError> {
-        let (request, reason) = (self.request.clone(), self.reason.clone());
-        let order = MultiOrder { user: user.parse().ok(), items: basket.items.clone(), request, reason };
-        self.run.push(BulkMultiOrder { line, order, has_request: false, activities: Arc::default() });
-        Ok(())
-    }
-
-    fn front(&self) -> Option<(Status, Option<Corrupt>)> {
-        let outcome = self.run.front()?.outcome;
-        let short = outcome.items.iter().find(|item| !item.status.is_done() && item.status != Status::Refused);
-        let status =
-            if outcome.status.is_done() { outcome.status } else { short.map_or(outcome.status, |it| it.status) };
-        Some((status, outcome.items.iter().find_map(|item| item.corrupt.clone())))
-    }
-
-    fn run(&mut self) -> &mut MultiOrderRun {
-        &mut self.run
-    }
-}
 
 /// Loads a sale by batches.
 ///
@@ -105,13 +40,14 @@ pub(crate) fn load(
     let retry_for = store.servers.target().timeout * TIMEOUTS;
     if sale.baskets.iter().any(|basket| basket.items.len() > 1) {
         let run = MultiOrderRun::new(store, job, options.batch.clone(), retry_for, false, names)?;
-        return drive(
-            Multis { run, reason: sale.reason.clone(), request: sale.run.clone() },
-            store,
-            sale,
-            options,
-            progress,
-        );
+        let push = |run: &mut MultiOrderRun, line: u64, basket: &Basket, user: &str| {
+            let (user, items) = (user.parse().ok(), basket.items.clone());
+            let order = MultiOrder { user, items, request: sale.run.clone(), reason: sale.reason.clone() };
+            run.push(BulkMultiOrder { line, order, has_request: false, activities: Arc::default() });
+            Ok(())
+        };
+        let front = |run: &MultiOrderRun| Some(run.front()?.outcome.decisive());
+        return drive(run, store, sale, options, progress, push, front);
     }
     let options_of_run = OrderOptions {
         operation: Operation::Deduct,
@@ -123,17 +59,27 @@ pub(crate) fn load(
         limits: options.batch.clone(),
         retry_for,
     };
-    drive(Singles(OrderRun::new(store, options_of_run, names)?), store, sale, options, progress)
+    let run = OrderRun::new(store, options_of_run, names)?;
+    let push = |run: &mut OrderRun, line: u64, basket: &Basket, user: &str| {
+        let (activity, quantity) = &basket.items[0];
+        let quantity = u32::try_from(quantity.get()).unwrap_or(u32::MAX);
+        run.push(&BulkOrder { line, activity: activity.as_str(), user, quantity, request: "", reason: "" })
+    };
+    let front = |run: &OrderRun| run.front().map(|decided| (decided.status, None));
+    drive(run, store, sale, options, progress, push, front)
 }
 
-fn drive<B: Batches>(
-    mut batches: B,
+/// Drives a run. `push` adds an order to it, and `front` says how the first one ended, once it did.
+fn drive<O: Orders>(
+    mut run: Run<O>,
     store: &Store,
     sale: &Sale,
     options: &LoadOptions,
     progress: &mut dyn FnMut(u64),
+    push: impl Fn(&mut Run<O>, u64, &Basket, &str) -> Result<(), StoreError>,
+    front: impl Fn(&Run<O>) -> Option<(Status, Option<Corrupt>)>,
 ) -> Result<Measured, StoreError> {
-    while batches.run().load_watermarks()? {}
+    while run.load_watermarks()? {}
     let mut measured = Measured::new()?;
     let has_users = store.layout.kind().has_users();
     let began = Instant::now();
@@ -159,20 +105,20 @@ fn drive<B: Batches>(
                 Turn::Over => break,
             }
         }
-        while pushed < started.len() && batches.run().accepts_more() {
+        while pushed < started.len() && run.accepts_more() {
             write_user(&mut user, sale.buyers.number(number));
             #[allow(clippy::cast_possible_truncation, reason = "it is less than the number of baskets")]
             let basket = (number % sale.baskets.len() as u64) as usize;
             number += 1;
             pushed += 1;
-            batches.push(number, &sale.baskets[basket], if has_users { &user } else { "" })?;
+            push(&mut run, number, &sale.baskets[basket], if has_users { &user } else { "" })?;
         }
         if started.is_empty() && !pace.has_more(now) {
             break;
         }
         // Nobody else orders before one of these is decided, or for a while: what waits is sent as it is.
         let flush = pushed == started.len();
-        match batches.run().advance(flush)? {
+        match run.advance(flush)? {
             Step::Idle if started.is_empty() => {
                 std::thread::sleep(next_order.unwrap_or(now).saturating_duration_since(now).min(NAP));
             }
@@ -183,8 +129,8 @@ fn drive<B: Batches>(
         }
         let now = Instant::now();
         let mut ended = 0;
-        while let Some((status, corrupt)) = batches.front() {
-            batches.run().pop();
+        while let Some((status, corrupt)) = front(&run) {
+            run.pop();
             pushed -= 1;
             if let Some(at) = started.pop_front() {
                 measured.answered(status, at, now);

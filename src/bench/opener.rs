@@ -16,14 +16,12 @@ const AT_ONCE: usize = 8;
 /// Between two attempts, and between two looks at the map of a cluster.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Files that the process has open beside those of clients, and some to spare.
-#[cfg(unix)]
 const OTHER_FILES: u64 = 40;
 
 /// Allows the process as many open files as its clients need.
 ///
 /// # Errors
 /// The system allows fewer: how many clients there may be.
-#[cfg(unix)]
 pub(crate) fn prepare_files(clients: usize) -> Result<(), usize> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let needed = clients as u64 + OTHER_FILES;
@@ -35,15 +33,6 @@ pub(crate) fn prepare_files(clients: usize) -> Result<(), usize> {
     if hard < needed || setrlimit(Resource::RLIMIT_NOFILE, needed, hard).is_err() {
         return Err(usize::try_from(hard.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX));
     }
-    Ok(())
-}
-
-/// Allows the process as many open files as its clients need.
-///
-/// # Errors
-/// None: such a system has other bounds.
-#[cfg(not(unix))]
-pub fn prepare_files(_clients: usize) -> Result<(), usize> {
     Ok(())
 }
 

@@ -1,20 +1,17 @@
 //! Says which of thousands of connections have something to read.
 
 use std::io;
-#[cfg(unix)]
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use crate::redis::connection::Connection;
 
 /// Connections by number.
-#[cfg(unix)]
 pub(crate) struct Poller {
     poll: mio::Poll,
     events: mio::Events,
 }
 
-#[cfg(unix)]
 impl Poller {
     pub(crate) fn new(connections: usize) -> io::Result<Self> {
         Ok(Self { poll: mio::Poll::new()?, events: mio::Events::with_capacity(connections.clamp(64, 1024)) })
@@ -50,28 +47,5 @@ impl Poller {
             _ => ready.extend(self.events.iter().map(|event| event.token().0)),
         }
         Ok(())
-    }
-}
-
-/// On a system without such sockets.
-#[cfg(not(unix))]
-pub(crate) struct Poller;
-
-#[cfg(not(unix))]
-impl Poller {
-    pub(crate) fn new(_: usize) -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn add(&self, _: usize, _: &Connection) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn set_writes(&self, _: usize, _: &Connection, _: bool) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(crate) fn wait(&mut self, _: Duration, _: &mut Vec<usize>) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -4,16 +4,10 @@
 //! A page is a JSON array of pairs, a user and the units of each; or of three texts each, which are of a transfer. Pages are stored in the hash of request
 //! ids, so that every system that knows the keys of an activity, and every reset, knows them too.
 
-use std::fmt;
-
-use redis::Value;
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer};
-
 use crate::error::StoreError;
 use crate::model::ledger::checkpoint::{Checkpoint, units};
+use crate::model::ledger::{Text, escape};
 use crate::script::keys::Keys;
-use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// Users a page: some ten kilobytes, one call's worth.
@@ -30,16 +24,12 @@ pub(crate) fn each_page(
     checkpoint: &Checkpoint,
     mut each: impl FnMut(Option<&[u8]>) -> bool,
 ) -> Result<(), StoreError> {
-    let reply = Reply::of_command("HMGET");
     let mut from = 0;
     while from < checkpoint.pages {
         let upto = (from + AT_ONCE).min(checkpoint.pages);
-        let mut command = redis::cmd("HMGET");
-        command.arg(&keys.requests);
-        (from..upto).for_each(|page| _ = command.arg(format!("\tc:{}:{page}", checkpoint.name)));
-        for page in reply.array(store.servers.command(&keys.requests, &command)?)? {
-            let page = if let Value::BulkString(page) = &page { Some(&page[..]) } else { None };
-            if !each(page) {
+        let fields = (from..upto).map(|page| format!("\tc:{}:{page}", checkpoint.name));
+        for page in store.servers.fields(&keys.requests, fields)? {
+            if !each(page.as_deref()) {
                 return Ok(());
             }
         }
@@ -62,7 +52,7 @@ pub(crate) fn encode_page(users: &[PageRow<'_>]) -> Vec<u8> {
     let mut page = vec![b'['];
     for (user, units, open) in users {
         page.extend_from_slice(if page.len() > 1 { b",[\"" } else { b"[\"" });
-        escape(user, &mut page);
+        escape(&mut page, user);
         let units = units.map_or_else(|| UNKNOWN.to_owned(), |units| units.to_string());
         let open = if *open > 0 { format!(" {open}") } else { String::new() };
         page.extend_from_slice(format!("\",\"{units}{open}\"]").as_bytes());
@@ -76,21 +66,11 @@ pub(crate) fn encode_texts<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Vec
     let mut array = vec![b'['];
     for text in texts {
         array.extend_from_slice(if array.len() > 1 { b",\"" } else { b"\"" });
-        escape(text, &mut array);
+        escape(&mut array, text);
         array.push(b'"');
     }
     array.push(b']');
     array
-}
-
-fn escape(text: &[u8], json: &mut Vec<u8>) {
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => json.extend_from_slice(&[b'\\', *byte]),
-            0..=31 => json.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => json.push(*byte),
-        }
-    }
 }
 
 /// What a user holds, and how much of it is held open.
@@ -100,9 +80,6 @@ fn units_and_open(text: &str) -> Option<(i64, i64)> {
         None => Some((units(text)?, 0)),
     }
 }
-
-/// A JSON string whose bytes need not be UTF-8: users of other systems are in any encoding.
-struct Text(Vec<u8>);
 
 /// What a page has: users, in whatever encoding, and what each holds; or transfers.
 pub(crate) enum Page {
@@ -115,12 +92,12 @@ pub(crate) enum Page {
 impl Page {
     /// `None` if it is no page.
     pub(crate) fn decode(page: &[u8]) -> Option<Self> {
-        let Ok(rows) = serde_json::from_slice::<Vec<[Text; 2]>>(page) else {
+        let Ok(rows) = serde_json::from_slice::<Vec<[Text<'_>; 2]>>(page) else {
             return serde_json::from_slice(page).ok().map(Self::Transfers);
         };
-        let user = |[Text(user), Text(held)]: [Text; 2]| match std::str::from_utf8(&held).ok()? {
-            UNKNOWN => Some((user, None, 0)),
-            text => units_and_open(text).map(|(units, open)| (user, Some(units), open)),
+        let user = |[Text(user), Text(held)]: [Text<'_>; 2]| match std::str::from_utf8(&held).ok()? {
+            UNKNOWN => Some((user.into_owned(), None, 0)),
+            text => units_and_open(text).map(|(units, open)| (user.into_owned(), Some(units), open)),
         };
         rows.into_iter().map(user).collect::<Option<_>>().map(Self::Users)
     }
@@ -129,23 +106,5 @@ impl Page {
     pub(crate) fn units(&self, user: &[u8]) -> Option<Option<i64>> {
         let Self::Users(users) = self else { return None };
         users.iter().find(|(name, ..)| name == user).map(|(_, units, _)| *units)
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Text;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a text")
-            }
-
-            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Text, E> {
-                Ok(Text(bytes.to_vec()))
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
     }
 }

@@ -1,6 +1,7 @@
 //! Open holds, in the order of their deadlines, and what users hold open.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 
 use redis::Value;
 
@@ -64,23 +65,26 @@ pub(crate) fn open_holds<E: From<StoreError>>(
 
 /// Those of some ids that are held.
 fn records(store: &mut Store, keys: &Keys, ids: &[String]) -> Result<Vec<OpenHold>, StoreError> {
-    if ids.is_empty() {
+    let records = ids.iter().zip(hold_records(store, keys, ids)?);
+    let held = |(id, record): (&String, Option<HoldRecord>)| {
+        let record = record.filter(|record| record.state == HoldState::Held)?;
+        Some(OpenHold { request: id.clone(), record })
+    };
+    Ok(records.filter_map(held).collect())
+}
+
+/// What is stored of the holds with some ids.
+pub(crate) fn hold_records<I: Display>(
+    store: &mut Store,
+    keys: &Keys,
+    ids: impl IntoIterator<Item = I>,
+) -> Result<Vec<Option<HoldRecord>>, StoreError> {
+    let fields: Vec<String> = ids.into_iter().map(|id| format!("\th:{id}")).collect();
+    if fields.is_empty() {
         return Ok(Vec::new());
     }
-    let mut command = redis::cmd("HMGET");
-    command.arg(&keys.requests);
-    for id in ids {
-        command.arg(format!("\th:{id}"));
-    }
-    let values = Reply::of_command("HMGET").array(store.servers.command(&keys.requests, &command)?)?;
-    let record = |(id, value): (&String, Value)| match value {
-        Value::BulkString(record) => {
-            let record = HoldRecord::read(&record).filter(|record| record.state == HoldState::Held)?;
-            Some(OpenHold { request: id.clone(), record })
-        }
-        _ => None,
-    };
-    Ok(ids.iter().zip(values).filter_map(record).collect())
+    let records = store.servers.fields(&keys.requests, fields)?.into_iter();
+    Ok(records.map(|record| HoldRecord::read(&record?)).collect())
 }
 
 /// Units that some users hold open.

@@ -1,4 +1,4 @@
-//! The ledger, read in pages from the oldest entry on.
+//! The ledger, read in pages from the oldest entry on; who reads ledgers in groups, and how far behind each is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,11 @@ use redis::{Cmd, Value};
 
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
+use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::ledger::{Entry, EntryId};
 use crate::model::slot::common_slot;
+use crate::model::time::Millis;
+use crate::read::stats::{self, GroupStats};
 use crate::redis::call::Call;
 use crate::script::reply::{Reply, entry};
 use crate::store::Store;
@@ -31,8 +34,9 @@ const CONSUMER: &str = "seckill";
 /// Any of [`StoreError`].
 pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>, StoreError> {
     let key = store.keys(activity).ledger;
-    let value = store.servers.command(&key, &next_entries(&key, after))?;
-    let entries = streams("XREAD", value)?.into_iter().flat_map(|(_, entries)| entries);
+    let command = read_command(None, None, std::slice::from_ref(&key), [after.to_string()]);
+    let entries =
+        streams("XREAD", store.servers.command(&key, &command)?)?.into_iter().flat_map(|(_, entries)| entries);
     Ok(entries.filter_map(|(_, entry)| entry).collect())
 }
 
@@ -45,28 +49,9 @@ pub(crate) fn ledger_news(
     positions: &[(ActivityId, EntryId)],
 ) -> Result<Vec<(usize, Vec<Entry>)>, StoreError> {
     let keys: Vec<String> = positions.iter().map(|(activity, _)| store.keys(activity).ledger).collect();
-    if keys.is_empty() {
-        store.servers.system().sleep(MAX_BLOCK);
-        return Ok(Vec::new());
-    }
-    if must_poll(store, &keys)? {
-        let each = |ledger: usize| next_entries(&keys[ledger], positions[ledger].1);
-        let news = poll(store, "XREAD", &keys, each)?.into_iter();
-        return Ok(news
-            .map(|(ledger, new)| (ledger, new.into_iter().filter_map(|(_, entry)| entry).collect()))
-            .collect());
-    }
-    let mut command = redis::cmd("XREAD");
-    command.arg("COUNT").arg(SHOWN).arg("BLOCK").arg(block(store)).arg("STREAMS").arg(&keys);
-    for (_, after) in positions {
-        command.arg(after.to_string());
-    }
-    let value = store.servers.command(&keys[0], &command)?;
-    let place = |key: &str| keys.iter().position(|known| known == key);
-    let news = streams("XREAD", value)?.into_iter().filter_map(|(key, entries)| {
-        Some((place(&key)?, entries.into_iter().filter_map(|(_, entry)| entry).collect()))
-    });
-    Ok(news.collect())
+    let after: Vec<String> = positions.iter().map(|(_, after)| after.to_string()).collect();
+    let news = news(store, None, &keys, &after)?.into_iter();
+    Ok(news.map(|(ledger, new)| (ledger, new.into_iter().filter_map(|(_, entry)| entry).collect())).collect())
 }
 
 /// Makes a group that reads an activity's ledger from its beginning, unless there is one of that name. Returns
@@ -96,8 +81,7 @@ pub(crate) fn group(
 ) -> Result<Vec<(EntryId, Option<Entry>)>, StoreError> {
     let key = store.keys(activity).ledger;
     let mut read = |from: &str| {
-        let mut command = redis::cmd("XREADGROUP");
-        command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("STREAMS").arg(&key).arg(from);
+        let command = read_command(Some(group), None, std::slice::from_ref(&key), [from.to_owned()]);
         let streams = streams("XREADGROUP", store.servers.command(&key, &command)?)?;
         Ok::<_, StoreError>(streams.into_iter().flat_map(|(_, entries)| entries).collect::<Vec<_>>())
     };
@@ -118,27 +102,8 @@ pub(crate) fn group(
 /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
 pub(crate) fn group_news(store: &mut Store, activities: &[ActivityId], group: &str) -> Result<Vec<usize>, StoreError> {
     let keys: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
-    if keys.is_empty() {
-        store.servers.system().sleep(MAX_BLOCK);
-        return Ok(Vec::new());
-    }
-    if must_poll(store, &keys)? {
-        let each = |ledger: usize| {
-            let mut command = redis::cmd("XREADGROUP");
-            command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN);
-            command.arg("STREAMS").arg(&keys[ledger]).arg(">");
-            command
-        };
-        return Ok(poll(store, "XREADGROUP", &keys, each)?.into_iter().map(|(ledger, _)| ledger).collect());
-    }
-    let mut command = redis::cmd("XREADGROUP");
-    command.arg("GROUP").arg(group).arg(CONSUMER).arg("COUNT").arg(SHOWN).arg("BLOCK").arg(block(store));
-    command.arg("STREAMS").arg(&keys);
-    for _ in &keys {
-        command.arg(">");
-    }
-    let streams = streams("XREADGROUP", store.servers.command(&keys[0], &command)?)?;
-    Ok(streams.into_iter().filter_map(|(key, _)| keys.iter().position(|known| *known == key)).collect())
+    let after = vec![">".to_owned(); keys.len()];
+    Ok(news(store, Some(group), &keys, &after)?.into_iter().map(|(ledger, _)| ledger).collect())
 }
 
 /// Says that entries of a group need not come again.
@@ -169,14 +134,28 @@ fn must_poll(store: &mut Store, keys: &[String]) -> Result<bool, StoreError> {
     Ok(store.servers.is_cluster())
 }
 
-/// Asks for each key, and gives what came by its place; waits a while if nothing did.
-fn poll(
+/// What comes to ledgers behind these entries, by their place in the list; waits for it, but not for long.
+fn news(
     store: &mut Store,
-    what: &str,
+    group: Option<&str>,
     keys: &[String],
-    command: impl Fn(usize) -> Cmd,
+    after: &[String],
 ) -> Result<Vec<(usize, Vec<Named>)>, StoreError> {
-    let calls: Vec<Call> = keys.iter().enumerate().map(|(ledger, key)| Call::command(key, &command(ledger))).collect();
+    if keys.is_empty() {
+        store.servers.system().sleep(MAX_BLOCK);
+        return Ok(Vec::new());
+    }
+    let what = if group.is_some() { "XREADGROUP" } else { "XREAD" };
+    if !must_poll(store, keys)? {
+        let command = read_command(group, Some(block(store)), keys, after);
+        let read = streams(what, store.servers.command(&keys[0], &command)?)?.into_iter();
+        let place = |key: &str| keys.iter().position(|known| known == key);
+        return Ok(read.filter_map(|(key, entries)| Some((place(&key)?, entries))).collect());
+    }
+    let command = |(key, after): (&String, &String)| {
+        Call::command(key, &read_command(group, None, std::slice::from_ref(key), std::slice::from_ref(after)))
+    };
+    let calls: Vec<Call> = keys.iter().zip(after).map(command).collect();
     let mut news = Vec::new();
     for (ledger, value) in store.servers.read_all(&calls)?.into_iter().enumerate() {
         let entries: Vec<Named> = streams(what, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
@@ -255,10 +234,19 @@ fn page_size(page: &[Entry]) -> usize {
     (PAGE_BYTES / (orders / page.len().max(1)).max(1)).clamp(20, MAX_PAGE)
 }
 
-/// Asks for the next entries of a ledger after one.
-fn next_entries(key: &str, after: EntryId) -> Cmd {
-    let mut command = redis::cmd("XREAD");
-    command.arg("COUNT").arg(SHOWN).arg("STREAMS").arg(key).arg(after.to_string());
+/// The command that reads behind an entry of each of some ledgers, for a group if one is named; with `block` it waits so many ms.
+fn read_command<A: AsRef<str>>(
+    group: Option<&str>,
+    block: Option<u128>,
+    keys: &[String],
+    after: impl IntoIterator<Item = A>,
+) -> Cmd {
+    let mut command = redis::cmd(if group.is_some() { "XREADGROUP" } else { "XREAD" });
+    group.iter().for_each(|group| _ = command.arg("GROUP").arg(group).arg(CONSUMER));
+    command.arg("COUNT").arg(SHOWN);
+    block.iter().for_each(|block| _ = command.arg("BLOCK").arg(block));
+    command.arg("STREAMS").arg(keys);
+    after.into_iter().for_each(|after| _ = command.arg(after.as_ref()));
     command
 }
 
@@ -286,4 +274,110 @@ fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>, StoreE
         Ok((key, reply.array(entries)?.into_iter().map(one).collect::<Result<_, _>>()?))
     };
     reply.array(value)?.into_iter().map(stream).collect()
+}
+
+/// The entries of a ledger and its checkpoint at one instant: a trim moves entries from one to the other.
+const ENTRIES: &str = "\
+if redis.call('TYPE', KEYS[1]).ok ~= 'stream' or redis.call('TYPE', KEYS[2]).ok ~= 'hash' then return {} end
+return {redis.call('XLEN', KEYS[1]), redis.call('HMGET', KEYS[2], 'checkpoint')[1]}";
+
+/// A consumer group of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Feed {
+    /// The activity.
+    pub activity: ActivityId,
+    /// The ledger's key.
+    pub key: String,
+    /// The group.
+    pub stats: GroupStats,
+    /// When the oldest entry was written that it has not acknowledged, given to it or not; `None` if there is none.
+    pub waiting_since: Option<Millis>,
+}
+
+/// The consumer groups of these activities, in the order of the activities.
+///
+/// # Errors
+/// Any of [`StoreError`]; a user who may not ask among them.
+pub(crate) fn feeds(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Feed>, StoreError> {
+    let mut feeds = Vec::new();
+    for (activity, groups) in activities.iter().zip(stats::groups(store, activities)?) {
+        let key = store.keys(activity).ledger;
+        let feed = |stats| Feed { activity: activity.clone(), key: key.clone(), stats, waiting_since: None };
+        let mut of_activity: Vec<Feed> = groups.into_iter().map(feed).collect();
+        of_activity.sort_by(|one, other| one.stats.name.cmp(&other.stats.name));
+        feeds.append(&mut of_activity);
+    }
+    find_waiting(store, &mut feeds)?;
+    Ok(feeds)
+}
+
+/// Finds out since when each waits: for the first entry that was not acknowledged, else for the first that was not
+/// given out.
+fn find_waiting(store: &mut Store, feeds: &mut [Feed]) -> Result<(), StoreError> {
+    let calls = feeds.iter().map(|feed| {
+        let command = match feed.stats.pending {
+            0 => {
+                let after = format!("({}", feed.stats.delivered);
+                redis::cmd("XRANGE").arg(&feed.key).arg(after).arg("+").arg("COUNT").arg(1).to_owned()
+            }
+            _ => redis::cmd("XPENDING").arg(&feed.key).arg(&feed.stats.name).to_owned(),
+        };
+        Call::command(&feed.key, &command)
+    });
+    let values = store.servers.read_all(&calls.collect::<Vec<_>>())?;
+    for (feed, value) in feeds.iter_mut().zip(values) {
+        let Value::Array(parts) = value else { continue };
+        let first = match feed.stats.pending {
+            0 => parts.into_iter().next().map(|first| entry(&Reply::of_command("XRANGE"), first)).transpose()?,
+            // Count, first id, last id, consumers.
+            _ => Reply::of_command("XPENDING").text(parts.get(1))?.and_then(|id| id.parse().ok()).map(Entry::new),
+        };
+        feed.waiting_since = first.map(|first| first.id.at());
+    }
+    Ok(())
+}
+
+/// How many entries were written to each ledger since its preheat, trimmed ones included; `None` without a ledger.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn ledger_entries(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Option<u64>>, StoreError> {
+    let calls = activities.iter().map(|activity| {
+        let keys = store.keys(activity);
+        let mut command = redis::cmd("EVAL");
+        command.arg(ENTRIES).arg(2).arg(&keys.ledger).arg(&keys.meta);
+        Call::command(&keys.ledger, &command)
+    });
+    let reply = Reply::of_command("EVAL");
+    let values = store.servers.read_all(&calls.collect::<Vec<_>>())?.into_iter();
+    values
+        .map(|value| {
+            let Value::Array(parts) = value else { return Ok(None) };
+            let (Some(kept), checkpoint) = (reply.count(parts.first())?, reply.text(parts.get(1))?) else {
+                return Ok(None);
+            };
+            let checkpoint = checkpoint.and_then(|text| text.parse::<Checkpoint>().ok());
+            Ok(Some(kept + checkpoint.map_or(0, |checkpoint| checkpoint.removed)))
+        })
+        .collect()
+}
+
+/// The newest entries of ledgers up to given ones, the newest first.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn ledger_ends(
+    store: &mut Store,
+    ends: &[(ActivityId, EntryId)],
+    count: usize,
+) -> Result<Vec<Vec<Entry>>, StoreError> {
+    let calls = ends.iter().map(|(activity, end)| {
+        let key = store.keys(activity).ledger;
+        let mut command = redis::cmd("XREVRANGE");
+        command.arg(&key).arg(end.to_string()).arg("-").arg("COUNT").arg(count);
+        Call::command(&key, &command)
+    });
+    let reply = Reply::of_command("XREVRANGE");
+    let values = store.servers.read_all(&calls.collect::<Vec<_>>())?.into_iter();
+    values.map(|value| reply.array(value)?.into_iter().map(|value| entry(&reply, value)).collect()).collect()
 }

@@ -2,14 +2,11 @@
 
 use std::hash::BuildHasher;
 
-use redis::Value;
-
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
 use crate::model::order::Bought;
 use crate::redis::scan::Scan;
-use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// Participants that were reported, by a fingerprint: two in a billion billion would have to share one.
@@ -61,11 +58,7 @@ pub(crate) fn each<E: From<StoreError>>(
     };
     store.servers.scan(Scan::Set(&participants), |members| {
         let units = match &mut beside {
-            Some((store, units)) if !members.is_empty() => {
-                let mut command = redis::cmd("HMGET");
-                command.arg(&*units).arg(members);
-                Reply::of_command("HMGET").array(store.servers.command(units, &command)?)?
-            }
+            Some((store, units)) if !members.is_empty() => store.servers.fields(units, members)?,
             _ => Vec::new(),
         };
         let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
@@ -74,7 +67,7 @@ pub(crate) fn each<E: From<StoreError>>(
                 continue;
             }
             match units.get(at) {
-                Some(Value::BulkString(units)) => each(user, number(units).map(Bought::Units))?,
+                Some(Some(units)) => each(user, number(units).map(Bought::Units))?,
                 _ => each(user, Ok(alone))?,
             }
         }

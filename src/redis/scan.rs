@@ -7,7 +7,7 @@ use redis::Cmd;
 
 use crate::error::StoreError;
 use crate::model::slot::slot;
-use crate::redis::call::attempts::Attempts;
+use crate::redis::call::retry::Attempts;
 use crate::redis::cluster::Servers;
 use crate::redis::connection::Connection;
 use crate::redis::connection::resp::ASKING;

@@ -9,7 +9,6 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-#[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -72,13 +71,11 @@ impl fmt::Display for Endpoint {
 /// What bytes go through.
 pub trait Socket: Read + Write + Send {
     /// What becomes readable when bytes come; `None` if that does not tell all, as with TLS, which keeps some back.
-    #[cfg(unix)]
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
     /// The descriptor itself, also with TLS: for a reader that reads until nothing is left.
-    #[cfg(unix)]
     fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
         self.fd()
     }
@@ -111,7 +108,6 @@ impl System for RealSystem {
                 Some(tls) => Ok(Box::new(tls.wrap(dial(host, *port, endpoint.timeout)?, host)?)),
                 None => Err(io::ErrorKind::Unsupported.into()),
             },
-            #[cfg(unix)]
             ConnectionAddr::Unix(path) => {
                 let stream = std::os::unix::net::UnixStream::connect(path)?;
                 stream.set_read_timeout(Some(endpoint.timeout))?;
@@ -140,7 +136,6 @@ impl System for RealSystem {
         RandomState::new().build_hasher().finish()
     }
 
-    #[cfg(unix)]
     fn wait_readable(&self, sockets: &[&dyn Socket], at_most: Duration) -> Option<usize> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         // Without a descriptor a socket cannot be polled: reading it shows whether bytes are there.
@@ -152,11 +147,6 @@ impl System for RealSystem {
         let at_most = Timespec::try_from(at_most).ok();
         poll(&mut fds, at_most.as_ref()).ok()?;
         fds.iter().position(|fd| !fd.revents().is_empty())
-    }
-
-    #[cfg(not(unix))]
-    fn wait_readable(&self, sockets: &[&dyn Socket], _: Duration) -> Option<usize> {
-        (!sockets.is_empty()).then_some(0)
     }
 
     fn unique_id(&self) -> uuid::Uuid {
@@ -188,7 +178,6 @@ fn dial(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
 }
 
 impl Socket for TcpStream {
-    #[cfg(unix)]
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
     }
@@ -198,7 +187,6 @@ impl Socket for TcpStream {
     }
 }
 
-#[cfg(unix)]
 impl Socket for std::os::unix::net::UnixStream {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
@@ -210,7 +198,6 @@ impl Socket for std::os::unix::net::UnixStream {
 }
 
 impl Socket for Encrypted {
-    #[cfg(unix)]
     fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket().as_fd())
     }

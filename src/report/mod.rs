@@ -1,16 +1,18 @@
 //! A sale as its ledger has it, entry by entry, in constant memory: what was sold when, and what an operator did meanwhile.
 //!
-//! Who bought is not kept: memory would grow with the users.
+//! Who bought is not kept: memory would grow with the users. And whether it adds up: total, stock, ledger and participants are compared by their
+//! sums, while an audit compares each user.
 
-pub(crate) mod balance;
 pub(crate) mod merged;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeline;
 pub(crate) mod units_a_user;
 
+use crate::audit::result::Verdict;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::names::names;
 use crate::model::number::signed;
 use crate::model::time::Millis;
 use crate::report::timeline::{Timeline, UnitMoves};
@@ -295,5 +297,68 @@ impl Sales {
         let units = if self.sold_out_at.is_some() { self.bought_by_then } else { self.bought };
         let took = self.sold_out_at.or(self.last_order)?.get() - self.first_order?.get();
         (took > 0).then(|| units as f64 * 1000.0 / took as f64)
+    }
+}
+
+names! {
+    /// What sums say against a sale; the first that applies.
+    pub enum Objection {
+        /// The ledger does not begin with the preheat or the checkpoint.
+        NoBeginning = "no_beginning",
+        /// An entry cannot be read.
+        Unreadable = "unreadable",
+        /// The total is not the one of the ledger.
+        Total = "total",
+        /// The stock key is gone.
+        NoStock = "no_stock",
+        /// The stock is not what the ledger leaves.
+        Stock = "stock",
+        /// Participants hold other units than the ledger says.
+        Participants = "participants",
+    }
+}
+
+/// The sums, at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Balance {
+    /// The total of the activity.
+    pub total: u64,
+    /// Units left.
+    pub stock: Option<u64>,
+    /// Units that users hold by the ledger.
+    pub sold: i64,
+    /// The sum of the participants' counters; `None` if it was not compared.
+    pub counters: Option<u64>,
+    /// What does not add up.
+    pub objection: Option<Objection>,
+    /// When it was first seen that the stock differs.
+    pub since: Option<Millis>,
+}
+
+impl Balance {
+    /// Compares what the ledger says with the stock of the same instant. `counters` is the sum of the participants' counters,
+    /// if all of them are known and nothing changed meanwhile.
+    pub(crate) fn new(sales: &Sales, epoch: u64, total: u64, stock: Option<u64>, counters: Option<u64>) -> Self {
+        let left = |stock| signed(total) - signed(stock);
+        let objection = match stock {
+            _ if sales.unreadable.is_some() => Some(Objection::Unreadable),
+            _ if !sales.is_whole(epoch) => Some(Objection::NoBeginning),
+            _ if sales.total != Some(total) => Some(Objection::Total),
+            None => Some(Objection::NoStock),
+            Some(stock) if left(stock) != sales.sold => Some(Objection::Stock),
+            Some(_) if counters.is_some_and(|units| signed(units) != sales.sold) => Some(Objection::Participants),
+            Some(_) => None,
+        };
+        let since = sales.differs_at.filter(|_| objection == Some(Objection::Stock));
+        Self { total, stock, sold: sales.sold, counters, objection, since }
+    }
+
+    /// The verdict, in the words of an audit.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self.objection {
+            None => Verdict::Match,
+            Some(Objection::NoBeginning | Objection::Unreadable) => Verdict::Unsettled,
+            Some(_) => Verdict::Drift,
+        }
     }
 }

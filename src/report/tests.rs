@@ -1,7 +1,7 @@
 use crate::audit::result::Verdict;
-use crate::report::balance::{Balance, Objection};
 use crate::report::merged::MergedLedgers;
 use crate::report::*;
+use crate::report::{Balance, Objection};
 
 /// An entry as `op stock` with orders as `user units` (of a repair `user from to`), with a comma between.
 fn entry(id: &str, op: &str, stock: &str, total: Option<&str>, orders: &str) -> Entry {

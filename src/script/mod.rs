@@ -4,11 +4,13 @@
 mod header;
 pub(crate) mod keys;
 pub(crate) mod reply;
-pub(crate) mod sha1;
 
-pub(crate) use crate::script::header::Code;
+use std::fmt::Write as _;
+
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 use crate::model::layout::Kind;
+pub(crate) use crate::script::header::Code;
 
 /// One script that a backend can share, or a drop-in for a plain script of its own.
 #[derive(Debug)]
@@ -167,12 +169,10 @@ impl Script {
 
     /// All of them for all kinds; those that are the same for all come once.
     pub fn every() -> Vec<&'static Self> {
-        let mut every: Vec<&Self> = Self::all(Kind::Hash).into();
-        for kind in [Kind::Set, Kind::Coupon, Kind::Counter] {
-            let of_all = [&DEDUCT, &MULTI_DEDUCT, &REFUND, &DEDUCT_FILE, &MULTI_DEDUCT_FILE, &REFUND_FILE];
-            every.extend(of_all.map(|builds| builds.of(kind)));
-            if kind != Kind::Counter {
-                every.extend([&HOLD, &HOLD_FILE, &SETTLE, &SETTLE_FILE].map(|builds| builds.of(kind)));
+        let mut every: Vec<&Self> = Vec::new();
+        for script in Kind::ALL.iter().flat_map(|kind| Self::all(*kind)) {
+            if every.iter().all(|known| known.sha1 != script.sha1) {
+                every.push(script);
             }
         }
         every
@@ -182,5 +182,25 @@ impl Script {
     pub fn knows_holds(&self) -> bool {
         let of_holds = matches!(self.name, "hold" | "hold_file" | "settle" | "settle_file");
         of_holds || matches!(self.name, "preheat" | "parent" | "preheat_shard" | "archive")
+    }
+}
+
+/// The SHA-1 of a text in hexadecimal, 40 digits.
+pub(crate) fn sha1_hex(text: &str) -> String {
+    let mut hex = String::with_capacity(40);
+    for byte in digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref() {
+        // Writing to a String cannot fail.
+        _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_what_sha1sum_says() {
+        assert_eq!(sha1_hex("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
     }
 }

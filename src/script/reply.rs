@@ -153,31 +153,7 @@ pub(crate) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError
     let mut entry = Entry::new(id);
     let mut fields = fields.into_iter();
     while let (Some(Value::BulkString(name)), Some(Value::BulkString(text))) = (fields.next(), fields.next()) {
-        match &name[..] {
-            b"op" => entry.op = text,
-            b"by" => entry.by = Some(text),
-            b"reason" => entry.reason = Some(text),
-            b"stock" => entry.stock = Some(text),
-            b"total" => entry.total = Some(text),
-            b"withdrawn" => entry.withdrawn = Some(text),
-            b"epoch" => entry.epoch = Some(text),
-            b"users" => entry.users = Some(text),
-            b"quantity" => entry.quantity = Some(text),
-            b"requests" => entry.requests = Some(text),
-            b"reasons" => entry.reasons = Some(text),
-            b"from" => entry.from = Some(text),
-            b"to" => entry.to = Some(text),
-            b"stock_change" => entry.stock_change = Some(text),
-            b"job" => entry.job = Some(text),
-            b"lines" => entry.lines = Some(text),
-            b"reversed" => entry.reversed = Some(text),
-            b"transfer" => entry.transfer = Some(text),
-            b"shard" => entry.shard = Some(text),
-            b"units" => entry.units = Some(text),
-            b"primary" => entry.primary = Some(text),
-            b"items" => entry.items = Some(text),
-            _ => (),
-        }
+        entry.set(&name, text);
     }
     Ok(entry)
 }

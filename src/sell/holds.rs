@@ -11,8 +11,8 @@ use crate::redis::call::Call;
 use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::sell::sharded;
-use crate::sell::single::Modes;
+use crate::sell::orders;
+use crate::sell::orders::Modes;
 use crate::store::Store;
 
 /// Holds that one call expires: a few milliseconds of the server's time.
@@ -44,7 +44,7 @@ pub(crate) fn expire(
         for id in shards.ids(activity) {
             match expire_one(store, &id, reason, dry_run)? {
                 Expiry::Done(expired) if expired.status == Status::NotPreheated => {
-                    if let Some(broken) = sharded::forget_shards(store, activity, &shards, &mut missing) {
+                    if let Some(broken) = orders::forget_shards(store, activity, &shards, &mut missing) {
                         all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
                         continue;
                     }

@@ -4,5 +4,3 @@ pub(crate) mod bulk;
 pub(crate) mod holds;
 pub(crate) mod multi_orders;
 pub(crate) mod orders;
-pub(crate) mod sharded;
-pub(crate) mod single;

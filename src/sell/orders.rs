@@ -2,15 +2,27 @@
 //!
 //! An activity of which nothing is known is asked as if it had its units itself; one that is sharded replies its shards. So a plain
 //! order is one round trip, and an order of a sharded activity is two, or one if the shards are known.
+//! It goes to the shard that has the units of its user, which gets units from other shards if it has too few.
+
+use std::sync::Arc;
+
+use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::id::{StoredUser, UserId};
+use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::Quantity;
-use crate::model::order::hold::{Hold, HoldEnd, HoldOutcome, Settled, Step};
-use crate::model::order::{Order, Outcome, Refund, RefundOf};
-use crate::script::{DEDUCT, HOLD, REFUND, SETTLE};
-use crate::sell::sharded::{self, Wanted};
-use crate::sell::single::{SingleCall, same_request};
+use crate::model::order::hold::{Hold, HoldEnd, HoldRecord, HoldState, Step};
+use crate::model::order::{Bought, Corrupt, Order, OrderOutcome, Outcome, Refund, RefundOf};
+use crate::model::shards::Shards;
+use crate::model::status::Status;
+use crate::model::time::Millis;
+use crate::redis::call::retry::Answer;
+use crate::redis::call::{Call, RetrySafety};
+use crate::script::keys::Keys;
+use crate::script::reply::Reply;
+use crate::script::{DEDUCT, HOLD, REFUND, SETTLE, Script};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, patient};
+use crate::shards::transfer::{ShardFault, peek};
 use crate::store::Store;
 
 /// The text of an optional user: only the layout `product` does without.
@@ -31,7 +43,7 @@ pub fn deduct(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome
     let script = DEDUCT.of(store.layout.kind());
     let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).omitting_empty();
     let wanted = Wanted { quantity: Some(order.quantity), request };
-    let reply = sharded::send_home(store, &order.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
+    let reply = send_home(store, &order.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
     Ok(Outcome { quantity: Some(order.quantity.get()), ..reply.outcome })
 }
 
@@ -53,7 +65,7 @@ pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outco
         [&kind, &store.operator, &units, request.as_str(), reason, is_default].map(str::as_bytes);
     let arguments = [kind, by, user, units, id, b"", reason, is_default];
     let call = SingleCall::new(REFUND.of(store.layout.kind()), same_request(request), &arguments).omitting_empty();
-    let outcome = sharded::send_home(store, &refund.activity, Some(user), &call, None, dry_run)?.outcome;
+    let outcome = send_home(store, &refund.activity, Some(user), &call, None, dry_run)?.outcome;
     Ok(Outcome { quantity: quantity.map(Quantity::get).or(outcome.quantity), ..outcome })
 }
 
@@ -61,7 +73,7 @@ pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outco
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<HoldOutcome, StoreError> {
+pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<OrderOutcome, StoreError> {
     let (kind, quantity, duration) = (store.kind(), hold.quantity.to_string(), hold.hold_for.millis().to_string());
     let (user, request) = (hold.user.as_str(), &hold.request);
     let reason = hold.reason.as_deref().unwrap_or_default();
@@ -69,15 +81,14 @@ pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<Hold
     let script = HOLD.of(store.layout.kind());
     let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
     let wanted = Wanted { quantity: Some(hold.quantity), request };
-    let reply = sharded::send_home(store, &hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
-    Ok(HoldOutcome { outcome: reply.outcome, deadline: reply.deadline })
+    send_home(store, &hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)
 }
 
 /// Ends the hold of a request id. With `dry_run` nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`], [`StoreError::NoUser`] if the activity is sharded; refusals are statuses of the outcome.
-pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<Settled, StoreError> {
+pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<OrderOutcome, StoreError> {
     let (kind, reason) = (store.kind(), end.reason.as_deref().unwrap_or_default());
     let user = end.user.as_ref().map(StoredUser::as_bytes);
     let arguments = [&kind, &store.operator, end.request.as_str(), end.step.name(), "", "", reason];
@@ -85,6 +96,455 @@ pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Re
     let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments);
     // The hold says how many.
     let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
-    let reply = sharded::send_home(store, &end.activity, user, &call, wanted, dry_run)?;
-    Ok(Settled { outcome: reply.outcome, user: reply.user })
+    send_home(store, &end.activity, user, &call, wanted, dry_run)
+}
+
+/// Where `mode` is among the arguments of every script of one order.
+const MODE_AT: usize = 5;
+
+/// The scripts' `mode` of the first try, and of one that may have been sent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Modes {
+    pub(crate) first: &'static str,
+    pub(crate) retry: &'static str,
+}
+
+impl Modes {
+    /// The reply is final.
+    pub(crate) const FINAL: Self = Self { first: "first", retry: "retry" };
+    /// The reply is final, and the call may have been sent before.
+    pub(crate) const FINAL_AGAIN: Self = Self { first: "retry", retry: "retry" };
+    /// Nothing is written.
+    pub(crate) const DRY: Self = Self { first: "dry", retry: "dry" };
+    /// `out_of_stock` is not final: other shards may have units. A first try that is out of stock stores nothing anyway.
+    pub(crate) const SHARD: Self = Self { first: "first", retry: "borrow" };
+    /// The same for what decides a first try, too.
+    pub(crate) const BORROW: Self = Self { first: "borrow", retry: "borrow" };
+    /// A refusal need not be kept: a late duplicate may take units, and `expire` returns them.
+    pub(crate) const UNKEPT: Self = Self { first: "first", retry: "first" };
+
+    /// What sending a call in these modes again does.
+    pub(crate) fn safety(self) -> RetrySafety {
+        if self == Self::DRY { RetrySafety::ReadOnly } else { RetrySafety::Idempotent }
+    }
+
+    /// Those of a call of which nobody else has units.
+    pub(crate) fn of_activity(dry_run: bool) -> Self {
+        if dry_run { Self::DRY } else { Self::FINAL }
+    }
+}
+
+/// How to find out what became of a request whose reply was lost.
+pub(crate) fn same_request(request: &RequestId) -> Recovery {
+    Recovery::SameRequest(request.to_string())
+}
+
+/// One call, whose arguments depend on its mode.
+pub(crate) struct SingleCall {
+    pub(crate) script: &'static Script,
+    pub(crate) recovery: Recovery,
+    /// With nothing in the place of the mode.
+    arguments: Vec<Vec<u8>>,
+    /// Whether empty arguments at the end are left out: each costs the server time.
+    omits_empty: bool,
+    /// The units of a hold, whose reply has its deadline in their place.
+    held: Option<Quantity>,
+}
+
+/// Reads `{status, stock, bought, quantity, user}` of the activity with these keys, as far as a script replies it.
+///
+/// # Errors
+/// No header names such a reply.
+pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
+    let reply = Reply::of(script);
+    let values = reply.array(value)?;
+    let status = reply.status(values.first())?;
+    if status == Status::Corrupt {
+        return Ok(Outcome::corrupt(reply.corrupt(&values, keys)?).into());
+    }
+    let user = match values.get(4) {
+        Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
+        _ => None,
+    };
+    let quantity = reply.count(values.get(3))?;
+    let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
+    let outcome = Outcome { status, quantity, stock, bought, corrupt: None };
+    Ok(OrderOutcome { user, ..outcome.into() })
+}
+
+impl SingleCall {
+    /// A call with these arguments, of which that of the mode is empty.
+    pub(crate) fn new(script: &'static Script, recovery: Recovery, arguments: &[&[u8]]) -> Self {
+        let arguments = arguments.iter().map(|argument| argument.to_vec()).collect();
+        Self { script, recovery, arguments, omits_empty: false, held: None }
+    }
+
+    /// The same without empty arguments at the end.
+    pub(crate) fn omitting_empty(self) -> Self {
+        Self { omits_empty: true, ..self }
+    }
+
+    /// The same for a hold of so many units.
+    pub(crate) fn holding(self, quantity: Quantity) -> Self {
+        Self { held: Some(quantity), ..self }
+    }
+
+    /// Reads its reply, of the activity with these keys.
+    ///
+    /// # Errors
+    /// No header names such a reply.
+    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
+        let mut reply = read_outcome(self.script, value, keys)?;
+        if let Some(held) = self.held.filter(|_| reply.outcome.corrupt.is_none()) {
+            reply.deadline = reply.outcome.quantity.replace(held.get()).map(Millis::new);
+        }
+        Ok(reply)
+    }
+
+    /// As it is sent to the activity with these keys.
+    pub(crate) fn call(&self, keys: &Keys, modes: Modes) -> Call {
+        Call::script(self.script, self.names(keys), self.arguments(modes.first))
+            .retried_with(self.arguments(modes.retry))
+            .with_safety(modes.safety())
+            .recovered_by(self.recovery.clone())
+    }
+
+    fn names<'k>(&self, keys: &'k Keys) -> Vec<&'k str> {
+        if self.script.knows_holds() { keys.all().collect() } else { keys.in_order().collect() }
+    }
+
+    fn arguments(&self, mode: &str) -> Vec<Vec<u8>> {
+        let mut arguments = self.arguments.clone();
+        // The first mode is what a script takes for granted.
+        let is_default = self.omits_empty && mode == Modes::FINAL.first;
+        let last = arguments.iter().rposition(|argument| !argument.is_empty());
+        let needed = last.map_or(0, |last| last + 1).max(if is_default { 0 } else { MODE_AT + 1 });
+        arguments[MODE_AT] = mode.as_bytes().to_vec();
+        if self.omits_empty {
+            arguments.truncate(needed);
+        }
+        arguments
+    }
+}
+
+/// Sends a call to an activity.
+pub(crate) fn send_single(
+    store: &mut Store,
+    call: &SingleCall,
+    activity: &ActivityId,
+    modes: Modes,
+) -> Result<Value, StoreError> {
+    let Answer { value, was_resent } = store.servers.answer(&call.call(&store.keys(activity), modes))?;
+    store.borrower.was_resent |= was_resent;
+    Ok(value)
+}
+
+/// What an order needs of the stock.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// How many units; `None` for a hold that expired, whose reply says it.
+    pub(crate) quantity: Option<Quantity>,
+    pub(crate) request: &'a RequestId,
+}
+
+/// Sends an order to where the units of its user are. One that is `wanted` takes units, and gets them from other shards.
+///
+/// # Errors
+/// Any of [`StoreError`]; there is no user, and the activity is sharded.
+pub(crate) fn send_home(
+    store: &mut Store,
+    activity: &ActivityId,
+    user: Option<&[u8]>,
+    call: &SingleCall,
+    wanted: Option<Wanted<'_>>,
+    dry_run: bool,
+) -> Result<OrderOutcome, StoreError> {
+    let mut missing: Option<Shards> = None;
+    store.borrower.was_resent = false;
+    loop {
+        let Some(shards) = store.directory.get(activity).cloned() else {
+            let value = send_single(store, call, activity, Modes::of_activity(dry_run))?;
+            if learn(store, activity, call, &value)? {
+                continue;
+            }
+            return read_reply(store, call, value, activity, dry_run);
+        };
+        let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
+        let home = shards.home(user.ok_or_else(nobody)?);
+        match send_to(store, activity, &shards, home, call, wanted, dry_run) {
+            Ok(reply) => return Ok(reply),
+            Err(ShardFault::ListChanged | ShardFault::Stopped) => {
+                if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
+                    return Ok(Outcome::corrupt(broken).into());
+                }
+            }
+            Err(ShardFault::Corrupt(corrupt)) => return Ok(Outcome::corrupt(corrupt).into()),
+            Err(ShardFault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+/// Remembers the shards of an activity that replied them; false if it replied anything else.
+pub(crate) fn learn(
+    store: &mut Store,
+    activity: &ActivityId,
+    call: &SingleCall,
+    value: &Value,
+) -> Result<bool, StoreError> {
+    let Value::Array(values) = value else { return Ok(false) };
+    match Reply::of(call.script).shards(values)? {
+        Some(shards) => {
+            store.directory.learn(activity, Some(shards));
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+/// A shard of the list is gone. The list is read again; if it is the same, the shard was lost.
+pub(crate) fn forget_shards(
+    store: &mut Store,
+    activity: &ActivityId,
+    shards: &Shards,
+    before: &mut Option<Shards>,
+) -> Option<Corrupt> {
+    store.directory.forget(activity);
+    if before.as_ref() == Some(shards) {
+        let what = "names a shard that is not there: was it evicted, or removed?".to_owned();
+        return Some(Corrupt { key: store.keys(activity).meta, what });
+    }
+    *before = Some(shards.clone());
+    None
+}
+
+/// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.
+fn send_to(
+    store: &mut Store,
+    activity: &ActivityId,
+    shards: &Shards,
+    home: usize,
+    call: &SingleCall,
+    wanted: Option<Wanted<'_>>,
+    dry_run: bool,
+) -> Result<OrderOutcome, ShardFault> {
+    let at = activity.shard(shards.numbers()[home]);
+    let modes = match &wanted {
+        _ if dry_run => Modes::DRY,
+        None => Modes::FINAL,
+        // An expired hold whose confirmation is refused is void.
+        Some(Wanted { quantity: None, .. }) => Modes::BORROW,
+        Some(_) => Modes::SHARD,
+    };
+    let value = send_single(store, call, &at, modes)?;
+    if is_gone(&value) {
+        return Err(ShardFault::ListChanged);
+    }
+    let short = match wanted {
+        Some(wanted) => short_of(store, &wanted, &value, &at, dry_run)?.map(|units| (wanted, units)),
+        None => None,
+    };
+    let Some((wanted, quantity)) = short else { return read_of_shard(store, call, value, &at, dry_run) };
+    let order = call.call(&store.keys(&at), Modes::BORROW);
+    let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
+    let request = BorrowRequest {
+        activity,
+        shards,
+        home,
+        quantity,
+        request: wanted.request.as_str(),
+        order: (!dry_run).then_some(&order),
+        system: &*system,
+        began: system.now(),
+        at_most: patient(store.servers.target().timeout),
+        stop: &|| stop(),
+    };
+    if dry_run {
+        let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
+        let reply = read_of_shard(store, call, value, &at, dry_run)?;
+        return Ok(match sold_out {
+            Some(SoldOut { left, .. }) => with_stock(reply, left),
+            None => would_borrow(reply, quantity),
+        });
+    }
+    match borrow_and_send(store, &request, call, &at)? {
+        BorrowOutcome::Decided(value) if !is_gone(&value) => read_of_shard(store, call, value, &at, dry_run),
+        BorrowOutcome::Decided(_) | BorrowOutcome::Here => Err(ShardFault::ListChanged),
+        BorrowOutcome::SoldOut(SoldOut { left, .. }) => {
+            // A late copy of the call must not take units that are returned after this refusal.
+            let modes = if store.borrower.was_resent { Modes::FINAL_AGAIN } else { Modes::FINAL };
+            let value = send_single(store, call, &at, modes)?;
+            let is_refused = is_out_of_stock(&value);
+            let reply = read_of_shard(store, call, value, &at, dry_run)?;
+            Ok(if is_refused { with_stock(reply, left) } else { reply })
+        }
+    }
+}
+
+/// How many units an order needs that its shard has not, by its reply; `None` if that decides it.
+fn short_of(
+    store: &mut Store,
+    wanted: &Wanted<'_>,
+    value: &Value,
+    at: &ActivityId,
+    dry_run: bool,
+) -> Result<Option<u64>, StoreError> {
+    let Value::Array(values) = value else { return Ok(None) };
+    let kind = store.layout.kind();
+    let count = |at| Reply::of(SETTLE.of(kind)).count(values.get(at));
+    let of_hold = |units: Option<Quantity>| units.map_or_else(|| count(3), |units| Ok(Some(units.get())));
+    if is_out_of_stock(value) {
+        return of_hold(wanted.quantity);
+    }
+    // A dry run of a confirmation says that the hold is over, be it for good or because its shard has too few units.
+    if !dry_run || wanted.quantity.is_some() || values.first() != Some(&Value::Int(Status::Expired.code())) {
+        return Ok(None);
+    }
+    let (Some(stock), Some(units)) = (count(1)?, count(3)?) else { return Ok(None) };
+    let is_expired = stock < units && hold_state(store, at, wanted.request)? == Some(HoldState::Expired);
+    Ok(is_expired.then_some(units))
+}
+
+/// The state of the hold of a request id.
+fn hold_state(store: &mut Store, activity: &ActivityId, request: &RequestId) -> Result<Option<HoldState>, StoreError> {
+    let requests = store.keys(activity).requests;
+    let command = redis::cmd("HGET").arg(&requests).arg(format!("\th:{request}")).to_owned();
+    Ok(match store.servers.command(&requests, &command)? {
+        Value::BulkString(record) => HoldRecord::read(&record).map(|record| record.state),
+        _ => None,
+    })
+}
+
+/// Gets units for a home and sends the order there, until it is decided; transfers are acknowledged.
+fn borrow_and_send(
+    store: &mut Store,
+    request: &BorrowRequest<'_>,
+    call: &SingleCall,
+    at: &ActivityId,
+) -> Result<BorrowOutcome, ShardFault> {
+    let ended = loop {
+        match store.borrower.borrow(&mut store.servers, request) {
+            Ok(BorrowOutcome::Here) => {
+                let value = send_single(store, call, at, Modes::BORROW)?;
+                if !is_out_of_stock(&value) {
+                    break Ok(BorrowOutcome::Decided(value));
+                }
+                request.check_time(|| "others took them first".to_owned())?;
+            }
+            Err(ShardFault::Stopped) => break Err(request.failed("it was interrupted".to_owned()).into()),
+            ended => break ended,
+        }
+    };
+    store.borrower.ack_transfers(&mut store.servers);
+    if !store.borrower.was_resent {
+        return ended;
+    }
+    // A copy of the order may still come, and take units.
+    let why = match ended {
+        Err(ShardFault::Corrupt(corrupt)) => format!("key `{}` {}", corrupt.key, corrupt.what),
+        Err(ShardFault::Store(error)) if !matches!(error, StoreError::Unknown { .. }) => error.to_string(),
+        ended => return ended,
+    };
+    let server = store.servers.target().shown.clone();
+    Err(StoreError::Unknown { server, why, recovery: Some(call.recovery.clone()) }.into())
+}
+
+fn read_reply(
+    store: &mut Store,
+    call: &SingleCall,
+    value: Value,
+    at: &ActivityId,
+    dry_run: bool,
+) -> Result<OrderOutcome, StoreError> {
+    let reply = call.read(value, &store.keys(at))?;
+    if reply.outcome.status.is_done() && !dry_run {
+        store.changed(at);
+    }
+    Ok(reply)
+}
+
+fn read_of_shard(
+    store: &mut Store,
+    call: &SingleCall,
+    value: Value,
+    shard: &ActivityId,
+    dry_run: bool,
+) -> Result<OrderOutcome, ShardFault> {
+    let mut reply = read_reply(store, call, value, shard, dry_run)?;
+    reply.outcome.stock = None;
+    Ok(reply)
+}
+
+/// The reply of a shard that is short, while neither it nor all others together have enough.
+fn with_stock(mut reply: OrderOutcome, left: u64) -> OrderOutcome {
+    reply.outcome.stock = Some(left);
+    reply
+}
+
+/// The reply of a shard that is short to a dry run, if other shards have enough.
+fn would_borrow(mut reply: OrderOutcome, units: u64) -> OrderOutcome {
+    let outcome = &mut reply.outcome;
+    outcome.status = Status::Ok;
+    if let Some(Bought::Units(bought)) = &mut outcome.bought {
+        *bought += units;
+    }
+    reply
+}
+
+/// Whether a shard is not there.
+fn is_gone(value: &Value) -> bool {
+    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::NotPreheated.code())))
+}
+
+/// Finishes transfers between the shards of an activity that their client left unfinished, of any age with `all`. `None`: it is not
+/// sharded.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub fn finish_transfers(store: &mut Store, activity: &ActivityId, all: bool) -> Result<Option<Finished>, StoreError> {
+    let Some(shards) = store.shards_of(activity)? else { return Ok(None) };
+    store.servers.look_for_replicas()?;
+    let older_than = if all { std::time::Duration::ZERO } else { STUCK };
+    let views =
+        peek(&mut store.servers, store.layout, activity, &shards).map_err(|fault| fault.into_error(activity))?;
+    let finished = store.borrower.finish_stuck(&mut store.servers, activity, &shards, &views, older_than)?;
+    shards.ids(activity).for_each(|id| store.changed(&id));
+    Ok(Some(finished))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::layout::Kind;
+    use crate::script::{HOLD, REFUND};
+
+    fn arguments(call: &SingleCall, mode: &str) -> Vec<String> {
+        let texts = call.arguments(mode).into_iter();
+        texts.map(|argument| String::from_utf8(argument).unwrap()).collect()
+    }
+
+    #[test]
+    fn modes_are_those_of_the_headers() {
+        let modes = |modes: Modes| (modes.first, modes.retry);
+        assert_eq!(modes(Modes::of_activity(false)), ("first", "retry"));
+        assert_eq!(modes(Modes::of_activity(true)), ("dry", "dry"));
+    }
+
+    #[test]
+    fn only_what_is_needed_is_sent() {
+        let call = |reason: &str, script| {
+            let given = ["hash", "me", "7", "1", "r", "", reason, ""];
+            SingleCall::new(script, Recovery::SameCall, &given.map(str::as_bytes))
+        };
+        let plain = call("", REFUND.of(Kind::Hash)).omitting_empty();
+        assert_eq!(arguments(&plain, "first"), ["hash", "me", "7", "1", "r"]);
+        assert_eq!(arguments(&plain, "retry"), ["hash", "me", "7", "1", "r", "retry"]);
+        let reasoned = call("why", REFUND.of(Kind::Hash)).omitting_empty();
+        assert_eq!(arguments(&reasoned, "first"), ["hash", "me", "7", "1", "r", "first", "why"]);
+        assert_eq!(arguments(&call("", HOLD.of(Kind::Hash)), "first"), ["hash", "me", "7", "1", "r", "first", "", ""]);
+    }
+
+    #[test]
+    fn a_value_is_no_reply() {
+        assert!(Reply::of_command("x").array(Value::Nil).is_err());
+    }
 }

@@ -4,19 +4,22 @@
 //! Fewer than `n` units existed at one instant if two looks, the second one begun after the first had ended, both find fewer in
 //! stock and in transit together, and no shard's ledger grew in between. Nothing less is a proof: units on their way are in no stock.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
-use crate::model::shards::Shards;
-use crate::model::shards::transfer_age;
+use crate::model::shards::{Shards, transfer_age};
+use crate::model::status::Status;
+use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
-use crate::shards::peek::{OpenTransfer, ShardView, peek};
-use crate::shards::request::{BorrowOutcome, BorrowRequest, STUCK, ShardFault, SoldOut, is_out_of_stock};
-use crate::shards::transfer::{LendReply, PendingAcks, TransferContext, TransferRequest, patience, transfer_id};
+use crate::redis::system::System;
+use crate::shards::transfer::{
+    LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, patience, peek,
+    transfer_id,
+};
 
 /// The most units that one transfer asks for: more than any shard has, so that half of the donor's stock comes.
 const LEND_CAP: u64 = 1_000_000_000;
@@ -284,4 +287,86 @@ fn richest(views: &[ShardView], home: usize, but: &[usize]) -> Option<usize> {
 /// 5 to 50 ms, so that those who wait for each other come at different times.
 fn pause(servers: &Servers) -> Duration {
     Duration::from_millis(5 + servers.system().random() % 46)
+}
+
+/// A transfer that is older, by the donor's clock, was left by whoever began it.
+pub(crate) const STUCK: Duration = Duration::from_secs(5);
+
+/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
+/// left, then until it is old enough to be finished.
+pub(crate) fn patient(timeout: Duration) -> Duration {
+    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
+}
+
+/// A request for units at one shard of an activity.
+pub(crate) struct BorrowRequest<'a> {
+    pub(crate) activity: &'a ActivityId,
+    pub(crate) shards: &'a Shards,
+    /// Which of the shards is to have them.
+    pub(crate) home: usize,
+    /// How many it is to have in stock.
+    pub(crate) quantity: u64,
+    /// Names the transfers.
+    pub(crate) request: &'a str,
+    /// What is sent to the home together with the units.
+    pub(crate) order: Option<&'a Call>,
+    /// By its clock.
+    pub(crate) system: &'a dyn System,
+    /// When this began, and how long it may take.
+    pub(crate) began: Instant,
+    pub(crate) at_most: Duration,
+    pub(crate) stop: &'a dyn Fn() -> bool,
+}
+
+impl BorrowRequest<'_> {
+    pub(crate) fn home_number(&self) -> u32 {
+        self.shards.numbers()[self.home]
+    }
+
+    fn lasted(&self) -> Duration {
+        self.system.now() - self.began
+    }
+
+    /// The error for what ended before its time.
+    pub(crate) fn failed(&self, why: String) -> StoreError {
+        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.lasted().as_millis()));
+        StoreError::NoUnits { activity, waited, why }
+    }
+
+    /// The error if it took too long.
+    ///
+    /// # Errors
+    /// It did.
+    pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<(), StoreError> {
+        if self.lasted() < self.at_most {
+            return Ok(());
+        }
+        let waited = humantime::format_duration(self.at_most).to_string();
+        Err(StoreError::NoUnits { activity: self.activity.to_string(), waited, why: why() })
+    }
+}
+
+/// How a request for units ended.
+#[derive(Debug)]
+pub(crate) enum BorrowOutcome {
+    /// The order was sent, and this is its reply, which is not `out_of_stock`.
+    Decided(Value),
+    /// The home has the units, or had them a moment ago.
+    Here,
+    /// Fewer units than were requested existed.
+    SoldOut(SoldOut),
+}
+
+/// The proof that there was an instant at which fewer units existed than were requested.
+#[derive(Debug)]
+pub(crate) struct SoldOut {
+    /// The units of all shards, and those in transit.
+    pub(crate) left: u64,
+    /// The stock of each shard, in the order of the list.
+    pub(crate) stocks: Vec<u64>,
+}
+
+/// Whether a reply to one order says that units are missing.
+pub(crate) fn is_out_of_stock(value: &Value) -> bool {
+    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::OutOfStock.code())))
 }

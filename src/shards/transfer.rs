@@ -4,6 +4,8 @@
 //! The units of a `lend` that no replica has must not arrive: a failover would bring them back to the donor, and they would be
 //! sold twice. An id may leave the donor's list only when a replica of the home has the `borrow`: else a failover there would
 //! lose the units, and nobody would look for them.
+//!
+//! `peek` says what all shards of an activity have.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,16 +15,45 @@ use redis::Value;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
+use crate::model::order::Corrupt;
+use crate::model::shards::Shards;
 use crate::model::status::{Status, call_code};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
 use crate::redis::cluster::Servers;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::script::sha1::sha1_hex;
-use crate::script::{BORROW, LEND};
-use crate::shards::peek::transfer_keys;
-use crate::shards::request::ShardFault;
+use crate::script::{BORROW, LEND, PEEK, sha1_hex};
+
+/// Why the shards of an activity did not do what they were asked.
+#[derive(Debug)]
+pub(crate) enum ShardFault {
+    /// The activity was reset, or has other shards by now.
+    ListChanged,
+    /// A key of a shard holds what it must not.
+    Corrupt(Corrupt),
+    /// The user asked to stop.
+    Stopped,
+    /// A server did not reply, or replied what no script does.
+    Store(StoreError),
+}
+
+impl From<StoreError> for ShardFault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl ShardFault {
+    /// The same as an error, of an activity whose shards nobody looks up again.
+    pub(crate) fn into_error(self, activity: &ActivityId) -> StoreError {
+        match self {
+            Self::ListChanged | Self::Stopped => StoreError::Reset { activity: activity.to_string() },
+            Self::Corrupt(corrupt) => StoreError::Reply { what: corrupt.key, reply: corrupt.what },
+            Self::Store(error) => error,
+        }
+    }
+}
 
 /// The id of a transfer: of one donor and one home, because an id for two donors would be credited once and lent twice.
 pub(crate) fn transfer_id(request: &str, attempt: u32, donor: u32, home: u32) -> String {
@@ -94,6 +125,13 @@ impl TransferContext<'_> {
         Call::script(&LEND, transfer_keys(&self.keys(request.donor)), arguments).idempotent()
     }
 
+    /// The call of `borrow`, for so many units.
+    pub(crate) fn borrow_call(&self, request: &TransferRequest<'_>, units: u64) -> Call {
+        let numbers = [self.epoch, u64::from(request.donor), units].map(|number| number.to_string());
+        let arguments = [self.by, request.id].map(str::to_owned).into_iter().chain(numbers);
+        Call::script(&BORROW, transfer_keys(&self.keys(request.home)), arguments).idempotent()
+    }
+
     /// Asks a donor for units, and waits until a replica has what it wrote.
     pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
         let mut ack = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
@@ -117,9 +155,7 @@ impl TransferContext<'_> {
         units: u64,
         order: Option<&Call>,
     ) -> Result<CreditReply, StoreError> {
-        let numbers = [self.epoch, u64::from(request.donor), units].map(|number| number.to_string());
-        let arguments = [self.by, request.id].map(str::to_owned).into_iter().chain(numbers);
-        let mut calls = vec![Call::script(&BORROW, transfer_keys(&self.keys(request.home)), arguments).idempotent()];
+        let mut calls = vec![self.borrow_call(request, units)];
         calls.extend(order.cloned());
         let ack = servers.call_replicated(&calls, ReplicaWait::for_one(self.patience))?;
         let (is_acknowledged, was_resent) = (ack.is_replicated(), ack.was_resent);
@@ -188,6 +224,78 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long a `WAIT` may take.
 pub(crate) fn patience(servers: &Servers) -> Duration {
     (servers.target().timeout / 2).min(PATIENCE)
+}
+
+/// Units that a shard lent and that may not have arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenTransfer {
+    pub(crate) id: String,
+    pub(crate) units: u64,
+    /// The number of the shard that gets them.
+    pub(crate) home: u32,
+    /// When they were lent, in Unix ms of the donor's clock.
+    pub(crate) lent_ms: u64,
+}
+
+/// A shard at one instant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShardView {
+    /// Units left, with what is withdrawn.
+    pub(crate) stock: u64,
+    /// The last entry of its ledger.
+    pub(crate) last: Option<String>,
+    pub(crate) epoch: u64,
+    /// Its clock, in Unix ms.
+    pub(crate) now_ms: u64,
+    pub(crate) open: Vec<OpenTransfer>,
+}
+
+/// The keys of a shard that `lend`, `borrow` and `peek` take.
+pub(crate) fn transfer_keys(keys: &Keys) -> [&str; 4] {
+    [&keys.stock, &keys.meta, &keys.requests, &keys.ledger]
+}
+
+/// All shards of an activity, in the order of their list, each at its own instant.
+///
+/// # Errors
+/// One is not there, so that the list is old; or it is damaged; or any of [`StoreError`].
+pub(crate) fn peek(
+    servers: &mut Servers,
+    layout: Layout,
+    activity: &ActivityId,
+    shards: &Shards,
+) -> Result<Vec<ShardView>, ShardFault> {
+    let ids: Vec<ActivityId> = shards.ids(activity).collect();
+    let keys: Vec<Keys> = ids.iter().map(|id| Keys::of(layout, id)).collect();
+    let calls: Vec<Call> = keys.iter().map(|keys| Call::script(&PEEK, transfer_keys(keys), [] as [&str; 0])).collect();
+    servers.read_all(&calls)?.into_iter().zip(&keys).map(|(value, keys)| view(value, keys)).collect()
+}
+
+/// Reads a reply.
+fn view(value: Value, keys: &Keys) -> Result<ShardView, ShardFault> {
+    let reply = Reply::of(&PEEK);
+    let values = reply.array(value)?;
+    match reply.status(values.first())? {
+        Status::Ok => {}
+        Status::Corrupt => return Err(ShardFault::Corrupt(reply.corrupt(&values, keys)?)),
+        _ => return Err(ShardFault::ListChanged),
+    }
+    let [_, stock, last, epoch, now, Value::Array(transfers)] = &values[..] else {
+        return Err(reply.invalid(&values).into());
+    };
+    let count = |value| reply.count(Some(value))?.ok_or_else(|| reply.invalid(&values));
+    let mut open = Vec::with_capacity(transfers.len() / 4);
+    for part in transfers.chunks(4) {
+        let [id, units, home, ms] = part else { return Err(reply.invalid(&values).into()) };
+        open.push(OpenTransfer {
+            id: reply.text(Some(id))?.unwrap_or_default(),
+            units: count(units)?,
+            home: u32::try_from(count(home)?).map_err(|_| reply.invalid(&values))?,
+            lent_ms: count(ms)?,
+        });
+    }
+    let last = reply.text(Some(last))?;
+    Ok(ShardView { stock: count(stock)?, last, epoch: count(epoch)?, now_ms: count(now)?, open })
 }
 
 #[cfg(test)]

@@ -1,23 +1,30 @@
-//! A [`Store`] is the servers of one layout: what every room asks through.
+//! A [`Store`] is the servers of one layout: what every room asks through. It knows which shards
+//! an activity has, and how much of the server's time an audit takes: all that it can get while nobody buys, a small share of a live sale.
+//!
+//! It waits until replicas have what was written. `WAIT` covers what its own connection wrote: on another one it says that replicas have everything, although they have
+//! nothing. So an activity that was changed is written once more first, as it is, on the connection that waits. Replicas
+//! get all writes of a server in one order: a replica that has this one has everything before it, whichever connection, process
+//! or retry wrote that.
 
-pub(crate) mod replicas;
-pub(crate) mod shards;
-pub(crate) mod throttle;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use std::sync::Arc;
+use redis::Value;
 
 use crate::error::StoreError;
+use crate::model::id::ActivityId;
+use crate::model::layout::Layout;
+use crate::model::shards::Shards;
+use crate::model::time::Millis;
+use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::redis::cluster::Servers;
 use crate::redis::connect::Target;
+use crate::redis::system::System;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::shards::{Directory, ShardBorrower};
-use crate::store::replicas::Changes;
-use crate::store::throttle::Throttle;
-
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::time::Millis;
 
 /// One server or cluster and one layout: everything that can be asked of a sale.
 pub struct Store {
@@ -122,5 +129,225 @@ impl Store {
         let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
         let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
         Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
+    }
+}
+
+impl Store {
+    /// The shards of an activity, as they are stored now; `None` if it is not sharded.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn shards_of(&mut self, activity: &ActivityId) -> Result<Option<Shards>, StoreError> {
+        Ok(self.shards_of_each(std::slice::from_ref(activity))?.pop().flatten())
+    }
+
+    /// The same for several activities, by a plain command each: no right is needed that a screen does not need anyway.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn shards_of_each(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<Shards>>, StoreError> {
+        let call = |activity: &ActivityId| {
+            let meta = self.keys(activity).meta;
+            Call::command(&meta, redis::cmd("HMGET").arg(&meta).arg("shards"))
+        };
+        let calls: Vec<Call> = activities.iter().map(call).collect();
+        let reply = Reply::of_command("HMGET");
+        let mut all = Vec::with_capacity(activities.len());
+        for (activity, value) in activities.iter().zip(self.servers.read_all(&calls)?) {
+            let shards = reply.text(reply.array(value)?.first())?.and_then(|text| text.parse::<Shards>().ok());
+            self.directory.learn(activity, shards.clone());
+            all.push(shards);
+        }
+        Ok(all)
+    }
+
+    /// Records that orders of an activity were applied, in any of its shards if it has some.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub fn changed_anywhere(&mut self, activity: &ActivityId) -> Result<(), StoreError> {
+        let shards = if self.layout == Layout::Cluster { self.shards_of(activity)? } else { None };
+        match shards {
+            Some(shards) => shards.ids(activity).for_each(|id| self.changed(&id)),
+            None => self.changed(activity),
+        }
+        Ok(())
+    }
+
+    /// Where the units of a user are: the activity, or the user's home if it is known to be sharded.
+    #[must_use]
+    pub fn home_of(&self, activity: &ActivityId, user: &[u8]) -> ActivityId {
+        self.directory.get(activity).map_or_else(|| activity.clone(), |shards| shards.home_of(activity, user))
+    }
+
+    /// The activities that have the units of a user: the activities themselves, or of those that are sharded, the home.
+    pub(crate) fn homes_of(&mut self, activities: &[&ActivityId], user: &[u8]) -> Result<Vec<ActivityId>, StoreError> {
+        let unknown: Vec<ActivityId> =
+            activities.iter().filter(|id| self.directory.is_unknown(id)).map(|id| (*id).clone()).collect();
+        self.shards_of_each(&unknown)?;
+        Ok(activities.iter().map(|id| self.home_of(id, user)).collect())
+    }
+}
+
+/// How much longer than a call took the server is then left to others: three quarters of its time and more.
+const OTHERS: u32 = 3;
+/// The longest rest: a call that took longer waited for something else.
+const MOST: Duration = Duration::from_millis(5);
+
+/// When the next call may be sent.
+pub(crate) struct Throttle {
+    system: Arc<dyn System>,
+    is_live: bool,
+    /// When the last call was sent.
+    sent: Instant,
+    /// How long others go first, from then on.
+    rest: Duration,
+}
+
+impl Throttle {
+    /// Quick until a purchase is seen.
+    pub(crate) fn quick(system: &Arc<dyn System>) -> Self {
+        Self { system: Arc::clone(system), is_live: false, sent: system.now(), rest: Duration::ZERO }
+    }
+
+    /// As during a sale.
+    pub(crate) fn gentle(system: &Arc<dyn System>) -> Self {
+        Self { is_live: true, ..Self::quick(system) }
+    }
+
+    /// Says whether anybody buys now.
+    pub(crate) fn set_live(&mut self, is_live: bool) {
+        self.is_live = is_live;
+    }
+
+    /// Right before a call is sent: lets others go first if there are any.
+    pub(crate) fn wait(&mut self) {
+        if self.is_live {
+            self.system.sleep(self.rest.saturating_sub(self.system.now() - self.sent));
+        }
+        self.sent = self.system.now();
+    }
+
+    /// Right after its reply came.
+    pub(crate) fn took(&mut self) {
+        let took = self.system.now() - self.sent;
+        self.rest = took + (took * OTHERS).min(MOST);
+    }
+}
+
+/// Writes an activity as it is: its rules, or if another system created it, its stock. What is not there stays so.
+/// Replies whether anything was written.
+pub const REWRITE: &str = "\
+local rules = redis.call('HGET', KEYS[2], 'rules')
+if rules then
+  redis.call('HSET', KEYS[2], 'rules', rules)
+elseif redis.call('EXISTS', KEYS[1]) == 1 then
+  redis.call('INCRBY', KEYS[1], '0')
+else
+  return 0
+end
+return 1";
+
+/// What a store, and those made from it, changed: an activity for each slot, in a layout whose activities have one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changes(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    /// How many replicas must have it.
+    replicas: Option<u32>,
+    activities: BTreeMap<Option<u16>, ActivityId>,
+}
+
+impl Changes {
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many replicas of a server have what was written to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replicated {
+    /// The server, without a password.
+    pub server: String,
+    /// Replicas that should have it.
+    pub wanted: u32,
+    /// Replicas that have it.
+    pub replicas: u32,
+    /// Whether the server has no replica at all.
+    pub is_alone: bool,
+}
+
+impl Store {
+    /// What is changed from now on must reach this many replicas: see [`wait_for_replicas`](Self::wait_for_replicas).
+    pub fn require_replicas(&mut self, replicas: Option<u32>) {
+        self.changes.noted().replicas = replicas;
+    }
+
+    /// Whether anybody will wait for replicas.
+    pub fn requires_replicas(&self) -> bool {
+        self.changes.noted().replicas.is_some()
+    }
+
+    /// Records that an activity was changed, or that a change was found applied.
+    pub fn changed(&self, activity: &ActivityId) {
+        let mut noted = self.changes.noted();
+        if noted.replicas.is_some() {
+            let slot = self.keys(activity).slot();
+            noted.activities.entry(slot).or_insert_with(|| activity.clone());
+        }
+    }
+
+    /// Waits, somewhat less than the timeout for each server, until as many replicas as are required have everything
+    /// that was written there so far, and gives the first server of which fewer have it. `None` if there is none, or if
+    /// nothing was changed.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`]. What was written stays written.
+    pub fn wait_for_replicas(&mut self) -> Result<Option<Replicated>, StoreError> {
+        let (wanted, activities) = {
+            let noted = self.changes.noted();
+            let Some(wanted) = noted.replicas else { return Ok(None) };
+            (wanted, noted.activities.values().cloned().collect::<Vec<_>>())
+        };
+        // With one activity, its call finds the node.
+        if activities.len() > 1 {
+            self.servers.discover()?;
+        }
+        let mut nodes = Vec::new();
+        for activity in activities {
+            let keys = self.keys(&activity);
+            let node = self.servers.node_of(keys.slot());
+            if nodes.contains(&node) {
+                continue;
+            }
+            nodes.push(node);
+            let reached = self.servers.replicated(&keys, wanted)?;
+            if let Some(short) = reached.filter(|reached| reached.replicas < wanted) {
+                return Ok(Some(short));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Servers {
+    /// Writes an activity as it is, and waits for replicas; `None` if there is nothing of it.
+    fn replicated(&mut self, keys: &Keys, wanted: u32) -> Result<Option<Replicated>, StoreError> {
+        // Nobody may ever come: who may not ask this waits in vain.
+        self.look_for_replicas_of(self.node_of(keys.slot()));
+        let mut rewrite = redis::cmd("EVAL");
+        rewrite.arg(REWRITE).arg(2).arg(&keys.stock).arg(&keys.meta);
+        // The reply must come before we give up on it.
+        let timeout = self.target().timeout;
+        let patience = timeout.saturating_sub((timeout / 5).min(Duration::from_millis(500)));
+        let call = Call::command(&keys.stock, &rewrite);
+        let ack = self.call_replicated(&[call], ReplicaWait { replicas: wanted, patience })?;
+        if ack.values != [Value::Int(1)] {
+            return Ok(None);
+        }
+        let server = self.node(ack.node).target.shown.clone();
+        let replicas = ack.replicas.map(|replicas| u32::try_from(replicas).unwrap_or(u32::MAX));
+        Ok(Some(Replicated { server, wanted, replicas: replicas.unwrap_or(0), is_alone: replicas.is_none() }))
     }
 }

@@ -190,8 +190,7 @@ fn who_has_connections_of_their_own_watches_keys_scans_or_looks_for_faults() {
     };
     let mut found: Vec<String> = modules().iter().filter_map(has_own).collect();
     found.sort();
-    let health =
-        ["read::health", "read::health::dry_run", "read::health::node", "read::health::rights", "read::health::slots"];
+    let health = ["read::health", "read::health::rights", "read::health::slots"];
     assert_eq!(found, [&["admin::archive", "audit::read::page_reader"][..], &health].concat());
 }
 

@@ -11,7 +11,7 @@ use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::shards::choice;
+use crate::shards;
 
 /// What there is of an activity that is sharded, or is to be.
 #[derive(Debug, Default)]
@@ -242,7 +242,7 @@ fn create(
         let differences = vec![difference(plan, "shard", &shard.activity, "")];
         return (Preheated { differences, ..refused }, Todo::Nothing);
     }
-    let shards = choice::choose(&plan.id, found.shards.len(), 0);
+    let shards = shards::choose(&plan.id, found.shards.len(), 0);
     let mut result = Preheated { shards: counted(&shards), ..begun(refused, Action::Create, &target.0) };
     if is_whole {
         result.stock = found.shards.iter().map(|shard| shard.stock).sum();
@@ -350,7 +350,7 @@ fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, 
     }
     // A list of another length gives users other homes: a cached one must find no shard at all.
     let used = shards.iter().chain(&old).max().map_or(0, |most| most + 1);
-    let chosen = if shards.len() == count { shards.clone() } else { choice::choose(&plan.id, count, used) };
+    let chosen = if shards.len() == count { shards.clone() } else { shards::choose(&plan.id, count, used) };
     let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
     let is_new = found.is_absent && !found.shards.iter().any(is_there);
     let action = if is_new { Action::Create } else { Action::Reset };
@@ -373,6 +373,6 @@ pub(super) fn named(says: Option<&Says>, plan: &Plan) -> Vec<u32> {
     match says {
         Some(Says { plan: Some(ShardPlan::Start { shards, .. }), .. }) => shards.clone(),
         Some(says) => says.shards.as_ref().map(|shards: &Shards| shards.numbers().to_vec()).unwrap_or_default(),
-        None => choice::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
+        None => shards::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
     }
 }

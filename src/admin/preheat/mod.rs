@@ -277,14 +277,8 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
     if status == Status::Sharded {
         return Ok(preheated);
     }
-    preheated.action = match reply.text(values.get(1))?.as_deref() {
-        Some("create") => Action::Create,
-        Some("unchanged") => Action::Unchanged,
-        Some("update") => Action::Update,
-        Some("reset") => Action::Reset,
-        Some("refused") => Action::Refused,
-        _ => return Err(reply.invalid(&values)),
-    };
+    let action = reply.text(values.get(1))?.and_then(|action| Action::named(&action));
+    preheated.action = action.ok_or_else(|| reply.invalid(&values))?;
     // What a reset replaces may be anything.
     preheated.total_before = reply.count(values.get(2)).unwrap_or(None);
     preheated.total = reply.count(values.get(3))?;

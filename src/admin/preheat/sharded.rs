@@ -36,7 +36,7 @@ use crate::redis::call::exchange::ReplicaWait;
 use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::sell::sharded;
+use crate::sell::orders;
 use crate::store::Store;
 
 /// How often others may change the activity before this gives up.
@@ -148,7 +148,7 @@ pub(crate) fn preheat_sharded(
 /// # Errors
 /// Any of [`StoreError`]; the totals still differ.
 fn add_up(store: &mut Store, activity: &ActivityId, totals: u64, total: u64, began: Instant) -> Result<(), StoreError> {
-    let finished = sharded::finish_transfers(store, activity, true)?.unwrap_or_default();
+    let finished = orders::finish_transfers(store, activity, true)?.unwrap_or_default();
     // Shards are read one after the other, so a transfer may be seen at one of them only.
     if store.servers.system().now() - began < SETTLING {
         store.servers.system().sleep(Duration::from_millis(50));

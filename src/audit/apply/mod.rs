@@ -1,26 +1,33 @@
-//! Applies repairs: each only if everything still is as the audit found it.
+//! Applies repairs: each only if everything still is as the audit found it. And makes up for the side that a transfer between shards
+//! lacks: finishes one that is stuck, and lends what a failover lost.
+//!
+//! The steps of the latter are those of any transfer: lend, wait for a replica, borrow, wait for a replica, and then the donor may forget it.
+//! The scripts write a record that they find once more, so that a wait covers it.
 
-pub(crate) mod transfers;
+use std::time::Duration;
 
 use redis::Value;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::purchases::MAX_REVERSED;
+use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, see};
 use crate::error::{Recovery, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
-use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
+use crate::model::status::{Status, call_code};
 use crate::read::ledger;
 use crate::redis::call::Call;
-use crate::script::REPAIR;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
+use crate::script::{BORROW, LEND, REPAIR, Script};
 use crate::sell::holds;
+use crate::shards::transfer::{TransferContext, TransferRequest, patience};
 use crate::store::Store;
 
 /// Repairs a call; all of them are one entry of the ledger.
@@ -230,4 +237,113 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreE
     };
     let answers: Vec<Repaired> = letters.chars().map(answer).collect::<Result<_, _>>()?;
     if answers.len() == count { Ok(answers) } else { Err(reply.invalid(letters)) }
+}
+
+/// How often a step is repeated that no replica has.
+const TRANSFER_TRIES: usize = 3;
+
+/// Repairs a transfer: a stuck one arrives at its home, an unbacked one is taken out of its donor, as far as its stock goes.
+///
+/// # Errors
+/// Any of [`StoreError`]; what cannot be repaired is among the answers.
+pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<Repaired, StoreError> {
+    let BrokenTransfer { class, id, donor, home, units, epoch } = transfer;
+    let (Some((activity, donor_number)), Some((_, home_number))) = (donor.parent(), home.parent()) else {
+        return Ok(Repaired::NotPreheated);
+    };
+    let by = store.operator.clone();
+    let context = context(store, &by, &activity, *epoch);
+    let need = if *class == Class::UnbackedTransfer { *units } else { 0 };
+    let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
+    let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
+    store.servers.look_for_replicas()?;
+    let lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
+    if !lent.status.is_some_and(Status::is_done) {
+        return Ok(refused(lent.status));
+    }
+    let Some(lent_units) = lent.units else { return Ok(Repaired::Corrupt) };
+    store.changed(donor);
+    if *class == Class::UnbackedTransfer {
+        // The home has the units: nobody may try to finish this.
+        call_shard(store, &LEND, forget, context.patience)?;
+        let is_all = lent_units == *units;
+        return Ok(if is_all { Repaired::Ok } else { Repaired::OutOfStock });
+    }
+    if lent_units != *units {
+        return Ok(Repaired::Changed);
+    }
+    // The units of a lend that no replica has must not arrive: a failover would bring them back to the donor.
+    if !lent.is_replicated {
+        return Ok(Repaired::Changed);
+    }
+    let came = call_shard(store, &BORROW, context.borrow_call(&known, *units), context.patience)?;
+    let arrived = match came.status {
+        Some(Status::Ok) => Repaired::Ok,
+        Some(Status::Replayed) => Repaired::Replayed,
+        other => return Ok(refused(other)),
+    };
+    if came.is_replicated {
+        call_shard(store, &LEND, forget, context.patience)?;
+    }
+    store.changed(home);
+    Ok(arrived)
+}
+
+/// Finishes a change of a shard's total that a cut left; of any other activity it does nothing.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<(), StoreError> {
+    if let Some((activity, donor)) = shard.parent() {
+        let by = store.operator.clone();
+        let context = context(store, &by, &activity, epoch);
+        let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
+        call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
+    }
+    Ok(())
+}
+
+fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
+    TransferContext { layout: store.layout, by, activity, epoch, patience: patience(&store.servers) }
+}
+
+/// Calls a script of transfers, which may be sent again, until a replica has what it wrote.
+fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called, StoreError> {
+    let (reply, calls) = (Reply::of(script), [call]);
+    let mut called = Called::default();
+    for _ in 0..TRANSFER_TRIES {
+        let mut ack = store.servers.call_replicated(&calls, ReplicaWait::for_one(patience))?;
+        let values = reply.array(ack.values.pop().unwrap_or(Value::Nil))?;
+        called = Called { is_replicated: ack.is_replicated(), ..Called::default() };
+        if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
+            called.status = Some(reply.status(values.first())?);
+        }
+        if called.status.is_some_and(Status::is_done) {
+            called.units = reply.count(values.get(1))?;
+        }
+        if called.is_replicated || !called.status.is_some_and(Status::is_done) {
+            break;
+        }
+    }
+    Ok(called)
+}
+
+/// The outcome of a call.
+#[derive(Default)]
+struct Called {
+    /// `None`: it is of another epoch.
+    status: Option<Status>,
+    units: Option<u64>,
+    /// Whether a replica has it, or there is none.
+    is_replicated: bool,
+}
+
+fn refused(status: Option<Status>) -> Repaired {
+    match status {
+        None => Repaired::Stale,
+        Some(Status::OutOfStock) => Repaired::OutOfStock,
+        Some(Status::NotPreheated) => Repaired::NotPreheated,
+        Some(Status::RequestConflict) => Repaired::RequestConflict,
+        Some(_) => Repaired::Corrupt,
+    }
 }

@@ -1,7 +1,10 @@
-//! What differs of one user, with what each side says.
+//! What differs of a user between Redis, the ledger and the order records, each at one instant.
+
+use std::collections::HashSet;
 
 use crate::audit::class::Class;
-use crate::audit::ledger_state::Newer;
+use crate::audit::evidence::{Evidence, limit};
+use crate::audit::ledger_state::{LedgerState, Newer};
 use crate::model::number::signed;
 
 /// What a participant's record holds.
@@ -104,9 +107,100 @@ impl Mismatch {
     }
 }
 
+impl LedgerState {
+    /// What a participant's record holds if it is what the ledger says.
+    pub(crate) fn holding(&self, user: u32) -> Holding {
+        match self.is_unknown(user) {
+            true => Holding::Unknown,
+            false => Holding::Units(u64::try_from(self.units(user)).unwrap_or(0)),
+        }
+    }
+
+    /// What differs of a user between record, ledger and limit, at the instant at which the ledger state ends. What the
+    /// ledger does not know counts too, unless it is as unknown to the record.
+    pub(crate) fn against_ledger(&self, user: u32, holds: Holding, limit: Option<u64>) -> Option<Mismatch> {
+        let found = self.compare(user, holds, true, None);
+        let is_equal = match &found.holds {
+            Holding::Invalid(_) => false,
+            Holding::Unknown => found.ledger.is_none(),
+            Holding::Units(units) => found.ledger == Some(signed(*units)) && limit.is_none_or(|limit| *units <= limit),
+        };
+        (!is_equal).then_some(found)
+    }
+
+    /// What differs of a user between record, ledger, limit and order records, at the instant at which the ledger state
+    /// ends; nothing of most.
+    pub(crate) fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
+        let orders = if self.lists_users() { self.ordered(user) } else { None };
+        let found = self.compare(user, holds, by_ledger, orders);
+        let is_equal = match &found.holds {
+            Holding::Invalid(_) => false,
+            Holding::Unknown => found.ledger.is_none() && found.against_orders().is_none(),
+            Holding::Units(units) => {
+                found.ledger.is_none_or(|ledger| signed(*units) == ledger)
+                    && limit.is_none_or(|limit| *units <= limit)
+                    && found.against_orders().is_none()
+            }
+        };
+        (!is_equal).then_some(found)
+    }
+
+    fn compare(&self, user: u32, holds: Holding, by_ledger: bool, orders: Option<i64>) -> Mismatch {
+        // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
+        let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
+        let ledger = if by_ledger && !is_unknown { Some(self.units(user)) } else { None };
+        let holds = match (holds, ledger.and_then(|units| u64::try_from(units).ok())) {
+            // Our own script recorded the user, so the ledger knows the units.
+            (Holding::Unknown, Some(units)) if units > 0 => Holding::Units(units),
+            (holds, _) => holds,
+        };
+        Mismatch { user, holds, ledger, orders, newer: self.newer(user), open: self.open(user) }
+    }
+
+    /// What the record of a mismatch holds at the instant at which the ledger state ends, if only our scripts changed it
+    /// since it was read: they change both.
+    fn holding_now(&self, found: Mismatch) -> Holding {
+        match (found.holds, found.ledger) {
+            (Holding::Units(units), Some(ledger)) => {
+                let units = signed(units).saturating_add(self.units(found.user)).saturating_sub(ledger);
+                Holding::Units(u64::try_from(units).unwrap_or(0))
+            }
+            // A refund made it known meanwhile.
+            (Holding::Units(_), None) if !self.is_unknown(found.user) => self.holding(found.user),
+            (holds, _) => holds,
+        }
+    }
+}
+
+impl Evidence {
+    /// Compares all users with the order records, and brings what pages of participants showed to the same instant, at
+    /// which the ledger state ends: a user who is no mismatch holds what the ledger says.
+    pub fn compare_all(&mut self) {
+        let limit = limit(self.kind, self.rules());
+        let found = std::mem::take(&mut self.mismatches);
+        let ledger = &self.ledger;
+        if ledger.lists_users() && self.kind.has_users() {
+            let known: HashSet<u32> = found.iter().map(|mismatch| mismatch.user).collect();
+            let others = ledger.everybody().filter(|user| !known.contains(user));
+            self.mismatches.extend(others.filter_map(|user| ledger.mismatch(user, ledger.holding(user), None, true)));
+        }
+        self.mismatches.extend(found.into_iter().filter_map(|mismatch| {
+            let user = mismatch.user;
+            ledger.mismatch(user, ledger.holding_now(mismatch), limit, true)
+        }));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::class::Class;
+    use crate::audit::evidence::{ActivityView, Rules};
+    use crate::audit::ledger_state::Compared;
+    use crate::audit::ledger_state::order_sums::OrderRows;
+    use crate::model::layout::Layout;
+    use crate::model::ledger::{Entry, EntryId};
+    use crate::model::time::Millis;
 
     /// Units held, units of the order records, and how far the ledger is newer than they are.
     fn found(units: u64, orders: i64, (net, low, high): (i64, i64, i64)) -> Mismatch {
@@ -197,5 +291,160 @@ mod tests {
         assert_eq!(member(4, (0, 0, 0)).against_orders(), None);
         let unrecorded = Mismatch { orders: None, ..member(0, (0, 0, 0)) };
         assert_eq!((unrecorded.units(), unrecorded.ordered_now()), (None, None));
+    }
+
+    /// Evidence of a sale with a limit of 5, whose ledger has these deducts (and refunds, below zero) of an entry each,
+    /// and whose order records are as of the third entry.
+    fn evidence(layout: Layout, ledger: &[(&str, i64)], orders: Option<&[(&str, i64)]>) -> Evidence {
+        let third = EntryId::first_at(Millis::new(4));
+        let compared = orders.map(|_| Compared::unread(None, third, true));
+        let mut evidence = Evidence::new(&"1001".parse().unwrap(), layout, None, compared);
+        let rules = Rules {
+            total: 100,
+            per_user_limit: Some(5),
+            epoch: 1,
+            repairs: 0,
+            ledger: true,
+            withdrawn: None,
+            holds: 0,
+        };
+        evidence.end = Some(ActivityView {
+            at: Millis::new(9),
+            stock: None,
+            rules: Some(rules),
+            last: None,
+            length: None,
+            checkpoint: None,
+        });
+        evidence.by_ledger = true;
+        ledger.iter().for_each(|order| add(&mut evidence, order));
+        let mut rows = OrderRows::default();
+        orders.unwrap_or_default().iter().for_each(|(user, units)| rows.push(user, *units, None));
+        evidence.ledger.add_orders(&rows);
+        evidence
+    }
+
+    fn add(evidence: &mut Evidence, (user, units): &(&str, i64)) {
+        let mut entry = Entry::new(EntryId::first_at(Millis::new(evidence.ledger.entries + 1)));
+        entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
+        entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
+        entry.quantity = Some(units.abs().to_string().into_bytes());
+        evidence.ledger.add(&entry);
+    }
+
+    /// Reads a user's record, as a page of participants has it.
+    fn read(evidence: &mut Evidence, user: &str, holds: Holding) {
+        let user = evidence.ledger.user(user.as_bytes());
+        evidence.ledger.see(user);
+        evidence.mismatches.extend(evidence.ledger.against_ledger(user, holds, Some(5)));
+    }
+
+    /// The mismatches as user, what is held, what the ledger says, and what the order records mean.
+    fn mismatches(evidence: &mut Evidence) -> Vec<(String, Holding, Option<i64>, Option<Class>)> {
+        evidence.compare_all();
+        let name = |user| String::from_utf8_lossy(evidence.ledger.users.name(user)).into_owned();
+        let shown = |found: &Mismatch| (name(found.user), found.holds.clone(), found.ledger, found.against_orders());
+        let mut shown: Vec<_> = evidence.mismatches.iter().map(shown).collect();
+        shown.sort_by(|one, other| one.0.cmp(&other.0));
+        shown
+    }
+
+    fn differing(
+        user: &str,
+        units: u64,
+        ledger: i64,
+        class: Option<Class>,
+    ) -> (String, Holding, Option<i64>, Option<Class>) {
+        (user.to_owned(), Holding::Units(units), Some(ledger), class)
+    }
+
+    #[test]
+    fn a_mismatch_moves_with_the_ledger_until_the_end() {
+        let mut sale = evidence(Layout::Seckill, &[("a", 3), ("b", 1)], None);
+        read(&mut sale, "a", Holding::Units(5));
+        read(&mut sale, "b", Holding::Units(0));
+        add(&mut sale, &("a", -2));
+        add(&mut sale, &("b", -1));
+        // The counter of `b` would be below zero, which none is.
+        assert_eq!(mismatches(&mut sale), [differing("a", 3, 1, None)]);
+        assert_eq!(mismatches(&mut sale), [differing("a", 3, 1, None)], "again, nothing moved");
+    }
+
+    #[test]
+    fn who_held_too_much_and_gave_it_back_is_no_mismatch() {
+        let mut sale = evidence(Layout::Seckill, &[("a", 6), ("b", 5), ("c", 6)], None);
+        for (user, units) in [("a", 6), ("b", 5), ("c", 6)] {
+            read(&mut sale, user, Holding::Units(units));
+        }
+        add(&mut sale, &("a", -1));
+        assert_eq!(mismatches(&mut sale), [differing("c", 6, 6, None)]);
+    }
+
+    #[test]
+    fn order_records_are_compared_with_what_the_ledger_says_at_the_end() {
+        let orders = [("a", 1), ("b", 1), ("c", 3), ("e", 2), ("f", 2)];
+        let mut sale = evidence(Layout::Seckill, &[("a", 1), ("b", 2), ("d", 1)], Some(&orders));
+        for (user, units) in [("a", 1), ("b", 2), ("d", 1), ("f", 2)] {
+            read(&mut sale, user, Holding::Units(units));
+        }
+        // Newer than the records, which know one of them.
+        add(&mut sale, &("e", 2));
+        add(&mut sale, &("g", 1));
+        assert_eq!(
+            mismatches(&mut sale),
+            [
+                differing("b", 2, 2, Some(Class::QuantityMismatch)),
+                differing("c", 0, 0, Some(Class::MissingPurchase)),
+                differing("d", 1, 1, Some(Class::MissingOrder)),
+                // A write past the ledger, which the records know.
+                differing("f", 2, 0, None),
+                differing("g", 1, 1, Some(Class::Timing)),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_sale_without_users_is_not_compared_user_by_user() {
+        let mut sale = evidence(Layout::Product, &[("", 3)], Some(&[("", 1)]));
+        assert_eq!((mismatches(&mut sale), sale.ledger.unseen()), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_member_without_units_is_as_unknown_to_the_ledger_or_has_its_units() {
+        let orders = [("a", 4), ("b", 2), ("d", 2)];
+        let mut sale = evidence(Layout::Sku, &[("own", 2)], Some(&orders));
+        for user in ["a", "b", "c", "d"] {
+            sale.ledger.carry_unknown(user.as_bytes());
+        }
+        assert_eq!(sale.ledger.unseen().len(), 5);
+        read(&mut sale, "own", Holding::Unknown);
+        read(&mut sale, "a", Holding::Unknown);
+        // Units that somebody wrote beside the member since: the ledger does not know them, the records do, or not.
+        read(&mut sale, "b", Holding::Units(2));
+        read(&mut sale, "c", Holding::Units(3));
+        read(&mut sale, "d", Holding::Invalid("x".to_owned()));
+        let class = |class| (None, Some(class));
+        let expected: Vec<_> = mismatches(&mut sale)
+            .into_iter()
+            .map(|(user, holds, ledger, against)| (format!("{user} {holds:?}"), (ledger, against)))
+            .collect();
+        assert_eq!(
+            expected,
+            [
+                ("c Units(3)".to_owned(), class(Class::MissingOrder)),
+                ("d Invalid(\"x\")".to_owned(), (None, None)),
+                ("own Units(2)".to_owned(), (Some(2), Some(Class::MissingOrder))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_member_whose_unknown_units_were_refunded_meanwhile_holds_nothing() {
+        let mut sale = evidence(Layout::Sku, &[], None);
+        sale.ledger.carry_unknown(b"a");
+        read(&mut sale, "a", Holding::Units(3));
+        assert_eq!(sale.mismatches.len(), 1);
+        add(&mut sale, &("a", -3));
+        assert_eq!(mismatches(&mut sale), []);
     }
 }

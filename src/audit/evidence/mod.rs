@@ -1,9 +1,7 @@
 //! Audit evidence: what was found of one activity, before anybody judges it.
 
-pub(crate) mod comparison;
 pub(crate) mod mismatch;
 pub(crate) mod purchases;
-pub(crate) mod request_record;
 #[cfg(test)]
 mod tests;
 

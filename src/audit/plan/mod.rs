@@ -4,16 +4,16 @@
 //! Order records override Redis. Without them, a counter that the stock moved with is never undone: a backend sold those
 //! units past the ledger, and undoing would sell them again.
 
-mod changes;
 pub(crate) mod repair;
 
-use crate::audit::plan::changes::{Change, Changes};
-
 use crate::audit::class::Class;
-use crate::audit::evidence::Evidence;
+use crate::audit::evidence::mismatch::{Holding, Mismatch};
+use crate::audit::evidence::{Evidence, limit};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, gate};
+use crate::model::id::StoredUser;
 use crate::model::layout::Kind;
+use crate::model::number::{MAX_UNITS, signed};
 
 /// What is done about units that no order record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,4 +130,358 @@ impl RepairPlan {
             .filter(|repair| repair.raises_stock())
             .for_each(|repair| repair.after.clone_from(&after));
     }
+}
+
+const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the total";
+const DRIFTS_ON: &str =
+    "somebody moves the stock past the ledger right now: stop the sale (`pause --withdraw-stock`), then audit again";
+const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
+const UNPROVEN: &str =
+    "no whole ledger that equals every counter, and no complete order records, prove how many units are left";
+const LOST: &str = "its stock key is gone, and no whole ledger that equals every counter, and no complete order records, \
+                    prove how many units are left";
+
+/// A repair before it has its name.
+pub(crate) struct Change {
+    pub(crate) class: Class,
+    pub(crate) user: Option<StoredUser>,
+    pub(crate) from: Option<u64>,
+    pub(crate) to: u64,
+    pub(crate) stock_change: i64,
+    pub(crate) reversed: Vec<String>,
+}
+
+impl Change {
+    /// Whether it adds to what was promised or is for sale: units that the stock lacked, and that may be back there.
+    pub(crate) fn needs_stock_as_audited(&self) -> bool {
+        let gained = self.user.as_ref().and(self.from).map_or(0, |from| signed(self.to).saturating_sub(signed(from)));
+        gained.saturating_add(self.stock_change) > 0 && (self.user.is_none() || gained > 0)
+    }
+}
+
+/// The changes so far.
+pub(crate) struct Changes<'a> {
+    evidence: &'a Evidence,
+    missing_orders: MissingOrders,
+    pub(crate) plan: RepairPlan,
+    pub(crate) changes: Vec<Change>,
+    /// Whether the units of every user are known, or will be.
+    is_complete: bool,
+}
+
+impl<'a> Changes<'a> {
+    /// None yet.
+    pub(crate) fn new(evidence: &'a Evidence, missing_orders: MissingOrders) -> Self {
+        Self { evidence, missing_orders, plan: RepairPlan::default(), changes: Vec::new(), is_complete: true }
+    }
+
+    /// The counts of what is held open, which one change corrects.
+    pub(crate) fn open_counts(&mut self) {
+        if let Some(open) = self.evidence.open.as_ref().filter(|open| !open.is_right()) {
+            let (from, to) = (Some(open.stored), open.counted);
+            self.changes.push(Change {
+                class: Class::OpenCount,
+                user: None,
+                from,
+                to,
+                stock_change: 0,
+                reversed: Vec::new(),
+            });
+        }
+    }
+
+    /// A sale without users: `from` and `to` are the units sold, as the ledger has them.
+    pub(crate) fn counter(&mut self) {
+        let evidence = self.evidence;
+        let mismatch = evidence.mismatches.first();
+        let Some(total) = evidence.total() else { return };
+        if evidence.totals_differ() {
+            return self.plan.keep(Class::Conservation, TOTALS_DIFFER);
+        }
+        let ledger = evidence.by_ledger.then_some(evidence.ledger.sum);
+        let recorded = evidence.ledger.lists_users().then(|| evidence.ledger.ordered_now(0));
+        let Some(stock) = evidence.stock() else {
+            let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, LOST) };
+            self.restore(signed(total) - recorded);
+            if let Some(ledger) = ledger.filter(|ledger| *ledger != recorded) {
+                self.add(Class::CounterDrift, None, Some(ledger), recorded, 0);
+            }
+            return;
+        };
+        let sold = signed(total) - signed(stock);
+        let against = mismatch.and_then(Mismatch::against_orders).filter(|class| *class != Class::Timing);
+        let class = against.or_else(|| (sold < 0).then_some(Class::Conservation));
+        match (class, recorded, ledger) {
+            (Some(_), Some(to), _) if to < sold && self.missing_orders == MissingOrders::Emit => (),
+            (Some(class), Some(to), ledger) => {
+                let from = Some(ledger.unwrap_or(sold.max(0)));
+                let reversed = match mismatch.filter(|_| to < sold) {
+                    Some(mismatch) => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
+                    None => Ok(Vec::new()),
+                };
+                match reversed {
+                    Ok(reversed) => self.add_reversing(class, None, (from, to), sold - to, reversed),
+                    Err(why) => self.plan.keep(class, why),
+                }
+            }
+            (None, _, Some(ledger)) if mismatch.is_some_and(Mismatch::is_of_ledger_alone) => {
+                self.add(Class::CounterDrift, None, Some(ledger), sold, 0);
+            }
+            // Sold past the ledger, so it is recorded there.
+            (_, None, Some(ledger)) if ledger < sold => self.add(Class::Conservation, None, Some(ledger), sold, 0),
+            // Too many are left: they would be sold twice.
+            (_, None, Some(ledger)) if ledger > sold => {
+                self.add(Class::Conservation, None, Some(ledger), ledger, sold - ledger);
+            }
+            (Some(_), None, None) => self.plan.keep(Class::Conservation, UNPROVEN),
+            _ => (),
+        }
+    }
+
+    pub(crate) fn users(&mut self) {
+        let evidence = self.evidence;
+        self.is_complete = evidence.by_ledger || evidence.ledger.lists_users() || evidence.held.unknown == 0;
+        let explained = explained(evidence);
+        // What the stock is compared with: each user's units, or what the ledger says of them.
+        let base = |mismatch: &Mismatch| match explained {
+            Explained::ByLedger => mismatch.ledger,
+            Explained::ByEviction if is_evicted(mismatch) => mismatch.ledger,
+            _ => mismatch.units(),
+        };
+        let most = limit(evidence.kind, evidence.rules());
+        for mismatch in &evidence.mismatches {
+            if let (Holding::Units(units), Some(most)) = (&mismatch.holds, most)
+                && *units > most
+            {
+                self.plan.keep(Class::OverLimit, "only a refund can take units from a customer");
+            }
+            if let Some((class, to)) = self.target(mismatch, explained) {
+                let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
+                if !user.fits() {
+                    self.plan.keep(class, "no script accepts the user id: it is empty or too long, or has control characters or spaces at an end");
+                    continue;
+                }
+                let from = match &mismatch.holds {
+                    Holding::Units(units) => Some(signed(*units)),
+                    _ => None,
+                };
+                let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
+                let reversed = match from.is_none_or(|from| to < from) {
+                    true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
+                    false => Ok(Vec::new()),
+                };
+                match reversed {
+                    Ok(reversed) => self.add_reversing(class, Some(user), (from, to), change, reversed),
+                    Err(why) => self.plan.keep(class, why),
+                }
+            }
+        }
+        self.whole(explained);
+    }
+
+    /// What a user's units should be, if they are to change or to be recorded, and why.
+    fn target(&mut self, mismatch: &Mismatch, explained: Explained) -> Option<(Class, i64)> {
+        let against = mismatch.against_orders().filter(|class| *class != Class::Timing);
+        let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
+        let keep = |changes: &mut Self, class, why| {
+            changes.plan.keep(class, why);
+            None
+        };
+        match (&mismatch.holds, mismatch.units()) {
+            (Holding::Invalid(_), _) => {
+                self.is_complete = false;
+                return keep(self, Class::Corrupt, "a record that is no number must be corrected first");
+            }
+            (Holding::Unknown, None) if mismatch.orders != Some(0) => {
+                self.is_complete = false;
+                return keep(self, Class::CounterDrift, "a script recorded no units: order records would show them");
+            }
+            _ => (),
+        }
+        let emits = self.missing_orders == MissingOrders::Emit;
+        match (against, mismatch.orders, mismatch.ordered_now()) {
+            (Some(class), Some(orders), _) if orders < 0 => {
+                keep(self, class, "the order records of a user sum up below zero")
+            }
+            // A sum that saturated.
+            (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {
+                keep(self, class, "the order records of a user sum up past what can be sold")
+            }
+            (Some(class), _, Some(to)) => match mismatch.units() {
+                None if emits => {
+                    self.is_complete = false;
+                    keep(self, class, "a script recorded no units, so it is not known how many to deliver")
+                }
+                Some(units) if emits && to < units => None,
+                _ if self.evidence.kind == Kind::Coupon && to > 1 => {
+                    keep(self, class, "a user can hold one coupon only")
+                }
+                _ => Some((class, to)),
+            },
+            (_, Some(_), _) if drifts => Some((Class::CounterDrift, mismatch.units()?)),
+            (_, None, _) if drifts => match explained {
+                Explained::ByCounters => Some((Class::CounterDrift, mismatch.units()?)),
+                Explained::ByLedger => Some((Class::CounterDrift, mismatch.ledger?)),
+                Explained::ByEviction if is_evicted(mismatch) => Some((Class::CounterDrift, mismatch.ledger?)),
+                Explained::ByEviction => Some((Class::CounterDrift, mismatch.units()?)),
+                Explained::Unclear => keep(self, Class::CounterDrift, UNCLEAR),
+            },
+            _ => None,
+        }
+    }
+
+    /// The stock, as far as no user's repair moves it.
+    fn whole(&mut self, explained: Explained) {
+        let evidence = self.evidence;
+        if !self.is_complete {
+            self.keep_raises("the units of other users are not known");
+        }
+        let Some(total) = evidence.total() else { return };
+        if evidence.totals_differ() {
+            self.plan.keep(Class::Conservation, TOTALS_DIFFER);
+            return self.keep_raises("the totals differ");
+        }
+        let drifts =
+            evidence.mismatches.iter().any(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0));
+        let is_proven = self.is_complete
+            && (evidence.ledger.lists_users() || evidence.by_ledger && !drifts && evidence.has_units());
+        if is_proven && evidence.stock_drift_changed && !evidence.ledger.lists_users() {
+            return self.plan.keep(Class::Conservation, DRIFTS_ON);
+        }
+        let left = self.held().map(|held| signed(total).saturating_sub(held));
+        match (evidence.stock(), left) {
+            (None, Some(left)) if is_proven => {
+                // What users' repairs would move is in it at once.
+                let moved: i64 = self.changes.iter_mut().map(|change| std::mem::take(&mut change.stock_change)).sum();
+                self.restore(left.saturating_add(moved));
+            }
+            (None, _) => {
+                self.changes.clear();
+                self.plan.keep(Class::Conservation, LOST);
+            }
+            (Some(_), None) => (),
+            (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
+            (Some(stock), Some(left)) if left == signed(stock) => (),
+            // A purchase past the ledger may be newer than the order records, and than the page of its user.
+            (Some(stock), Some(left)) if evidence.stock_drift_changed && left > signed(stock) => {
+                self.plan.keep(Class::Conservation, DRIFTS_ON);
+            }
+            (Some(stock), Some(left)) if is_proven => self.net(left - signed(stock)),
+            _ if explained == Explained::Unclear => self.plan.keep(Class::Conservation, UNCLEAR),
+            _ => self.plan.keep(Class::Conservation, UNPROVEN),
+        }
+    }
+
+    /// Units that users hold, with nothing for members without units whom complete order records don't know; `None` if
+    /// those of some are unknown.
+    fn held(&self) -> Option<i64> {
+        let evidence = self.evidence;
+        if !evidence.by_ledger {
+            return self.is_complete.then_some(evidence.held.units);
+        }
+        let drift = |mismatch: &Mismatch| mismatch.drift().unwrap_or_else(|| -mismatch.ledger.unwrap_or_default());
+        let drifts: i64 = evidence.mismatches.iter().map(drift).fold(0, i64::saturating_add);
+        self.is_complete.then(|| evidence.ledger.sum.saturating_add(drifts))
+    }
+
+    /// Moves the stock by `missing` units. If they are to return, users whose purchases are missing get them first: what
+    /// lowers the stock comes before what raises it, and must not wait for it.
+    fn net(&mut self, mut missing: i64) {
+        for change in self.changes.iter_mut().filter(|change| change.stock_change < 0) {
+            let part = missing.clamp(0, -change.stock_change);
+            change.stock_change += part;
+            missing -= part;
+        }
+        if missing != 0 {
+            self.add(Class::Conservation, None, Some(0), 0, missing);
+        }
+    }
+
+    /// Creates the stock key, with what is left after all other repairs.
+    fn restore(&mut self, left: i64) {
+        let withdrawn = self.evidence.rules().and_then(|rules| rules.withdrawn).unwrap_or_default();
+        self.add(Class::Conservation, None, None, left, left.saturating_sub(signed(withdrawn)));
+    }
+
+    /// Leaves out what would raise the stock.
+    fn keep_raises(&mut self, why: &'static str) {
+        for change in self.changes.extract_if(.., |change| change.stock_change > 0) {
+            self.plan.keep(change.class, why);
+        }
+    }
+
+    fn add(&mut self, class: Class, user: Option<StoredUser>, from: Option<i64>, to: i64, stock_change: i64) {
+        self.add_reversing(class, user, (from, to), stock_change, Vec::new());
+    }
+
+    /// The same, which also ends request ids of the user.
+    fn add_reversing(
+        &mut self,
+        class: Class,
+        user: Option<StoredUser>,
+        (from, to): (Option<i64>, i64),
+        stock_change: i64,
+        reversed: Vec<String>,
+    ) {
+        let count = |units: i64| u64::try_from(units).ok().filter(|units| *units <= MAX_UNITS);
+        let (is_valid, from) = match from.map(count) {
+            None => (true, None),
+            Some(from) => (from.is_some(), from),
+        };
+        match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MAX_UNITS) {
+            Some(to) => self.changes.push(Change { class, user, from, to, stock_change, reversed }),
+            None => {
+                self.is_complete = false;
+                self.plan.keep(class, "the sums are below zero or past 9007199254740991");
+            }
+        }
+    }
+}
+
+/// What explains the stock while counters differ from the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Explained {
+    /// It moved with every counter: the ledger is behind.
+    ByCounters,
+    /// It moved with the ledger alone: the counters are off.
+    ByLedger,
+    /// It moved with the ledger for users whose records are gone, and with the counters of the others.
+    ByEviction,
+    /// None of these.
+    Unclear,
+}
+
+/// What explains the stock of a sale whose counters differ from its ledger.
+pub(super) fn explained(evidence: &Evidence) -> Explained {
+    let drifting: Vec<&Mismatch> = evidence
+        .mismatches
+        .iter()
+        .filter(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0))
+        .collect();
+    let Some((total, stock)) = evidence.total().zip(evidence.stock()) else { return Explained::Unclear };
+    let sold = signed(total).saturating_sub(signed(stock));
+    let drifts = |of: &dyn Fn(&Mismatch) -> bool| {
+        let drift = drifting.iter().filter(|mismatch| of(mismatch)).map(|mismatch| mismatch.drift());
+        drift.sum::<Option<i64>>().map(|drift| evidence.ledger.sum.saturating_add(drift))
+    };
+    let has_records = evidence.ledger.lists_users();
+    let is_known = drifting.iter().all(|mismatch| mismatch.drift().is_some());
+    if drifting.is_empty() || drifts(&|_| true) == Some(sold) {
+        Explained::ByCounters
+    } else if evidence.ledger.sum == sold && (is_known || has_records) {
+        Explained::ByLedger
+    } else if has_records {
+        Explained::ByCounters
+    } else if drifting.iter().any(|mismatch| is_evicted(mismatch))
+        && drifts(&|mismatch| !is_evicted(mismatch)) == Some(sold)
+    {
+        Explained::ByEviction
+    } else {
+        Explained::Unclear
+    }
+}
+
+/// Whether the ledger knows the user, and the participants don't.
+pub(super) fn is_evicted(mismatch: &Mismatch) -> bool {
+    mismatch.holds == Holding::Units(0) && mismatch.ledger.is_some_and(|ledger| ledger > 0)
 }

@@ -32,7 +32,7 @@ use crate::read::holds;
 use crate::script::keys::Keys;
 use crate::sell::holds::recount;
 use crate::store::Store;
-use crate::store::throttle::Throttle;
+use crate::store::Throttle;
 
 /// Users that are looked up at one instant.
 const MAX_USERS_PER_CALL: usize = 1000;

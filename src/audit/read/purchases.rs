@@ -2,21 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redis::Value;
-
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Mismatch;
+use crate::audit::evidence::purchases::RequestRecord;
 use crate::audit::evidence::purchases::{Purchase, UserPurchases};
-use crate::audit::evidence::request_record::RequestRecord;
 use crate::audit::judgement::counter;
 use crate::error::StoreError;
 use crate::model::ledger::{EntryId, Op};
-use crate::model::order::hold::{HoldRecord, HoldState};
+use crate::model::order::hold::HoldState;
 use crate::model::status::Status;
-use crate::read::ledger;
+use crate::read::{holds, ledger};
 use crate::redis::scan::Scan;
 use crate::script::keys::Keys;
-use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// Records that are read at once: about half a millisecond of the server's time.
@@ -67,7 +64,7 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
     found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     for chunk in found.chunks(PAGE) {
         let requests = chunk.iter().map(|(request, _)| request.as_str());
-        for ((request, (user, record)), hold) in chunk.iter().zip(hold_records(store, keys, requests)?) {
+        for ((request, (user, record)), hold) in chunk.iter().zip(holds::hold_records(store, keys, requests)?) {
             let of_user: &mut UserPurchases = evidence.purchases.by_user.entry(*user).or_default();
             let units = match (&*record.op, hold) {
                 ("refund", _) => {
@@ -106,21 +103,4 @@ fn requests_since(
         true
     })?;
     Ok(requests)
-}
-
-/// The holds that some request ids have.
-fn hold_records<'a>(
-    store: &mut Store,
-    keys: &Keys,
-    requests: impl Iterator<Item = &'a str>,
-) -> Result<Vec<Option<HoldRecord>>, StoreError> {
-    let mut command = redis::cmd("HMGET");
-    command.arg(&keys.requests);
-    requests.for_each(|request| _ = command.arg(format!("\th:{request}")));
-    let records = Reply::of_command("HMGET").array(store.servers.command(&keys.requests, &command)?)?;
-    let read = |record| match record {
-        Value::BulkString(record) => HoldRecord::read(&record),
-        _ => None,
-    };
-    Ok(records.into_iter().map(read).collect())
 }

@@ -1,24 +1,23 @@
-//! Drives all clients on one thread: a client with a reply is read, a client that is free gets the next order.
-
-mod connections;
-mod replies;
+//! Drives all clients on one thread: a client with a reply is read, a client that is free gets the next order. A connection
+//! that breaks is given up and opened again, with what was sent on it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
-use redis::Value;
+use redis::{RedisError, Value};
 
-use crate::bench::measured::Measured;
 use crate::bench::opener::{Opener, open_all};
-use crate::bench::order::{Next, Order, Outgoing, Strategy};
 use crate::bench::pace::{Pace, Turn};
 use crate::bench::poller::Poller;
-use crate::bench::sale::{Sale, write_user};
-use crate::bench::strategy;
-use crate::bench::{Basket, LoadOptions, SHORTEST_PAUSE, StrategyName};
-use crate::error::StoreError;
+use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
+use crate::bench::{
+    Basket, LONGEST_PAUSE, LoadOptions, Measured, SHORTEST_PAUSE, Sale, StrategyName, TIMEOUTS, strategy, write_user,
+};
+use crate::error::{Recovery, StoreError};
+use crate::model::order::Corrupt;
 use crate::model::status::Status;
+use crate::redis::call::Call;
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
 use crate::script::keys::Keys;
@@ -115,7 +114,7 @@ pub(crate) fn load(
         let scripts = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
         let script = scripts.of(store.layout.kind());
         for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {
-            match store.servers.ask_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text)) {
+            match store.servers.call(&Call::at_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))) {
                 // Who may not do that sends the text with the first orders.
                 Ok(_) | Err(StoreError::Permission { .. }) => {}
                 Err(error) => return Err(error),
@@ -325,5 +324,236 @@ impl Engine<'_> {
 
     fn io_error(&self, error: &std::io::Error) -> StoreError {
         StoreError::Unreachable { server: self.server.clone(), why: crate::error::cause(error) }
+    }
+}
+
+impl Engine<'_> {
+    /// Reads what came for a client.
+    pub(crate) fn receive(&mut self, client_index: usize) {
+        if !self.clients[client_index].unsent.is_empty() {
+            self.out.bytes.clear();
+            self.send(client_index, Instant::now());
+        }
+        loop {
+            let client = &mut self.clients[client_index];
+            let Some(connection) = &mut client.connection else { return };
+            if client.awaited.is_empty() && client.state != State::Free {
+                return;
+            }
+            match connection.try_reply() {
+                Ok(None) => return,
+                Ok(Some(value)) => match client.awaited.pop_front() {
+                    Some(true) => {
+                        client.replies.push(value);
+                        if !client.awaited.contains(&true) {
+                            self.replied(client_index);
+                        }
+                    }
+                    Some(false) => {}
+                    // Nobody asked for it: a server that says why it closes the connection.
+                    None => return,
+                },
+                Err(error) => return self.lose(client_index, error, Instant::now()),
+            }
+        }
+    }
+
+    /// All replies of a step are there.
+    fn replied(&mut self, client_index: usize) {
+        let now = Instant::now();
+        let client = &mut self.clients[client_index];
+        client.active = now;
+        let Some(error) = client.replies.iter().find_map(error_of) else { return self.advance(client_index, now) };
+        let nothing_ran = client.replies.iter().all(|reply| error_of(reply).is_some());
+        client.replies.clear();
+        if error.code() == Some("NOSCRIPT") && !client.order.by_text {
+            client.order.by_text = true;
+            client.order.retries += 1;
+            return self.restart(client_index, now);
+        }
+        let meaning = StoreError::of_reply(&error, &self.server);
+        let meaning =
+            meaning.unwrap_or_else(|| StoreError::Reply { what: "the server".into(), reply: error.to_string() });
+        match meaning {
+            StoreError::Permission { .. } | StoreError::Login { .. } => {
+                self.fatal.get_or_insert(meaning.clone());
+                self.pace.stop();
+                self.end(client_index, Err(meaning), now);
+            }
+            StoreError::Redirected(to) if !to.is_ask => {
+                client.order.retries += 1;
+                self.disconnect(client_index);
+                self.restart(client_index, now);
+            }
+            meaning if nothing_ran && self.may_pass(client_index, &meaning, now) => {
+                let client = &mut self.clients[client_index];
+                client.order.retries += 1;
+                client.order.stage = 0;
+                let until = now + client.pause;
+                client.pause = (client.pause * 2).min(LONGEST_PAUSE);
+                self.pause(client_index, until);
+            }
+            meaning => self.end(client_index, Err(meaning), now),
+        }
+    }
+
+    /// Whether an order that nothing ran of may be tried again.
+    fn may_pass(&self, client_index: usize, error: &StoreError, now: Instant) -> bool {
+        let is_in_time = now - self.clients[client_index].order.sent < self.timeout * TIMEOUTS;
+        is_in_time && (error.is_transient() || matches!(error, StoreError::Redirected(_)))
+    }
+
+    pub(crate) fn restart(&mut self, client_index: usize, now: Instant) {
+        self.clients[client_index].order.stage = 0;
+        self.advance(client_index, now);
+    }
+
+    /// An order ended; its client gets the next one if there is one.
+    pub(crate) fn end(
+        &mut self,
+        client_index: usize,
+        ended: Result<(Status, Option<Corrupt>), StoreError>,
+        now: Instant,
+    ) {
+        let client = &mut self.clients[client_index];
+        self.measured.retries += client.order.retries;
+        match ended {
+            Ok((status, corrupt)) => {
+                self.measured.answered(status, client.order.started, now);
+                self.measured.corrupt = self.measured.corrupt.take().or(corrupt);
+                self.answered = now;
+            }
+            Err(error) => {
+                if self.must_succeed {
+                    self.pace.stop();
+                    self.fatal.get_or_insert(error.clone());
+                }
+                self.measured.failed(error);
+            }
+        }
+        client.state = State::Free;
+        self.busy -= 1;
+        self.ended += 1;
+        if client.connection.is_none() {
+            return;
+        }
+        match self.pace.turn(now) {
+            Turn::Order(number, started) => self.start(client_index, number, started, now),
+            Turn::NotBefore(_) | Turn::Over => self.free.push_back(client_index),
+        }
+    }
+}
+
+/// The error that a reply is, or that a transaction's reply has.
+fn error_of(reply: &Value) -> Option<RedisError> {
+    match reply {
+        Value::ServerError(error) => Some(error.clone().into()),
+        Value::Array(values) => values.iter().find_map(|value| match value {
+            Value::ServerError(error) => Some(error.clone().into()),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+impl Engine<'_> {
+    /// A client's connection broke, or no reply came in time.
+    pub(crate) fn lose(&mut self, client_index: usize, error: StoreError, now: Instant) {
+        self.disconnect(client_index);
+        let is_repeatable = self.strategy.is_repeatable();
+        let client = &mut self.clients[client_index];
+        match client.state {
+            State::Free => self.free.retain(|free| *free != client_index),
+            // It is sent once its timer is due.
+            State::Pausing | State::Unconnected => {}
+            State::Waiting if is_repeatable && now - client.order.sent < self.timeout * TIMEOUTS => {
+                client.order.retries += 1;
+                client.order.may_have_run = true;
+                self.restart(client_index, now);
+            }
+            State::Waiting => {
+                let error = if is_repeatable { self.unknown(client_index, &error) } else { error };
+                self.end(client_index, Err(error), now);
+            }
+        }
+    }
+
+    /// The error for an order that may have been applied.
+    pub(crate) fn unknown(&self, client_index: usize, error: &StoreError) -> StoreError {
+        let request = format!("{}-{}", self.sale.run, self.clients[client_index].order.number);
+        StoreError::Unknown {
+            server: self.server.clone(),
+            why: error.why(),
+            recovery: Some(Recovery::SameRequest(request)),
+        }
+    }
+
+    /// Gives up a client's connection, and asks for another one.
+    pub(crate) fn disconnect(&mut self, client_index: usize) {
+        let client = &mut self.clients[client_index];
+        client.connection = None;
+        client.unsent.clear();
+        client.awaited.clear();
+        client.replies.clear();
+        self.opener.ask(client_index, self.slots[client_index % self.slots.len()]);
+    }
+
+    /// Takes connections that were opened again.
+    pub(crate) fn reconnected(&mut self, now: Instant) {
+        while let Some((client_index, opened)) = self.opener.next() {
+            let added = opened.and_then(|connection| match self.poller.add(client_index, &connection) {
+                Ok(()) => Ok(connection),
+                Err(error) => Err(self.io_error(&error)),
+            });
+            let client = &mut self.clients[client_index];
+            match added {
+                Ok(connection) => {
+                    client.connection = Some(connection);
+                    match client.state {
+                        State::Free => self.free.push_back(client_index),
+                        State::Unconnected => self.advance(client_index, now),
+                        State::Waiting | State::Pausing => {}
+                    }
+                }
+                Err(error) => {
+                    if client.state == State::Unconnected && now - client.order.sent >= self.timeout * TIMEOUTS {
+                        let error = if client.order.may_have_run { self.unknown(client_index, &error) } else { error };
+                        self.end(client_index, Err(error), now);
+                    }
+                    self.opener.ask(client_index, self.slots[client_index % self.slots.len()]);
+                }
+            }
+        }
+    }
+
+    /// Gives up connections on which no reply came in time.
+    pub(crate) fn find_silent(&mut self, now: Instant) {
+        for client_index in 0..self.clients.len() {
+            let client = &self.clients[client_index];
+            if client.state == State::Waiting && client.connection.is_some() && now - client.active >= self.timeout {
+                let waited = humantime::format_duration(self.timeout).to_string();
+                let error = StoreError::Timeout { server: self.server.clone(), waited };
+                self.lose(client_index, error, now);
+            }
+        }
+    }
+
+    /// Ends the run if no client has had a connection for long.
+    pub(crate) fn find_dead(&mut self, now: Instant) {
+        let is_dead = self.clients.iter().all(|client| client.connection.is_none());
+        if is_dead && now - self.answered >= self.timeout * TIMEOUTS && self.fatal.is_none() {
+            let why = "all connections broke, and none could be opened again".to_owned();
+            self.fatal = Some(StoreError::Unreachable { server: self.server.clone(), why });
+            self.pace.stop();
+            for client_index in 0..self.clients.len() {
+                if self.clients[client_index].state == State::Unconnected {
+                    let error = self.unknown(
+                        client_index,
+                        &StoreError::Unreachable { server: self.server.clone(), why: String::new() },
+                    );
+                    self.end(client_index, Err(error), now);
+                }
+            }
+        }
     }
 }

@@ -104,11 +104,7 @@ impl Lua {
     fn read(&self, order: &Order, value: Value) -> Result<(Status, Option<Corrupt>), StoreError> {
         let Items { keys, order: items, .. } = &self.baskets[order.basket];
         if items.items.len() > 1 {
-            let outcome = multi_orders::outcome_of(&value, items, keys)?;
-            let short = outcome.items.iter().find(|item| !item.status.is_done() && item.status != Status::Refused);
-            let status =
-                if outcome.status.is_done() { outcome.status } else { short.map_or(outcome.status, |it| it.status) };
-            return Ok((status, outcome.items.into_iter().find_map(|item| item.corrupt)));
+            return Ok(multi_orders::outcome_of(&value, items, keys)?.decisive());
         }
         let reply = Reply::of(DEDUCT.of(self.kind));
         let values = reply.array(value)?;

@@ -19,7 +19,7 @@ use crate::model::order::hold::{LeftHold, Step};
 use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::sell::holds;
-use crate::sell::multi_orders::cross_slot;
+use crate::sell::multi_orders;
 use crate::store::Store;
 
 /// Ids of holds that are left which a warning names.
@@ -193,7 +193,7 @@ fn expire_items(
         if args.mutating.dry_run && item.order.is_some() {
             continue;
         }
-        match cross_slot::expire_item(store, &item)? {
+        match multi_orders::expire_item(store, &item)? {
             Some((Step::Release, settled)) if settled.outcome.status.is_done() => {
                 row.holds += 1;
                 row.units += settled.outcome.quantity.unwrap_or_default();

@@ -10,7 +10,8 @@ use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
 use crate::cli::shared::session::changing;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::order::hold::{HoldEnd, Settled, Step};
+use crate::model::order::OrderOutcome;
+use crate::model::order::hold::{HoldEnd, Step};
 use crate::model::status::Status;
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
@@ -123,7 +124,7 @@ fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -
 }
 
 /// What a status means for the payment.
-fn explain(activity: &ActivityId, request: &RequestId, settled: &Settled, step: Step, out: &Output) {
+fn explain(activity: &ActivityId, request: &RequestId, settled: &OrderOutcome, step: Step, out: &Output) {
     match (settled.outcome.status, step) {
         (Status::Expired, Step::Confirm) => {
             out.note("its units are gone and the hold can never be confirmed: refund the payment");

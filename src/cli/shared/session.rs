@@ -15,8 +15,8 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
+use crate::store::Replicated;
 use crate::store::Store;
-use crate::store::replicas::Replicated;
 
 pub use crate::cli::input::window::now as own_clock;
 

@@ -1,8 +1,8 @@
-//! The ledger: one entry for everything that changed an activity.
+//! The ledger: one entry for everything that changed an activity. Its columns are decoded from JSON into
+//! the texts of each order.
 
 #[doc(hidden)]
 pub(crate) mod checkpoint;
-mod order_texts;
 #[cfg(test)]
 mod tests;
 
@@ -10,11 +10,10 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::id::StoredUser;
-pub(crate) use crate::model::ledger::order_texts::OrderTexts;
-use crate::model::ledger::order_texts::{Text, column, fill};
 use crate::model::names::names;
 use crate::model::number::whole;
 use crate::model::time::Millis;
@@ -117,55 +116,75 @@ names! {
     }
 }
 
-/// One entry as the server keeps it. Texts stay bytes until somebody wants them.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Entry {
-    /// Its name.
-    pub id: EntryId,
-    /// What was done.
-    pub op: Vec<u8>,
+/// The entry of a ledger, with the fields that its texts may have.
+macro_rules! entry {
+    ($($(#[$doc:meta])* $field:ident = $name:literal,)*) => {
+        /// One entry as the server keeps it. Texts stay bytes until somebody wants them.
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct Entry {
+            /// Its name.
+            pub id: EntryId,
+            /// What was done.
+            pub op: Vec<u8>,
+            $($(#[$doc])* pub $field: Option<Vec<u8>>,)*
+        }
+
+        impl Entry {
+            /// A field as the server has it.
+            pub(crate) fn set(&mut self, name: &[u8], text: Vec<u8>) {
+                match name {
+                    b"op" => self.op = text,
+                    $($name => self.$field = Some(text),)*
+                    _ => (),
+                }
+            }
+        }
+    };
+}
+
+entry! {
     /// Who did it.
-    pub by: Option<Vec<u8>>,
+    by = b"by",
     /// Why.
-    pub reason: Option<Vec<u8>>,
+    reason = b"reason",
     /// Units left after it.
-    pub stock: Option<Vec<u8>>,
+    stock = b"stock",
     /// The total from here on, of a preheat, an update, and a transfer between shards.
-    pub total: Option<Vec<u8>>,
+    total = b"total",
     /// Units that a pause withdrew from the stock, or that a resume returned.
-    pub withdrawn: Option<Vec<u8>>,
+    withdrawn = b"withdrawn",
     /// The epoch that a preheat began.
-    pub epoch: Option<Vec<u8>>,
+    epoch = b"epoch",
     /// Users of its orders, or of its repairs: a JSON array of texts.
-    pub users: Option<Vec<u8>>,
+    users = b"users",
     /// Units of each order: a JSON array of texts, or one text for all.
-    pub quantity: Option<Vec<u8>>,
+    quantity = b"quantity",
     /// Request ids of the orders, empty for none: a JSON array of texts.
-    pub requests: Option<Vec<u8>>,
+    requests = b"requests",
     /// Why, order by order: a JSON array of texts.
-    pub reasons: Option<Vec<u8>>,
+    reasons = b"reasons",
     /// Units held before each repair: a JSON array of texts.
-    pub from: Option<Vec<u8>>,
+    from = b"from",
     /// Units held after each repair: a JSON array of texts.
-    pub to: Option<Vec<u8>>,
+    to = b"to",
     /// By how much a repair moved the stock.
-    pub stock_change: Option<Vec<u8>>,
+    stock_change = b"stock_change",
     /// Request ids that a repair took back: a JSON array of texts.
-    pub reversed: Option<Vec<u8>>,
+    reversed = b"reversed",
     /// The job of a file of orders.
-    pub job: Option<Vec<u8>>,
+    job = b"job",
     /// The file's lines of these orders: `first-last`, or each of them.
-    pub lines: Option<Vec<u8>>,
+    lines = b"lines",
     /// The id of a transfer between shards.
-    pub transfer: Option<Vec<u8>>,
+    transfer = b"transfer",
     /// The number of the other shard of a transfer.
-    pub shard: Option<Vec<u8>>,
+    shard = b"shard",
     /// The units of a transfer.
-    pub units: Option<Vec<u8>>,
+    units = b"units",
     /// Of an item of an order of activities in several slots, the stock key of the item that decides it.
-    pub primary: Option<Vec<u8>>,
+    primary = b"primary",
     /// Of that item's hold, the stock keys of the other items, with spaces between.
-    pub items: Option<Vec<u8>>,
+    items = b"items",
 }
 
 impl Op {
@@ -288,4 +307,86 @@ fn lines(text: &str, count: usize) -> Vec<u64> {
         None => text.split(' ').map(whole).collect(),
     };
     lines.filter(|lines| lines.len() == count).unwrap_or_default()
+}
+
+/// One order of an entry, as texts. They are bytes: a backend may name its users in another encoding than UTF-8.
+#[derive(Debug, Clone)]
+pub(crate) struct OrderTexts<'a>(pub [Option<Cow<'a, [u8]>>; 4]);
+
+impl OrderTexts<'_> {
+    /// The user; empty if none is recorded.
+    pub(crate) fn user(&self) -> &[u8] {
+        self.0[0].as_deref().unwrap_or_default()
+    }
+
+    /// The count at an index.
+    pub(crate) fn count(&self, at: usize) -> Option<i64> {
+        whole(self.text(at)?).and_then(|count| i64::try_from(count).ok())
+    }
+
+    /// The text at an index; `None` if it is empty, missing or not UTF-8.
+    pub(crate) fn text(&self, at: usize) -> Option<&str> {
+        std::str::from_utf8(self.0.get(at)?.as_deref()?).ok().filter(|text| !text.is_empty())
+    }
+}
+
+/// A text that is borrowed if JSON has it as it is.
+pub(crate) struct Text<'a>(pub(crate) Cow<'a, [u8]>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = Text<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(bytes)))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(bytes.to_owned())))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+/// The texts of a column.
+pub(crate) fn column<'a>(name: &str, json: &'a [u8]) -> Result<Vec<Text<'a>>, String> {
+    serde_json::from_slice(json).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Puts the texts of a column, if there is one, into each row at an index.
+pub(crate) fn fill<'a>(
+    rows: &mut [OrderTexts<'a>],
+    at: usize,
+    name: &str,
+    json: Option<&'a [u8]>,
+) -> Result<(), String> {
+    let Some(json) = json else { return Ok(()) };
+    let texts = column(name, json)?;
+    if texts.len() != rows.len() {
+        return Err(format!("{name}: {} texts for {} users", texts.len(), rows.len()));
+    }
+    rows.iter_mut().zip(texts).for_each(|(row, Text(text))| row.0[at] = Some(text));
+    Ok(())
+}
+
+/// Appends a text within quotation marks of JSON. Only what must be escaped is: the scripts read anything else as it is.
+pub(crate) fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
+        out.extend_from_slice(text);
+        return;
+    }
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(*byte),
+        }
+    }
 }

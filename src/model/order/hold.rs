@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::names::names;
 use crate::model::number::{Quantity, whole};
-use crate::model::order::{Corrupt, Outcome};
+use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
@@ -68,15 +68,6 @@ pub(crate) struct Hold {
     pub reason: Option<String>,
 }
 
-/// The result of a `hold`, `confirm` or `release`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HoldOutcome {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// When its units return; `None` if nothing is held.
-    pub deadline: Option<Millis>,
-}
-
 names! {
     /// How an open hold is ended, by the name that the script and the ledger know.
     pub enum Step {
@@ -100,15 +91,6 @@ pub(crate) struct HoldEnd {
     pub step: Step,
     /// Why, for the ledger.
     pub reason: Option<String>,
-}
-
-/// How the end of a hold ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settled {
-    /// How it ended; the quantity is that of the hold.
-    pub outcome: Outcome,
-    /// Whose hold it is; `None` if there is none of that id.
-    pub user: Option<StoredUser>,
 }
 
 /// What a call that expires overdue holds did.

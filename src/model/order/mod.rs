@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::{Limit, Quantity};
 use crate::model::status::Status;
+use crate::model::time::Millis;
 
 /// One user's wish for units of one activity. The layout `product` knows no users.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +133,22 @@ impl Outcome {
     }
 }
 
+/// How a single order ended, with what only holds have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OrderOutcome {
+    pub outcome: Outcome,
+    /// When the units of a hold return; `None` if nothing is held.
+    pub deadline: Option<Millis>,
+    /// Whose hold was ended; `None` if there is none of that id.
+    pub user: Option<StoredUser>,
+}
+
+impl From<Outcome> for OrderOutcome {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, deadline: None, user: None }
+    }
+}
+
 /// How one order of several activities ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MultiOutcome {
@@ -139,6 +156,15 @@ pub(crate) struct MultiOutcome {
     pub status: Status,
     /// One for each item, in the order given.
     pub items: Vec<Outcome>,
+}
+
+impl MultiOutcome {
+    /// The status of the order as a whole, or of the item for which it was refused; and what is corrupt of it.
+    pub(crate) fn decisive(&self) -> (Status, Option<Corrupt>) {
+        let short = self.items.iter().find(|item| !item.status.is_done() && item.status != Status::Refused);
+        let status = short.filter(|_| !self.status.is_done()).map_or(self.status, |item| item.status);
+        (status, self.items.iter().find_map(|item| item.corrupt.clone()))
+    }
 }
 
 /// The longest reason, in bytes: each order of a file may have its own.

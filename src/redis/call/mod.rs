@@ -13,10 +13,8 @@
 //! We retry, and only what is safe; redis-rs itself never sends anything twice here. On a cluster a call goes to the node of
 //! its slot, follows redirections, and waits for a failover. Calls in flight for files are a pipeline (`redis/pipeline/`).
 
-pub(crate) mod attempts;
 pub(crate) mod exchange;
 pub(crate) mod fan_out;
-pub(crate) mod replicated;
 pub(crate) mod retry;
 
 use redis::Cmd;

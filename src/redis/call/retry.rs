@@ -1,13 +1,17 @@
 //! Sends until there is an answer, or no hope of one: the only place where a call is sent a second time.
+//!
+//! With a replica that must have what was written before anything else is done, `WAIT` is behind the calls, on the same connection, in
+//! one write. Scans have their attempts from here, too.
 
-use redis::{Cmd, Value};
+use std::time::{Duration, Instant};
 
-use crate::error::{Recovery, StoreError};
-use crate::redis::call::attempts::Attempts;
+use redis::{Cmd, ToRedisArgs, Value};
+
+use crate::error::{Recovery, ServerKind, StoreError};
 use crate::redis::call::exchange::{CallFailure, ReplicaWait, Sending};
-use crate::redis::call::replicated::ReplicaAck;
 use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::cluster::Servers;
+use crate::script::reply::Reply;
 
 /// The reply to a call.
 #[derive(Debug)]
@@ -55,9 +59,17 @@ impl Servers {
         self.call(&Call::keyless(command))
     }
 
-    /// The same for one that a certain node must answer.
-    pub(crate) fn ask_node(&mut self, node: usize, command: &Cmd) -> Result<Value, StoreError> {
-        self.call(&Call::at_node(node, command))
+    /// Fields of a hash; `None` for each that is not there.
+    pub(crate) fn fields<F: ToRedisArgs>(
+        &mut self,
+        key: &str,
+        fields: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(key);
+        fields.into_iter().for_each(|field| _ = command.arg(field));
+        let values = Reply::of_command("HMGET").array(self.command(key, &command)?)?.into_iter();
+        Ok(values.map(|value| if let Value::BulkString(text) = value { Some(text) } else { None }).collect())
     }
 
     /// Sends calls of one slot until there is an answer, or no hope of one within three timeouts. An earlier try may be `lost`.
@@ -176,5 +188,182 @@ impl<'c> Doubt<'c> {
 
     fn recovery(&self) -> Option<Recovery> {
         self.calls.iter().find_map(|call| call.recovery.clone())
+    }
+}
+
+/// The first pause before another attempt, and the longest.
+const SHORTEST: Duration = Duration::from_millis(20);
+const LONGEST: Duration = Duration::from_secs(1);
+/// How long a cluster may take to replace a primary: `cluster-node-timeout` of 15 s and an election. Sentinels take as
+/// long as `down-after-milliseconds` and some seconds.
+const FAILOVER: Duration = Duration::from_secs(30);
+/// Attempts without a pause between them, at other nodes: more means that the nodes do not agree.
+const QUICK: u32 = 5;
+
+/// See the [module](self).
+pub(crate) struct Attempts {
+    began: Instant,
+    pause: Duration,
+    /// Attempts at other nodes.
+    others: u32,
+    /// The node that the next attempt, and only that, goes to.
+    ask: Option<usize>,
+}
+
+impl Attempts {
+    /// None yet.
+    pub(crate) fn new(servers: &Servers) -> Self {
+        Self { began: servers.system().now(), pause: SHORTEST, others: 0, ask: None }
+    }
+
+    /// The node of the next attempt, and whether it is to be sent `ASKING` first.
+    pub(crate) fn node(&mut self, servers: &Servers, slot: Option<u16>) -> (usize, bool) {
+        match self.ask.take() {
+            Some(node) => (node, true),
+            None => (servers.node_of(slot), false),
+        }
+    }
+
+    /// The next attempt goes to the node that this one went to, as this one did.
+    pub(crate) fn ask_again(&mut self, asks: bool, node: usize) {
+        self.ask = asks.then_some(node);
+    }
+
+    /// Whether the next attempt, at another node, needs no pause.
+    fn is_quick(&mut self) -> bool {
+        self.others += 1;
+        !self.others.is_multiple_of(QUICK)
+    }
+
+    /// Waits before the next attempt; an error if there should be none.
+    pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
+        let timeout = servers.target().timeout * 3;
+        let most = if servers.waits_for_failover() { timeout.max(FAILOVER) } else { timeout };
+        // What sends a reply that no sale has is no server of ours, now or later.
+        if matches!(error, StoreError::Oversized { .. }) || servers.system().now() - self.began + self.pause >= most {
+            return Err(servers.explained(error));
+        }
+        servers.system().sleep(self.pause);
+        self.pause = (self.pause * 2).min(LONGEST);
+        Ok(())
+    }
+}
+
+impl Servers {
+    /// Whether another node, or the same one later, may do what failed.
+    pub(crate) fn may_recover(&self, error: &StoreError) -> bool {
+        match error {
+            StoreError::Redirected(_) => true,
+            StoreError::Server { kind: ServerKind::ReadOnly, .. } => self.is_cluster(),
+            error if error.is_connection() => self.is_cluster(),
+            other => other.is_transient(),
+        }
+    }
+
+    /// Gets ready for another attempt at a call that failed at a node: follows a redirection, finds out who serves the
+    /// slot now, waits.
+    ///
+    /// # Errors
+    /// There should be no other attempt.
+    pub(crate) fn recover(
+        &mut self,
+        attempts: &mut Attempts,
+        slot: Option<u16>,
+        node: usize,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        self.learn(&error)?;
+        match &error {
+            StoreError::Redirected(to) => {
+                let target = self.redirect(node, to);
+                attempts.ask = to.is_ask.then_some(target);
+                if attempts.is_quick() {
+                    return Ok(());
+                }
+            }
+            // It is there, and serves the slot.
+            StoreError::Server { kind: ServerKind::Moving | ServerKind::Busy, .. } => {}
+            _ if !self.is_cluster() => {}
+            // A seed that is down: the next one.
+            _ if error.is_connection() && self.has_other(slot, node) && attempts.is_quick() => return Ok(()),
+            _ => return self.wait_for_failover(attempts, node, error),
+        }
+        attempts.wait(self, error)
+    }
+
+    /// Waits until another node may serve what one that failed served.
+    ///
+    /// # Errors
+    /// It has waited for long enough.
+    pub(crate) fn wait_for_failover(
+        &mut self,
+        attempts: &mut Attempts,
+        node: usize,
+        error: StoreError,
+    ) -> Result<(), StoreError> {
+        match self.read_map(Some(node)) {
+            // No failover ends that.
+            Err(error @ StoreError::Server { kind: ServerKind::NoSlots, .. }) => return Err(error),
+            // Nobody was ever there: it is the address that is wrong.
+            Err(_) if !self.was_reached() => {
+                return Err(StoreError::Unreachable { server: self.target().shown.clone(), why: error.why() });
+            }
+            _ => {}
+        }
+        attempts.wait(self, error)
+    }
+}
+
+/// The replies to calls, and who has what they wrote.
+#[derive(Debug, Default)]
+pub(crate) struct ReplicaAck {
+    pub(crate) values: Vec<Value>,
+    /// How many replicas have it; `None` if there is none to have it, or nobody waited.
+    pub(crate) replicas: Option<u64>,
+    /// The node that replied.
+    pub(crate) node: usize,
+    /// Whether a connection broke, so that the calls may have run more than once.
+    pub(crate) was_resent: bool,
+}
+
+impl ReplicaAck {
+    /// Whether a replica has it, or there is none to have it.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.replicas.is_none_or(|replicas| replicas > 0)
+    }
+}
+
+impl Servers {
+    /// Sends calls, all of one slot, and waits for replicas, if the slot has one. Whatever is sent again is written again, so
+    /// that the wait covers it.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn call_replicated(&mut self, calls: &[Call], wait: ReplicaWait) -> Result<ReplicaAck, StoreError> {
+        self.send_with_retry(calls, Some(wait), None)
+    }
+
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica; `None` if none has it in time.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn call_until_replicated(
+        &mut self,
+        call: &Call,
+        at_most: Duration,
+    ) -> Result<Option<Value>, StoreError> {
+        let began = self.system().now();
+        loop {
+            let wait = ReplicaWait::for_one(self.target().timeout / 2);
+            let mut ack = self.call_replicated(std::slice::from_ref(call), wait)?;
+            if ack.is_replicated()
+                && let Some(value) = ack.values.pop()
+            {
+                return Ok(Some(value));
+            }
+            if self.system().now() - began >= at_most {
+                return Ok(None);
+            }
+        }
     }
 }

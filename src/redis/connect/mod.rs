@@ -2,7 +2,6 @@
 //! that was not asked for.
 
 pub(crate) mod address;
-pub(crate) mod sentinel_url;
 
 use std::io;
 use std::net::IpAddr;
@@ -13,11 +12,10 @@ use std::time::Duration;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
 use crate::error::{CertificateFault, StoreError};
-use crate::redis::connect::sentinel_url::SentinelUrl;
+use crate::redis::connect::address::SentinelUrl;
 use crate::redis::system::{Endpoint, RealSystem, Socket, System};
-use crate::redis::tls::fault;
 pub(crate) use crate::redis::tls::{Certificates, Pem};
-use crate::redis::tls::{Tls, is_spoken_on};
+use crate::redis::tls::{Tls, fault, is_spoken_on};
 
 /// How long a server that speaks TLS may take to answer a greeting, at least: it decides between two exit codes.
 const GREETING: Duration = Duration::from_secs(2);
@@ -60,35 +58,34 @@ impl Target {
     /// It is no URL of a server.
     pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
         let invalid = || StoreError::Url { origin: source.to_owned() };
-        let (mut all, shown, sentinels) = match sentinel_url::names_sentinels(url) {
-            true => {
-                let read = sentinel_url::read(url).ok_or_else(invalid)?;
-                let shown = sentinel_url::shown(&read);
-                let addresses = read.sentinels.iter().cloned().map(bare).collect();
-                let sentinels = Sentinels { addresses, primary: read.primary, password: None };
-                (read.sentinels, shown, Some(Arc::new(sentinels)))
-            }
-            false => {
-                let all = address::read(url).ok_or_else(invalid)?;
-                let shown = address::shown(&all);
-                (all, shown, None)
-            }
-        };
+        if !address::names_sentinels(url) {
+            return Ok(Self::of(address::read(url).ok_or_else(invalid)?, timeout));
+        }
+        let read = address::read_sentinels(url).ok_or_else(invalid)?;
+        let shown = address::shown_sentinels(&read);
+        let addresses = read.sentinels.iter().cloned().map(bare).collect();
+        let sentinels = Sentinels { addresses, primary: read.primary, password: None };
+        Ok(Self { shown, sentinels: Some(Arc::new(sentinels)), ..Self::of(read.sentinels, timeout) })
+    }
+
+    /// The servers at these addresses, of which there is one at least.
+    fn of(mut all: Vec<ConnectionInfo>, timeout: Duration) -> Self {
+        let shown = address::shown(&all);
         let others = all.split_off(1).into_iter().map(bare).collect();
         let info = all.remove(0);
         let settings = info.redis_settings();
-        Ok(Self {
+        Self {
             username: settings.username().map(str::to_owned),
             password: settings.password().map(str::to_owned),
             database: settings.db(),
-            sentinels,
+            sentinels: None,
             tls: encryption(info.addr()),
             shown,
             timeout,
             system: RealSystem::shared(),
             address: bare(info),
             others,
-        })
+        }
     }
 
     /// Whether the URL has a password.
@@ -156,19 +153,7 @@ impl Target {
     pub fn of_socket(path: &Path, timeout: Duration) -> Result<Self, StoreError> {
         let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
         let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
-        let shown = address::shown(std::slice::from_ref(&info));
-        Ok(Self {
-            address: bare(info),
-            others: Vec::new(),
-            username: None,
-            password: None,
-            database: 0,
-            sentinels: None,
-            tls: None,
-            shown,
-            timeout,
-            system: RealSystem::shared(),
-        })
+        Ok(Self::of(vec![info], timeout))
     }
 
     /// A target for each server that the URL names: one, or the nodes of a cluster to begin with.
@@ -215,7 +200,7 @@ impl Target {
         let database = RedisConnectionInfo::default().set_db(self.database);
         let bare = |address: &ConnectionInfo| address.clone().set_redis_settings(database.clone());
         match self.sentinels.as_deref() {
-            Some(Sentinels { addresses, primary, .. }) => sentinel_url::shown(&SentinelUrl {
+            Some(Sentinels { addresses, primary, .. }) => address::shown_sentinels(&SentinelUrl {
                 sentinels: addresses.iter().map(bare).collect(),
                 primary: primary.clone(),
             }),

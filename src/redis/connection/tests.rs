@@ -124,3 +124,25 @@ fn failures_are_told_apart() {
     let waits = pieces([Err(io::ErrorKind::WouldBlock.into())], b"");
     assert!(matches!(array(waits), StoreError::Timeout { .. }));
 }
+
+#[test]
+fn a_reply_is_there_when_its_last_byte_is() {
+    let replies: [&[u8]; 8] = [
+        b"+OK\r\n",
+        b"-ERR no\r\n",
+        b":1\r\n",
+        b"$-1\r\n",
+        b"$4\r\na\nb\n\r\n",
+        b"*0\r\n",
+        b"*3\r\n:1\r\n*2\r\n$0\r\n\r\n$-1\r\n:2\r\n",
+        b"*-1\r\n",
+    ];
+    for reply in replies {
+        for end in 0..reply.len() {
+            assert!(!has_reply(&reply[..end]), "{end} of {reply:?}");
+        }
+        assert!(has_reply(reply), "{reply:?}");
+        assert!(has_reply(&[reply, b"+more"].concat()), "{reply:?}");
+    }
+    assert!(!has_reply(b"$18446744073709551615\r\n"), "no length overflows");
+}

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::error::cause;
 use crate::redis::embedded::EmbeddedError;
-use crate::redis::embedded::folder::{self, SETTINGS};
+use crate::redis::embedded::{self, SETTINGS};
 
 /// Says in a directory how many nodes it has; written last.
 const SIZE: &str = "cluster";
@@ -73,7 +73,7 @@ impl Cluster {
                 fs::rename(&new, folder.join(NODES)).map_err(cannot)?;
             }
         }
-        let password = folder::password(&folders[0]).ok_or_else(|| cannot(std::io::ErrorKind::InvalidData.into()))?;
+        let password = embedded::password(&folders[0]).ok_or_else(|| cannot(std::io::ErrorKind::InvalidData.into()))?;
         Ok(Self { folders, ports, password })
     }
 
@@ -93,7 +93,7 @@ impl Cluster {
 
 /// Whether a node sees that all slots are served: about two seconds after the start.
 pub(super) fn is_up(folder: &Path) -> bool {
-    folder::request(folder, redis::cmd("CLUSTER").arg("INFO"))
+    embedded::request(folder, redis::cmd("CLUSTER").arg("INFO"))
         .is_some_and(|info| info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}")))
 }
 

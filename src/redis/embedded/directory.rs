@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::error::cause;
+use crate::redis::embedded;
 use crate::redis::embedded::EmbeddedError;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::folder;
 use crate::redis::embedded::{LOCK, LOG, PREFIX, SOCKET, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
@@ -66,7 +66,7 @@ impl Directory {
         };
         // A command that was killed left its servers behind: they hold the data, so they must end first.
         for folder in Cluster::folders(&path).iter().chain([&path]) {
-            folder::shut_down(folder);
+            embedded::shut_down(folder);
             let _ = fs::remove_file(folder.join(SOCKET));
         }
         Ok(Self { path, kept: true, _short: short, _lock: lock })

@@ -5,30 +5,29 @@
 //! when the server has lost it, and backs off. A call comes back with its reply, or to be sent again. What may be sent
 //! when, and what a reply means, is up to its owner, who may hold several: one for each node.
 
-mod event;
 mod limits;
 mod link;
-mod outage;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{RedisError, ServerError, Value};
 
-use crate::error::ServerKind;
-use crate::error::StoreError;
+use crate::error::{Redirection, ServerKind, StoreError};
 use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
-pub(crate) use crate::redis::pipeline::event::{Call, Event, Readiness};
 pub(crate) use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
+use crate::redis::pipeline::limits::{Attempt, Outage};
 pub(crate) use crate::redis::pipeline::link::Link;
-use crate::redis::pipeline::outage::{Attempt, Outage};
 use crate::redis::system::System;
 use crate::script::Script;
+
+/// The longest sleep, so that a run can be interrupted.
+pub(crate) const NAP: Duration = Duration::from_millis(100);
 
 /// What a call costs beside its orders: about as much of the server's time as so many orders.
 const CALL_WEIGHT: usize = 12;
@@ -136,21 +135,16 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     /// # Errors
     /// The server refused a call in a way that does not pass, or an outage lasts too long. The call is dropped.
     pub(crate) fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>, StoreError> {
-        if self.is_idle() && self.outage.as_ref().is_some_and(Outage::is_open) {
-            return self.reconnect();
-        }
-        if wants_to_send && self.has_room() {
-            match &self.rate {
-                Some(rate) if !rate.is_due() => {
-                    if self.is_idle() {
-                        rate.wait();
-                        return Ok(Event::Waited);
-                    }
-                }
-                _ => return Ok(Event::Send),
+        match self.readiness(wants_to_send) {
+            Readiness::Outage(_) => self.reconnect(),
+            Readiness::Send => Ok(Event::Send),
+            Readiness::At(due) => {
+                self.system.sleep(due.saturating_duration_since(self.system.now()).min(NAP));
+                Ok(Event::Waited)
             }
+            Readiness::Replies => self.receive(),
+            Readiness::Idle => Ok(Event::Idle),
         }
-        if self.is_idle() { Ok(Event::Idle) } else { self.receive() }
     }
 
     /// Adds a call to the buffer; with `asks` behind `ASKING`, for a node that is importing the call's slot.
@@ -375,4 +369,63 @@ fn is_retryable(error: &StoreError) -> bool {
         StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
         other => other.is_transient(),
     }
+}
+
+/// One call of the script.
+pub(crate) trait Call {
+    /// How many orders it has, for the rate limit.
+    fn orders(&self) -> usize;
+
+    /// About how much of the server's time its orders take, in orders of one activity.
+    fn weight(&self) -> usize;
+
+    /// Whether an error reply is for the owner, which finds it in [`Event::Reply`]. Nothing of the call ran.
+    fn handles(&self, _error: &StoreError) -> bool {
+        false
+    }
+}
+
+/// What a pipeline can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// Send now.
+    Send,
+    /// Send then.
+    At(Instant),
+    /// Receive a reply.
+    Replies,
+    /// Do something about an outage then.
+    Outage(Instant),
+    /// Nothing.
+    Idle,
+}
+
+/// What became of calls, or of the connection.
+#[derive(Debug)]
+pub(crate) enum Event<C> {
+    /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
+    Reply(C, Value),
+    /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.
+    Retry {
+        /// In the order in which they were sent.
+        calls: Vec<C>,
+        /// Whether the connection broke, so that nobody knows whether they ran.
+        may_have_run: bool,
+    },
+    /// Another node of the cluster serves this call, which did not run. It must be sent again, there; nothing is sent here
+    /// before all that is in flight has come back.
+    Redirected {
+        /// The call.
+        call: C,
+        /// Where to.
+        to: Redirection,
+    },
+    /// The server has been gone, or refused writes, for half a second; reported once for each outage.
+    Outage(StoreError),
+    /// It waited a short while.
+    Waited,
+    /// Nothing is in flight, and nothing is to be sent.
+    Idle,
+    /// There is room, and the time has come: [`push`](Pipeline::push) calls, then [`flush`](Pipeline::flush).
+    Send,
 }

@@ -2,6 +2,7 @@
 
 use hashbrown::HashSet;
 
+use crate::model::ledger::escape;
 use crate::model::status::Status;
 use crate::redis::connection::resp::{argument, command, decimal, number};
 use crate::script::keys::Keys;
@@ -86,7 +87,7 @@ impl Columns {
 
     /// Appends texts as a JSON array.
     pub(crate) fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
-        self.array(out, texts, json);
+        self.array(out, texts, escape);
     }
 
     /// Appends the quantity of all orders, or if they differ a JSON array of the quantity of each.
@@ -130,21 +131,6 @@ impl Columns {
         }
         self.buffer.push(b']');
         argument(out, &self.buffer);
-    }
-}
-
-/// Appends a text within quotation marks of JSON. Only what must be escaped is: the scripts read anything else as it is.
-fn json(out: &mut Vec<u8>, text: &[u8]) {
-    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
-        out.extend_from_slice(text);
-        return;
-    }
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
-            0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(*byte),
-        }
     }
 }
 

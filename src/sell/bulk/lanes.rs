@@ -9,16 +9,13 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, Value};
 
+use crate::error::Redirection;
 use crate::error::ServerKind;
 use crate::error::StoreError;
-use crate::error::redirection::Redirection;
 use crate::redis::call;
 use crate::redis::call::retry::Answer;
 use crate::redis::cluster::Servers;
-use crate::redis::pipeline::{Call, Event, Pipeline, Readiness};
-
-/// The longest wait for replies, so that a run can be interrupted.
-const NAP: Duration = Duration::from_millis(100);
+use crate::redis::pipeline::{Call, Event, NAP, Pipeline, Readiness};
 
 /// All lanes of a run.
 pub(crate) struct Lanes<C> {

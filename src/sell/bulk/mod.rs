@@ -32,7 +32,8 @@ pub(crate) use crate::sell::bulk::multi::{BulkMultiOrder, MultiOrders};
 pub(crate) use crate::sell::bulk::operation::Operation;
 pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
 use crate::shards::ShardBorrower;
-use crate::shards::request::{BorrowOutcome, BorrowRequest, ShardFault};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
+use crate::shards::transfer::ShardFault;
 use crate::store::Store;
 
 /// A run of orders of one activity each.

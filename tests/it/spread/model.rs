@@ -1,7 +1,7 @@
 //! The protocol of an order of activities in several slots, without a server: every interleaving of its steps with crashes of the
 //! client, a second try, the sweeper (`expire`), calls that come late or twice, and nodes that lose what no replica has.
 //!
-//! An item's calls and their table of states are those of `lua/settle.lua`; the order of steps is that of `sell/multi_orders/cross_slot.rs`.
+//! An item's calls and their table of states are those of `lua/settle.lua`; the order of steps is that of `sell/multi_orders.rs`.
 
 use std::collections::HashSet;
 

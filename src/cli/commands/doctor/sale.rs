@@ -15,10 +15,10 @@ use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::ledger::{Entry, EntryId, unexplained_changes};
 use crate::model::status::Status;
-use crate::read::feeds::Feed;
 use crate::read::health::{Info, Reading};
-use crate::read::lifetimes::{KeyLifetime, Ttl};
-use crate::read::{feeds, lifetimes};
+use crate::read::index::{self, KeyLifetime, Ttl};
+use crate::read::ledger;
+use crate::read::ledger::Feed;
 use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
@@ -139,7 +139,7 @@ pub(super) fn expiry(
     store: &mut Store,
     fixes: &Fixes,
 ) -> Result<Vec<CheckRow>> {
-    let lifetimes = match lifetimes::lifetimes(store, activities) {
+    let lifetimes = match index::lifetimes(store, activities) {
         Ok(lifetimes) => lifetimes,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run PTTL").row(Check::Expiry, store.layout().name());
@@ -185,7 +185,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .collect();
     let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
-    let entries = match feeds::ledger_ends(store, &ends, most) {
+    let entries = match ledger::ledger_ends(store, &ends, most) {
         Ok(entries) => entries,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run XREVRANGE");
@@ -247,7 +247,7 @@ const STOPPED: Duration = Duration::from_secs(600);
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
     let layout = store.layout().name();
-    let feeds = match feeds::feeds(store, activities) {
+    let feeds = match ledger::feeds(store, activities) {
         Ok(feeds) => feeds,
         Err(StoreError::Permission { .. }) => {
             let skip = Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE");

@@ -11,10 +11,9 @@ use crate::model::activity::{Snapshot, State};
 use crate::model::id::ActivityId;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::read::feeds::Feed;
+use crate::read::ledger::Feed;
 use crate::read::stats::info::{CallStats, Info, Section};
-use crate::read::stats::latency;
-use crate::read::{feeds, stats};
+use crate::read::{ledger, stats};
 use crate::store::Store;
 
 families! {
@@ -113,13 +112,13 @@ fn seconds(at: Millis) -> String {
 /// Of a sharded activity entries are those of all shards, and each shard has consumer groups of its own.
 fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let activities: Vec<ActivityId> = snapshots.iter().flat_map(|snapshot| snapshot.parts()).collect();
-    let mut counts = feeds::ledger_entries(store, &activities)?.into_iter();
+    let mut counts = ledger::ledger_entries(store, &activities)?.into_iter();
     metrics.each(ENTRIES, snapshots, |snapshot| {
         let count: Option<u64> = counts.by_ref().take(snapshot.parts().len()).sum();
         ([("activity", snapshot.activity.as_str().into())], count)
     });
     // A user who may not ask has no groups to see.
-    let (feeds, now) = match feeds::feeds(store, &activities) {
+    let (feeds, now) = match ledger::feeds(store, &activities) {
         Ok(feeds) => (feeds, store.now()?.get()),
         Err(StoreError::Permission { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -165,7 +164,7 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     });
     metrics.each(CALLS, &servers, |(node, info)| (of(node), info.scripts().map(|scripts| scripts.calls)));
     metrics.each(FAILURES, &servers, |(node, info)| (of(node), info.scripts().map(CallStats::errors)));
-    let durations = latency::script_durations(store)?;
+    let durations = stats::script_durations(store)?;
     let mut samples = metrics.family(DURATION);
     for (node, durations) in &durations {
         let Some(durations) = durations else { continue };

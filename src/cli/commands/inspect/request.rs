@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use crate::audit::evidence::request_record::RequestRecord;
+use crate::audit::evidence::purchases::RequestRecord;
 use crate::cli::commands::inspect::history::{may_name, needle};
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::Result;

@@ -1,7 +1,7 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
 use crate::admin::adopt::{Adoptable, Finished, Stage};
-use crate::admin::adoption::{Adopted, Found, Unadoptable};
+use crate::admin::adopt::{Adopted, Found, Unadoptable};
 use crate::admin::{adopt, preheat};
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};

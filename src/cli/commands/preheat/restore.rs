@@ -20,7 +20,7 @@ use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::status::Status;
 use crate::read::snapshot;
-use crate::shards::choice;
+use crate::shards;
 use crate::store::Store;
 
 /// An activity and its archive.
@@ -86,7 +86,7 @@ fn hint_parents(restored: &[ArchivedActivity], store: &mut Store, out: &Output) 
         let shards: Vec<&ArchivedActivity> = restored.iter().filter(|it| layout.whole(&it.id) == parent).collect();
         let total: u64 = shards.iter().map(|it| it.archive.sealed.manifest.total).sum();
         let numbers: BTreeSet<u32> = shards.iter().filter_map(|it| Some(it.id.parent()?.1)).collect();
-        let is_first_choice = numbers == choice::choose(&parent, shards.len(), 0).into_iter().collect();
+        let is_first_choice = numbers == shards::choose(&parent, shards.len(), 0).into_iter().collect();
         out.warn(format!("`{parent}` itself is not on this server: its shards alone are in files"));
         // After a reset to another number of shards they have other numbers, and nothing makes a parent of those.
         if is_first_choice && shards.len() > 1 {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use crate::audit::apply::transfers;
+use crate::audit::apply;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
@@ -162,7 +162,7 @@ impl FixArgs {
     /// Makes up for what transfers between shards lack.
     pub(super) fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
         let (rows, error) = until_failed(transfers.iter().map(|transfer| {
-            let status = if self.dry_run { Repaired::Ok } else { transfers::repair_transfer(store, transfer)? };
+            let status = if self.dry_run { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
             Ok(RepairRow::of_transfer(transfer, status))
         }));
         Applied { rows, error }

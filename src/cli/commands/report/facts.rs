@@ -6,7 +6,7 @@ use crate::cli::commands::report::words::{between, count, counted, percent, rate
 use crate::cli::output::Tone;
 use crate::model::number::signed;
 use crate::model::time::Millis;
-use crate::report::balance::Objection;
+use crate::report::Objection;
 
 /// A name, and what is said about it.
 pub(super) struct Fact {

@@ -20,9 +20,9 @@ use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::{history, ledger, participants, snapshot};
 use crate::report::Sales;
-use crate::report::balance::{Balance, Objection};
 use crate::report::merged::MergedLedgers;
 use crate::report::units_a_user::UnitsAUser;
+use crate::report::{Balance, Objection};
 use crate::store::Store;
 
 /// A sale, read.

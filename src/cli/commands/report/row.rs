@@ -10,7 +10,7 @@ use crate::model::ledger::Op;
 use crate::model::order::Bought;
 use crate::model::time::Millis;
 use crate::report::Mark;
-use crate::report::balance::Objection;
+use crate::report::Objection;
 use crate::report::units_a_user::UnitRange;
 
 row! {

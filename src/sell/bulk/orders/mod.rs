@@ -1,13 +1,11 @@
 //! Orders of one activity each. Those of one activity are sent in batches, in the order of the input; batches of one
 //! activity may be in flight together, because the scripts refuse a gap. Small batches of several activities share a
-//! call, which decides each of them by itself.
+//! call, which decides each of them by itself. An activity with a full batch has a call of
+//! its own, the others share one.
 
-mod call;
 mod decode;
 mod encode;
 mod queue;
-mod reply;
-mod schedule;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -17,20 +15,21 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{ServerKind, StoreError};
 use crate::model::id::StoredUser;
 use crate::model::id::interner::Interner;
 use crate::model::number::Limit;
+use crate::model::order::Corrupt;
 use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::pipeline::{Link, Pipeline};
+use crate::redis::pipeline::{Call, Link, Pipeline};
+use crate::script::reply::Reply;
 use crate::sell::bulk::job::JobStates;
-use crate::sell::bulk::orders::call::OrderCall;
+use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderReply};
 use crate::sell::bulk::orders::encode::Encoder;
-use crate::sell::bulk::orders::queue::{Batch, Queue, each};
-use crate::sell::bulk::orders::schedule::Schedule;
-use crate::sell::bulk::orders::window::{FrontRow, State, Window};
+use crate::sell::bulk::orders::queue::{Batch, Queue, Schedule, each};
+use crate::sell::bulk::orders::window::{FrontRow, HoldDetails, Row, State, Window};
 use crate::sell::bulk::{Job, Limits, Operation, Orders, Run, Verdict};
 use crate::store::Store;
 
@@ -331,5 +330,224 @@ impl Orders for SingleOrders {
             self.queues[nth as usize].is_ready = false;
             self.mark_ready(states, nth);
         }
+    }
+}
+
+/// What another activity in a call costs the server, in orders: its keys, which are in no cache if there are thousands of
+/// activities, and its ledger entry. With it, other clients wait no longer than for a full batch of one activity.
+const ACTIVITY_WEIGHT: usize = 20;
+
+/// Batches of different activities, sent in one call.
+#[derive(Debug)]
+pub(crate) struct OrderCall {
+    pub(crate) batches: Vec<Batch>,
+    orders: usize,
+}
+
+impl OrderCall {
+    fn new(batch: Batch) -> Self {
+        Self { orders: batch.count, batches: vec![batch] }
+    }
+
+    fn push(&mut self, batch: Batch) {
+        self.orders += batch.count;
+        self.batches.push(batch);
+    }
+
+    fn names(&self, nth: u32) -> bool {
+        self.batches.iter().any(|batch| batch.activity == nth)
+    }
+}
+
+impl Call for OrderCall {
+    fn orders(&self) -> usize {
+        self.orders
+    }
+
+    fn weight(&self) -> usize {
+        self.orders + ACTIVITY_WEIGHT * (self.batches.len() - 1)
+    }
+
+    /// The proxies of some clouds refuse scripts that compute which of their keys they use, and calls whose keys are
+    /// not of one slot; they do so before the script runs.
+    fn handles(&self, error: &StoreError) -> bool {
+        let StoreError::Server { kind, why } = error else { return false };
+        let is_refused = match kind {
+            ServerKind::Other => why.starts_with("ERR ") && !why.contains("user_script"),
+            ServerKind::CrossSlot => true,
+            _ => false,
+        };
+        is_refused && self.batches.len() > 1
+    }
+}
+
+impl SingleOrders {
+    /// The next call: of an activity that has a full batch, or with `flush` of those of the oldest rows that wait.
+    pub(crate) fn next_call(&mut self, states: &JobStates, lane: usize, flush: bool) -> Option<OrderCall> {
+        while let Some(nth) = self.schedule.pop(lane) {
+            self.queues[nth as usize].is_ready = false;
+            if self.held_up.contains(&nth) {
+                continue;
+            }
+            if let Some(batch) = self.take(states, nth) {
+                return Some(OrderCall::new(batch));
+            }
+        }
+        if !flush {
+            return None;
+        }
+        let first = self.find_oldest(states, lane)?;
+        let mut call = OrderCall::new(self.take(states, first)?);
+        while let Some(nth) = self.find_oldest(states, lane) {
+            let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[nth as usize].waiting as usize;
+            if weight > self.most_orders || call.names(nth) || !self.may_share(states, first, nth) {
+                break;
+            }
+            call.push(self.take(states, nth)?);
+        }
+        Some(call)
+    }
+
+    /// Whether batches of these activities may be in one call: the one place that decides it.
+    fn may_share(&self, states: &JobStates, one: u32, other: u32) -> bool {
+        // A call to a shard may end before its last order.
+        self.can_share && !states.is_shard(one) && !states.is_shard(other)
+    }
+
+    fn find_oldest(&mut self, states: &JobStates, lane: usize) -> Option<u32> {
+        self.schedule.find_oldest(lane, states, &self.window, &self.held_up)
+    }
+
+    fn take(&mut self, states: &JobStates, nth: u32) -> Option<Batch> {
+        let may_borrow = states.is_shard(nth) && self.operation.takes_units();
+        let fewer = if may_borrow { states.fewer_than(nth) } else { None };
+        // A hold has at least one unit; how many, the call says that ends before it.
+        let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity.max(1)) < fewer);
+        let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window, borrows);
+        self.mark_ready(states, nth);
+        batch
+    }
+}
+
+impl SingleOrders {
+    /// Reads the reply to one batch.
+    pub(crate) fn reply_to_batch(
+        &mut self,
+        states: &mut JobStates,
+        batch: Batch,
+        value: &Value,
+    ) -> Result<Verdict, StoreError> {
+        let nth = batch.activity;
+        let reply = Reply::of(self.operation.script(states.layout.kind()));
+        match Decoded::decode(value, self.expected(&batch), &states.keys(nth), &reply)? {
+            Decoded::Decided(batch_reply) => {
+                if let Some(rest) = self.decided(states, &batch, batch_reply) {
+                    self.held_up.insert(nth);
+                    self.put_batch_back(states, &rest);
+                    let quantity = u64::from(self.window.row(rest.first).quantity);
+                    return Ok(Verdict::Short { nth, quantity });
+                }
+            }
+            // A reset made it a sharded one, or gave it other shards.
+            Decoded::Refused { status, .. }
+                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(nth) =>
+            {
+                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
+            }
+            Decoded::Refused { status, line, corrupt } => {
+                self.refused(states, &batch, status, line);
+                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
+            }
+            Decoded::Gap { line } => {
+                let is_overtaking = self.queues[nth as usize].has_before(&batch);
+                self.put_batch_back(states, &batch);
+                let state = states.get_mut(nth);
+                // An earlier batch was not decided, and waits again.
+                if state.refusal.is_some() || is_overtaking {
+                    return Ok(Verdict::Retry(None));
+                }
+                // The server has lost lines, or a batch before this one is still to be sent again.
+                if line < state.watermark {
+                    state.watermark = line;
+                    return Ok(Verdict::Rewind { nth, line });
+                }
+                return Ok(Verdict::Retry(Some(reply.invalid(value))));
+            }
+            Decoded::OtherEpoch => {
+                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
+            }
+            Decoded::OtherJob => return Err(states.other_job(nth)),
+        }
+        Ok(Verdict::Decided(Vec::new()))
+    }
+
+    /// Reads the reply to batches that share a call, each as if it were alone; an error of one is returned once all are read.
+    pub(crate) fn reply_to_all(
+        &mut self,
+        states: &mut JobStates,
+        call: &OrderCall,
+        value: &Value,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        match value {
+            Value::Array(values) if values.len() == call.batches.len() => {
+                let replies = call.batches.iter().zip(values);
+                let verdicts: Vec<_> =
+                    replies.map(|(batch, value)| self.reply_to_batch(states, *batch, value)).collect();
+                verdicts.into_iter().collect()
+            }
+            other => Err(Reply::of(self.operation.script(states.layout.kind())).invalid(other)),
+        }
+    }
+
+    /// What the reply to a batch must fit.
+    fn expected(&self, batch: &Batch) -> Expected {
+        let (count, may_stop) = (batch.count, batch.borrows);
+        Expected { operation: self.operation, count, may_stop, has_rows: self.has_rows }
+    }
+
+    /// The first orders of a batch, or all, were decided. Gives those that were not.
+    fn decided(&mut self, states: &mut JobStates, batch: &Batch, reply: BatchReply) -> Option<Batch> {
+        // What is left in a shard says little of the sale.
+        let is_shard = states.is_shard(batch.activity);
+        states.found_stock(batch.activity, reply.stock);
+        let (mut stock, mut number, mut before) = (reply.stock, batch.first, batch.before);
+        let count = batch.count - reply.orders.len();
+        for OrderReply { status, takes_again, bought, quantity, deadline, user } in reply.orders {
+            let row = self.window.row_mut(number);
+            row.quantity = quantity.unwrap_or(row.quantity);
+            if status == Status::Ok {
+                stock = self.operation.stock_after(stock, row.quantity, takes_again);
+            }
+            row.state = State::Decided(status);
+            before = row.line;
+            let next = number + u64::from(row.next);
+            let bought = bought.filter(|_| self.has_users && (user.is_some() || !self.operation.settles()));
+            let hold = HoldDetails { deadline, user };
+            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought, hold);
+            number = next;
+        }
+        let state = states.get_mut(batch.activity);
+        if count < batch.count {
+            state.watermark = state.watermark.max(before);
+        }
+        state.refused = state.refused.max(u32::try_from(reply.refused).unwrap_or(u32::MAX));
+        state.refused_now += u32::try_from(reply.refused_here).unwrap_or(u32::MAX);
+        if count > 0
+            && let Some(quantity) = reply.next_quantity
+        {
+            self.window.row_mut(number).quantity = quantity;
+        }
+        (count > 0).then_some(Batch { first: number, count, before, ..*batch })
+    }
+
+    /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
+    fn refused(&mut self, states: &mut JobStates, batch: &Batch, status: Status, watermark: u64) {
+        each(batch, &mut self.window, |row: &mut Row| {
+            row.state = State::Decided(if row.line <= watermark { Status::Replayed } else { status });
+        });
+        let state = states.get_mut(batch.activity);
+        state.watermark = state.watermark.max(watermark);
+        state.refusal = Some(status);
+        self.queues[batch.activity as usize].refuse_all(status, &mut self.window);
     }
 }

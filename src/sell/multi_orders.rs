@@ -1,3 +1,5 @@
+//! One order of several activities, all or nothing.
+//!
 //! An order of activities in several slots of a cluster, which no one call can serve: a hold of each item with the order's request
 //! id; the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
 //! `tests/it/spread/model.rs` goes through every interleaving of these steps.
@@ -6,24 +8,124 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{ServerKind, StoreError};
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::layout::Kind;
 use crate::model::number::Quantity;
-use crate::model::order::hold::{LeftHold, Settled, Step};
-use crate::model::order::{MultiOrder, MultiOutcome, Outcome};
+use crate::model::order::hold::{LeftHold, Step};
+use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, OrderOutcome, Outcome};
+use crate::model::slot::common_slot;
 use crate::model::status::Status;
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
-use crate::script::sha1::sha1_hex;
-use crate::script::{HOLD, SETTLE};
-use crate::sell::multi_orders::spread;
-use crate::sell::orders::user_text;
-use crate::sell::sharded::{self, Wanted};
-use crate::sell::single::{Modes, SingleCall, SingleReply, same_request};
+use crate::script::reply::{Reply, corrupt};
+use crate::script::{HOLD, MULTI_DEDUCT, SETTLE, sha1_hex};
+use crate::sell::orders::{self, Modes, SingleCall, Wanted, same_request, user_text};
 use crate::store::Store;
+
+/// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
+///
+/// # Errors
+/// Any of [`StoreError`]; refusals are statuses of the outcome.
+pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+    // Another process may have made shards of one since an order before this.
+    store.directory.forget_unsharded();
+    let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| Keys::of(store.layout, activity)).collect();
+    let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
+    store.servers.check_layout()?;
+    if store.servers.is_cluster() && common_slot(&names).is_none() {
+        return order_over_slots(store, order, dry_run);
+    }
+    let modes = Modes::of_activity(dry_run);
+    let arguments = |mode: &str| {
+        let mut arguments = vec![store.kind(), store.operator.clone(), mode.to_owned()];
+        arguments.push(order.reason.clone().unwrap_or_default());
+        arguments.extend([user_text(order.user.as_ref()).to_owned(), order.request.to_string()]);
+        arguments.extend(order.items.iter().map(|(_, quantity)| quantity.to_string()));
+        arguments.into_iter().map(String::into_bytes).collect::<Vec<_>>()
+    };
+    let call = Call::script(MULTI_DEDUCT.of(store.layout.kind()), names, arguments(modes.first))
+        .retried_with(arguments(modes.retry))
+        .with_safety(modes.safety())
+        .recovered_by(same_request(&order.request));
+    let value = store.servers.call(&call);
+    // It is a cluster, which nobody said.
+    if matches!(value, Err(StoreError::Server { kind: ServerKind::CrossSlot, .. })) {
+        return order_over_slots(store, order, dry_run);
+    }
+    let outcome = outcome_of(&value?, order, &keys)?;
+    if outcome.items.iter().any(|item| item.status == Status::Sharded) {
+        return order_over_slots(store, order, dry_run);
+    }
+    if outcome.status.is_done() && !dry_run {
+        order.items.iter().for_each(|(activity, _)| store.changed(activity));
+    }
+    Ok(outcome)
+}
+
+/// The error for an order whose activities are in several slots of a cluster.
+pub(crate) fn spread(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreError {
+    let slots = items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
+    StoreError::SpreadOrder { slots: slots.collect() }
+}
+
+/// Reads the script's reply to one order.
+///
+/// # Errors
+/// It does not fit the order.
+pub(crate) fn outcome_of(value: &Value, order: &MultiOrder, keys: &[Keys]) -> Result<MultiOutcome, StoreError> {
+    // Of all kinds it has the same name.
+    let reply = Reply::of(MULTI_DEDUCT.of(Kind::Hash));
+    let text = reply.text(Some(value))?.unwrap_or_default();
+    outcome(&text, order, keys).ok_or_else(|| reply.invalid(Value::SimpleString(text)))
+}
+
+/// Reads `status item item …` of one order; `None` if it does not fit the order.
+fn outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome> {
+    let mut words = text.split(' ');
+    let status = Status::of_code(words.next()?.parse().ok()?)?;
+    let mut items = Vec::with_capacity(order.items.len());
+    for ((_, quantity), word) in order.items.iter().zip(words) {
+        let (code, rest) = word.split_once(',')?;
+        let item_status = Status::of_code(code.parse().ok()?)?;
+        let mut outcome =
+            Outcome { status: item_status, quantity: Some(quantity.get()), stock: None, bought: None, corrupt: None };
+        if item_status == Status::Corrupt {
+            outcome.corrupt = Some(corrupt_value(rest, keys)?);
+        } else {
+            let (stock, units) = rest.split_once(',')?;
+            outcome.stock = stock.parse().ok();
+            outcome.bought = bought(units);
+        }
+        items.push(outcome);
+    }
+    (items.len() == order.items.len()).then_some(MultiOutcome { status, items })
+}
+
+/// What a user holds, `?` if that is unknown.
+pub(crate) fn bought(text: &str) -> Option<Bought> {
+    if text == "?" { Some(Bought::Unknown) } else { text.parse().ok().map(Bought::Units) }
+}
+
+/// Reads `n,hex`: what is corrupt in `KEYS[n]`. `keys` are those of each activity of the call.
+pub(crate) fn corrupt_value(text: &str, keys: &[Keys]) -> Option<Corrupt> {
+    let (number, hex) = text.split_once(',')?;
+    let number = number.parse::<usize>().ok()?.checked_sub(1)?;
+    let each = keys.first()?.in_order().count();
+    let value = (hex != "-").then(|| unhex(hex));
+    Some(corrupt(keys.get(number / each)?, number % each + 1, value.as_deref()))
+}
+
+fn unhex(hex: &str) -> String {
+    let bytes: Vec<u8> = hex
+        .as_bytes()
+        .chunks(2)
+        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
 
 /// How long the items are held at least, so that a failover does not end an order.
 const SHORTEST_HOLD: Duration = Duration::from_secs(30);
@@ -169,7 +271,7 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>, dry_run: bool) -> Resul
 ///
 /// # Errors
 /// Any of [`StoreError`]. `None` if the record names no order of this layout.
-pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Settled)>, StoreError> {
+pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, OrderOutcome)>, StoreError> {
     let activity = &left.activity;
     let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
     let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
@@ -230,7 +332,7 @@ fn hold_item(
     let call = hold_call_of(store, order, at);
     let wanted = Some(Wanted { quantity: Some(item.quantity), request });
     if dry_run {
-        return Ok(sharded::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, true)?.outcome);
+        return Ok(orders::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, true)?.outcome);
     }
     let unkept = call.call(&item.keys, Modes::UNKEPT);
     let value = match reply {
@@ -238,7 +340,7 @@ fn hold_item(
         None => replicated_item(store, &unkept, request)?,
     };
     // It was reset after its shards were read.
-    if item.home == item.activity && sharded::learn(store, &item.activity, &call, &value)? {
+    if item.home == item.activity && orders::learn(store, &item.activity, &call, &value)? {
         return Err(StoreError::Reset { activity: item.activity.to_string() });
     }
     let outcome = call.read(value, &item.keys)?.outcome;
@@ -246,7 +348,7 @@ fn hold_item(
         return Ok(outcome);
     }
     // With units of other shards; what came of it, the same call replies.
-    sharded::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, false)?;
+    orders::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, false)?;
     Ok(call.read(replicated_item(store, &unkept, request)?, &item.keys)?.outcome)
 }
 
@@ -288,7 +390,7 @@ fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]
     Ok(Decision::Aborted)
 }
 
-fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Settled, StoreError> {
+fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<OrderOutcome, StoreError> {
     settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
 }
 
@@ -297,15 +399,15 @@ fn settle_others(
     store: &mut Store,
     order: &CrossSlotOrder<'_>,
     step: &str,
-) -> Result<Vec<(usize, Settled)>, StoreError> {
+) -> Result<Vec<(usize, OrderOutcome)>, StoreError> {
     let request = &order.order.request;
     let others: Vec<usize> = order.others().collect();
     let name = order.name();
     let calls: Vec<Call> =
         others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
     let answers = others.into_iter().zip(store.servers.call_all(&calls));
-    let kind = store.layout.kind();
-    answers.map(|(at, answer)| Ok((at, settled(answer?.value, &order.items[at].keys, kind)?))).collect()
+    let script = SETTLE.of(store.layout.kind());
+    answers.map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value, &order.items[at].keys)?))).collect()
 }
 
 fn settle_replicated(
@@ -314,9 +416,10 @@ fn settle_replicated(
     request: &RequestId,
     step: &str,
     order: &str,
-) -> Result<Settled, StoreError> {
+) -> Result<OrderOutcome, StoreError> {
     let call = settle_call(store, keys, request, step, order);
-    settled(replicated_item(store, &call, request)?, keys, store.layout.kind())
+    let value = replicated_item(store, &call, request)?;
+    orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys)
 }
 
 fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
@@ -334,12 +437,6 @@ fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Resul
         value = store.servers.call_until_replicated(call, at_most)?;
     }
     value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
-}
-
-/// Reads the reply to the end of an item's hold.
-fn settled(value: Value, keys: &Keys, kind: Kind) -> Result<Settled, StoreError> {
-    let SingleReply { outcome, user, .. } = SingleReply::read(SETTLE.of(kind), value, keys)?;
-    Ok(Settled { outcome, user })
 }
 
 /// The error for an order that must be looked at, or sent again.
@@ -364,8 +461,18 @@ fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
 }
 
 /// What an item has after its units returned.
-fn returned(outcome: &mut Outcome, settled: &Settled) {
+fn returned(outcome: &mut Outcome, settled: &OrderOutcome) {
     if outcome.status.is_done() && settled.outcome.status.is_done() {
         (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_is_read_back() {
+        assert_eq!(unhex("61620a"), "ab\n");
     }
 }
