@@ -124,9 +124,10 @@ fn what_an_earlier_run_published_and_did_not_remove_is_replaced() {
     let shop = Shop::open(SECKILL);
     shop.call("script load").code(0);
     let proxy = Proxy::before(&shop.redis);
-    proxy.inject(When::Next("EXEC"), Fault::HangRequest);
+    // The removal goes by its text, in a transaction.
+    proxy.inject(When::Next("EVAL"), Fault::HangRequest);
     let call = proxy.seckill(["archive", "1", "--yes", "--to", shop.to()]).spawn();
-    wait_until("it is published", || proxy.commands().iter().any(|command| command == "EXEC"));
+    wait_until("it is published", || proxy.commands().iter().any(|command| command == "EVAL"));
     call.signal(libc::SIGKILL);
     drop(call.wait());
     assert_eq!(shop.names(), ["1.seckill.1"]);
