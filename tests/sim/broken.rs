@@ -358,22 +358,22 @@ const RULES_OF_HOLDS: [Rule; 15] = [
     (
         "what expires looks at deadlines alone",
         "*",
-        &[("hold and hold.state ~= 'held' then", "hold and hold.state == 'void' then")],
+        &[("or state and state ~= 'held' then", "or state == 'void' then")],
         history::run,
     ),
     (
         "what a cut call left of a hold is not counted anew",
         "*",
         &[(
-            "if not units then return false end",
-            "if not units then return false end\nend_stale(call, stale, holds)\ndo return true end",
+            "  for from = 1, #set, 2000 do",
+            "  set, cleared, units = {}, {}, call.holds\n  for from = 1, #set, 2000 do",
         )],
         history::run,
     ),
     (
         "the end of a hold does not look at what a cut call left",
         "settle",
-        &[("if state ~= 'held' and mode ~= 'dry' and not has_finished then", "if false then")],
+        &[("if state ~= 'held' and mode ~= 'dry' and not has_finished and", "if false and")],
         history::run,
     ),
     (
