@@ -250,15 +250,13 @@ impl PageReader {
         let entries: Vec<Entry> = entries.collect::<Result<_, _>>()?;
         let mut held = HeldUnits::new(self.kind != Kind::Coupon);
         if looks_up {
-            let members = reply.array(connection.value()?)?;
-            let units = reply.array(connection.value()?)?;
+            let members: Vec<usize> =
+                (0..connection.array()?).map(|_| connection.number()).collect::<Result<_, _>>()?;
+            let count = connection.array()?;
+            let units = connection.optional_texts(count)?;
             for ((user, is_member), units) in self.found.drain(..).zip(members).zip(units) {
                 held.push(&user);
-                held.push(match (is_member, &units) {
-                    (Value::Int(0), _) => b"0",
-                    (_, Value::BulkString(units)) => units,
-                    _ => b"?",
-                });
+                held.push(if is_member == 0 { b"0" } else { units.unwrap_or(b"?") });
             }
         }
         if scans {

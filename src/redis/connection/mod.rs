@@ -122,6 +122,14 @@ impl Connection {
         Ok(count)
     }
 
+    /// The next value, which is a number.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub(crate) fn number(&mut self) -> Result<usize, StoreError> {
+        self.skip_head(b':')
+    }
+
     /// The next so many texts, borrowed until something else is read.
     ///
     /// # Errors
@@ -130,17 +138,43 @@ impl Connection {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut at = 0;
         for _ in 0..count {
-            let (length, start) = self.head(b'$', at)?;
-            let end = start + length;
-            at = end + 2;
-            while self.end - self.start < at {
-                self.fill()?;
-            }
-            ranges.push(start..end);
+            let range = self.text_at(&mut at)?;
+            ranges.push(range);
         }
         let texts = &self.buffer[self.start..];
         self.start += at;
         Ok(ranges.into_iter().map(|range| &texts[range]).collect())
+    }
+
+    /// The same, of which some may be absent.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub(crate) fn optional_texts(&mut self, count: usize) -> Result<Vec<Option<&[u8]>>, StoreError> {
+        const ABSENT: &[u8] = b"$-1\r\n";
+        let mut ranges: Vec<Option<Range<usize>>> = Vec::new();
+        let mut at = 0;
+        for _ in 0..count {
+            let end = self.line(at)?;
+            let is_absent = &self.buffer[self.start + at..self.start + end] == ABSENT;
+            let range = if is_absent { None } else { Some(self.text_at(&mut at)?) };
+            at = at.max(end);
+            ranges.push(range);
+        }
+        let texts = &self.buffer[self.start..];
+        self.start += at;
+        Ok(ranges.into_iter().map(|range| range.map(|range| &texts[range])).collect())
+    }
+
+    /// Where the text is that begins `at` bytes from the first unread one, likewise; then `at` is behind it.
+    fn text_at(&mut self, at: &mut usize) -> Result<Range<usize>, StoreError> {
+        let (length, start) = self.head(b'$', *at)?;
+        let end = start + length;
+        *at = end + 2;
+        while self.end - self.start < *at {
+            self.fill()?;
+        }
+        Ok(start..end)
     }
 
     /// The next value, if it takes no more than the bytes that are left.

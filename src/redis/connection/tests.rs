@@ -56,6 +56,19 @@ fn a_page_is_read_the_same_wherever_it_is_split() {
 }
 
 #[test]
+fn numbers_and_absent_texts_are_read_wherever_they_are_split() {
+    let reply = b"*2\r\n:0\r\n:1\r\n*4\r\n$-1\r\n$2\r\n\r\n\r\n$0\r\n\r\n$-1\r\n:7\r\n";
+    for split in 0..reply.len() {
+        let mut connection = pieces([Ok(reply[..=split].to_vec()), Ok(reply[split + 1..].to_vec())], b"");
+        assert_eq!(connection.array().unwrap(), 2);
+        assert_eq!([connection.number().unwrap(), connection.number().unwrap()], [0, 1]);
+        assert_eq!(connection.array().unwrap(), 4);
+        assert_eq!(connection.optional_texts(4).unwrap(), [None, Some(&b"\r\n"[..]), Some(b""), None]);
+        assert_eq!(connection.number().unwrap(), 7);
+    }
+}
+
+#[test]
 fn replies_are_read_as_redis_rs_reads_them() {
     let all: [&[u8]; 8] = [
         b"+OK\r\n",
