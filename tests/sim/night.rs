@@ -909,8 +909,13 @@ impl Night<'_> {
         self.settle_doubts()?;
         self.wait(Duration::from_secs(30));
         self.steps_alone(vec![Step::new(About::Upkeep, Op::Expire)])?;
-        for activity in 0..self.activities.len() {
-            self.repair_all(activity)?;
+        // An order that is cancelled may have been of both activities.
+        let mut has_cancelled = true;
+        while has_cancelled {
+            has_cancelled = false;
+            for activity in 0..self.activities.len() {
+                has_cancelled |= self.repair_all(activity)?;
+            }
         }
         self.send_everything_again()?;
         (0..self.activities.len()).try_for_each(|activity| self.end(activity))
@@ -959,7 +964,9 @@ impl Night<'_> {
         while !matches!(self.world.turn(), Turn::Rested(_)) {}
     }
 
-    fn repair_all(&mut self, activity: usize) -> Result<(), Broken> {
+    /// Audits and repairs until nothing differs. True if orders were cancelled for it.
+    fn repair_all(&mut self, activity: usize) -> Result<bool, Broken> {
+        let mut has_cancelled = false;
         for round in 1.. {
             self.planned = None;
             self.wait(Duration::from_millis(1500));
@@ -974,6 +981,7 @@ impl Night<'_> {
                 // Order records of a user below zero are for a human.
                 let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
                 if self.verdict != Some(Verdict::Match) && self.cancel_lost(activity) {
+                    has_cancelled = true;
                     continue;
                 }
                 if self.verdict != Some(Verdict::Match) && !is_overdrawn {
@@ -982,6 +990,7 @@ impl Night<'_> {
                 break;
             };
             if self.exceeds_stock(&planned)? && self.cancel_lost(activity) {
+                has_cancelled = true;
                 continue;
             }
             if round == ROUNDS {
@@ -991,7 +1000,8 @@ impl Night<'_> {
             let repair = self.repair(planned);
             self.steps_alone(vec![repair])?;
         }
-        self.check()
+        self.check()?;
+        Ok(has_cancelled)
     }
 
     /// An operator does what an audit says: sets the total that is stored.
