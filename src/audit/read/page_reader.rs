@@ -47,8 +47,10 @@ pub(crate) struct PageReader {
     cursor: Option<Vec<u8>>,
     /// Members of a set with units whom a transaction found, and the next one looks up.
     found: Vec<Vec<u8>>,
-    /// The page that was asked for.
-    under_way: UnderWay,
+    /// Whether a transaction was sent on that connection.
+    is_asked: bool,
+    /// The scan that was sent instead.
+    scan: Option<CallAhead>,
     /// The activity when it was last read whole.
     view: ActivityView,
     /// How many pages came since.
@@ -59,17 +61,10 @@ pub(crate) struct PageReader {
     restarts: usize,
 }
 
-/// What was asked for.
-enum UnderWay {
-    Nothing,
-    Transaction,
-    Scan(CallAhead),
-}
-
 /// What follows a page.
 pub(crate) enum NextPage {
     /// The next one.
-    Page(ParticipantsPage),
+    Page(Box<ParticipantsPage>),
     /// None: the pass is over, and nobody was left out.
     End,
     /// The cursor was lost: the pass begins again, with the first page.
@@ -84,10 +79,20 @@ impl PageReader {
         // If there is no second connection, one does.
         let connection = keys.participants.as_ref().and_then(|_| store.servers.node(scope.0).connect_new().ok());
         let (activity, view) = (activity.clone(), view.clone());
-        let under_way = UnderWay::Nothing;
-        let (cursor, found) = (None, Vec::new());
-        let mut reader =
-            Self { activity, keys, kind, connection, cursor, found, under_way, view, since: 0, scope, restarts: 0 };
+        let mut reader = Self {
+            activity,
+            keys,
+            kind,
+            connection,
+            cursor: None,
+            found: Vec::new(),
+            is_asked: false,
+            scan: None,
+            view,
+            since: 0,
+            scope,
+            restarts: 0,
+        };
         reader.begin_pass();
         reader
     }
@@ -110,8 +115,7 @@ impl PageReader {
             scan.arg(participants).arg(cursor).arg("COUNT").arg(PAGE).to_owned()
         });
         let Some(connection) = &mut self.connection else {
-            let ahead = scan.map(|scan| store.servers.send_ahead(Call::command(participants, &scan)));
-            self.under_way = ahead.map_or(UnderWay::Nothing, UnderWay::Scan);
+            self.scan = scan.map(|scan| store.servers.send_ahead(Call::command(participants, &scan)));
             return;
         };
         let mut pipe = redis::pipe();
@@ -123,8 +127,7 @@ impl PageReader {
         }
         scan.map(|scan| pipe.add_command(scan));
         // If it was not sent, nothing will come.
-        let sent = connection.send(&pipe.get_packed_pipeline());
-        self.under_way = if sent.is_ok() { UnderWay::Transaction } else { UnderWay::Nothing };
+        self.is_asked = connection.send(&pipe.get_packed_pipeline()).is_ok();
     }
 
     /// The page that was asked for.
@@ -139,9 +142,9 @@ impl PageReader {
             }
             return if self.is_in_scope(store) { Ok(NextPage::End) } else { self.begin_again(store) };
         }
-        let page = match (std::mem::replace(&mut self.under_way, UnderWay::Nothing), self.connection.take()) {
-            (UnderWay::Scan(ahead), _) => self.look_up(store, ahead)?,
-            (UnderWay::Transaction, Some(mut connection)) => {
+        let page = match (self.scan.take(), self.connection.take()) {
+            (Some(ahead), _) => self.look_up(store, ahead)?,
+            (None, Some(mut connection)) if std::mem::take(&mut self.is_asked) => {
                 let page = self.read_transaction(&mut connection);
                 self.connection = page.is_ok().then_some(connection);
                 page.ok()
@@ -150,7 +153,7 @@ impl PageReader {
         };
         store.throttle.took();
         let Some(page) = page else { return self.begin_again(store) };
-        self.refresh(store, page).map(NextPage::Page)
+        self.refresh(store, page).map(|page| NextPage::Page(Box::new(page)))
     }
 
     fn is_at_end(&self) -> bool {
