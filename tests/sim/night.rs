@@ -30,6 +30,8 @@ const REPLICATED: u64 = 40;
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
 const ALONE: usize = 0;
+/// Events of a night that never ends: others have some thousand.
+const MAX_TURNS: u64 = 100_000;
 /// How often an audit and its repairs are repeated at the end until nothing differs.
 const ROUNDS: usize = 6;
 
@@ -127,6 +129,8 @@ struct Night<'s> {
     export: Option<(audit::Rows, u64)>,
     /// How many orders were bought by an answer, so far.
     answers: u64,
+    /// How many events there were.
+    turns: u64,
     /// Whether an audit wants the total to be set again, because an update was cut.
     wants_total: bool,
     /// Of the last audit.
@@ -170,6 +174,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         planned: None,
         export: None,
         answers: 0,
+        turns: 0,
         wants_total: false,
         verdict: None,
         has_ledger: Vec::new(),
@@ -285,6 +290,10 @@ impl Night<'_> {
 
     /// Takes note of what happened.
     fn note(&mut self, turn: &Turn<Ended>) -> Result<(), Broken> {
+        self.turns += 1;
+        if self.turns > MAX_TURNS {
+            return broken("a night ends", format!("{MAX_TURNS} events"));
+        }
         match turn {
             Turn::Crashed(text) => broken("no process panics", text.clone()),
             Turn::Executed(was_cut) => {
