@@ -1,5 +1,5 @@
-//! `inspect --user U --why` without an activity: all that a user did, activity by activity.
-//! What the ledger of an activity says of one user: sums, the newest orders, who paused it.
+//! What the ledger of an activity says of one user: sums, the newest orders, who paused it; and `inspect --user U --why` without an
+//! activity, which lists all that a user did, activity by activity.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
