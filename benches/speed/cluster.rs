@@ -169,7 +169,7 @@ fn one(binary: &Path) {
         [("cluster: one deduct, right first guess", "1.2", right), ("cluster: one deduct, one MOVED", "2.0", wrong)]
     {
         let measured = pairs(|| micros(&cluster, &order), || micros(&single, &[0]));
-        print(&Figure { what, before: "", wanted }, &measured, |micros| format!("{micros:.0} us"));
+        print(&Figure { what, wanted }, &measured, |micros| format!("{micros:.0} us"));
     }
 }
 
@@ -220,11 +220,9 @@ fn file(binary: &Path, directory: &Path) {
             },
             || apply(&one).0,
         );
-        print(&Figure { what, before: "", wanted: "1.25" }, &measured, |micros| format!("{micros:.2} us"));
-        print_values(&Figure { what: even, before: "", wanted: "1.10" }, &evens, &[], |share| format!("{share:.2}"));
-        print_values(&Figure { what: client, before: "", wanted: "1 us" }, &clients, &[], |micros| {
-            format!("{micros:.2} us")
-        });
+        print(&Figure { what, wanted: "1.25" }, &measured, |micros| format!("{micros:.2} us"));
+        print_values(&Figure { what: even, wanted: "1.10" }, &evens, &[], |share| format!("{share:.2}"));
+        print_values(&Figure { what: client, wanted: "1 us" }, &clients, &[], |micros| format!("{micros:.2} us"));
     }
 }
 

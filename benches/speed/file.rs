@@ -6,8 +6,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::input::{rows, scattered, uuid};
-use super::server::{Server, timed};
-use super::table::{Figure, pairs, print};
+use super::server::{Run, Server, timed};
+use super::table::{Figure, pairs, print_rates};
 
 /// Enough units for every run.
 const STOCK: &str = "100000000";
@@ -25,29 +25,31 @@ pub fn orders() -> usize {
 pub fn run(server: &Server) {
     let directory = TempDir::new().unwrap();
     let path = directory.path();
-    let compare = |what, before, wanted, file: &str, preheat: &dyn Fn()| {
-        against_plain(server, &Figure { what, before, wanted }, preheat, || deduct(server, file, &[]));
+    let compare = |what, wanted, file: &str, preheat: &dyn Fn()| {
+        against_plain(server, &Figure { what, wanted }, preheat, || deduct(server, file, &[]));
     };
     let one = || preheat(server);
-    compare("file: unique users", "3.4", "4.2", &unique(path, orders()), &one);
+    compare("file: unique users", "4.7", &unique(path, orders()), &one);
     // One order of three is of a user who has bought before.
     let buyer = |nth: usize| if nth % 3 == 2 { nth / 3 } else { nth };
     let repeat = rows(path, "repeat.csv", ORDERS, orders(), |nth| format!("1001,{},1", 100_000 + buyer(nth)));
-    compare("file: repeat buyers, 1 of 3", "3.1", "3.7", &repeat, &one);
+    compare("file: repeat buyers, 1 of 3", "4.4", &repeat, &one);
     let quantity = |nth| 1 + scattered(nth) % 5;
     let random = rows(path, "random.csv", ORDERS, orders(), |nth| format!("1001,{},{}", 100_000 + nth, quantity(nth)));
-    compare("file: random quantities", "2.85", "3.5", &random, &one);
+    compare("file: random quantities", "3.8", &random, &one);
     let ids = rows(path, "ids.csv", NAMED_ORDERS, orders(), |nth| format!("1001,{},1,order-{nth:09}", 100_000 + nth));
-    compare("file: sequential request ids", "1.55", "2.2", &ids, &one);
+    compare("file: sequential request ids", "2.9", &ids, &one);
     let uuids =
         rows(path, "uuids.csv", NAMED_ORDERS, orders(), |nth| format!("1001,{},1,{}", 100_000 + nth, uuid(nth)));
-    compare("file: UUIDs as request ids", "1.45", "1.9", &uuids, &one);
+    compare("file: UUIDs as request ids", "2.6", &uuids, &one);
     let without = rows(path, "without.csv", "id,stock,per_user_limit,ledger", 1, |_| format!("1001,{STOCK},5,false"));
     let unrecorded = || {
         server.empty();
         timed(server.seckill(&["-q", "preheat", "--from", &without]));
     };
-    compare("file: activity without a ledger", "2.2", "4.2", &unique(path, orders()), &unrecorded);
+    compare("file: activity without a ledger", "4.7", &unique(path, orders()), &unrecorded);
+
+    coupons(server, path);
 
     let activities = rows(path, "activities.csv", "id,stock", 10_000, |id| format!("{id},1000000"));
     let row = |nth| format!("{},{},1", scattered(nth) % 10_000, 100_000 + nth);
@@ -56,8 +58,23 @@ pub fn run(server: &Server) {
         server.empty();
         timed(server.seckill(&["-q", "preheat", "--from", &activities]));
     };
-    let wanted = if server.is_valkey() { ("0.57", "1.2") } else { ("0.75", "1.4") };
-    compare("file: 10,000 activities mixed", wanted.0, wanted.1, &mixed, &many);
+    let wanted = if server.is_valkey() { "1.3" } else { "1.6" };
+    compare("file: 10,000 activities mixed", wanted, &mixed, &many);
+}
+
+/// Measures files of a kind that has no quantities.
+fn coupons(server: &Server, path: &Path) {
+    let prepare = || {
+        server.empty();
+        timed(server.seckill(&["-q", "--layout", "coupon", "preheat", "--id", "1001", "--stock", STOCK]));
+    };
+    let without = rows(path, "coupons.csv", "activity,user", orders(), |nth| format!("1001,{}", 100_000 + nth));
+    let row = |nth| format!("1001,{},{}", 100_000 + nth, uuid(nth));
+    let with = rows(path, "coupon-ids.csv", "activity,user,request", orders(), row);
+    for (what, wanted, file) in [("file: coupons", "5.2", without), ("file: coupons, with UUIDs", "2.8", with)] {
+        let run = || timed(server.seckill(&["-q", "--layout", "coupon", "deduct", "--from", &file]));
+        against_plain(server, &Figure { what, wanted }, &prepare, run);
+    }
 }
 
 /// Measures what options and other operations change.
@@ -66,7 +83,7 @@ pub fn options(server: &Server) {
     let file = unique(directory.path(), orders());
     let one = || preheat(server);
     let compare = |what, preheat: &dyn Fn(), run: &dyn Fn() -> f64| {
-        against_plain(server, &Figure { what, before: "", wanted: "" }, preheat, run);
+        against_plain(server, &Figure { what, wanted: "" }, preheat, run);
     };
     compare("file: --fast", &one, &|| deduct(server, &file, &["--fast"]));
     let results = directory.path().join("results.jsonl");
@@ -100,24 +117,20 @@ pub fn deduct(server: &Server, file: &str, more: &[&str]) -> f64 {
 
 /// Prints orders a second of a run, against those of the plain script; `prepare` comes before it and is not measured.
 pub fn against_plain(server: &Server, figure: &Figure, prepare: &dyn Fn(), run: impl Fn() -> f64) {
-    let rate = |seconds: f64| orders() as f64 / seconds;
-    let measured = pairs(
-        || {
-            prepare();
-            rate(run())
-        },
-        || rate(plain(server)),
-    );
-    print(figure, &measured, |rate| format!("{:.0}k/s", rate / 1e3));
+    let ours = || {
+        prepare();
+        server.metered(&run)
+    };
+    print_rates(figure, orders(), &pairs(ours, || plain(server, orders())));
 }
 
-/// Seconds of as many orders by redis-benchmark.
-fn plain(server: &Server) -> f64 {
+/// As many orders by redis-benchmark, one a call of the shops' plain script.
+pub fn plain(server: &Server, orders: usize) -> Run {
     server.empty();
     server.ask::<()>(&["SET", "seckill:stock:1001", STOCK]);
     let sha1 = server.load(include_str!("plain.lua"));
-    let call = ["2", "seckill:stock:1001", "seckill:participants:1001", "__rand_int__", "1", "5"];
-    benchmark(server, &[&[sha1.as_str()], &call[..]].concat(), orders())
+    let call = [&sha1, "2", "seckill:stock:1001", "seckill:participants:1001", "__rand_int__", "1", "5"];
+    server.metered(|| benchmark(server, &call, orders))
 }
 
 /// Seconds of so many calls of a script: 50 connections, 64 calls in flight on each.

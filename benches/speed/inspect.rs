@@ -11,7 +11,7 @@ pub fn run(server: &Server) {
     fill(server, directory.path(), super::number("SECKILL_BENCH_USERS", 1_000_000));
     let ours = |format: &str| server.seckill(&["inspect", "1001", "--all", "-o", format]);
     let hgetall = || server.tool("redis-cli", &["HGETALL", "seckill:participants:1001"]);
-    let figure = |what, wanted| Figure { what, before: "", wanted };
+    let figure = |what, wanted| Figure { what, wanted };
     let seconds = |seconds: f64| format!("{seconds:.2} s");
     for (what, format) in [("inspect --all, csv: HGETALL", "csv"), ("inspect --all, a table: HGETALL", "table")] {
         print(&figure(what, "1"), &pairs(|| timed(ours(format)), || timed(hgetall())), seconds);

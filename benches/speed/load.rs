@@ -27,7 +27,7 @@ pub fn run(server: &Server) {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         per_second(&String::from_utf8(out.stdout).unwrap())
     };
-    let figure = Figure { what: "bench lua, 1,000 clients: redis-benchmark", before: "", wanted: "0.95" };
+    let figure = Figure { what: "bench lua, 1,000 clients: redis-benchmark", wanted: "0.95" };
     print(&figure, &pairs(|| bench(server, "lua", CALLS), benchmark), thousands);
 
     let directory = TempDir::new().unwrap();
@@ -36,7 +36,7 @@ pub fn run(server: &Server) {
         preheat(server);
         orders() as f64 / deduct(server, &file, &[])
     };
-    let figure = Figure { what: "bench batch, 1,000 clients: deduct --from", before: "", wanted: "0.95" };
+    let figure = Figure { what: "bench batch, 1,000 clients: deduct --from", wanted: "0.95" };
     print(&figure, &pairs(|| bench(server, "batch", orders() as u64), from_file), thousands);
 }
 

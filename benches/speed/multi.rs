@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::file::{benchmark, orders};
 use super::server::{Server, timed};
-use super::table::{Figure, pairs, print};
+use super::table::{Figure, pairs, print_rates};
 
 /// Measures a file of orders of two items each.
 pub fn run(server: &Server) {
@@ -13,20 +13,20 @@ pub fn run(server: &Server) {
     let order = |nth: usize| format!("{{\"user\":{},\"items\":{{\"1001\":1,\"1002\":1}}}}\n", 100_000 + nth);
     std::fs::write(&path, (0..orders()).map(order).collect::<String>()).unwrap();
     let file = path.to_str().unwrap();
-    let rate = |seconds: f64| orders() as f64 / seconds;
     let ours = || {
         server.empty();
         for activity in ["1001", "1002"] {
             timed(server.seckill(&["-q", "preheat", "--id", activity, "--stock", "100000000"]));
         }
-        rate(timed(server.seckill(&["-q", "multi-deduct", "--from", file])))
+        server.metered(|| timed(server.seckill(&["-q", "multi-deduct", "--from", file])))
     };
     let baseline = || {
         server.empty();
         server.ask::<()>(&["MSET", "seckill:stock:1001", "100000000", "seckill:stock:1002", "100000000"]);
         let sha1 = server.load(include_str!("plain_multi.lua"));
-        rate(benchmark(server, &[&sha1, "2", "seckill:stock:1001", "seckill:stock:1002", "1", "1"], orders()))
+        let call = [&sha1, "2", "seckill:stock:1001", "seckill:stock:1002", "1", "1"];
+        server.metered(|| benchmark(server, &call, orders()))
     };
-    let figure = Figure { what: "multi-deduct of two items, a plain script of both", before: "0.15", wanted: "1.5" };
-    print(&figure, &pairs(ours, baseline), |rate| format!("{:.0}k/s", rate / 1e3));
+    let figure = Figure { what: "multi-deduct of two items, a plain script of both", wanted: "2.0" };
+    print_rates(&figure, orders(), &pairs(ours, baseline));
 }

@@ -1,7 +1,7 @@
 //! One order a call: what it costs the server, against a plain script.
 
-use super::file::{benchmark, preheat};
-use super::server::Server;
+use super::file::{benchmark, plain};
+use super::server::{Server, timed};
 use super::table::{Figure, pairs, print};
 
 /// Calls of a run.
@@ -11,33 +11,45 @@ pub const CALLS: usize = 60_000;
 pub const USER: &str = "__rand_int__";
 pub const REQUEST: &str = "0198c0de-7000-7000-8000-__rand_int__";
 
-/// Measures the processor time of the server's main thread.
+/// A layout, what its orders are in beside the plain ones, and what is wanted.
+const FORMS: &[(&str, &str, &[&str], &[&str], &str)] = &[
+    ("one deduct, hash", "seckill", &[], &[], "1.9"),
+    ("  with a window", "seckill", &["--starts-at", "2020-01-01", "--ends-at", "2099-01-01"], &[], "2.1"),
+    ("  with a reason", "seckill", &[], &["--reason", "a phone order"], "2.0"),
+    ("one deduct, set", "sku", &[], &[], "1.95"),
+    ("one deduct, coupon", "coupon", &[], &[], "1.85"),
+    ("one deduct, counter", "product", &[], &[], "1.55"),
+];
+
+/// Measures the processor time of the server's main thread, against the plain script's on the `seckill` keys.
 pub fn run(server: &Server) {
-    preheat(server);
-    let call = server.observed(&["deduct", "1001", "--user", USER, "--request", REQUEST], "evalsha");
-    let call: Vec<&str> = call[1..].iter().map(String::as_str).collect();
-    let text = server.seckill(&["script", "show", "deduct"]).output().unwrap().stdout;
-    let ours = || {
-        preheat(server);
-        server.load(std::str::from_utf8(&text).unwrap());
-        let micros = busy(server, &call);
-        let buyers: usize = server.ask(&["HLEN", "seckill:participants:1001"]);
-        assert!(buyers > CALLS / 100 * 99, "only {buyers} of {CALLS} orders were sold");
-        micros
-    };
-    let baseline = || {
-        server.empty();
-        server.ask::<()>(&["SET", "seckill:stock:1001", "100000000"]);
-        let sha1 = server.load(include_str!("plain.lua"));
-        busy(server, &[&sha1, "2", "seckill:stock:1001", "seckill:participants:1001", USER, "1", "5"])
-    };
-    let figure = Figure { what: "one deduct, the server's time: a plain script", before: "2.25", wanted: "2.0" };
-    print(&figure, &pairs(ours, baseline), |micros| format!("{micros:.1} us"));
+    for (what, layout, preheated, ordered, wanted) in FORMS {
+        let empty = || {
+            server.empty();
+            let line = ["-q", "--layout", layout, "preheat", "--id", "1001", "--stock", "100000000"];
+            timed(server.seckill(&[&line, *preheated].concat()));
+        };
+        empty();
+        let buyer: &[&str] = if *layout == "product" { &[] } else { &["--user", USER] };
+        let order = ["--layout", layout, "deduct", "1001", "--request", REQUEST];
+        let call = server.observed(&[&order, buyer, *ordered].concat(), "evalsha");
+        let call: Vec<&str> = call[1..].iter().map(String::as_str).collect();
+        let ours = || {
+            empty();
+            timed(server.seckill(&["--layout", layout, "script", "load"]));
+            let stock = || server.ask::<usize>(&["GET", call[2]]);
+            let before = stock();
+            let micros = busy(server, &call);
+            let sold = before - stock();
+            assert!(sold > CALLS / 100 * 99, "only {sold} of {CALLS} orders were sold");
+            micros
+        };
+        let baseline = || plain(server, CALLS).busy * 1e6 / CALLS as f64;
+        print(&Figure { what, wanted }, &pairs(ours, baseline), |micros| format!("{micros:.1} us"));
+    }
 }
 
 /// Microseconds of the server for each call.
 pub fn busy(server: &Server, call: &[&str]) -> f64 {
-    let before = server.busy();
-    benchmark(server, call, CALLS);
-    (server.busy() - before) * 1e6 / CALLS as f64
+    server.metered(|| benchmark(server, call, CALLS)).busy * 1e6 / CALLS as f64
 }

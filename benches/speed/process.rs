@@ -12,12 +12,12 @@ const PROCESSES: usize = 60;
 
 /// Measures the static binary, if there is one, and the plain one.
 pub fn run(server: &Server) {
-    let figure = Figure { what: "process, static build: redis-cli EVALSHA", before: "", wanted: "0.36" };
+    let figure = Figure { what: "process, static build: redis-cli EVALSHA", wanted: "0.28" };
     match std::env::var_os("SECKILL_BENCH_STATIC").filter(|path| !path.is_empty()) {
         Some(path) => compare(server, &figure, Path::new(&path)),
         None => skipped(&figure, "no static binary; `make bench` builds one on Linux"),
     }
-    let figure = Figure { what: "process, plain build: redis-cli EVALSHA", before: "0.52", wanted: "0.45" };
+    let figure = Figure { what: "process, plain build: redis-cli EVALSHA", wanted: "0.40" };
     compare(server, &figure, Path::new(env!("CARGO_BIN_EXE_seckill")));
 }
 

@@ -6,6 +6,12 @@ use std::time::{Duration, Instant};
 
 use redis::{Connection, FromRedisValue};
 
+/// What a run took: seconds by the clock, and of processor time of the server's main thread.
+pub struct Run {
+    pub seconds: f64,
+    pub busy: f64,
+}
+
 /// A running server on a unix socket in a directory of its own.
 pub struct Server {
     process: Child,
@@ -85,6 +91,13 @@ impl Server {
             .iter()
             .filter_map(|name| info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()))
             .sum()
+    }
+
+    /// What a run of so many seconds took.
+    pub fn metered(&self, run: impl FnOnce() -> f64) -> Run {
+        let before = self.busy();
+        let seconds = run();
+        Run { seconds, busy: self.busy() - before }
     }
 
     /// The built binary, talking to this server.
