@@ -26,7 +26,6 @@
   ARGV[12] per_user_limit, ARGV[13] title, ARGV[14] starts_at, ARGV[15] ends_at
                           switch: each `=text`, `=` for none, or empty: as it is
   ARGV[16] state          switch: live or paused, if no meta says it and no stock was withdrawn
-  ARGV[17] holds          switch: units held open, if no meta says it; may be empty or left out
 
   Steps: `plan` only reads. `withdraw` moves the stock to meta's `withdrawn` and pauses the activity, without a ledger;
   a meta that it makes has about the right total. Then participants are scanned, and `trim` writes the pages. `switch`
@@ -234,7 +233,6 @@ rules.total, rules.ledger, rules.epoch = total, with_ledger, epoch
 rules.state = rules.state or ARGV[16] == 'paused' and 'paused' or 'live'
 if pages ~= '' and state ~= 'withdrawn' then rules.state = state end
 local set = {'rules', rules_text(rules), 'adopted', name}
-if not meta.holds and whole(ARGV[17]) then set[#set + 1], set[#set + 2] = 'holds', ARGV[17] end
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
 if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
 local clock = redis.call('TIME')

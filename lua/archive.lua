@@ -2,7 +2,7 @@
   archive: removes all keys of an activity but its meta, once files have what they hold. One step a call.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    rules, withdrawn, holds, adopt; archive: `<name>` from mark to remove, then
+  KEYS[2]  meta           hash    rules, withdrawn, adopt; archive: `<name>` from mark to remove, then
                                   `<name> <sha256> <ms> <stock> <buyers> <entries> <by>`
   KEYS[3]  requests       hash
   KEYS[4]  ledger         stream
@@ -36,7 +36,7 @@
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -23 stale          mark, remove: it changed since it was read
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGETALL TYPE HLEN XLEN XRANGE XREVRANGE XINFO
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL HLEN XLEN XRANGE XREVRANGE XINFO
   TIME HSET HDEL UNLINK; sets also SCARD.
 ]]
 --- @use "codes"
@@ -60,7 +60,7 @@ for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return unfit(invalid, 2) end
 if not rules.total then return {NOT_PREHEATED} end
-local archive, holds = meta.archive or false, meta.holds or '0'
+local archive = meta.archive or false
 -- All keys in one command, then all of meta but what is left of it.
 local function remove_rest()
   redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4], KEYS[7] or KEYS[4])
@@ -86,9 +86,8 @@ local stock = whole(stock_text)
 if not stock then return unfit(stock_text, 1) end
 local withdrawn = withdrawn_units(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
-if not whole(holds) then return unfit(holds, 2) end
-local requests_type = redis.call('TYPE', KEYS[3]).ok
-if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
+local holds = redis.pcall('HGET', KEYS[3], '\tholds') or '0'
+if not whole(holds) then return unfit(holds, 3) end
 local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
 local bad = ledger_closed(stock_text, rules, entries, at_last_id)
 if bad then return bad end

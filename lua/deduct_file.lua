@@ -14,14 +14,14 @@
   Orders of one activity have columns of 9 to 16 arguments:
   ARGV[1]  kind           hash, set, coupon or counter: the one that this script is of
   ARGV[2]  by             who runs this, for the ledger; may be empty
-  ARGV[3]  users          JSON array of texts, at most 2,000
-  ARGV[4]  quantities     JSON array of as many texts; or one quantity, that of all
+  ARGV[3]  users          a column: texts with tabs between them, at most 2,000
+  ARGV[4]  quantities     a column of as many; or one quantity, that of all
   ARGV[5]  job            name of the job, or empty: then the next four are of no use
   ARGV[6]  digest of the job, ARGV[7] epoch, ARGV[8] the line before the first of this activity
   ARGV[9]  lines          of the orders: `first-last` if they follow each other, else all in rising order, joined by spaces
-  ARGV[10] requests       JSON array of as many request ids, which may be empty; empty or left out: none has one
+  ARGV[10] requests       a column of as many request ids, which may be empty; empty or left out: none has one
   ARGV[11] rows           1: with a job, the reply says what each user holds; may be left out
-  ARGV[12] reason, ARGV[13] reasons (JSON array of as many texts), ARGV[14] limit: may be empty or left out
+  ARGV[12] reason, ARGV[13] reasons (a column of as many), ARGV[14] limit: may be empty or left out
   ARGV[15] mode           of deduct, for all; may be empty or left out; in mode borrow the call ends before the first order that the
                           stock does not cover: the letters are those of the orders before it
   ARGV[16] distinct       1: no user and no request id comes twice, so that no order depends on one before it; may be left out
@@ -61,7 +61,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
---- @use "read_texts"
 --- @use "letters"
 
 -- Orders of one activity; returns the reply to them.

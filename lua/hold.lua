@@ -3,9 +3,9 @@
   nobody does, the units return after the deadline.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
+  KEYS[2]  meta           hash    rules, withdrawn
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>h:<id> -> `state quantity deadline order user`;
-                                  <tab>o:<user> -> units held open;
+                                  <tab>o:<user> -> units held open, <tab>holds of all users;
                                   <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call, and one for what is expired
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
@@ -47,7 +47,7 @@
   If stock or limit are short, up to 16 overdue holds are expired first, as settle does it; what it leaves is not postponed. A call
   that gives units back and was cut is finished first; not by a dry run.
   Only ok, what is expired, and a refused retry write: first the deadline, which is nobody's without a hold; then the stock, so
-  that a cut leaves fewer units to sell, never more; then participants, meta's `holds`, requests, ledger.
+  that a cut leaves fewer units to sell, never more; then participants, requests with the units held open, ledger.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
   ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
@@ -78,10 +78,9 @@ if items then
 end
 if wrong then return redis.error_reply('USAGE hold: ' .. wrong) end
 
--- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired, one after those that are
--- open were counted.
-local call, has_expired, has_finished, returned_units, returned_to = nil, false, false, 0, {}
-for turn = 1, 4 do
+-- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired.
+local call, has_expired, returned_units, returned_to = nil, false, 0, {}
+for turn = 1, 3 do
   if call then
     --- @include "rare_work"
   end
@@ -90,9 +89,10 @@ for turn = 1, 4 do
     local clock = redis.call('TIME')
     local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
     local open_field = '\to:' .. user
-    local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', request, open_field)
+    local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', request, open_field, '\tholds')
     if fields.err then key, value = 3, fields break end
-    local begun, known, open = fields[1], fields[2], 0
+    local begun, known, open, holds = fields[1], fields[2], whole(fields[3] or '0'), whole(fields[4] or '0')
+    if not (open and holds) then key, value = 3, not open and fields[3] or fields[4] break end
     if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
       --- @include "rare_call"
       call.begun = begun
@@ -101,9 +101,6 @@ for turn = 1, 4 do
     --- @include "held"
     --- @let IS_NEW = not found
     --- @include "first_user"
-    -- Nobody has units open if nobody holds any.
-    if holds > 0 and fields[3] then open = whole(fields[3]) end
-    if not open then key, value = 3, fields[3] break end
     stock = stock + returned_units
     if returned_to[user] then had = had - returned_to[user] end
 
@@ -124,7 +121,7 @@ for turn = 1, 4 do
       local is_short = not known and (status == LIMIT_EXCEEDED or status == OUT_OF_STOCK)
       if is_short and holds > 0 and #overdue > 0 and not has_expired then
         --- @include "rare_call"
-        call.is_short = true
+        call.holds = holds
         break
       end
     end
@@ -141,25 +138,16 @@ for turn = 1, 4 do
     -- Write: the deadline, which shows whether its key takes one, then the stock.
     --- @include "may_take"
     local deadline_text = format('%d', deadline)
-    local is_new = redis.pcall('ZADD', KEYS[DEADLINES], 'NX', deadline_text, request)
-    if type(is_new) == 'table' then key, value = DEADLINES, is_new break end
-    if is_new == 0 then
-      -- One that is there is of a call that was cut, which may have counted its units.
-      if not has_finished then
-        --- @include "rare_call"
-        call.is_stale = true
-        break
-      end
-      redis.call('ZADD', KEYS[DEADLINES], deadline_text, request)
-    end
+    local set = redis.pcall('ZADD', KEYS[DEADLINES], deadline_text, request)
+    if type(set) == 'table' then key, value = DEADLINES, set break end
     --- @let MAY_UNMARK = undoes
     --- @include "mark"
     redis.call('DECRBY', KEYS[1], quantity)
     --- @let HELD_AFTER = had == 0 and quantity or format('%d', bought)
     --- @include "record_user"
-    redis.call('HSET', KEYS[2], 'holds', format('%d', holds + units))
     record = 'held ' .. quantity .. ' ' .. deadline_text .. ' ' .. order .. ' ' .. user
-    redis.call('HSET', KEYS[3], request, digest, '\th:' .. request, record, open_field, format('%d', open + units))
+    redis.call('HSET', KEYS[3], request, digest, '\th:' .. request, record, open_field, format('%d', open + units),
+      '\tholds', format('%d', holds + units))
     --- @include "add_entry"
     return {OK, left, bought, deadline}
   until true

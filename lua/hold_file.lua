@@ -3,9 +3,9 @@
   calls it.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
+  KEYS[2]  meta           hash    rules, withdrawn
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>h:<id> -> `state quantity deadline order user`;
-                                  <tab>o:<user> -> units held open; <tab>j:hold:<job> -> line, refused, digest;
+                                  <tab>o:<user> -> units held open, <tab>holds of all users; <tab>j:hold:<job> -> line, refused, digest;
                                   <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call, and one for what is expired
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
@@ -45,7 +45,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
---- @use "read_texts"
 --- @use "letters"
 --- @include "file"
 -- Six values an order are written at once, and unpack fails near 8,000.
@@ -56,10 +55,9 @@ end
 local duration = whole(ARGV[14])
 if not duration or duration < 1 or duration > 31536000000 then return usage('hold: the duration is not 1 to 31536000000 ms') end
 
--- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired, one after those that are
--- open were counted.
-local call, has_expired, has_finished, returned_units, returned_to = nil, false, false, 0, {}
-for turn = 1, 4 do
+-- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired.
+local call, has_expired, returned_units, returned_to = nil, false, 0, {}
+for turn = 1, 3 do
   if call then
     --- @include "rare_work"
   end
@@ -77,6 +75,7 @@ for turn = 1, 4 do
       if before > line then return {GAP, line} end
     end
     --- @include "held_many"
+    --- @let COUNT = count
     --- @include "open_many"
     -- Records of holds whose request ids are known.
     local records, asked, at = {}, {}, {}
@@ -165,7 +164,7 @@ for turn = 1, 4 do
     if is_short and holds > 0 and not has_expired
       and #redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(now_ms), 'LIMIT', '0', '1') > 0 then
       --- @include "rare_call"
-      call.is_short = true
+      call.holds = holds
       break
     end
 
@@ -176,21 +175,13 @@ for turn = 1, 4 do
         --- @let SELLS = true
         --- @include "may_not_sell"
         --- @include "forbidden"
-        if redis.call('ZADD', KEYS[DEADLINES], 'NX', unpack(due, 1, 2 * applied)) < applied then
-          -- One that is there is of a call that was cut, which may have counted its units.
-          if not has_finished then
-            --- @include "rare_call"
-            call.is_stale = true
-            break
-          end
-          redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
-        end
+        redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
         --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
         --- @include "mark"
         redis.call('DECRBY', KEYS[1], digits(stock - left))
         --- @include "file_users"
         if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-        redis.call('HSET', KEYS[2], 'holds', digits(holds + (stock - left)))
+        kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds + (stock - left)), kept_size + 2
       end
       --- @include "file_line"
       if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end

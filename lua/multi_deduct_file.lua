@@ -22,8 +22,8 @@
   ARGV[8]  distinct       1: no user and no request id comes twice, so that no order depends on one before it
   and then for each activity five arguments: its epoch; the line before these, the last one that the job is known to have decided
   there; the lines of its items (`first-last` if they follow each other, else all in rising order, joined by spaces); quantities (one
-  number if all are equal, else a JSON array of texts); and users, a JSON array of texts; or six, with requests; or seven, with reasons,
-  JSON arrays of as many texts, which may be empty, or an empty text. At most 2,000 items in all.
+  number if all are equal, else a column); and users, a column: texts with tabs between them; or six, with requests; or seven, with reasons,
+  columns of as many texts, which may be empty, or an empty text. At most 2,000 items in all.
 
   Returns one reply an activity: a string `letters stock refused [bought ...]`: a letter an item (o ok, r replayed, d refused,
   l limit_exceeded, s out_of_stock, t not_preheated, k sharded, n not_started, e ended, p paused, q request_conflict, c corrupt,
@@ -59,7 +59,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
---- @use "read_texts"
 --- @use "letters"
 
 -- Mostly, orders of a file name the same activities, which then have the same columns: each is read once.
@@ -71,7 +70,7 @@ local function once_a_text(read)
     return unpack(known[text])
   end
 end
-local read_texts, is_graphic = once_a_text(read_texts), once_a_text(is_graphic)
+local read_column, is_graphic = once_a_text(read_column), once_a_text(is_graphic)
 
 -- One activity, a coroutine that waits for the others at each `yield`. It gives the columns of its items, and gets their digests;
 -- whether all of them can be had, and gets whether that is so of all activities; if not, each item, and gets the status of its order

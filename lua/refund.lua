@@ -3,7 +3,7 @@
   total, and it creates no key of the sale.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn, holds; may be absent
+  KEYS[2]  meta           hash    rules, withdrawn; may be absent
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>o:<user> -> units held open;
                                   <tab>begun -> what a call that gives units back is about to do, see below
   KEYS[4]  ledger         stream  one entry a call
@@ -62,7 +62,7 @@ for turn = 1, 2 do
     --- @if hash set coupon
     --- @include "held"
     -- What is held open is not the user's to return.
-    local open = holds > 0 and redis.pcall('HGET', KEYS[3], '\to:' .. user) or '0'
+    local open = redis.call('HGET', KEYS[3], '\to:' .. user) or '0'
     local open_units = whole(open)
     if not open_units then key, value = 3, open break end
     --- @end

@@ -3,7 +3,7 @@
 
   KEYS of one activity; of several, those of each in turn:
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn, holds; may be absent
+  KEYS[2]  meta           hash    rules, withdrawn; may be absent
   KEYS[3]  requests       hash    request id -> digest of the order; <tab>j:refund:<job> -> line, refused, digest;
                                   <tab>o:<user> -> units held open;
                                   <tab>begun -> what a call that gives units back is about to do, as of refund
@@ -32,7 +32,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
---- @use "read_texts"
 --- @use "letters"
 --- @use "begun"
 
@@ -49,6 +48,7 @@ local function apply()
       --- @if hash set coupon
       --- @include "held_many"
       -- What is held open is not the user's to return.
+      --- @let COUNT = count
       --- @include "open_many"
       --- @end
 

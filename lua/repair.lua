@@ -2,7 +2,7 @@
   repair: corrects what an audit found, each repair only if everything still is as it was found.
 
   KEYS[1]  stock          string
-  KEYS[2]  meta           hash    rules, repairs, withdrawn, holds, update; may be absent
+  KEYS[2]  meta           hash    rules, repairs, withdrawn, update; may be absent
   KEYS[3]  requests       hash    id of a repair -> digest of it; <tab>o:<user> -> units held open; request id -> digest of
                                   the order; <tab>h:<id> -> `state quantity deadline order user` of a hold;
                                   <tab>begun -> what a call that gives units back is about to do
@@ -52,6 +52,7 @@
 --- @use "codes"
 --- @use "values"
 --- @use "begun"
+--- @use "columns"
 --- @use "letters"
 --- @use "holds"
 --- @use "row"
@@ -115,7 +116,7 @@ for turn = 1, 2 do
   repeat
     --- @include "activity"
     local epoch = total and string.match(rules, '^%l+ %d (%d+)') or ''
-    call = {kind = kind, stock = stock, holds = holds, withdrawn = withdrawn, rules = {total = total, ledger = has_ledger, epoch = epoch}}
+    call = {kind = kind, stock = stock, withdrawn = withdrawn, rules = {total = total, ledger = has_ledger, epoch = epoch}}
     begun = redis.pcall('HGET', KEYS[3], '\tbegun')
     if type(begun) == 'table' then key, value = 3, begun break end
   until true
@@ -147,14 +148,11 @@ if kind == 'set' or kind == 'coupon' then
   for i = 1, count do held[i] = held[i] == 1 and (units_of[i] or kind == 'set' or '1') end
 end
 if kind ~= 'counter' then is_first = redis.call('EXISTS', KEYS[5]) == 0 end
-local open = {}
-if call.holds > 0 then
-  local fields = {}
-  for i = 1, count do fields[i] = '\to:' .. users[i] end
-  for i, text in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do
-    open[users[i]] = whole(text or '0')
-    if not open[users[i]] then return unfit(text, 3) end
-  end
+local open, fields = {}, {}
+for i = 1, count do fields[i] = '\to:' .. users[i] end
+for i, text in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do
+  open[users[i]] = whole(text or '0')
+  if not open[users[i]] then return unfit(text, 3) end
 end
 local letters, fresh = {}, false
 for i = 1, count do
@@ -218,11 +216,9 @@ local function moved_past_ledger()
     if sign and change.users and change.quantity then
       bytes = bytes + #change.users + #change.quantity
       if bytes > MOST_BYTES then return true end
-      local are_users, sold_to = pcall(cjson.decode, change.users)
-      if not are_users or type(sold_to) ~= 'table' then return true end
-      local are_many, quantities = pcall(cjson.decode, change.quantity)
+      local sold_to, quantities = read_column(change.users), read_column(change.quantity)
       for i = 1, #sold_to do
-        local units = whole(are_many and type(quantities) == 'table' and quantities[i] or change.quantity)
+        local units = whole(quantities[2] and quantities[i] or quantities[1])
         if not units then return true end
         expected = expected + sign * units
       end
@@ -353,8 +349,9 @@ if fresh and not dry then
     local row
     if call.rules.ledger then
       row = entry('repair', by, reason, digits(left), 'stock_change', digits(left - call.stock))
-      for _, part in ipairs({'users', column(changed), 'from', column(from), 'to', column(to)}) do row[#row + 1] = part end
-      if #reversed > 0 then row[#row + 1], row[#row + 2] = 'reversed', column(reversed) end
+      local columns = #changed > 0 and {'users', concat(changed, '\t'), 'from', concat(from, '\t'), 'to', concat(to, '\t')} or {}
+      for _, part in ipairs(columns) do row[#row + 1] = part end
+      if #reversed > 0 then row[#row + 1], row[#row + 2] = 'reversed', concat(reversed, '\t') end
     end
     if restored then redis.call('INCRBY', KEYS[1], '0') end
     local it = {units = digits(left - call.stock), entry = row, set = kept, cleared = {}, ids = {}, users = {}, gone = {}}

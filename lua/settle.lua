@@ -2,10 +2,11 @@
   settle: ends one hold of an activity, which `hold` made, by its request id; or the holds that are overdue.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
-  KEYS[3]  requests       hash    <tab>h:<id> -> `state quantity deadline order user`; <tab>o:<user> -> units held open;
+  KEYS[2]  meta           hash    rules, withdrawn
+  KEYS[3]  requests       hash    <tab>h:<id> -> `state quantity deadline order user`; <tab>o:<user> -> units held open,
+                                  <tab>holds of all users;
                                   request id -> digest of the order;
-                                  <tab>begun -> what a call that gives units back is about to do
+                                  <tab>begun -> what a call that gives units back, or confirms, is about to do
   KEYS[4]  ledger         stream  one entry a call
   KEYS[5]  participants   hash: user -> units (kind hash) | set: users (kinds set and coupon); with what is held open
   KEYS[6]  units          hash    units of a set's members; kind set only
@@ -51,17 +52,16 @@
   Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
   call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
   be), which are not looked at again for 5 seconds.
-  Returns for recount {1, stock, holds, units, user, units, units, ...}: what meta says is held open, and what the holds say
+  Returns for recount {1, stock, holds, units, user, units, units, ...}: what is stored as held open, and what the holds say
   (false if there are too many); then of each user what is stored as held open, and what the holds say.
   A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
   A confirm is corrupt if the user holds fewer units than are open.
   If units return, the stock comes last, and if they are taken it comes first, so that a cut leaves fewer units to sell,
-  never more. A call that returns units writes down first what it will do, as refund does it, and any call but a dry run finishes
-  one that was cut. What a cut left of a confirm (`holds`, the user's open units, the deadline, the entry) is finished by the same call
-  again, whatever its step, by expire once the deadline is over, and by recount.
+  never more. A call that ends a hold writes down first what it will do, as refund does it, and any call but a dry run finishes
+  one that was cut. A deadline without an open hold, which a cut hold leaves, is removed by expire.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZMSCORE ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
+  ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon
 --- @let DEADLINES = 6
@@ -101,10 +101,9 @@ elseif order ~= '-' and (#order > 1024 or not find(order, '^m:%S+$')) then wrong
 elseif owner ~= '' and step ~= 'confirm' and step ~= 'release' then wrong = 'users are for confirm and release' end
 if wrong then return redis.error_reply('USAGE settle: ' .. wrong) end
 
--- Each turn reads everything anew: one after a call that was cut was finished, one after holds were that such calls had ended.
--- What gives units back is done before the next turn.
-local call, has_finished = nil, false
-for turn = 1, 4 do
+-- The first turn finishes what was cut; then everything is read again. What gives units back is done before the next turn.
+local call
+for turn = 1, 3 do
   if call then
     --- @include "rare_work"
   end
@@ -112,13 +111,14 @@ for turn = 1, 4 do
     --- @include "activity"
     --- @include "deadlines"
     local field = '\th:' .. request
-    local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', field)
+    local fields = redis.pcall('HMGET', KEYS[3], '\tbegun', field, '\tholds')
     if fields.err then key, value = 3, fields break end
-    local begun, record = fields[1], fields[2]
+    local begun, record, holds = fields[1], fields[2], whole(fields[3] or '0')
+    if not holds then key, value = 3, fields[3] break end
     local must_finish = begun and begun ~= 'first' and mode ~= 'dry' and turn == 1
     if must_finish or most then
       --- @include "rare_call"
-      call.begun, call.reason = must_finish and begun, reason
+      call.begun, call.reason, call.holds = must_finish and begun, reason, holds
       break
     end
 
@@ -139,18 +139,11 @@ for turn = 1, 4 do
       if mode ~= 'dry' then redis.call('HSET', KEYS[3], request, 'void\t', field, 'void 0 0 ' .. order .. ' ') end
       return {OK, stock, false, false, false}
     end
-    -- What has a deadline and is not held was ended by a call that was cut: the counters may lack that.
-    if state ~= 'held' and mode ~= 'dry' and not has_finished and redis.call('ZMSCORE', KEYS[DEADLINES], request)[1] then
-      --- @include "rare_call"
-      call.is_stale = true
-      break
-    end
     --- @include "held"
     --- @let IS_NEW = step == 'confirm' and state == 'expired' and not found
     --- @include "first_user"
-    -- Nobody has units open if nobody holds any.
     local open_field = '\to:' .. user
-    local open_text = holds > 0 and redis.call('HGET', KEYS[3], open_field) or '0'
+    local open_text = redis.call('HGET', KEYS[3], open_field) or '0'
     local open = open_text == quantity and units or whole(open_text)
     if not open then key, value = 3, open_text break end
 
@@ -159,7 +152,7 @@ for turn = 1, 4 do
     if its_order ~= order then
       status = REQUEST_CONFLICT
     elseif state == 'held' then
-      if holds < units then key, value = 2, format('%.0f units held', holds) break end
+      if holds < units then key, value = 3, format('%.0f units held', holds) break end
       if open < units then key, value = 3, 'no open units of the user' break end
       -- What is not there was returned, and sold again.
       local covers = step == 'confirm' and open or units
@@ -200,16 +193,12 @@ for turn = 1, 4 do
     local reply = {status, left, bought, quantity, user}
     if mode == 'dry' or not ends then return reply end
 
-    -- Write: the record first, but behind the units that are taken again. It alone changes if none are moved.
+    -- Write: the record first, but behind the units that are taken again. It alone changes if it was not open.
     local text, takes = ends .. string.sub(record, #state + 1), state == 'expired' and ends == 'confirmed'
     if state ~= 'held' and not takes then
       redis.call('HSET', KEYS[3], field, text)
       return reply
     end
-    -- As the ledger has them: texts of JSON, never numbers. Most ids need no closer look.
-    local users, requests = '["' .. user .. '"]', '["' .. request .. '"]'
-    if not find(user, '^%w+$') and find(user, '[%c"\\\127]') then users = '[' .. cjson.encode(user) .. ']' end
-    if not find(request, '^[%w_%-]+$') and find(request, '["\\]') then requests = '[' .. cjson.encode(request) .. ']' end
     --- @include "entry"
     entry[2] = takes and 'deduct' or step == 'confirm' and 'confirm' or 'release'
     if order ~= '-' then entry[#entry + 1], entry[#entry + 2] = 'primary', string.sub(order, 3) end
@@ -223,24 +212,28 @@ for turn = 1, 4 do
       if allowed then
         local denied = not allowed('HDEL', KEYS[3], 'f') and 'HDEL'
           or not allowed('ZREM', KEYS[DEADLINES], 'm') and 'ZREM'
-          or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
+          or has_ledger and not (allowed('XADD', KEYS[4], '*', 'f', 'v') and allowed('XREVRANGE', KEYS[4], '+', '-'))
+            and 'XADD and XREVRANGE'
         --- @include "forbidden"
       end
-      if open == units then
-        redis.call('HSET', KEYS[3], field, text)
-        redis.call('HDEL', KEYS[3], open_field)
-      else
-        redis.call('HSET', KEYS[3], field, text, open_field, format('%d', open - units))
+      -- As `lib/begun.lua` has it; records and counts change at once, together with what says what they lack.
+      local it, last = {units = '0', ids = {request}, users = {}, gone = {}, set = {}, cleared = {open_field}}, '-'
+      if open > units then it.cleared[1] = '\tbegun' end
+      if has_ledger then
+        local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', '1')[1]
+        it.entry, last = entry, newest and newest[1] or '0-0'
       end
-      redis.call('HSET', KEYS[2], 'holds', format('%d', holds - units))
-      redis.call('ZREM', KEYS[DEADLINES], request)
+      redis.call('HSET', KEYS[3], field, text, open_field, format('%d', open - units), '\tholds', format('%d', holds - units),
+        '\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it))
       if has_ledger then redis.call('XADD', KEYS[4], '*', unpack(entry)) end
+      redis.call('ZREM', KEYS[DEADLINES], request)
+      redis.call('HDEL', KEYS[3], '\tbegun', it.cleared[1])
     else
       --- @include "rare_call"
-      local it = {units = quantity, holds = format('%d', holds - units), ids = {request}, users = {}, gone = {}, cleared = {}}
-      it.set = {field, text}
+      local it = {units = quantity, ids = {request}, users = {}, gone = {}, cleared = {}}
+      it.set = {field, text, '\tholds', format('%d', holds - units)}
       if bought > 0 then it.users = {user, format('%d', bought)} else it.gone = {user} end
-      if open > units then it.set[3], it.set[4] = open_field, format('%d', open - units) else it.cleared = {open_field} end
+      if open > units then it.set[5], it.set[6] = open_field, format('%d', open - units) else it.cleared = {open_field} end
       it.entry = has_ledger and entry or nil
       call.returns, call.reply = it, reply
       break

@@ -2,8 +2,9 @@
   settle_file: ends many holds of one activity, with the meaning of one after the other. `seckill` alone calls it.
 
   KEYS[1]  stock          string  units left
-  KEYS[2]  meta           hash    rules, withdrawn; holds: units held open
-  KEYS[3]  requests       hash    <tab>h:<id> -> `state quantity deadline order user`; <tab>o:<user> -> units held open;
+  KEYS[2]  meta           hash    rules, withdrawn
+  KEYS[3]  requests       hash    <tab>h:<id> -> `state quantity deadline order user`; <tab>o:<user> -> units held open, <tab>holds of
+                                  all users;
                                   <tab>j:<step>:<job> -> line, refused, digest; request id -> digest of the order;
                                   <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream  one entry a call, of confirm up to two
@@ -18,15 +19,14 @@
            ARGV[16] distinct: 1 if no request id comes twice; may be empty or left out
 
   Returns `letters stock refused quantities [bought ... users]`: the stock before it; quantities are those of the holds, joined by
-  commas, or one if all are equal (0: there is no such hold); users are a JSON array. Letters are o, O (ok: units of an
+  commas, or one if all are equal (0: there is no such hold); users have a tab in front of each. Letters are o, O (ok: units of an
   expired hold were taken again), r, q, c, h (not_held), v (expired), V (expired: a repair took back what the job had confirmed),
   f (confirmed). In mode borrow they end before the first that is out_of_stock, whose quantity is the last. What refuses the whole
   activity is {status, stock, line}; and with a job also -20 gap, -21 other epoch, -22 other job: as for deduct_file.
-  What settle does about cuts, and its order of writes, are as there. A confirm writes the line of the job last, so that the same call
-  again finishes one that was cut.
+  What settle does about cuts, and its order of writes, are as there.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS DECRBY INCRBY HSET HDEL
-  ZADD ZREM ZMSCORE ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
+  ZREM XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon
 --- @let OP = settle
@@ -48,7 +48,6 @@ local KEYS, ARGV, redis, sub = KEYS, ARGV, redis, string.sub
 --- @use "values"
 --- @use "columns"
 --- @use "graphic"
---- @use "read_texts"
 --- @use "begun"
 
 -- The text that all are, or nil.
@@ -60,11 +59,6 @@ local function common_text(texts)
   return common
 end
 
--- Whether texts need no escape in JSON.
-local function is_plain(texts)
-  local all = concat(texts)
-  return is_graphic(all) and not find(all, '"', 1, true) and not find(all, '\\', 1, true)
-end
 --- @include "file"
 local confirms = step == 'confirm'
 if mode == 'borrow' and not confirms then return usage('settle: the mode borrow is of confirm') end
@@ -81,12 +75,8 @@ local numbers = setmetatable({[true] = math.huge, [false] = 0}, {__index = funct
   return number or false
 end})
 
--- Each turn reads everything anew: one after a call that was cut was finished, one after holds were that such calls had ended.
-local call, has_finished = nil, false
-for turn = 1, 3 do
-  if call then
-    --- @include "rare_work"
-  end
+-- The first turn finishes what was cut; then everything is read again.
+for turn = 1, 2 do
   repeat
     count = #requests
     --- @include "activity"
@@ -97,8 +87,8 @@ for turn = 1, 3 do
     -- The holds: users, quantities, states of those that are not open, and in found the records that they get if they end. Those of
     -- one call of hold have all but the user in common: a head. Each user comes once in names. Lists that are copied have their size at
     -- once.
-    local users, quantities, states, names, open_fields = {unpack(requests)}, {unpack(requests)}, {}, {unpack(requests)}, {unpack(requests)}
-    local at, asked, late, is_late, is_stale, head, head_size = {}, 0, {}, false, false, nil, 0
+    local users, quantities, states, names = {unpack(requests)}, {unpack(requests)}, {}, {unpack(requests)}
+    local at, asked, is_late, head, head_size = {}, 0, false, nil, 0
     local state, quantity, deadline, order, new_head, shown_state
     for i = 1, count do
       local text = found[i + 2]
@@ -117,33 +107,18 @@ for turn = 1, 3 do
         users[i], quantities[i], found[i + 2] = user, quantity, new_head .. user
         if not at[user] then
           asked = asked + 1
-          at[user], names[asked], open_fields[asked] = asked, user, '\to:' .. user
+          at[user], names[asked] = asked, user
         end
         if shown_state ~= 'held' then
           states[i], is_late = shown_state, is_late or state == 'expired'
-          if state ~= 'held' and i > decided then late[#late + 1] = requests[i] end
         end
       else
         states[i], users[i], quantities[i] = text and not head and state or 'NONE', '', '0'
       end
     end
-    -- What has a deadline and is not held was ended by a call that was cut: the counters may lack that.
-    if #late > 0 and mode ~= 'dry' and not has_finished then
-      for _, deadline in ipairs(redis.call('ZMSCORE', KEYS[DEADLINES], unpack(late))) do is_stale = is_stale or deadline end
-      if is_stale then
-        --- @include "rare_call"
-        call.is_stale = true
-        break
-      end
-    end
     --- @include "held_many"
-    -- What users have open is a part of what they hold: nothing if nobody holds any.
-    local open = {}
-    if holds > 0 then
-      open = redis.call('HMGET', KEYS[3], unpack(open_fields, 1, math.max(asked, 1)))
-    else
-      for n = 1, asked do open[n] = false end
-    end
+    --- @let COUNT = asked
+    --- @include "open_many"
     local now, now_open, texts = {}, {}, {[math.huge] = '?'}
     --- @let IS_NEW = confirms and is_late
     --- @include "first_user"
@@ -165,8 +140,7 @@ for turn = 1, 3 do
         units = quantity + 0
       end
       if not state then
-        local is_open = now_open[place] or numbers[open[place]]
-        if not is_open then key, value = 3, open[place] break end
+        local is_open = now_open[place] or open[place] or 0
         -- What is not there was returned, and sold again.
         if moved + units > holds or units > is_open or not has or has < (confirms and is_open or units)
           or not confirms and (has == math.huge or left + units > total) then
@@ -210,84 +184,63 @@ for turn = 1, 3 do
 
     local common = common_text(quantities)
 
-    -- Write: of a confirm the records first, but behind the units that are taken again, and the line of the job last.
+    -- Write: the units that are taken again; then what ends, with the line of the job.
     if mode ~= 'dry' then
-      local clears, it = 0, {units = digits(moved), holds = digits(holds - moved), ids = requests, users = {}, gone = {}}
+      local it = {units = confirms and '0' or digits(moved), ids = {}, users = {}, gone = {}, cleared = {}}
       for n = 1, asked do
-        local has = now_open[n]
+        local has, holds_now = now_open[n], now[n]
         if has == 0 then
-          clears = clears + 1
-          open_fields[clears] = open_fields[n]
+          it.cleared[#it.cleared + 1] = open_fields[n]
         elseif has then
           kept[kept_size + 1], kept[kept_size + 2], kept_size = open_fields[n], texts[has] or digits(has), kept_size + 2
         end
+        if has and not confirms and holds_now == 0 then
+          it.gone[#it.gone + 1] = names[n]
+        elseif has and not confirms then
+          it.users[#it.users + 1], it.users[#it.users + 2] = names[n], digits(holds_now)
+        end
       end
-      if closed < #requests then
-        it.ids = {}
+      if closed > 0 then
         for i = 1, count do
           if not letters[i] then it.ids[#it.ids + 1] = requests[i] end
         end
-      end
-      if closed > 0 and has_ledger then
-        local left, applied, common = confirms and stock or left, closed, common
-        local users, quantities, requests, reasons = users, quantities, requests, reasons
-        local has_plain = is_plain(users)
-        --- @let ENTRY = step
-        --- @let LETTER = nil
-        --- @include "file_entry"
-        it.entry = entry
-      end
-      if confirms then
-        local allowed = redis.acl_check_cmd
-        if closed > 0 and allowed then
-          local denied = not allowed('HDEL', KEYS[3], 'f') and 'HDEL'
-            or not allowed('ZREM', KEYS[DEADLINES], 'm') and 'ZREM'
-            or has_ledger and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-          --- @include "forbidden"
-        end
-        if retaken > 0 then
-          local takers, takers_units = {}, {}
-          for n = 1, asked do
-            if takes[n] then
-              takers[#takers + 1], takers_units[2 * #takers + 1], takers_units[2 * #takers + 2] = names[n], names[n], digits(now[n])
-            end
-          end
-          --- @include "take_again"
-        end
-        if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-        if clears > 0 then redis.call('HDEL', KEYS[3], unpack(open_fields, 1, clears)) end
-        if closed > 0 then
-          redis.call('HSET', KEYS[2], 'holds', it.holds)
-          redis.call('ZREM', KEYS[DEADLINES], unpack(it.ids))
-          if has_ledger then redis.call('XADD', KEYS[4], '*', unpack(it.entry)) end
-        end
-        if retaken > 0 and has_ledger then
-          local applied, common, users, quantities, requests, reasons = retaken, common, users, quantities, requests, reasons
-          local has_plain = is_plain(users)
-          --- @let ENTRY = 'deduct'
-          --- @let LETTER = 'O'
-          --- @include "file_entry"
-          redis.call('XADD', KEYS[4], '*', unpack(entry))
-        end
-        kept_size = 0
+        kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds - moved), kept_size + 2
       end
       --- @include "file_line"
-      if closed > 0 and not confirms then
-        for n = 1, asked do
-          local has = now_open[n] and now[n]
-          if has == 0 then
-            it.gone[#it.gone + 1] = names[n]
-          elseif has then
-            it.users[#it.users + 1] = names[n]
-            it.users[#it.users + 1] = digits(has)
-          end
+      if closed > 0 then
+        if has_ledger then
+          local left, applied, common = confirms and stock or left, closed, common
+          local users, quantities, requests, reasons = users, quantities, requests, reasons
+          --- @let ENTRY = step
+          --- @let LETTER = nil
+          --- @include "file_entry"
+          it.entry = entry
         end
-        it.set, it.cleared = {unpack(kept, 1, kept_size)}, {unpack(open_fields, 1, clears)}
+        it.set = {unpack(kept, 1, kept_size)}
         local denied = may_not_return(KIND, withdrawn, it)
         --- @include "forbidden"
-        give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
+      end
+      if retaken > 0 then
+        local takers, takers_units = {}, {}
+        for n = 1, asked do
+          if takes[n] then
+            takers[#takers + 1], takers_units[2 * #takers + 1], takers_units[2 * #takers + 2] = names[n], names[n], digits(now[n])
+          end
+        end
+        --- @include "take_again"
+      end
+      if closed > 0 then
+        give_units_back({kind = KIND, rules = {total = total}, stock = stock - taken, withdrawn = withdrawn}, it)
       elseif kept_size > 0 then
         redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
+      end
+      if retaken > 0 and has_ledger then
+        local applied, users, quantities, requests, reasons = retaken, users, quantities, requests, reasons
+        local common = common
+        --- @let ENTRY = 'deduct'
+        --- @let LETTER = 'O'
+        --- @include "file_entry"
+        redis.call('XADD', KEYS[4], '*', unpack(entry))
       end
     end
     --- @include "file_reply"

@@ -1,18 +1,8 @@
 -- The activity. Reads KEYS[1], KEYS[2] and KEYS[4]; sets state, has_ledger, limit, starts and ends (false for none), total (nil
--- without KEYS[2]), withdrawn (nil if no units are), holds, the units held open, and stock, withdrawn units included. A purchase
--- looks for units that are withdrawn only while it is paused, and a deduct then alone for units that are held.
---- @if settle settle_file
-local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn', 'holds')
-local rules = meta.err and meta or meta[1]
---- @end
---- @if hold hold_file
-local stock_text, meta = redis.pcall('GET', KEYS[1]), redis.pcall('HMGET', KEYS[2], 'rules', 'holds')
-local rules = meta.err and meta or meta[1]
---- @end
---- @if deduct deduct_file refund refund_file multi_deduct multi_deduct_file repair
+-- without KEYS[2]), withdrawn (nil if no units are), and stock, withdrawn units included. A purchase looks for units that are
+-- withdrawn only while it is paused.
 local stock_text, rules = redis.pcall('GET', KEYS[1]), redis.pcall('HGET', KEYS[2], 'rules')
---- @end
-local state, has_ledger, limit, total, starts, ends, withdrawn, holds = nil, false, false, nil, false, false
+local state, has_ledger, limit, total, starts, ends, withdrawn = nil, false, false, nil, false, false
 if not rules then
   if redis.call('TYPE', KEYS[2]).ok ~= 'none' then key, value = 2, 'no rules' break end
 elseif rules.err then
@@ -69,34 +59,20 @@ end
 if stock_text.err or stock_text ~= '0' and not find(stock_text, '^[1-9]%d*$') then key, value = 1, stock_text break end
 local stock = stock_text + 0
 if stock > MOST_UNITS then key, value = 1, stock_text break end
---- @if hold hold_file
-holds = whole(meta[2] or '0')
-if not holds then key, value = 2, meta[2] break end
+--- @if hold hold_file settle settle_file
 if not total then return {NOT_PREHEATED, stock, false} end
 --- @end
---- @if settle settle_file
-holds = whole(meta[3] or '0')
-if not holds then key, value = 2, meta[3] break end
-if meta[2] then
-  withdrawn = whole(meta[2])
-  if not withdrawn then key, value = 2, meta[2] break end
-  stock = stock + withdrawn
-end
-if not total then return {NOT_PREHEATED, stock, false} end
---- @else
---- @if refund refund_file repair
+--- @if refund refund_file repair settle settle_file
 --- @else
 if state == 'paused' then
 --- @end
-  local fields = redis.call('HMGET', KEYS[2], 'withdrawn', 'holds')
-  holds = whole(fields[2] or '0')
-  if not holds then key, value = 2, fields[2] break end
-  withdrawn = whole(fields[1] or '0')
-  if not withdrawn then key, value = 2, fields[1] break end
-  stock = stock + withdrawn
-  if not fields[1] then withdrawn = nil end
---- @if refund refund_file repair
+  local text = redis.call('HGET', KEYS[2], 'withdrawn')
+  if text then
+    withdrawn = whole(text)
+    if not withdrawn then key, value = 2, text break end
+    stock = stock + withdrawn
+  end
+--- @if refund refund_file repair settle settle_file
 --- @else
 end
---- @end
 --- @end

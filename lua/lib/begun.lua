@@ -1,4 +1,4 @@
--- A call that gives units back (refund, release, expire, abort) writes down first what it will do, in the field `<tab>begun` of
+-- A call that gives units back (refund, release, expire, abort), and a confirm, writes down first what it will do, in the field `<tab>begun` of
 -- KEYS[3]. Whichever script finds it there finishes that call before its own, by `finish_begun`. The field is
 --   begun <last> <json>     until all but the stock is written: the ledger's last id before it (`-`: it writes no entry), and what
 --                           it does; all of that is absolute, so that it may be done twice
@@ -9,9 +9,14 @@
 --                           removes it
 -- The JSON has `units` that return; `entry` of the ledger, as XADD takes it, with the stock in the fourth place (absent: none);
 -- `users`, who hold units, with them; `joined`, members of a set who may be new (absent: none); `gone`, users who hold none; `set` and
--- `cleared`, fields of KEYS[3]; `holds`, the units held open (absent: as they are); `ids`, whose deadlines go; and `short`, whether
--- units are missing then. Numbers are texts.
+-- `cleared`, fields of KEYS[3]; `ids`, whose deadlines go; and `short`, whether units are missing then. Numbers are texts.
 --- @use "stock"
+
+-- Whether nobody's units change: of a confirm. Its records are written together with what they lack, so that an audit never finds an
+-- entry without its record.
+local function is_record_alone(it)
+  return it.units == '0' and #it.users + #it.gone == 0
+end
 
 -- Writes down what a call will do.
 local function begin(it)
@@ -20,7 +25,10 @@ local function begin(it)
     local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', '1')[1]
     last = newest and newest[1] or '0-0'
   end
-  redis.call('HSET', KEYS[3], '\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it))
+  local fields = {}
+  if is_record_alone(it) then fields, it.set = it.set, {} end
+  fields[#fields + 1], fields[#fields + 2] = '\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it)
+  redis.call('HSET', KEYS[3], unpack(fields))
 end
 
 -- Who holds nothing is no participant. A set's units are written before their member and removed after it, who would be unknown
@@ -43,11 +51,14 @@ local function carry_out(kind, it, stock, withdrawn)
   if it.entry then redis.call('XADD', KEYS[4], '*', unpack(it.entry)) end
   write_users(kind, it)
   if #it.cleared > 0 then redis.call('HDEL', KEYS[3], unpack(it.cleared)) end
-  if it.holds then redis.call('HSET', KEYS[2], 'holds', it.holds) end
   --- @if hold hold_file settle settle_file
   if #it.ids > 0 then redis.call('ZREM', KEYS[DEADLINES], unpack(it.ids)) end
   --- @end
   local set = it.set
+  if is_record_alone(it) then
+    redis.call('HDEL', KEYS[3], '\tbegun')
+    return
+  end
   set[#set + 1] = '\tbegun'
   set[#set + 1] = string.format('stock %.0f %s%s', stock or 0, it.units, it.short and #it.gone > 0 and ' short' or '')
   redis.call('HSET', KEYS[3], unpack(set))
@@ -63,16 +74,17 @@ end
 local function may_not_return(kind, withdrawn, it)
   local allowed = redis.acl_check_cmd
   if not allowed then return nil end
-  return not withdrawn and not allowed('INCRBY', KEYS[1], '1') and 'INCRBY'
-    or (withdrawn or it.holds) and not allowed('HSET', KEYS[2], 'f', 'v') and 'HSET'
+  local moves = it.units ~= '0' or it.users and #it.users + #it.gone > 0
+  return moves and not withdrawn and not allowed('INCRBY', KEYS[1], '1') and 'INCRBY'
+    or moves and withdrawn and not allowed('HSET', KEYS[2], 'f', 'v') and 'HSET'
     or not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
     or not allowed('HDEL', KEYS[3], 'f') and 'HDEL'
     or it.entry and not allowed('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
     or it.entry and not allowed('XREVRANGE', KEYS[4], '+', '-') and 'XREVRANGE'
-    or kind == 'hash' and not (allowed('HSET', KEYS[5], 'f', 'v') and allowed('HDEL', KEYS[5], 'f')) and 'HSET and HDEL'
-    or kind == 'set' and not (allowed('HSET', KEYS[6], 'f', 'v') and allowed('HDEL', KEYS[6], 'f')) and 'HSET and HDEL'
+    or moves and kind == 'hash' and not (allowed('HSET', KEYS[5], 'f', 'v') and allowed('HDEL', KEYS[5], 'f')) and 'HSET and HDEL'
+    or moves and kind == 'set' and not (allowed('HSET', KEYS[6], 'f', 'v') and allowed('HDEL', KEYS[6], 'f')) and 'HSET and HDEL'
     or it.joined and not allowed('SADD', KEYS[5], 'm') and 'SADD'
-    or (kind == 'set' or kind == 'coupon') and not allowed('SREM', KEYS[5], 'm') and 'SREM'
+    or moves and (kind == 'set' or kind == 'coupon') and not allowed('SREM', KEYS[5], 'm') and 'SREM'
     --- @if hold hold_file settle settle_file
     or #it.ids > 0 and not allowed('ZREM', KEYS[DEADLINES], 'm') and 'ZREM'
     --- @end

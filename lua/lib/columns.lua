@@ -1,4 +1,4 @@
--- The columns of a job's orders, as the arguments of a call have them.
+-- Columns of orders, as arguments of a call and entries of the ledger have them: no text of theirs has a tab.
 
 -- The lines of so many orders, in rising order, or nil: `first-last` if they follow each other, else each of them.
 local function read_lines(text, count)
@@ -18,12 +18,12 @@ local function read_lines(text, count)
   return #lines == count and lines or nil
 end
 
--- A JSON array of texts as a list, or nil.
+-- The texts of a column, which tabs separate, as a list.
 local function read_column(text)
-  local is_json, values = pcall(cjson.decode, text)
-  if not is_json or type(values) ~= 'table' then return nil end
-  for key, value in pairs(values) do
-    if type(key) ~= 'number' or type(value) ~= 'string' then return nil end
+  local texts, count = {}, 0
+  for part in string.gmatch(text .. '\t', '([^\t]*)\t') do
+    count = count + 1
+    texts[count] = part
   end
-  return values
+  return texts
 end

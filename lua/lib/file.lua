@@ -1,7 +1,7 @@
 -- Orders of a file, as columns. Reads KEYS and ARGV; sets by, mode, reason, count; users, requests and reasons (nil: no order has
 -- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; is_job, before, lines (nil: they follow
 -- each other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id
--- may come twice; has_plain and are_plain, whether users and requests need no escape in JSON. Of settle_file there are no users and
+-- may come twice. Of settle_file there are no users and
 -- quantities, but step, owners, whose the holds are (nil: anybody's), and fields, those of the holds. What is damaged sets key, the
 -- number of a key, and value, what it holds.
 --- @let KEY_COUNT = 5
@@ -24,33 +24,31 @@ if #KEYS ~= KEY_COUNT then return usage('OP: kind ' .. KIND .. ' has KEY_COUNT k
 if #ARGV > 16 then return usage('OP: more than 16 arguments') end
 --- @if settle_file
 -- Ids of holds; whose they are, if that is given, and what is done.
-local requests, are_plain = read_texts(ARGV[3])
-local count = requests and #requests or 0
-if count < 1 then return usage('OP: ARGV[3] is not an array of request ids') end
+local requests = read_column(ARGV[3])
+local count = #requests
 if count > 1000 then return usage('OP: more than 1000 holds in one call') end
 local owners, step, reasons = nil, ARGV[4], nil
 if (ARGV[10] or '') ~= '' then
-  owners = read_texts(ARGV[10])
-  if not owners or #owners ~= count then return usage('OP: ARGV[10] is not an array of as many users as request ids') end
+  owners = read_column(ARGV[10])
+  if #owners ~= count then return usage('OP: ARGV[10] has not as many users as request ids') end
 end
 if step ~= 'confirm' and step ~= 'release' then return usage('OP: ARGV[4] is not confirm or release') end
 --- @else
-local users, has_plain = read_texts(ARGV[3])
-local count = users and #users or 0
-if count < 1 then return usage('OP: ARGV[3] is not an array of users') end
+local users = read_column(ARGV[3])
+local count = #users
 -- HMGET and HSET take two values an order, and unpack fails near 8,000.
 if count > 2000 then return usage('OP: more than 2000 orders in one call') end
-local quantities, requests, are_plain, reasons = nil, nil, true, nil
-if find(ARGV[4], '[', 1, true) == 1 then quantities = read_texts(ARGV[4]) end
-if quantities and #quantities ~= count then return usage('OP: ARGV[4] is not as many quantities as users') end
+local quantities, requests, reasons
+if find(ARGV[4], '\t', 1, true) then quantities = read_column(ARGV[4]) end
+if quantities and #quantities ~= count then return usage('OP: ARGV[4] has not as many quantities as users') end
 if (ARGV[10] or '') ~= '' then
-  requests, are_plain = read_texts(ARGV[10])
-  if not requests or #requests ~= count then return usage('OP: ARGV[10] is not an array of as many requests as users') end
+  requests = read_column(ARGV[10])
+  if #requests ~= count then return usage('OP: ARGV[10] has not as many requests as users') end
 end
 --- @end
 if (ARGV[13] or '') ~= '' then
-  reasons = read_texts(ARGV[13])
-  if not reasons or #reasons ~= count then return usage('OP: ARGV[13] is not an array of as many reasons as users') end
+  reasons = read_column(ARGV[13])
+  if #reasons ~= count then return usage('OP: ARGV[13] has not as many reasons as users') end
 end
 local before, lines, first, last = whole(ARGV[8]), nil, string.match(ARGV[9], '^(%d+)%-(%d+)$')
 if is_job then
@@ -69,7 +67,7 @@ local shows, repeats = ARGV[11] == '1' or not is_job, ARGV[16] ~= '1'
 
 -- Nearly always a look at each column is enough for all its texts, but for their length.
 --- @if settle_file
-are_plain = are_plain and find(ARGV[3], '^[!-~]*$') and not find(ARGV[3], '""', 1, true)
+local are_plain = find(ARGV[3], '^[!-~\t]*$') and not find('\t' .. ARGV[3] .. '\t', '\t\t', 1, true)
 local fields = {unpack(requests)}
 for i = 1, count do
   local request = requests[i]
@@ -77,11 +75,10 @@ for i = 1, count do
   fields[i] = '\th:' .. request
 end
 --- @else
-has_plain = has_plain and is_graphic(ARGV[3])
+local has_plain, are_plain = is_graphic(ARGV[3]), find(ARGV[10] or '', '^[!-~\t]*$')
 --- @if hash set coupon
-has_plain = has_plain and not find(ARGV[3], '""', 1, true)
+has_plain = has_plain and not find('\t' .. ARGV[3] .. '\t', '\t\t', 1, true)
 --- @end
-are_plain = are_plain and find(ARGV[10] or '', '^[!-~]*$')
 for i = 1, count do
   local user = users[i]
   --- @if counter

@@ -1,7 +1,7 @@
 -- The ledger entry of the orders that were applied: those without a letter. Reads the columns, letters, applied, how many were, and
 -- left, the stock after them; sets entry. What is empty is left out. Those of settle have a letter if their units were taken again.
 --- @if settle_file
---- @let USERS_TEXT = '["' .. concat(users, '","') .. '"]'
+--- @let USERS_TEXT = concat(users, '\t')
 --- @let REQUESTS_TEXT = ARGV[3]
 --- @else
 --- @let LETTER = nil
@@ -14,7 +14,7 @@ local entry = {'op', ENTRY, 'stock', digits(left)}
 local entry = {'op', 'OP', 'stock', digits(left)}
 --- @end
 do
-  local users_text, requests_text, lines_text = has_plain and USERS_TEXT, are_plain and REQUESTS_TEXT, ARGV[9]
+  local users_text, requests_text, lines_text = USERS_TEXT, REQUESTS_TEXT, ARGV[9]
   if applied < #users then
     local numbers = {}
     local function of(values)
@@ -27,8 +27,7 @@ do
     for i = 1, count do numbers[i] = digits(lines and lines[i] or first and first + i - 1 or 0) end
     lines_text = concat(of(numbers), ' ')
     users, quantities, requests, reasons = of(users), of(quantities), of(requests), of(reasons)
-    users_text = has_plain and '["' .. concat(users, '","') .. '"]'
-    requests_text = requests and are_plain and '["' .. concat(requests, '","') .. '"]'
+    users_text, requests_text = concat(users, '\t'), requests and concat(requests, '\t')
   end
   --- @if settle_file
   if not common or applied < count then common = common_text(quantities) end
@@ -44,8 +43,8 @@ do
     add('job', ARGV[5])
     add('lines', lines_text)
   end
-  add('quantity', quantities and '["' .. concat(quantities, '","') .. '"]' or common)
-  add('users', users_text or column(users))
-  if requests then add('requests', requests_text or column(requests)) end
-  if reasons then add('reasons', column(reasons)) end
+  add('quantity', quantities and concat(quantities, '\t') or common)
+  add('users', users_text)
+  if requests then add('requests', requests_text) end
+  if reasons then add('reasons', concat(reasons, '\t')) end
 end

@@ -24,6 +24,6 @@ reply = reply .. ' ' .. (common or concat(quantities, ','))
 --- @end
 if bought then reply = reply .. ' ' .. concat(bought, ' ', 1, count) end
 --- @if settle_file
-if bought then reply = reply .. ' ' .. column({unpack(users, 1, count)}) end
+if bought then reply = reply .. '\t' .. concat(users, '\t', 1, count) end
 --- @end
 return reply

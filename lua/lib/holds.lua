@@ -1,5 +1,6 @@
 -- Holds: units that are taken with a deadline. KEYS[3] has of each hold `<tab>h:<id>`, which is `state quantity deadline order
--- user`, and of each user who has open ones `<tab>o:<user>`, their units; KEYS[2] has `holds`, the open units of all users.
+-- user`, of each user who has open ones `<tab>o:<user>`, their units, and `<tab>holds`, the open units of all users. A record and what
+-- it counts for change in one command.
 
 local HOLD_STATES = {held = true, confirmed = true, released = true, expired = true, void = true}
 

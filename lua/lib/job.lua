@@ -2,7 +2,9 @@
 -- activity; sets begun, found (what the request of order i is known by is found[i + 2]), line, the last one that the job decided,
 -- refused, how many it refused so far, and decided, how many of these orders it decided before. A call that was cut is finished first,
 -- unless this is a dry run, and everything is read anew.
+--- @let USERS = users
 --- @if settle_file
+--- @let USERS = nil
 local field = '\tj:' .. step .. ':' .. ARGV[5]
 local found = redis.pcall('HMGET', KEYS[3], '\tbegun', field, unpack(fields))
 --- @else
@@ -16,12 +18,12 @@ end
 if found.err then key, value = 3, found break end
 local begun, record = found[1], found[2]
 if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
-  --- @if hold_file settle_file
+  --- @if hold_file
   --- @include "rare_call"
   call.begun = begun
   --- @else
   --- @use "begun"
-  local refusal = finish_begun({kind = KIND, op = 'OP', users = users}, begun)
+  local refusal = finish_begun({kind = KIND, op = 'OP', users = USERS}, begun)
   if refusal then return refusal end
   --- @end
   break

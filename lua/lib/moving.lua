@@ -1,4 +1,4 @@
--- A change of a shard's total is several writes. Until all are done, `<tab>moving` of KEYS[3] says what they are, as a JSON array of
+-- A change of a shard's total is several writes. Until all are done, `<tab>moving` of KEYS[3] says what they are, as a column of
 -- texts: operation, id of the transfer or plan, units, other shard, total afterwards, by, reason, the ledger's last id before it; of
 -- an update also limit, start, end and title. Only a cut leaves it there, and whatever changes the total finishes it first. So the
 -- total is that before or after the change, and no other entry of that operation comes between that last id and its own.
@@ -41,7 +41,7 @@ end
 -- Begins a change, together with more fields of KEYS[3], and makes it. Units that it takes are taken already.
 local function begin_move(shard, move, fields)
   move[8] = shard.last or '0-0'
-  fields[#fields + 1], fields[#fields + 2] = MOVING, column(move)
+  fields[#fields + 1], fields[#fields + 2] = MOVING, concat(move, '\t')
   redis.call('HSET', KEYS[3], unpack(fields))
   write_move(shard, move)
 end
@@ -71,7 +71,7 @@ local function finish_move(shard)
     -- Other entries came meanwhile: that of this change would not be the first behind the last id.
     if near[2] then
       move[8] = shard.last
-      redis.call('HSET', KEYS[3], MOVING, column(move))
+      redis.call('HSET', KEYS[3], MOVING, concat(move, '\t'))
     end
     write_move(shard, move)
     return nil, move[2]

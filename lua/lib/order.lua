@@ -28,20 +28,12 @@ elseif mode ~= 'first' and mode ~= 'retry' and mode ~= 'borrow' and mode ~= 'dry
 --- @else
 elseif mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then wrong = 'the mode is not first, retry or dry'
 --- @end
-elseif #user > 256 then wrong = 'user id of order 1'
-elseif #request > 128 then wrong = 'request id of order 1' end
+-- Most user ids need no closer look.
+--- @if counter
+elseif #user > 256 or user ~= '' and not find(user, '^%w+$') and not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then
+--- @else
+elseif #user > 256 or not find(user, '^%w+$') and not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then
+--- @end
+  wrong = 'user id of order 1'
+elseif #request > 128 or not find(request, '^[ -~]*$') then wrong = 'request id of order 1' end
 if wrong then return redis.error_reply('USAGE SCRIPT: ' .. wrong) end
--- As the ledger has them: texts of JSON, never numbers. Most ids need no closer look.
-local users, requests = '["' .. user .. '"]', '["' .. request .. '"]'
-if not find(user, '^%w+$') then
-  --- @if counter
-  if user ~= '' and not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then return redis.error_reply('USAGE SCRIPT: user id of order 1') end
-  --- @else
-  if not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then return redis.error_reply('USAGE SCRIPT: user id of order 1') end
-  --- @end
-  if find(user, '["\\]') then users = '[' .. cjson.encode(user) .. ']' end
-end
-if not find(request, '^[#-Z^-~]*$') then
-  if not find(request, '^[ -~]*$') then return redis.error_reply('USAGE SCRIPT: request id of order 1') end
-  if find(request, '["\\]') then requests = '[' .. cjson.encode(request) .. ']' end
-end

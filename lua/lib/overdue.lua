@@ -1,32 +1,23 @@
--- Finds overdue holds, at most MOST, up to the time NOW. Reads call; sets ids, those that were looked at; holds, those of which the
--- units return, and moved, how many; left, ids that stay, with their order: items of multi-orders, and records that are not what they
--- should be (false); returned, the units by user; and it, what returns them. What a call that was cut left of them is finished first,
--- unless nothing may be written.
-local ids, holds, left, users, open_fields, failed
-for look = 1, 2 do
-  ids = redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(NOW), 'LIMIT', '0', MOST)
-  local found, is_stale = {}, false
-  holds, left, users, open_fields = {}, {}, {}, {}
-  for i = 1, #ids do found[i] = '\th:' .. ids[i] end
-  if #ids > 0 then found = redis.call('HMGET', KEYS[3], unpack(found)) end
-  for i = 1, #ids do
-    local state, quantity, order, user = parse_hold(found[i])
-    if not found[i] or state and state ~= 'held' then
-      is_stale = true
-      -- What cannot be finished does not hold up the others.
-      if failed then left[#left + 1] = {ids[i], false} end
-    elseif not state or order ~= '-' then
-      left[#left + 1] = {ids[i], order or false}
-    else
-      local at = #holds + 1
-      holds[at] = {id = ids[i], quantity = quantity, order = order, user = user, text = found[i]}
-      users[at], open_fields[at] = user, '\to:' .. user
-    end
+-- Ends overdue holds, at most MOST, up to the time NOW, unless this is a dry run. Reads call, and DENIED, what the caller may not run; sets
+-- ids, those that were looked at; holds, those of which the units return, and moved, how many; left, ids that stay, with their order:
+-- items of multi-orders, and records that are not what they should be (false); and returned, the units by user.
+local ids, holds, left, users, open_fields, stale = {}, {}, {}, {}, {}, {}
+ids = redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(NOW), 'LIMIT', '0', MOST)
+local records = {}
+for i = 1, #ids do records[i] = '\th:' .. ids[i] end
+if #ids > 0 then records = redis.call('HMGET', KEYS[3], unpack(records)) end
+for i = 1, #ids do
+  local state, quantity, order, user = parse_hold(records[i])
+  if not records[i] or state and state ~= 'held' then
+    -- A call that was cut left it.
+    stale[#stale + 1] = ids[i]
+  elseif not state or order ~= '-' then
+    left[#left + 1] = {ids[i], order or false}
+  else
+    local at = #holds + 1
+    holds[at] = {id = ids[i], quantity = quantity, user = user, text = records[i]}
+    users[at], open_fields[at] = user, '\to:' .. user
   end
-  if look == 2 or not is_stale or call.dry then break end
-  local units, refusal = recount(call)
-  if units == false then return refusal end
-  failed = not units
 end
 local moved, returned, now, now_open, touched = 0, {}, {}, {}, {}
 local it = {users = {}, gone = {}, ids = {}, set = {}, cleared = {}}
@@ -64,7 +55,23 @@ for _, user in ipairs(touched) do
     it.gone[#it.gone + 1] = user
   end
 end
-it.units, it.holds = digits(moved), digits(call.holds - moved)
-if #holds > 0 and call.rules.ledger then
-  it.entry = hold_entry('expire', call.by, call.reason or '', call.stock + moved, holds)
+it.units = digits(moved)
+it.set[#it.set + 1], it.set[#it.set + 2] = '\tholds', digits(call.holds - moved)
+if not call.dry and #ids > 0 then
+  local denied = DENIED
+  --- @include "forbidden"
+  if #stale > 0 then redis.call('ZREM', KEYS[DEADLINES], unpack(stale)) end
+  if #holds > 0 then
+    local quantities, common = {}, digits(holds[1].quantity)
+    users = {}
+    for i, hold in ipairs(holds) do
+      users[i], quantities[i] = hold.user, digits(hold.quantity)
+      if quantities[i] ~= quantities[1] then common = nil end
+    end
+    if call.rules.ledger then
+      it.entry = entry('expire', call.by, call.reason or '', digits(call.stock + moved), 'quantity', common or concat(quantities, '\t'))
+      for _, text in ipairs({'users', concat(users, '\t'), 'requests', concat(it.ids, '\t')}) do it.entry[#it.entry + 1] = text end
+    end
+    give_units_back(call, it)
+  end
 end

@@ -1,6 +1,6 @@
 -- What `lib/rare_work.lua` needs to know of this call; then everything is read again.
 call = {
-  op = 'SCRIPT', kind = KIND, by = by, dry = mode == 'dry', stock = stock, holds = holds, withdrawn = withdrawn,
+  op = 'SCRIPT', kind = KIND, by = by, dry = mode == 'dry', stock = stock, withdrawn = withdrawn,
   rules = {total = total, ledger = has_ledger},
 }
 --- @if hold hold_file

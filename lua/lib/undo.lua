@@ -1,9 +1,9 @@
 -- Undoes an order whose entry was refused, the stock last: nobody was told of it. Reads added, the refusal.
 if not undoes then return added end
 --- @if hold
-redis.call('HDEL', KEYS[3], request, '\th:' .. request)
-if fields[3] then redis.call('HSET', KEYS[3], open_field, fields[3]) else redis.call('HDEL', KEYS[3], open_field) end
-if meta[2] then redis.call('HSET', KEYS[2], 'holds', meta[2]) else redis.call('HDEL', KEYS[2], 'holds') end
+-- Record and counts change together, as in every call.
+redis.call('HSET', KEYS[3], request, 'void\t', '\th:' .. request, 'void 0 0 - ', open_field, fields[3] or '0', '\tholds', fields[4] or '0')
+redis.call('HDEL', KEYS[3], request, '\th:' .. request, fields[3] and request or open_field, fields[4] and request or '\tholds')
 --- @else
 if request ~= '' then redis.call('HDEL', KEYS[3], request) end
 --- @end
@@ -21,7 +21,7 @@ redis.call('HDEL', KEYS[6], user)
 --- @end
 --- @if hold
 -- A deadline without a hold is nobody's.
-if is_new == 1 then redis.pcall('ZREM', KEYS[DEADLINES], request) end
+redis.pcall('ZREM', KEYS[DEADLINES], request)
 --- @end
 redis.call('DECRBY', KEYS[1], '-' .. quantity)
 key, value = 4, find(added.err, 'last possible ID', 1, true) and LAST_ID or added

@@ -1,4 +1,4 @@
--- What every script includes: what a request id, a text in JSON and a refusal are. Pure: no call to the server.
+-- What every script includes: what a request id and a refusal are. Pure: no call to the server.
 --- @use "checks"
 
 -- Keys of an activity, by how it records who bought.
@@ -7,19 +7,6 @@ local KEYS_OF = {hash = 5, set = 6, coupon = 5, counter = 4}
 -- 1 to 128 printable ASCII characters.
 local function is_request(text)
   return #text <= 128 and find(text, '^[ -~]+$') ~= nil
-end
-
--- A text as JSON, never a number: cjson would round it.
-local function json(text)
-  if find(text, '[%c"\\\127]') then return cjson.encode(text) end
-  return '"' .. text .. '"'
-end
-
--- Texts as a JSON array.
-local function column(texts)
-  local parts = {}
-  for i = 1, #texts do parts[i] = json(texts[i]) end
-  return '[' .. concat(parts, ',') .. ']'
 end
 
 -- The reply for a value that is not what KEYS[key] must hold. A reply that is an error other than a wrong

@@ -169,8 +169,6 @@ pub(crate) fn finish_adoption(
     is_paused: bool,
     reason: Option<&str>,
 ) -> Result<Finished, StoreError> {
-    // A meta that was lost had the sum of what is held open.
-    let open: i64 = holds::open_by_user(store, &plan.id)?.values().sum();
     let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
     let arguments = vec![
         reason.unwrap_or_default().to_owned(),
@@ -186,7 +184,6 @@ pub(crate) fn finish_adoption(
         given(plan.starts_at.map(Millis::get)),
         given(plan.ends_at.map(Millis::get)),
         if is_paused { "paused" } else { "live" }.to_owned(),
-        if open > 0 { open.to_string() } else { String::new() },
     ];
     let value = adopt(store, &plan.id, RetrySafety::Idempotent, "switch", arguments)?;
     if is_stale(&value) {

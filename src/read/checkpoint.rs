@@ -4,9 +4,14 @@
 //! A page is a JSON array of pairs, a user and the units of each; or of three texts each, which are of a transfer. Pages are stored in the hash of request
 //! ids, so that every system that knows the keys of an activity, and every reset, knows them too.
 
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer};
+
 use crate::error::StoreError;
 use crate::model::ledger::checkpoint::{Checkpoint, units};
-use crate::model::ledger::{Text, escape};
 use crate::script::keys::Keys;
 use crate::store::Store;
 
@@ -106,5 +111,45 @@ impl Page {
     pub(crate) fn units(&self, user: &[u8]) -> Option<Option<i64>> {
         let Self::Users(users) = self else { return None };
         users.iter().find(|(name, ..)| name == user).map(|(_, units, _)| *units)
+    }
+}
+
+/// A text that is borrowed if JSON has it as it is.
+struct Text<'a>(Cow<'a, [u8]>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = Text<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(bytes)))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(bytes.to_owned())))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+/// Appends a text within quotation marks of JSON. Only what must be escaped is: the scripts read anything else as it is.
+fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
+        out.extend_from_slice(text);
+        return;
+    }
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(*byte),
+        }
     }
 }

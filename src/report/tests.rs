@@ -10,7 +10,7 @@ fn entry(id: &str, op: &str, stock: &str, total: Option<&str>, orders: &str) -> 
     entry.total = total.map(Into::into);
     let column = |at: usize| {
         let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
-        texts.map(|texts| serde_json::to_vec(&texts).unwrap())
+        texts.map(|texts| texts.join("\t").into_bytes())
     };
     if !orders.is_empty() {
         (entry.users, entry.to) = (column(0), column(2));

@@ -113,7 +113,7 @@ fn a_group_gets_each_row_once_and_goes_on_where_it_stopped() {
 fn what_the_output_did_not_take_comes_again() {
     let redis = sale();
     for user in 0..2000 {
-        let (user, request) = (format!("[\"u{user}\"]"), format!("[\"request-{user}\"]"));
+        let (user, request) = (format!("u{user}"), format!("request-{user}"));
         let fields = [["op", "deduct"], ["stock", "1"], ["users", &user], ["quantity", "1"], ["requests", &request]];
         redis.cmd(("XADD", "seckill:ledger:1001", "*", &fields.concat()));
     }

@@ -135,7 +135,7 @@ const RULES: [Rule; 34] = [
     (
         "what gives units back writes nothing down",
         "*",
-        &[("  redis.call('HSET', KEYS[3], '\\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it))\n", "")],
+        &[("'begun ' .. last .. ' ' .. cjson.encode(it)\n", "''\n")],
         history::run,
     ),
     (
@@ -257,7 +257,7 @@ const RULES_OF_TOTALS: [Rule; 5] = [
     (
         "a change of a shard's total is not written down",
         "borrow",
-        &[("fields[#fields + 1], fields[#fields + 2] = MOVING, column(move)", "")],
+        &[("fields[#fields + 1], fields[#fields + 2] = MOVING, concat(move, '\\t')", "")],
         shards::run,
     ),
     ("an update of a shard is applied twice", "preheat_shard", &[("if record then", "if false then")], shards::run),
@@ -279,15 +279,15 @@ const RULES_OF_TOTALS: [Rule; 5] = [
 ];
 
 /// Rules of holds, and of what a call that was cut left of them.
-const RULES_OF_HOLDS: [Rule; 15] = [
+const RULES_OF_HOLDS: [Rule; 14] = [
     (
         "a hold is written before its units are taken",
         "hold",
         &[
             ("    redis.call('DECRBY', KEYS[1], quantity)\n", ""),
             (
-                "record, open_field, format('%d', open + units))",
-                "record, open_field, format('%d', open + units))\n    redis.call('DECRBY', KEYS[1], quantity)",
+                "format('%d', holds + units))",
+                "format('%d', holds + units))\n    redis.call('DECRBY', KEYS[1], quantity)",
             ),
         ],
         history::run,
@@ -295,7 +295,7 @@ const RULES_OF_HOLDS: [Rule; 15] = [
     (
         "a hold gets no deadline",
         "hold",
-        &[("local is_new = redis.pcall('ZADD', KEYS", "local is_new = 1 or redis.pcall('ZADD', KEYS")],
+        &[("local set = redis.pcall('ZADD', KEYS", "local set = 1 or redis.pcall('ZADD', KEYS")],
         history::run,
     ),
     (
@@ -362,24 +362,15 @@ const RULES_OF_HOLDS: [Rule; 15] = [
         history::run,
     ),
     (
-        "what a cut call left of a hold is not counted anew",
-        "*",
-        &[(
-            "  for from = 1, #set, 2000 do",
-            "  set, cleared, units = {}, {}, call.holds\n  for from = 1, #set, 2000 do",
-        )],
-        history::run,
-    ),
-    (
-        "the end of a hold does not look at what a cut call left",
+        "a payment does not write down what it lacks",
         "settle",
-        &[("if state ~= 'held' and mode ~= 'dry' and not has_finished and", "if false and")],
+        &[("'\\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it))", "'\\tj:', '')")],
         history::run,
     ),
     (
-        "a cut return leaves the count of what is held open",
-        "*",
-        &[("if it.holds then redis.call('HSET', KEYS[2], 'holds', it.holds) end", "")],
+        "a returned hold is counted on",
+        "settle",
+        &[("it.set = {field, text, '\\tholds',", "it.set = {field, text, '\\tj:',")],
         history::run,
     ),
     (
@@ -560,7 +551,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
     (
         "a transfer that others came behind keeps the last id before it",
         "*",
-        &[("      move[8] = shard.last\n      redis.call('HSET', KEYS[3], MOVING, column(move))\n", "")],
+        &[("      move[8] = shard.last\n      redis.call('HSET', KEYS[3], MOVING, concat(move, '\\t'))\n", "")],
         shards::run,
     ),
 ];

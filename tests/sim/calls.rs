@@ -62,24 +62,10 @@ impl Activity {
     }
 }
 
-/// Texts as a JSON array. They may be of any bytes.
-pub fn json<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Bytes {
-    let mut array = vec![b'['];
-    for text in texts {
-        if array.len() > 1 {
-            array.push(b',');
-        }
-        array.push(b'"');
-        for byte in text.as_ref() {
-            if matches!(byte, b'"' | b'\\') {
-                array.push(b'\\');
-            }
-            array.push(*byte);
-        }
-        array.push(b'"');
-    }
-    array.push(b']');
-    array
+/// Texts as a column, with tabs between them. They may be of any bytes but tabs.
+pub fn column<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Bytes {
+    let texts: Vec<T> = texts.into_iter().collect();
+    texts.iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>().join(&b'\t')
 }
 
 /// The status of a reply: the first number of a list, or of a text.

@@ -12,7 +12,7 @@ use redis::{ConnectionAddr, ConnectionLike as _, IntoConnectionInfo, Value};
 use seckill::internals::DROP_INS;
 use seckill::{Kind, Layout};
 
-use super::calls::{Activity, Call, json, shown, shown_reply, status};
+use super::calls::{Activity, Call, column, shown, shown_reply, status};
 use super::keys::{Bytes, Data, Keys, Reply, Stream};
 use super::random::Random;
 use super::script::{Engine, every_script};
@@ -302,8 +302,8 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
             let mut call = sale.call(script, ["by", &format!("m{n}"), "d", "1", reason, "", ""]);
             call.keys.extend(other.keys.in_order().map(Into::into));
             for _ in 0..2 {
-                let users = json([*random.pick(&["u1", "u2"]), *random.pick(&["u3", "a b"])]);
-                let requests = json(["0", "1"].map(|at| format!("m{n}.{at}")));
+                let users = column([*random.pick(&["u1", "u2"]), *random.pick(&["u3", "a b"])]);
+                let requests = column(["0", "1"].map(|at| format!("m{n}.{at}")));
                 let quantity = *random.pick(&["1", "2"]);
                 call.args.extend(["1", "0", "1-2", quantity].map(Into::into).into_iter().chain([users, requests]));
             }
@@ -363,11 +363,11 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
     let count = 1 + random.below(5);
     let of: Vec<&str> = (0..count).map(|_| *random.pick(&["u1", "u2", "u3", "u4", "a/b", "张", "x\"y"])).collect();
     let is_distinct = of.iter().collect::<BTreeSet<_>>().len() == of.len();
-    let users = json(of);
-    let requests = |n: u64| json((0..count).map(|at| format!("r{n}.{at}")));
+    let users = column(of);
+    let requests = |n: u64| column((0..count).map(|at| format!("r{n}.{at}")));
     let quantities = match random.percent(50) {
         true => b"1".to_vec(),
-        false => json((0..count).map(|_| (1 + random.below(3)).to_string())),
+        false => column((0..count).map(|_| (1 + random.below(3)).to_string())),
     };
     let (job, lines) = (format!("job{n}"), format!("1-{count}"));
     let rows = *random.pick(&["", "1"]);

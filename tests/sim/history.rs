@@ -6,7 +6,7 @@ use std::rc::Rc;
 use seckill::{Kind, Layout};
 
 use super::audit;
-use super::calls::{Activity, Call, json, number, shown, shown_reply, status};
+use super::calls::{Activity, Call, column, number, shown, shown_reply, status};
 use super::keys::{Bytes, Reply};
 use super::oracle::*;
 use super::random::Random;
@@ -463,9 +463,9 @@ impl<'s> History<'s> {
             order.note_sent(now);
         }
         let of: Vec<&Order> = orders.iter().map(|order| &self.oracle.orders[*order]).collect();
-        let users = json(of.iter().map(|order| &order.user));
-        let quantities = json(of.iter().map(|order| order.items[0].1.to_string()));
-        let requests = json(of.iter().map(|order| &order.request));
+        let users = column(of.iter().map(|order| &order.user));
+        let quantities = column(of.iter().map(|order| order.items[0].1.to_string()));
+        let requests = column(of.iter().map(|order| &order.request));
         let mut columns = self.columns(users, quantities, count, requests)?;
         let is_distinct = of.iter().map(|order| &order.user).collect::<BTreeSet<_>>().len() == of.len();
         if is_hold || is_distinct {
@@ -567,7 +567,7 @@ impl<'s> History<'s> {
         }
         let step = *self.random.pick(&["confirm", "confirm", "release"]);
         orders.iter().for_each(|order| self.note_settling(*order, step));
-        let requests = json(orders.iter().map(|order| &self.oracle.orders[*order].request));
+        let requests = column(orders.iter().map(|order| &self.oracle.orders[*order].request));
         let columns = self.columns(requests, step.into(), orders.len() as u64, Vec::new())?;
         let call = self.activities[0].call("settle_file", columns);
         let about = if step == "confirm" { About::Confirms(orders) } else { About::Releases(orders) };
@@ -607,9 +607,9 @@ impl<'s> History<'s> {
             [refund] => self.send_refund(refund, "first"),
             _ => {
                 let of: Vec<&Refund> = refunds.iter().map(|refund| &self.oracle.refunds[*refund]).collect();
-                let users = json(of.iter().map(|refund| &refund.user));
-                let units = json(of.iter().map(|refund| refund.units.to_string()));
-                let requests = json(of.iter().map(|refund| &refund.request));
+                let users = column(of.iter().map(|refund| &refund.user));
+                let units = column(of.iter().map(|refund| refund.units.to_string()));
+                let requests = column(of.iter().map(|refund| &refund.request));
                 let mut columns = self.columns(users, units, of.len() as u64, requests)?;
                 columns.extend(DISTINCT.map(Into::into));
                 let call = self.activities[activity].call("refund_file", columns);

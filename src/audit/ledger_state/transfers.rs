@@ -100,11 +100,12 @@ impl CutChange {
     /// Reads the field; `None` if no script writes this.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         // Only the names of people may be other bytes.
-        let words: Vec<String> = serde_json::from_str(&String::from_utf8_lossy(text)).ok()?;
-        let [op, id, units, shard, ..] = &words[..] else { return None };
+        let text = String::from_utf8_lossy(text);
+        let words: Vec<&str> = text.split('\t').collect();
+        let [op, id, units, shard, ..] = words[..] else { return None };
         let (direction, units) = (Direction::named(op), whole(units)?);
         let shard = if direction.is_some() { u32::try_from(whole(shard)?).ok()? } else { 0 };
-        Some(Self { direction, id: id.clone(), units, shard })
+        Some(Self { direction, id: id.to_owned(), units, shard })
     }
 }
 

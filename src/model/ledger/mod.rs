@@ -1,19 +1,16 @@
-//! The ledger: one entry for everything that changed an activity. Its columns are decoded from JSON into
-//! the texts of each order.
+//! The ledger: one entry for everything that changed an activity. Its columns are split into the
+//! texts of each order.
 
 #[doc(hidden)]
 pub(crate) mod checkpoint;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
-use crate::model::id::StoredUser;
 use crate::model::names::names;
 use crate::model::number::whole;
 use crate::model::time::Millis;
@@ -247,7 +244,8 @@ impl Entry {
 
     /// Request ids that a repair took back; none if they cannot be read.
     pub(crate) fn reversed_ids(&self) -> Vec<String> {
-        self.reversed.as_deref().and_then(|ids| serde_json::from_slice(ids).ok()).unwrap_or_default()
+        let ids = self.reversed.as_deref().map(|ids| column(ids).map(|id| String::from_utf8(id.to_vec())).collect());
+        ids.and_then(Result::ok).unwrap_or_default()
     }
 
     /// Its orders, one after the other: user, quantity, request, reason; of a repair user, from, to.
@@ -267,12 +265,9 @@ impl Entry {
     /// Which column is not a list of as many texts as there are users.
     pub(crate) fn holdings(&self) -> Result<Vec<OrderTexts<'_>>, String> {
         let Some(users) = &self.users else { return Ok(Vec::new()) };
-        let users = column("users", users)?.into_iter();
-        let mut rows: Vec<_> = users.map(|Text(user)| OrderTexts([Some(user), None, None, None])).collect();
+        let mut rows: Vec<_> = column(users).map(|user| OrderTexts([Some(user), None, None, None])).collect();
         match self.quantity.as_deref() {
-            Some(quantity) if !quantity.starts_with(b"[") => {
-                rows.iter_mut().for_each(|row| row.0[1] = Some(Cow::Borrowed(quantity)));
-            }
+            Some(quantity) if !quantity.contains(&TAB) => rows.iter_mut().for_each(|row| row.0[1] = Some(quantity)),
             quantities => fill(&mut rows, 1, "quantity", quantities)?,
         }
         fill(&mut rows, 1, "from", self.from.as_deref())?;
@@ -292,12 +287,6 @@ pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     between.filter(|units| *units != 0).collect()
 }
 
-/// The users of a column, a JSON array of texts in any encoding; `None` if it is none.
-pub(crate) fn users_of_column(json: &[u8]) -> Option<Vec<StoredUser>> {
-    let users = column("users", json).ok()?;
-    Some(users.into_iter().map(|Text(user)| StoredUser::new(user)).collect())
-}
-
 /// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.
 fn lines(text: &str, count: usize) -> Vec<u64> {
     let lines: Option<Vec<u64>> = match text.split_once('-') {
@@ -311,12 +300,12 @@ fn lines(text: &str, count: usize) -> Vec<u64> {
 
 /// One order of an entry, as texts. They are bytes: a backend may name its users in another encoding than UTF-8.
 #[derive(Debug, Clone)]
-pub(crate) struct OrderTexts<'a>(pub [Option<Cow<'a, [u8]>>; 4]);
+pub(crate) struct OrderTexts<'a>(pub [Option<&'a [u8]>; 4]);
 
 impl OrderTexts<'_> {
     /// The user; empty if none is recorded.
     pub(crate) fn user(&self) -> &[u8] {
-        self.0[0].as_deref().unwrap_or_default()
+        self.0[0].unwrap_or_default()
     }
 
     /// The count at an index.
@@ -326,38 +315,16 @@ impl OrderTexts<'_> {
 
     /// The text at an index; `None` if it is empty, missing or not UTF-8.
     pub(crate) fn text(&self, at: usize) -> Option<&str> {
-        std::str::from_utf8(self.0.get(at)?.as_deref()?).ok().filter(|text| !text.is_empty())
+        std::str::from_utf8(self.0.get(at).copied()??).ok().filter(|text| !text.is_empty())
     }
 }
 
-/// A text that is borrowed if JSON has it as it is.
-pub(crate) struct Text<'a>(pub(crate) Cow<'a, [u8]>);
+/// What separates the texts of a column: no id, quantity or reason has one.
+const TAB: u8 = b'\t';
 
-impl<'de> Deserialize<'de> for Text<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl<'de> Visitor<'de> for Bytes {
-            type Value = Text<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a text")
-            }
-
-            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Borrowed(bytes)))
-            }
-
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
-                Ok(Text(Cow::Owned(bytes.to_owned())))
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
-    }
-}
-
-/// The texts of a column.
-pub(crate) fn column<'a>(name: &str, json: &'a [u8]) -> Result<Vec<Text<'a>>, String> {
-    serde_json::from_slice(json).map_err(|error| format!("{name}: {error}"))
+/// The texts of a column, in any encoding.
+pub(crate) fn column(texts: &[u8]) -> impl Iterator<Item = &[u8]> {
+    texts.split(|byte| *byte == TAB)
 }
 
 /// Puts the texts of a column, if there is one, into each row at an index.
@@ -365,28 +332,13 @@ pub(crate) fn fill<'a>(
     rows: &mut [OrderTexts<'a>],
     at: usize,
     name: &str,
-    json: Option<&'a [u8]>,
+    texts: Option<&'a [u8]>,
 ) -> Result<(), String> {
-    let Some(json) = json else { return Ok(()) };
-    let texts = column(name, json)?;
-    if texts.len() != rows.len() {
-        return Err(format!("{name}: {} texts for {} users", texts.len(), rows.len()));
+    let Some(texts) = texts else { return Ok(()) };
+    let count = column(texts).count();
+    if count != rows.len() {
+        return Err(format!("{name}: {count} texts for {} users", rows.len()));
     }
-    rows.iter_mut().zip(texts).for_each(|(row, Text(text))| row.0[at] = Some(text));
+    rows.iter_mut().zip(column(texts)).for_each(|(row, text)| row.0[at] = Some(text));
     Ok(())
-}
-
-/// Appends a text within quotation marks of JSON. Only what must be escaped is: the scripts read anything else as it is.
-pub(crate) fn escape(out: &mut Vec<u8>, text: &[u8]) {
-    if text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=31)) {
-        out.extend_from_slice(text);
-        return;
-    }
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
-            0..=31 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(*byte),
-        }
-    }
 }

@@ -2,7 +2,6 @@
 
 use hashbrown::HashSet;
 
-use crate::model::ledger::escape;
 use crate::model::status::Status;
 use crate::redis::connection::resp::{argument, command, decimal, number};
 use crate::script::keys::Keys;
@@ -85,18 +84,18 @@ impl Columns {
         }
     }
 
-    /// Appends texts as a JSON array.
+    /// Appends texts, none of which has a tab.
     pub(crate) fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
-        self.array(out, texts, escape);
+        self.column(out, texts, Vec::extend_from_slice, b'\t');
     }
 
-    /// Appends the quantity of all orders, or if they differ a JSON array of the quantity of each.
+    /// Appends the quantity of all orders, or if they differ that of each.
     pub(crate) fn quantities(&mut self, out: &mut Vec<u8>, quantities: impl Iterator<Item = u64> + Clone) {
         let first = quantities.clone().next().unwrap_or_default();
         if quantities.clone().all(|quantity| quantity == first) {
             number(out, first);
         } else {
-            self.array(out, quantities, decimal);
+            self.column(out, quantities, decimal, b'\t');
         }
     }
 
@@ -110,26 +109,26 @@ impl Columns {
             self.buffer.push(b'-');
             decimal(&mut self.buffer, last);
         } else {
-            for line in lines {
-                if !self.buffer.is_empty() {
-                    self.buffer.push(b' ');
-                }
-                decimal(&mut self.buffer, line);
-            }
+            return self.column(out, lines, decimal, b' ');
         }
         argument(out, &self.buffer);
     }
 
-    /// Appends a JSON array of texts, of which `write` appends what is between the quotation marks.
-    fn array<T>(&mut self, out: &mut Vec<u8>, values: impl Iterator<Item = T>, write: impl Fn(&mut Vec<u8>, T)) {
+    /// Appends what `write` appends of each value, with a separator between them.
+    fn column<T>(
+        &mut self,
+        out: &mut Vec<u8>,
+        values: impl Iterator<Item = T>,
+        write: impl Fn(&mut Vec<u8>, T),
+        separator: u8,
+    ) {
         self.buffer.clear();
-        self.buffer.push(b'[');
-        for value in values {
-            self.buffer.extend_from_slice(if self.buffer.len() > 1 { b",\"" } else { b"\"" });
+        for (index, value) in values.enumerate() {
+            if index > 0 {
+                self.buffer.push(separator);
+            }
             write(&mut self.buffer, value);
-            self.buffer.push(b'"');
         }
-        self.buffer.push(b']');
         argument(out, &self.buffer);
     }
 }
@@ -174,17 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_written_as_json() {
-        let texts = ["7", "", "用户 \u{7f}", "q\"uote \\ back", "tab\t line\n \u{1}"];
+    fn texts_have_tabs_between_them() {
+        let texts = ["", "7", "", "用户", "q\"uote \\ back"];
         let column = written(|columns, out| columns.texts(out, texts.iter().map(|text| text.as_bytes())));
-        assert_eq!(serde_json::from_str::<Vec<String>>(&column).unwrap(), texts);
-        assert_eq!(written(|columns, out| columns.texts(out, std::iter::empty())), "[]");
+        assert_eq!(column.split('\t').collect::<Vec<_>>(), texts);
     }
 
     #[test]
     fn what_all_orders_have_is_written_once() {
         let quantities = |given: &[u64]| written(|columns, out| columns.quantities(out, given.iter().copied()));
-        assert_eq!((quantities(&[3, 3]), quantities(&[3, 10])), ("3".to_owned(), "[\"3\",\"10\"]".to_owned()));
+        assert_eq!((quantities(&[3, 3]), quantities(&[3, 10])), ("3".to_owned(), "3\t10".to_owned()));
         let lines = |given: &[u64]| written(|columns, out| columns.lines(out, given.iter().copied()));
         assert_eq!((lines(&[7, 8, 9]), lines(&[7]), lines(&[7, 9, 12])), ("7-9".into(), "7-7".into(), "7 9 12".into()));
     }

@@ -23,9 +23,9 @@ fn only_what_is_over_and_proven_and_read_by_all_is_archived() {
         assert_eq!(refused(&shop, "`1` is live, and only what has ended or is paused"), "not_ended", "{layout:?}");
         shop.call("pause 1").code(0);
 
-        shop.redis.cmd(("HSET", layout.meta("1"), "holds", 2));
+        shop.redis.cmd(("HSET", layout.requests("1"), "\tholds", 2));
         assert_eq!(refused(&shop, "held open, neither sold nor free: 2 units of `1`"), "held", "{layout:?}");
-        shop.redis.cmd(("HDEL", layout.meta("1"), "holds"));
+        shop.redis.cmd(("HDEL", layout.requests("1"), "\tholds"));
 
         let ledger = layout.ledger("1");
         shop.redis.cmd(("XGROUP", "CREATE", &ledger, "db", "0"));

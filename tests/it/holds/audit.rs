@@ -113,7 +113,7 @@ fn an_adoption_after_the_meta_was_lost_keeps_open_holds() {
         let redis = sale(layout);
         redis.cmd(("DEL", layout.meta("1")));
         json_call(&redis, layout, "preheat --id 1 --adopt --yes").code(0);
-        assert_eq!(redis.hget(&layout.meta("1"), "holds"), Some(quantity(layout).to_string()), "{layout:?}");
+        assert_eq!(redis.hget(&layout.requests("1"), "\tholds"), Some(quantity(layout).to_string()), "{layout:?}");
         json_call(&redis, layout, "refund 1 --user b").code(3);
         json_call(&redis, layout, "release 1 --request rb").code(0);
         json_call(&redis, layout, "reconcile 1").code(0);

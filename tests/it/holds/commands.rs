@@ -199,7 +199,7 @@ fn a_reset_removes_holds_and_an_update_leaves_them() {
         assert_eq!(redis.int(&layout.stock("1")), 11);
         json_call(&redis, layout, "preheat --id 1 --stock 5 --reset --yes").code(0);
         assert!(!redis.exists(&layout.deadlines("1")));
-        assert_eq!(redis.hget(&layout.meta("1"), "holds"), None);
+        assert_eq!(redis.hget(&layout.requests("1"), "\tholds"), None);
         let row = json_call(&redis, layout, "confirm 1 --request r").code(3).json();
         assert_eq!(row["status"], "not_held", "{layout:?}");
         // What is left of holds alone is an activity that exists.

@@ -47,7 +47,7 @@ fn a_file_of_holds_is_settled_by_files_row_by_row_and_once() {
         let back: u64 = returned.iter().map(|(_, quantity, _)| quantity).sum();
         assert_eq!(returned.last().unwrap().2, 1000 - units + back, "{layout:?}");
         assert_eq!(units_left(&redis, layout), i64::try_from(1000 - units + back).unwrap());
-        assert_eq!(redis.hget(&layout.meta("1"), "holds").as_deref(), Some("0"));
+        assert_eq!(redis.hget(&layout.requests("1"), "\tholds").as_deref(), Some("0"));
         assert!(!redis.exists(&layout.deadlines("1")));
         redis.seckill(["-l", layout.name, "reconcile", "1"]).code(0).stdout_has("match");
     }

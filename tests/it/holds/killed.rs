@@ -25,8 +25,8 @@ fn a_primary_that_is_killed_holds_and_confirms_each_row_once() {
             false => cluster.seckill(hold).stdin(&holds).spawn(),
         };
         let held = |cluster: &TestCluster| {
-            let meta = CLUSTER.meta(&activities[node]);
-            cluster.ask::<Option<i64>>(&meta, ("HGET", &meta, "holds")).unwrap_or(0)
+            let requests = CLUSTER.requests(&activities[node]);
+            cluster.ask::<Option<i64>>(&requests, ("HGET", &requests, "\tholds")).unwrap_or(0)
         };
         wait_until("some rows are decided", || if confirms { held(&cluster) < 1_900 } else { held(&cluster) > 100 });
         cluster.kill_primary(node);
@@ -34,10 +34,10 @@ fn a_primary_that_is_killed_holds_and_confirms_each_row_once() {
     }
     for activity in &activities {
         let (stock, participants) = (CLUSTER.stock(activity), CLUSTER.participants(activity));
-        let (meta, ledger) = (CLUSTER.meta(activity), CLUSTER.ledger(activity));
+        let (requests, ledger) = (CLUSTER.requests(activity), CLUSTER.ledger(activity));
         assert_eq!(cluster.ask::<i64>(&stock, ("GET", &stock)), 8_000, "{activity}");
         assert_eq!(cluster.ask::<i64>(&participants, ("HLEN", &participants)), 2_000, "{activity}");
-        assert_eq!(cluster.ask::<i64>(&meta, ("HGET", &meta, "holds")), 0, "{activity}");
+        assert_eq!(cluster.ask::<i64>(&requests, ("HGET", &requests, "\tholds")), 0, "{activity}");
         assert!(cluster.ask::<i64>(&ledger, ("XLEN", &ledger)) > 2, "{activity}");
     }
     cluster.seckill(["reconcile"]).code(0);

@@ -86,7 +86,7 @@ fn a_user_who_is_not_utf8_is_shown_in_hex() {
         "op",
         "deduct",
         "users",
-        &b"[\"\xc4\xe3\"]"[..],
+        &b"\xc4\xe3"[..],
         "quantity",
         "1",
     ));

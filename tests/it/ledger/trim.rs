@@ -189,7 +189,7 @@ fn what_cannot_be_written_down_is_not_removed() {
         redis.assert_unchanged_since(&before);
     }
     let (redis, time) = sale(SECKILL);
-    let id: String = redis.ask(("XADD", SECKILL.ledger("1001"), "*", "op", "deduct", "users", "[1]", "quantity", "1"));
+    let id: String = redis.ask(("XADD", SECKILL.ledger("1001"), "*", "op", "deduct", "users", "a", "quantity", "1\t2"));
     redis.seckill(["resume", "1001"]).code(0);
     let before = redis.dump_all();
     trim(&redis, LATER).code(1).stdout_is("").stderr_has(&id).stderr_has("cannot be read");

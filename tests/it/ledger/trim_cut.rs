@@ -11,7 +11,7 @@ fn long_sale() -> (TestRedis, String) {
         local user = 'user-' .. i % 1100
         redis.call('DECR', KEYS[1])
         redis.call('HINCRBY', KEYS[2], user, 1)
-        redis.call('XADD', KEYS[3], '*', 'op', 'deduct', 'stock', '1', 'users', '[\"' .. user .. '\"]', 'quantity', '1')
+        redis.call('XADD', KEYS[3], '*', 'op', 'deduct', 'stock', '1', 'users', user, 'quantity', '1')
     end";
     let keys = (SECKILL.stock("1001"), SECKILL.participants("1001"), SECKILL.ledger("1001"));
     redis.cmd(("EVAL", sell, 3, &keys, 700));

@@ -28,8 +28,8 @@ pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64)
                         call.arg(format!("seckill:{key}:1001"));
                     }
                     let users = [0, 1, 2].map(|order| (dice >> 20).wrapping_add(order * 7919) % 5000);
-                    let users = users.map(|user| format!("\"user-{user}\"")).join(",");
-                    call.arg(&["hash", "writer"]).arg(format!("[{users}]")).arg(r#"["1","2","1"]"#);
+                    let users = users.map(|user| format!("user-{user}")).join("\t");
+                    call.arg(&["hash", "writer"]).arg(users).arg("1\t2\t1");
                     // A job has these four, and a name.
                     call.arg(&[""; 5]);
                     call.exec(&mut connection).unwrap();

@@ -48,7 +48,7 @@ impl Sale {
             *self.held.entry(name.clone()).or_default() += moved;
             self.stock -= moved;
         }
-        let names = serde_json::to_string(&names).unwrap();
+        let names = names.join("\t");
         self.add(after, op, &[("users", &names), ("quantity", &units.to_string())]);
     }
 

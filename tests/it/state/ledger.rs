@@ -41,25 +41,25 @@ fn calls(layout: Layout) -> Vec<(&'static str, Vec<String>, Vec<&'static str>)> 
     let mut calls: Vec<(&'static str, &[String], &[&'static str])> = vec![
         ("deduct", &keys, &["t", "9", "1", "new"]),
         ("deduct", &keys, &["t", "9", "1", "new", "retry", "why"]),
-        ("deduct", &keys, &["t", r#"["9"]"#, "1", "j", "d", "1", "0", "1"]),
+        ("deduct", &keys, &["t", "9", "1", "j", "d", "1", "0", "1"]),
         ("refund", &keys, &["t", "7", "1", "new"]),
-        ("refund", &keys, &["t", r#"["7"]"#, "1", "j", "d", "1", "0", "1"]),
+        ("refund", &keys, &["t", "7", "1", "j", "d", "1", "0", "1"]),
         ("multi_deduct", &two, &["t", "first", "", "9", "new", "1", "1"]),
-        ("multi_deduct_file", &keys, &["t", "j", "d", "", "", "", "", "1", "0", "1", "1", r#"["9"]"#]),
+        ("multi_deduct_file", &keys, &["t", "j", "d", "", "", "", "", "1", "0", "1", "1", "9"]),
         ("repair", &keys, if layout.has_users() { &REPAIR } else { &REPAIR_OF_COUNTER }),
         ("preheat", &all, &["t", "", "update", "0", "12", "", "", "", "", ""]),
         ("snapshot", &keys, &[]),
     ];
     let hold = ["t", "9", "1", "new", "first", "", "900000"];
-    let holds = ["t", r#"["9"]"#, "1", "j", "d", "1", "0", "1", r#"["new"]"#, "", "", "", "900000"];
+    let holds = ["t", "9", "1", "j", "d", "1", "0", "1", "new", "", "", "", "900000"];
     if layout.has_users() {
         calls.push(("hold", &all, &hold));
         calls.push(("hold", &all, &holds));
         for rest in [["t", "h", "confirm"], ["t", "h", "release"], ["t", "h", "abort"], ["t", "500", "expire"]] {
             calls.push(("settle", &all, Box::leak(Box::new(rest))));
         }
-        calls.push(("settle", &all, &["t", r#"["h"]"#, "confirm", "j", "d", "1", "0", "1"]));
-        calls.push(("settle", &all, &["t", r#"["h"]"#, "release", "j", "d", "1", "0", "1"]));
+        calls.push(("settle", &all, &["t", "h", "confirm", "j", "d", "1", "0", "1"]));
+        calls.push(("settle", &all, &["t", "h", "release", "j", "d", "1", "0", "1"]));
     }
     let with_kind = |(name, keys, rest): &(&'static str, &[String], &[&'static str])| {
         (*name, keys.to_vec(), [&[kind], *rest].concat())

@@ -51,11 +51,12 @@ pub(super) fn archive_has_every_status_of_its_header() {
         redis.set_rule(&layout.meta("1"), "ends_at", "-");
         redis.set_rule(&layout.meta("1"), "state", "paused");
         let paused = redis.dump_all();
-        for (field, value) in [("holds", "1"), ("adopt", "live 1")] {
-            redis.cmd(("HSET", layout.meta("1"), field, value));
+        let (meta, requests) = (layout.meta("1"), layout.requests("1"));
+        for (key, field, value, expected) in [(&requests, "\tholds", "1", "-23"), (&meta, "adopt", "live 1", "-10")] {
+            redis.cmd(("HSET", key, field, value));
             let reply = call(&mut scripts, "archive", &remove);
-            assert_eq!(reply, if field == "holds" { "-23" } else { "-10" }, "{layout:?}");
-            redis.cmd(("HDEL", layout.meta("1"), field));
+            assert_eq!(reply, expected, "{layout:?}");
+            redis.cmd(("HDEL", key, field));
         }
         let other_seen = seen.replacen('9', "8", 1);
         for wrong in [

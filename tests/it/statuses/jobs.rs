@@ -18,9 +18,9 @@ const FIRST: Batch<'_> = Batch { job: "j", digest: "d", epoch: "1", before: "0",
 fn send(scripts: &mut Scripts, script: &'static str, batch: &Batch<'_>, orders: &[(&str, &str)]) -> String {
     let Layout { kind, .. } = scripts.layout;
     let Batch { job, digest, epoch, before, lines, rows } = batch;
-    let column = |of: fn(&(&str, &str)) -> String| serde_json::to_string(&orders.iter().map(of).collect::<Vec<_>>());
-    let users = column(|(user, _)| (*user).to_owned()).unwrap();
-    let quantities = column(|(_, quantity)| (*quantity).to_owned()).unwrap();
+    let column = |of: fn(&(&str, &str)) -> String| orders.iter().map(of).collect::<Vec<_>>().join("\t");
+    let users = column(|(user, _)| (*user).to_owned());
+    let quantities = column(|(_, quantity)| (*quantity).to_owned());
     let args = [kind, "tester", &users, &quantities, job, digest, epoch, before, lines, "", rows];
     let optional = if rows.is_empty() { 9 } else { 11 };
     scripts.call(script, &scripts.layout.keys("1"), &args[..optional])

@@ -31,7 +31,7 @@ fn send(scripts: &mut Scripts, digest: &str, activities: &[Columns<'_>]) -> Stri
 
 /// One order of a unit of `1` and one of `2`, by a user named like its line; `known` are epoch and line of each.
 fn send_one(scripts: &mut Scripts, digest: &str, line: &str, known: [&str; 2]) -> String {
-    let users = format!("[\"{line}\"]");
+    let users = line.to_string();
     let columns = ["1", "2"].into_iter().zip(known).map(|(activity, known)| {
         let (epoch, before) = known.split_once(' ').unwrap();
         Columns { activity, epoch, before, lines: line, users: &users, ..FIRST }
@@ -54,8 +54,8 @@ pub(super) fn orders_are_decided_by_line_and_the_watermarks_are_stored() {
         scripts.preheat("1", "1");
         scripts.preheat("2", "5");
         // Lines 2 and 4 name both activities, 3 and 7 one of them each.
-        let one = Columns { lines: "2-4", users: r#"["7","8","9"]"#, ..FIRST };
-        let two = Columns { activity: "2", lines: "2 4 7", users: r#"["7","9","8"]"#, ..one };
+        let one = Columns { lines: "2-4", users: "7\t8\t9", ..FIRST };
+        let two = Columns { activity: "2", lines: "2 4 7", users: "7\t9\t8", ..one };
         let reply = send(&mut scripts, "d", &[one, two]);
         let expected = format!("oss 1 2 {} odo 5 1 {}", held(layout, "1 0 0"), held(layout, "1 0 1"));
         assert_eq!(reply, expected, "{layout:?}");
@@ -64,7 +64,7 @@ pub(super) fn orders_are_decided_by_line_and_the_watermarks_are_stored() {
         assert_eq!(redis.xrange(&layout.ledger("2")).len(), 2, "one entry a call and activity");
         let (_, entry) = &redis.xrange(&layout.ledger("2"))[1];
         let fields = ["op", "stock", "job", "lines", "quantity", "users"].map(|name| &*entry[name]);
-        assert_eq!(fields, ["deduct", "3", "j", "2 7", "1", r#"["7","8"]"#]);
+        assert_eq!(fields, ["deduct", "3", "j", "2 7", "1", "7\t8"]);
         // Sent again it changes nothing.
         let before = redis.dump_all();
         let reply = send(&mut scripts, "d", &[one, two]);
@@ -81,8 +81,8 @@ fn an_order_is_decided_only_if_all_its_activities_reached_its_line() {
         scripts.preheat("1", "10");
         scripts.preheat("2", "10");
         scripts.call("pause", &layout.keys("2"), &["paused", "tester", "", "0"]);
-        let one = Columns { lines: "1-2", users: r#"["7","8"]"#, ..FIRST };
-        let two = Columns { activity: "2", lines: "1", users: r#"["7"]"#, ..FIRST };
+        let one = Columns { lines: "1-2", users: "7\t8", ..FIRST };
+        let two = Columns { activity: "2", lines: "1", users: "7", ..FIRST };
         // The first order waits for its second activity; the other one is applied.
         let reply = send(&mut scripts, "d", &[one, two]);
         assert_eq!(reply, format!("do 10 0 {} p 10 0 0 -7 nil nil", held(layout, "0 1")), "{layout:?}");
@@ -106,8 +106,8 @@ fn a_request_id_takes_precedence_and_is_stored_with_the_order() {
         scripts.preheat("1", "10");
         scripts.preheat("2", "10");
         scripts.multi_deduct("first", "7", "a", &[("1", "1"), ("2", "1")]);
-        let users = r#"["7","8","9"]"#;
-        let one = Columns { lines: "1-3", users, requests: r#"["a","b",""]"#, ..FIRST };
+        let users = "7\t8\t9";
+        let one = Columns { lines: "1-3", users, requests: "a\tb\t", ..FIRST };
         let two = Columns { activity: "2", ..one };
         let reply = send(&mut scripts, "d", &[one, two]);
         let expected = format!("roo 9 0 {0} roo 9 0 {0}", held(layout, "1 1 1"));
@@ -117,7 +117,7 @@ fn a_request_id_takes_precedence_and_is_stored_with_the_order() {
         let other = scripts.multi_deduct("first", "8", "b", &[("2", "1")]);
         assert!(other.starts_with("-1 -9,7,"), "{layout:?}: {other}");
         let (_, entry) = redis.xrange(&layout.ledger("2")).pop().unwrap();
-        assert_eq!((&*entry["requests"], &*entry["lines"]), (r#"["b",""]"#, "2 3"));
+        assert_eq!((&*entry["requests"], &*entry["lines"]), ("b\t", "2 3"));
     }
 }
 
@@ -169,7 +169,7 @@ fn a_user_record_that_is_corrupt_refuses_its_orders_alone() {
     let (redis, mut scripts) = scripts(SECKILL);
     scripts.preheat("1", "10");
     redis.cmd(("HSET", SECKILL.participants("1"), "8", "1.5"));
-    let columns = Columns { lines: "1-3", users: r#"["7","8","9"]"#, ..FIRST };
+    let columns = Columns { lines: "1-3", users: "7\t8\t9", ..FIRST };
     assert_eq!(send(&mut scripts, "d", &[columns]), "oco 10 1 1 0 1 0 5 1.5");
 }
 
@@ -180,7 +180,7 @@ fn arguments_of_a_job_that_the_header_does_not_allow_are_usage_errors() {
         scripts.preheat("1", "10");
         scripts.preheat("2", "10");
         let before = redis.dump_all();
-        let good = Columns { lines: "1-2", users: r#"["7","8"]"#, ..FIRST };
+        let good = Columns { lines: "1-2", users: "7\t8", ..FIRST };
         for (bad, part) in [
             (Columns { before: "", ..good }, "lines of the job"),
             (Columns { before: "-1", ..good }, "lines of the job"),
@@ -189,24 +189,22 @@ fn arguments_of_a_job_that_the_header_does_not_allow_are_usage_errors() {
             (Columns { lines: "01 2", ..good }, "lines of the job"),
             (Columns { lines: "0 1", ..good }, "lines of the job"),
             (Columns { lines: "1e3 2", ..good }, "lines of the job"),
-            (Columns { users: "[]", ..good }, "an array of users"),
-            (Columns { users: "7", ..good }, "an array of users"),
-            (Columns { users: r#"[7,8]"#, ..good }, "an array of users"),
-            (Columns { users: r#"["7"," 8"]"#, ..good }, "user id of order 2"),
+            (Columns { users: "7", ..good }, "lines of the job"),
+            (Columns { users: "7\t 8", ..good }, "user id of order 2"),
             (Columns { quantity: "0", ..good }, "quantity of order 1"),
             (Columns { quantity: "1000000001", ..good }, "quantity of order 1"),
-            (Columns { quantity: r#"["1","-5"]"#, ..good }, "quantity of order 2"),
-            (Columns { quantity: r#"["1"]"#, ..good }, "as many quantities"),
-            (Columns { requests: r#"["a"]"#, ..good }, "as many requests"),
-            (Columns { requests: r#"["a","é"]"#, ..good }, "request id of order 2"),
+            (Columns { quantity: "1\t-5", ..good }, "quantity of order 2"),
+            (Columns { quantity: "1\t1\t1", ..good }, "as many quantities"),
+            (Columns { requests: "a", ..good }, "as many requests"),
+            (Columns { requests: "a\té", ..good }, "request id of order 2"),
         ] {
             let reply = send(&mut scripts, "d", &[bad]);
             assert!(reply.starts_with("ERROR USAGE") && reply.contains(part), "{layout:?}: {part}: {reply}");
         }
-        let other = Columns { activity: "2", users: r#"["7","9"]"#, ..good };
+        let other = Columns { activity: "2", users: "7\t9", ..good };
         let reply = send(&mut scripts, "d", &[good, other]);
         assert!(reply.contains("item 2 of activity 2 is not that of its order"), "{layout:?}: {reply}");
-        let other = Columns { activity: "2", lines: "2 5", users: r#"["9","7"]"#, ..good };
+        let other = Columns { activity: "2", lines: "2 5", users: "9\t7", ..good };
         let reply = send(&mut scripts, "d", &[good, other]);
         assert!(reply.contains("item 1 of activity 2 is not that of its order"), "{layout:?}: {reply}");
         let reply = send(&mut scripts, "d", &[good, good]);

@@ -173,22 +173,23 @@ impl Trial {
         assert!(reply.is_ok(), "{script} {args:?}: {reply:?}");
     }
 
-    /// What a text may be instead: of a JSON array of texts, one of them.
+    /// What a text may be instead: of a column of texts, one of them.
     fn others(&self, text: &str) -> Vec<String> {
         let mut found: Vec<String> = self.values.iter().map(|value| (*value).to_owned()).collect();
         if self.values.len() == FEW.len() {
             found.retain(|other| other != text);
             return found;
         }
-        if let Ok(texts) = serde_json::from_str::<Vec<String>>(text) {
+        let texts: Vec<&str> = text.split('\t').collect();
+        if texts.len() > 1 {
             for nth in 0..texts.len() {
                 for other in ["", "x", " 7", "7"] {
                     let mut texts = texts.clone();
-                    texts[nth] = other.to_owned();
-                    found.push(serde_json::to_string(&texts).unwrap());
+                    texts[nth] = other;
+                    found.push(texts.join("\t"));
                 }
             }
-            found.extend(texts.split_first().map(|(_, rest)| serde_json::to_string(rest).unwrap()));
+            found.push(texts[1..].join("\t"));
         }
         if is_number(text) {
             let number: u64 = text.parse().unwrap();
@@ -262,7 +263,7 @@ impl Trial {
             }
             found.push((place, "absent".to_owned(), vec![words(&["HDEL", key, &field])]));
         }
-        for extra in if name == "meta" { &["withdrawn", "holds", "adopt", "shards", "plan"][..] } else { &[] } {
+        for extra in if name == "meta" { &["withdrawn", "adopt", "shards", "plan"][..] } else { &[] } {
             for text in self.values.iter().copied() {
                 found.push((format!("meta {extra}, new"), text.to_owned(), vec![words(&["HSETNX", key, extra, text])]));
             }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 /// Of each order user, quantity, request and, if there are any, reason; of each repair user, from and to.
 #[track_caller]
 pub fn orders(entry: &BTreeMap<String, String>) -> Vec<Vec<String>> {
-    let column = |name: &str| entry.get(name).map(|text| serde_json::from_str::<Vec<String>>(text).expect(name));
+    let column = |name: &str| entry.get(name).map(|text| text.split('\t').map(str::to_owned).collect::<Vec<String>>());
     let Some(users) = column("users") else { return Vec::new() };
-    let quantities = entry.get("quantity").map(|text| match text.starts_with('[') {
+    let quantities = entry.get("quantity").map(|text| match text.contains('\t') {
         true => column("quantity").unwrap(),
         false => vec![text.clone(); users.len()],
     });

@@ -293,10 +293,10 @@ impl Scripts {
             let more = if mode == "first" { &[][..] } else { &[mode] };
             return self.call(script, &keys, &[&[kind, "tester", user, quantity, request], more].concat());
         }
-        let column = |of: fn(&Order<'_>) -> String| serde_json::to_string(&orders.iter().map(of).collect::<Vec<_>>());
-        let users = column(|(user, _, _)| (*user).to_owned()).unwrap();
-        let quantities = column(|(_, quantity, _)| (*quantity).to_owned()).unwrap();
-        let requests = column(|(_, _, request)| (*request).to_owned()).unwrap();
+        let column = |of: fn(&Order<'_>) -> String| orders.iter().map(of).collect::<Vec<_>>().join("\t");
+        let users = column(|(user, _, _)| (*user).to_owned());
+        let quantities = column(|(_, quantity, _)| (*quantity).to_owned());
+        let requests = column(|(_, _, request)| (*request).to_owned());
         let args = [kind, "tester", &users, &quantities, "", "", "", "", "", &requests, "", "", "", "", mode];
         self.call(script, &keys, &args)
     }

@@ -4,8 +4,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
-use memchr::memmem;
-
 use crate::admin::activities;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::{Error, Result};
@@ -15,7 +13,7 @@ use crate::cli::output::{Output, row};
 use crate::cli::shared::hints;
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::ledger::{Entry, EntryId, Op, column};
 use crate::model::time::Millis;
 use crate::read::history::TrimmedUnits;
 use crate::read::{history, ledger, snapshot};
@@ -40,7 +38,6 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     hints::warn_of_replica(store, out);
     let terminal = out.terminal();
-    let needle = needle(user.as_str());
     let mut without: Vec<&ActivityId> = Vec::new();
     let mut rows = out.stream::<LedgerRow>()?;
     for (activity, snapshot) in activities.iter().zip(&snapshots) {
@@ -68,7 +65,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
         let mut pushed = Ok(());
         ledger::each_entry(store, home, after, last, |entry| {
-            if may_name(entry.users.as_deref(), needle.as_deref()) {
+            if names(entry.users.as_deref(), user.as_str()) {
                 pushed = each_row(activity, entry, Some(user), |row, _| Ok::<_, Error>(rows.push(&row)?));
             }
             pushed.is_ok() && !rows.is_lost()
@@ -146,15 +143,14 @@ impl UserEntries {
         }
         let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
         let Some(last) = snapshot.ledger_last else { return Ok(found) };
-        let needle = needle(user.as_str());
         ledger::each_entry(store, &snapshot.activity, after, last, |entry| {
-            found.add(&snapshot.activity, entry, user, needle.as_deref());
+            found.add(&snapshot.activity, entry, user);
             true
         })?;
         Ok(found)
     }
 
-    fn add(&mut self, activity: &ActivityId, entry: &Entry, user: &UserId, needle: Option<&[u8]>) {
+    fn add(&mut self, activity: &ActivityId, entry: &Entry, user: &UserId) {
         let op = entry.known_op();
         match op {
             Some(Op::Pause) => {
@@ -163,7 +159,7 @@ impl UserEntries {
             Some(Op::Resume) => self.paused = None,
             _ => {}
         }
-        if !may_name(entry.users.as_deref(), needle) {
+        if !names(entry.users.as_deref(), user.as_str()) {
             return;
         }
         let _ = each_row(activity, entry, Some(user), |row, order| {
@@ -190,19 +186,9 @@ impl UserEntries {
     }
 }
 
-/// A text as JSON must have it, if there is only one way to write it.
-pub(super) fn needle(text: &str) -> Option<Vec<u8>> {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:#@".contains(&byte));
-    is_plain.then(|| format!("\"{text}\"").into_bytes())
-}
-
-/// Whether a column may have a text: most entries are not worth decoding.
-pub(super) fn may_name(column: Option<&[u8]>, needle: Option<&[u8]>) -> bool {
-    match (column, needle) {
-        (None, _) => false,
-        (Some(column), Some(needle)) => memmem::find(column, needle).is_some(),
-        (Some(_), None) => true,
-    }
+/// Whether a column has a text: most entries are not worth decoding.
+pub(super) fn names(texts: Option<&[u8]>, text: &str) -> bool {
+    texts.is_some_and(|texts| column(texts).any(|other| other == text.as_bytes()))
 }
 
 fn lossy(field: &Option<Vec<u8>>) -> Option<String> {

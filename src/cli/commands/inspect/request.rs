@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use crate::audit::evidence::purchases::RequestRecord;
-use crate::cli::commands::inspect::history::{may_name, needle};
+use crate::cli::commands::inspect::history::names;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::error::Result;
 use crate::cli::failure::{Exit, Failure};
@@ -140,7 +140,6 @@ fn find(
 ) -> Result<Option<RequestRow>> {
     let snapshot = snapshot::snapshot(store, activity)?;
     let Some(last) = snapshot.ledger_last else { return Ok(None) };
-    let needle = needle(request.as_str());
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
     let mut found: Option<RequestRow> = None;
     ledger::each_entry(store, activity, EntryId::ZERO, last, |entry| {
@@ -152,7 +151,7 @@ fn find(
             found = Some(taken_back(row, entry));
             return false;
         }
-        if (is_of_job || may_name(entry.requests.as_deref(), needle.as_deref()))
+        if (is_of_job || names(entry.requests.as_deref(), request.as_str()))
             && let Some(row) = in_entry(request, activity, entry)
         {
             let first = found.get_or_insert_with(|| RequestRow { state, ..row.clone() });

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::model::id::StoredUser;
-use crate::model::ledger::users_of_column;
+use crate::model::ledger::column;
 use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
@@ -78,9 +78,9 @@ impl BatchReply {
     /// Reads a reply; `None` if it does not fit.
     fn read(bytes: &[u8], expected: Expected) -> Option<Self> {
         let Expected { operation, count, may_stop, has_rows } = expected;
-        // Nothing before the users has a bracket.
-        let (text, users) = match memchr::memchr(b'[', bytes) {
-            Some(at) => (bytes[..at].strip_suffix(b" ")?, Some(&bytes[at..])),
+        // Only users have a tab in front.
+        let (text, users) = match memchr::memchr(b'\t', bytes) {
+            Some(at) => (&bytes[..at], Some(&bytes[at + 1..])),
             None => (bytes, None),
         };
         let mut words = std::str::from_utf8(text).ok()?.splitn(4, ' ');
@@ -95,7 +95,8 @@ impl BatchReply {
         let mut quantities = extra.filter(|_| operation.settles()).map(numbers_of::<u32>);
         let mut deadlines = extra.filter(|_| !operation.settles()).map(numbers_of::<u64>);
         let users = if operation.settles() && has_rows {
-            users_of_column(users?).filter(|users| users.len() == letters.len())?
+            let users: Vec<&[u8]> = column(users?).collect();
+            (users.len() == letters.len().max(1)).then_some(users)?
         } else {
             Vec::new()
         };
@@ -108,7 +109,7 @@ impl BatchReply {
                 bought: bought.as_mut().and_then(Iterator::next).and_then(whole),
                 quantity: quantities.as_mut().map(|quantities| quantities.next().unwrap_or_default()),
                 deadline: deadlines.as_mut().and_then(Iterator::next).filter(|deadline| *deadline > 0),
-                user: users.next().filter(|user| !user.as_bytes().is_empty()),
+                user: users.next().filter(|user| !user.is_empty()).map(StoredUser::new),
             })
         };
         let orders = letters.bytes().map(order).collect::<Option<Vec<_>>>()?;
@@ -193,22 +194,21 @@ mod tests {
 
     #[test]
     fn a_reply_to_ends_of_holds_has_their_units_and_users() {
-        let settled =
-            BatchReply::read(b"oOh 7 1 2,1,0 4 1 0 [\"a [b\",\"7\",\"\"]", Expected { count: 3, ..ENDS }).unwrap();
+        let settled = BatchReply::read(b"oOh 7 1 2,1,0 4 1 0\ta [b\t7\t", Expected { count: 3, ..ENDS }).unwrap();
         assert_eq!(users(&settled), [Some(StoredUser::new("a [b")), Some(StoredUser::new("7")), None]);
         assert_eq!(quantities(&settled), [Some(2), Some(1), Some(0)]);
         let expected = [(Status::Ok, false, Some(4)), (Status::Ok, true, Some(1)), (Status::NotHeld, false, Some(0))];
         assert_eq!(orders(&settled), expected);
         // A call that ended before its first order, and one that ended before its second.
         let stopping = Expected { count: 2, may_stop: true, ..ENDS };
-        let ended = BatchReply::read(b" 5 0 3  []", stopping).unwrap();
+        let ended = BatchReply::read(b" 5 0 3 \t", stopping).unwrap();
         assert_eq!((ended.orders.len(), ended.next_quantity), (0, Some(3)));
         let ended = BatchReply::read(b"o 5 0", Expected { operation: Operation::Deduct, ..stopping }).unwrap();
         assert_eq!((ended.orders.len(), ended.next_quantity), (1, None));
         assert!(BatchReply::read(b"oo 5 0", Expected { may_stop: true, ..DEDUCTS }).is_none());
-        let bytes = BatchReply::read(b"o 7 0 1 4 [\"\xc4\xe3\"]", ENDS).unwrap();
+        let bytes = BatchReply::read(b"o 7 0 1 4\t\xc4\xe3", ENDS).unwrap();
         assert_eq!(users(&bytes), [Some(StoredUser::new(&b"\xc4\xe3"[..]))]);
-        for invalid in ["o 7 0 1 4", "o 7 0 1 4 [\"a\"", "o 7 0 1 4 [\"a\",\"b\"]", "o 7 0 1 4 [7]"] {
+        for invalid in ["o 7 0 1 4", "o 7 0 1 4\ta\tb"] {
             assert!(BatchReply::read(invalid.as_bytes(), ENDS).is_none(), "{invalid}");
         }
         let alike = BatchReply::read(b"oo 5 0 3", Expected { count: 2, has_rows: false, ..ENDS }).unwrap();

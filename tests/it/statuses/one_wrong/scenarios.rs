@@ -34,45 +34,13 @@ fn orders_and_refunds() {
         trial.step("deduct", &[kind, "me", "7", units, "r1", "retry", "why", "3"]);
         trial.step(
             "deduct",
-            &[
-                kind,
-                "me",
-                r#"["8","9"]"#,
-                r#"["1","1"]"#,
-                "",
-                "",
-                "",
-                "",
-                "",
-                r#"["r2","r3"]"#,
-                "1",
-                "why",
-                r#"["a","b"]"#,
-                "",
-                "retry",
-            ],
+            &[kind, "me", "8\t9", "1\t1", "", "", "", "", "", "r2\tr3", "1", "why", "a\tb", "", "retry"],
         );
-        trial.step("deduct", &[kind, "me", r#"["7","30"]"#, "1", "j", "d", "1", "0", "1-2", "", "1"]);
+        trial.step("deduct", &[kind, "me", "7\t30", "1", "j", "d", "1", "0", "1-2", "", "1"]);
         trial.step("refund", &[kind, "me", "7", "1", "b1", "retry", "why", "1"]);
         trial.step(
             "refund",
-            &[
-                kind,
-                "me",
-                r#"["8","9"]"#,
-                "1",
-                "j",
-                "d",
-                "1",
-                "0",
-                "2 4",
-                r#"["b2","b3"]"#,
-                "1",
-                "why",
-                r#"["a","b"]"#,
-                "1",
-                "retry",
-            ],
+            &[kind, "me", "8\t9", "1", "j", "d", "1", "0", "2 4", "b2\tb3", "1", "why", "a\tb", "1", "retry"],
         );
         let all = if kind == "counter" { "1" } else { "all" };
         trial.step("refund", &[kind, "me", "30", all, "", "dry", "", ""]);
@@ -261,13 +229,13 @@ fn orders_of_several_activities() {
         trial.run("preheat", &layout.all_keys("2"), &[kind, "me", "", "create", "0", "5", limit, "", "", "", ""]);
         let units = if layout.records_once() { "1" } else { "2" };
         trial.step("multi_deduct", &[kind, "me", "retry", "why", "7", "r1", units, "1"]);
-        let users = r#"["7","8"]"#;
-        let one = ["1", "0", "1-2", "1", users, r#"["",""]"#, r#"["a","b"]"#];
-        let two = ["1", "0", "2", units, r#"["8"]"#, "", r#"["b"]"#];
+        let users = "7\t8";
+        let one = ["1", "0", "1-2", "1", users, "\t", "a\tb"];
+        let two = ["1", "0", "2", units, "8", "", "b"];
         let head = [kind, "me", "j", "d", "1", "why", "", ""];
         trial.step("multi_deduct_file", &[&head[..], &one, &two].concat());
-        let one = ["1", "2", "3 5", r#"["1","1"]"#, r#"["9","10"]"#];
-        let two = ["1", "2", "4-5", "1", r#"["30","10"]"#];
+        let one = ["1", "2", "3 5", "1\t1", "9\t10"];
+        let two = ["1", "2", "4-5", "1", "30\t10"];
         trial.step("multi_deduct_file", &[&head[..], &one, &two].concat());
         trial.is_as_stored(&format!("multi_{}", layout.name));
     }
@@ -277,50 +245,13 @@ fn orders_of_several_activities() {
     trial.step(
         "deduct_file",
         &[
-            "hash",
-            "me",
-            "j",
-            "d",
-            "1",
-            "why",
-            "",
-            "1",
-            "1",
-            "0",
-            "1-2",
-            "1",
-            r#"["7","8"]"#,
-            r#"["r1","r2"]"#,
-            "1",
-            "0",
-            "3",
-            "2",
-            r#"["7"]"#,
-            "",
+            "hash", "me", "j", "d", "1", "why", "", "1", "1", "0", "1-2", "1", "7\t8", "r1\tr2", "1", "0", "3", "2",
+            "7", "",
         ],
     );
     trial.step(
         "refund_file",
-        &[
-            "hash",
-            "me",
-            "j",
-            "d",
-            "1",
-            "",
-            "",
-            "",
-            "1",
-            "0",
-            "1-2",
-            r#"["1","2"]"#,
-            r#"["7","8"]"#,
-            "1",
-            "0",
-            "3 5",
-            "1",
-            r#"["7","7"]"#,
-        ],
+        &["hash", "me", "j", "d", "1", "", "", "", "1", "0", "1-2", "1\t2", "7\t8", "1", "0", "3 5", "1", "7\t7"],
     );
     trial.is_as_stored("mixed");
 }
@@ -331,38 +262,22 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     let units = if layout.records_once() { "1" } else { "2" };
     preheated(trial, kind, "10");
     trial.step("hold", &[kind, "me", "7", units, "h1", "retry", "why", "900000"]);
-    let (users, ids) = (r#"["8","9","10"]"#, r#"["h2","h3","h4"]"#);
+    let (users, ids) = ("8\t9\t10", "h2\th3\th4");
     trial.step(
         "hold",
-        &[kind, "me", users, "1", "j", "d", "1", "0", "1-3", ids, "1", "why", r#"["a","b","c"]"#, "900000", "first"],
+        &[kind, "me", users, "1", "j", "d", "1", "0", "1-3", ids, "1", "why", "a\tb\tc", "900000", "first"],
     );
     let digest = "multi_deduct abc";
     trial.step("hold", &[kind, "me", "30", "1", "m1", "first", "", "900000", "m:other", digest, "other"]);
     trial.step("settle", &[kind, "me", "m1", "confirm", "m:other", "first", "why"]);
     trial.step(
         "settle",
-        &[
-            kind,
-            "me",
-            r#"["h2","hx"]"#,
-            "confirm",
-            "j",
-            "d",
-            "1",
-            "0",
-            "1-2",
-            "",
-            "1",
-            "why",
-            r#"["a","b"]"#,
-            "",
-            "retry",
-        ],
+        &[kind, "me", "h2\thx", "confirm", "j", "d", "1", "0", "1-2", "", "1", "why", "a\tb", "", "retry"],
     );
     trial.step("settle", &[kind, "me", "h3", "release", "", "first", "why"]);
     trial.step("settle", &[kind, "me", "h3", "abort", "-", "first", "why"]);
     trial.step("settle", &[kind, "me", "h1", "confirm", "", "dry", "why", "7"]);
-    let (ids, users) = (r#"["h1","h4"]"#, r#"["7",""]"#);
+    let (ids, users) = ("h1\th4", "7\t");
     trial.step("settle", &[kind, "me", ids, "release", "", "", "", "", "", users, "1", "why", "", "", "dry"]);
     // What is overdue.
     let deadlines = layout.deadlines("1");
@@ -371,9 +286,9 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     trial.send(&["ZADD", &deadlines, "XX", "1000", "h4"]);
     trial.step("settle", &[kind, "me", "2", "expire", "", "first", "why"]);
     trial.step("settle", &[kind, "me", "h4", "confirm", "", "borrow", "why"]);
-    trial.step("settle", &[kind, "me", r#"["h1","h5"]"#, "release", "", "", "", "", "", "", "1", "why"]);
+    trial.step("settle", &[kind, "me", "h1\th5", "release", "", "", "", "", "", "", "1", "why"]);
     // A count that is wrong.
-    trial.send(&["HSET", &layout.meta("1"), "holds", "7"]);
+    trial.send(&["HSET", &layout.requests("1"), "\tholds", "7"]);
     trial.step("settle", &[kind, "me", "10", "recount", "", "first", "why"]);
     tried.is_as_stored(&format!("holds_{}", layout.name));
 }
