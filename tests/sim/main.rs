@@ -17,6 +17,9 @@
     reason = "a test that meets the unexpected should fail loudly, and say why on stderr"
 )]
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod audit;
 mod broken;
 mod calls;

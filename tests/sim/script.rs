@@ -16,6 +16,8 @@ use super::replica::Write;
 
 pub const IS_LUA_5_4: bool = cfg!(feature = "lua54");
 
+const NO_ARGUMENT: &str = "ERR Lua redis lib command arguments must be strings or integers";
+
 /// What the base library of Lua keeps in a server.
 const BASE: [&str; 21] = [
     "assert",
@@ -145,7 +147,7 @@ impl Engine {
         }
         // Most of what there is are the scripts, and they stay.
         lua.gc_collect()?;
-        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(400)));
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(1000)));
         Ok(Self { lua, server, scripts, globals, transcript: RefCell::default() })
     }
 
@@ -244,7 +246,7 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
             Value::String(text) => text.as_bytes().to_vec(),
             Value::Number(number) => cjson::number(*number, 17).into_bytes(),
             Value::Integer(number) => number.to_string().into_bytes(),
-            other => panic!("a script gave a command {other:?}"),
+            _ => return refuse(lua, NO_ARGUMENT.to_owned(), raises),
         });
     }
     let name = texts.remove(0);
@@ -260,9 +262,14 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
         return Err(Error::runtime("cut"));
     }
     match server.run(name, texts) {
-        Reply::Error(text) if raises => Err(Error::external(Raised(text))),
+        Reply::Error(text) => refuse(lua, text, raises),
         reply => given(lua, reply, server.protocol_3),
     }
+}
+
+/// What a script gets for a command that the server refuses.
+fn refuse(lua: &Lua, text: String, raises: bool) -> Result<Value> {
+    if raises { Err(Error::external(Raised(text))) } else { given(lua, Reply::Error(text), false) }
 }
 
 /// A reply as Lua gets it. What is absent is false, but nil in protocol 3, which leaves holes in lists.

@@ -26,8 +26,8 @@ use super::replica::Replica;
 use super::script::Engine;
 use super::server;
 
-/// What a process does: it gets something to do, does it, and says how it ended, again and again.
-pub type Work<Op, Done> = fn(Arc<dyn System>, &mut dyn FnMut(Done) -> Op);
+/// What a process does: it gets something to do, does it, and says how it ended, again and again, until there is nothing more.
+pub type Work<Op, Done> = fn(Arc<dyn System>, &mut dyn FnMut(Done) -> Option<Op>);
 
 /// How bad things may become, in percent of what is sent.
 #[derive(Debug, Clone, Copy)]
@@ -136,7 +136,7 @@ struct At {
 struct Connection {
     process: usize,
     received: Vec<u8>,
-    inbox: VecDeque<u8>,
+    inbox: Vec<u8>,
     is_broken: bool,
     /// It leads to a server that is a replica now.
     is_demoted: bool,
@@ -235,9 +235,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         let work = self.work;
         let code = Coroutine::with_stack(free_stack(), move |yielder, _| {
             line.0.store(ptr::from_ref(yielder).cast_mut(), Ordering::Relaxed);
-            let mut next = |done| match line.wait_for(Ask::Next(done)) {
-                Answer::Do(op) => op,
-                _ => unreachable!("a process that asks for work gets some"),
+            let mut next = |done| match line.ask(Ask::Next(done)) {
+                Answer::Do(op) => Some(op),
+                _ => None,
             };
             let ended = catch_unwind(AssertUnwindSafe(|| work(Arc::new(machine), &mut next)));
             ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
@@ -295,13 +295,14 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.engine.server.borrow_mut().us = us;
             match self.events[event].take().expect("an event happens once") {
                 Event::Arrive { connection, bytes, dice } => {
-                    if let Some(was_cut) = self.arrive(connection, &bytes, dice) {
+                    if let Some(was_cut) = self.arrive(connection, bytes, dice) {
                         return Turn::Executed(was_cut);
                     }
                 }
                 Event::Reply { connection, bytes } => {
                     let one = &mut self.connections[connection];
                     match bytes {
+                        Some(bytes) if one.inbox.is_empty() => one.inbox = bytes,
                         Some(bytes) => one.inbox.extend(bytes),
                         None => one.is_broken = true,
                     }
@@ -453,9 +454,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     }
 
     fn reply(&mut self, connection: usize, reply: &Reply) {
-        let mut bytes = VecDeque::new();
+        let mut bytes = Vec::new();
         server::write(reply, &mut bytes);
-        self.send_back(connection, Some(bytes.into()));
+        self.send_back(connection, Some(bytes));
     }
 
     /// Puts a reply on its way, or the end of the connection.
@@ -543,7 +544,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     }
 
     /// What the server does with bytes: `None` if it runs nothing, else whether it was cut.
-    fn arrive(&mut self, connection: usize, bytes: &[u8], dice: Dice) -> Option<bool> {
+    fn arrive(&mut self, connection: usize, bytes: Vec<u8>, dice: Dice) -> Option<bool> {
         let now = self.us();
         let to = &mut self.connections[connection];
         if to.is_broken {
@@ -554,17 +555,21 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.at(now + 200, Event::Reply { connection, bytes: None });
             return None;
         }
-        to.received.extend_from_slice(bytes);
+        if to.received.is_empty() {
+            to.received = bytes;
+        } else {
+            to.received.extend(bytes);
+        }
         if dice.is_flushed {
             self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
         }
-        let (mut replies, mut ran, mut was_cut) = (VecDeque::new(), false, false);
+        let (mut replies, mut ran, mut was_cut) = (Vec::new(), false, false);
         while let Some((command, length)) = server::command(&self.connections[connection].received) {
             self.connections[connection].received.drain(..length);
             ran = true;
             let refusal = self.refusal(connection);
             if command[0] == b"WAIT" && refusal.is_none() {
-                self.send_back(connection, Some(replies.drain(..).collect()));
+                self.send_back(connection, Some(std::mem::take(&mut replies)));
                 self.wait(connection, &command);
                 continue;
             }
@@ -587,7 +592,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         }
         self.connections[connection].is_broken |= was_cut || dice.is_unanswered;
         if self.connections[connection].is_broken || !replies.is_empty() {
-            self.send_back(connection, Some(replies.into()));
+            self.send_back(connection, Some(replies));
         }
         Some(was_cut)
     }
@@ -606,7 +611,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     fn read(&mut self, connection: usize) -> Option<Answer<Op>> {
         let of = &mut self.connections[connection];
         match of.inbox.is_empty() {
-            false => Some(Answer::Bytes(of.inbox.drain(..).collect())),
+            false => Some(Answer::Bytes(std::mem::take(&mut of.inbox))),
             true => of.is_broken.then_some(Answer::Failed(ErrorKind::ConnectionReset)),
         }
     }
@@ -638,10 +643,14 @@ pub const TIMEOUT: Duration = Duration::from_secs(1);
 struct Line<Op, Done>(AtomicPtr<Yielder<Answer<Op>, Ask<Done>>>);
 
 impl<Op, Done> Line<Op, Done> {
-    fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
+    fn ask(&self, ask: Ask<Done>) -> Answer<Op> {
         // SAFETY: what has the line is called by the coroutine of the process, which ends before what it yields through does.
-        let yielder = unsafe { &*self.0.load(Ordering::Relaxed) };
-        match yielder.suspend(ask) {
+        unsafe { &*self.0.load(Ordering::Relaxed) }.suspend(ask)
+    }
+
+    /// What it gets for it; whoever is killed ends here.
+    fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
+        match self.ask(ask) {
             Answer::End => resume_unwind(Box::new(Killed)),
             answer => answer,
         }
