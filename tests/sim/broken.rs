@@ -391,7 +391,7 @@ const RULES_OF_HOLDS: [Rule; 15] = [
 ];
 
 /// Rules of orders, of several activities, and of what operators change.
-const RULES_OF_ORDERS: [Rule; 12] = [
+const RULES_OF_ORDERS: [Rule; 13] = [
     (
         "a user of a set buys twice",
         "*",
@@ -423,6 +423,12 @@ const RULES_OF_ORDERS: [Rule; 12] = [
             "if item.status then status = REFUSED end",
             "if item.status and item == items[1] then status = REFUSED end",
         )],
+        history::run,
+    ),
+    (
+        "several activities are refused though the last units are left",
+        "multi_deduct",
+        &[("if not status and units > stock then", "if not status and units >= stock then")],
         history::run,
     ),
     (
