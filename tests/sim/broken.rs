@@ -572,7 +572,25 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 12] = [
+const RULES_OF_NIGHTS: [Rule; 14] = [
+    (
+        "an item of an order over slots stays held though it is bought",
+        "settle",
+        &[(
+            "local text, takes = ends .. string.sub(record",
+            "local text, takes = (order ~= '-' and ends == 'confirmed' and 'held' or ends) .. string.sub(record",
+        )],
+        night::run,
+    ),
+    (
+        "an item of an order over slots that is refused stays held",
+        "settle",
+        &[(
+            "if mode == 'dry' or not ends then return reply end",
+            "if mode == 'dry' or not ends or step == 'abort' then return reply end",
+        )],
+        night::run,
+    ),
     (
         "a line of a file is decided again",
         "*",

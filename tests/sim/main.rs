@@ -41,5 +41,6 @@ mod server;
 #[path = "../it/support/server_binary.rs"]
 mod server_binary;
 mod shards;
+mod slots;
 mod work;
 mod world;
