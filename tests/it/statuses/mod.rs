@@ -11,7 +11,6 @@ mod jobs;
 mod multi_deduct;
 mod multi_jobs;
 mod names;
-mod one_wrong;
 mod others;
 mod refund;
 mod repair;
