@@ -93,6 +93,8 @@ struct Fault {
     args: Vec<Vec<u8>>,
     /// What happens to the data before.
     commands: Vec<Command>,
+    /// What the caller may not run.
+    denied: Option<String>,
 }
 
 /// An activity, and the table of what was tried on it.
@@ -125,15 +127,17 @@ impl Trial {
         change(&mut self.engine.server.borrow_mut().keys, &words(command));
     }
 
-    /// Calls a script of that name, or a drop-in.
-    fn call(&self, script: &str, keys: &[String], args: &[Bytes]) -> Reply {
-        let of_kind = Script::all(self.layout.layout.kind()).into_iter().chain(&DROP_INS);
+    /// A script, or a drop-in.
+    fn script(&self, script: &str) -> &'static Script {
         let name = script.strip_prefix("drop-in/").unwrap_or(script);
-        let is_drop_in = |it: &&Script| DROP_INS.iter().any(|drop_in| drop_in.sha1 == it.sha1);
-        let mut of_name = of_kind.filter(|it| it.name == name && is_drop_in(it) == (name != script));
-        let script = of_name.next().expect("there is such a script");
+        let (all, drop_ins) = (Script::all(self.layout.layout.kind()), DROP_INS.iter().collect::<Vec<_>>());
+        let known = if name == script { &all[..] } else { &drop_ins[..] };
+        known.iter().find(|it| it.name == name).expect("there is such a script")
+    }
+
+    fn call(&self, script: &str, keys: &[String], args: &[Bytes]) -> Reply {
         let keys: Vec<Bytes> = keys.iter().map(|key| key.clone().into()).collect();
-        self.engine.run(script.sha1, &keys, args).expect("it is not cut")
+        self.engine.run(self.script(script).sha1, &keys, args).expect("it is not cut")
     }
 
     fn keys_of_all(&self) -> Vec<String> {
@@ -168,6 +172,7 @@ impl Trial {
             keys: keys.clone(),
             args,
             commands: Vec::new(),
+            denied: None,
         };
         let mut faults = vec![fault("as it is", "", args.clone())];
         let is_full = self.values.len() > FEW.len();
@@ -179,6 +184,12 @@ impl Trial {
                 (0..args.len()).map(|count| fault("so many arguments", &count.to_string(), args[..count].to_vec()));
             faults.extend(counts);
             faults.push(fault("so many arguments", "one more", [&args[..], &[Vec::new()]].concat()));
+            for command in commands_of(self.script(script).text) {
+                faults.push(Fault {
+                    denied: Some(command.to_owned()),
+                    ..fault("rights, all but", command, args.clone())
+                });
+            }
         }
         for at in 0..args.len() {
             let place = format!("ARGV[{}]", at + 1);
@@ -311,13 +322,15 @@ impl Trial {
         let mut damaged = state.clone();
         fault.commands.iter().for_each(|command| change(&mut damaged, command));
         let before = self.digests(&damaged);
-        self.engine.server.borrow_mut().keys = damaged;
+        (self.engine.server.borrow_mut().keys, self.engine.server.borrow_mut().denied) =
+            (damaged, fault.denied.clone());
         let reply = match self.call(script, &fault.keys, &fault.args) {
             // What the server itself says is its own.
             Reply::Error(text) if text.starts_with("ERR ") || text.starts_with("WRONGTYPE ") => "ERROR".to_owned(),
             Reply::Error(text) => format!("ERROR {text}"),
             reply => line(&reply),
         };
+        self.engine.server.borrow_mut().denied = None;
         let after = self.digests(&self.engine.server.borrow().keys);
         let names = self.names();
         let of_keys = names.iter().zip(before.iter().zip(&after));
@@ -410,6 +423,16 @@ impl Group {
         }
         text + "\n"
     }
+}
+
+/// The commands that a script's header names.
+fn commands_of(text: &str) -> Vec<&str> {
+    let needs =
+        text.split_once("Commands it needs").map_or("", |(_, needs)| needs).split("]]").next().unwrap_or_default();
+    let needs = needs.split_once("on):").map_or(needs, |(_, commands)| commands);
+    let words = needs.split(|letter: char| !letter.is_ascii_uppercase()).filter(|word| word.len() > 1);
+    let mut seen = HashSet::new();
+    words.filter(|word| seen.insert(*word)).collect()
 }
 
 /// A command of somebody else, also those that no script uses.

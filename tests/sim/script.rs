@@ -16,6 +16,7 @@ use super::replica::Write;
 
 pub const IS_LUA_5_4: bool = cfg!(feature = "lua54");
 
+const DENIED: &str = "ERR The user executing the script can't run this command or subcommand";
 const NO_ARGUMENT: &str = "ERR Lua redis lib command arguments must be strings or integers";
 
 /// What the base library of Lua keeps in a server.
@@ -68,6 +69,8 @@ pub struct Server {
     pub is_followed: bool,
     /// The commands of a transaction that has begun.
     pub queued: Option<Vec<Vec<Bytes>>>,
+    /// A command that the caller may not run.
+    pub denied: Option<String>,
     was_cut: bool,
     protocol_3: bool,
 }
@@ -205,7 +208,11 @@ fn redis(lua: &Lua, server: &Rc<RefCell<Server>>) -> Result<Table> {
         redis.set(name, lua.create_function(move |lua, args| command(lua, &server, args, raises))?)?;
     }
     if !IS_LUA_5_4 {
-        redis.set("acl_check_cmd", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
+        let server = Rc::clone(server);
+        let may_run = move |_: &Lua, (name, _): (mlua::LuaString, MultiValue)| {
+            Ok(server.borrow().denied.as_ref().is_none_or(|denied| name.as_bytes() != denied.as_bytes()))
+        };
+        redis.set("acl_check_cmd", lua.create_function(may_run)?)?;
     }
     let sha1hex = |_: &Lua, text: mlua::LuaString| Ok(sha1_hex(&text.as_bytes()));
     redis.set("sha1hex", lua.create_function(sha1hex)?)?;
@@ -252,6 +259,9 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
     let name = texts.remove(0);
     let name = std::str::from_utf8(&name).expect("a command has a name");
     let server = &mut *server.borrow_mut();
+    if server.denied.as_deref() == Some(name) {
+        return refuse(lua, DENIED.to_owned(), raises);
+    }
     if is_write(name) {
         // Nothing of a script that is cut runs, whatever it catches.
         server.was_cut |= server.cut_after == Some(server.writes);
