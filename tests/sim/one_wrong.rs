@@ -332,6 +332,13 @@ impl Trial {
         };
         self.engine.server.borrow_mut().denied = None;
         let after = self.digests(&self.engine.server.borrow().keys);
+        // What is overdue ends for a hold that is refused then, too.
+        let is_refused = fault.denied.is_some() && reply.starts_with("ERROR") && !script.starts_with("hold");
+        assert!(
+            !is_refused || before == after,
+            "{script} wrote before it was refused: {reply} without {}",
+            fault.value
+        );
         let names = self.names();
         let of_keys = names.iter().zip(before.iter().zip(&after));
         let changed: Vec<&str> =

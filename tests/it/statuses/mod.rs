@@ -14,7 +14,6 @@ mod names;
 mod others;
 mod refund;
 mod repair;
-mod rights;
 mod shared_calls;
 mod trim;
 mod upstream_lua;
