@@ -11,6 +11,7 @@ pub use crate::cli::start;
 pub use crate::model::id::interner::Interner;
 pub use crate::model::ledger::{EntryId, Op};
 pub use crate::model::shards::Shards;
+pub use crate::model::slot::slot;
 pub use crate::model::status::call_code;
 pub use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 pub use crate::script::keys::Keys;
@@ -66,12 +67,14 @@ pub fn settle(
     orders::settle_hold(store, &end, false).map(|settled| settled.outcome.status)
 }
 
-/// Returns the units of a page of overdue holds.
+/// Returns the units of a page of overdue holds, and decides orders over several slots whose items are overdue.
 ///
 /// # Errors
 /// Any of [`StoreError`].
 pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status, StoreError> {
-    holds::expire(store, activity, None, false).map(|expired| expired.status)
+    let expired = holds::expire(store, activity, None, false)?;
+    expired.left.iter().try_for_each(|left| multi_orders::expire_item(store, left).map(drop))?;
+    Ok(expired.status)
 }
 
 /// Pauses an activity, with its stock withdrawn if wanted, or, with `None`, resumes it.

@@ -4,7 +4,7 @@
 pub(crate) const SLOTS: u16 = 16_384;
 
 /// The slot of a key: that of its hash tag, the first text between braces, if it has one.
-pub(crate) fn slot(key: &[u8]) -> u16 {
+pub fn slot(key: &[u8]) -> u16 {
     crc16::State::<crc16::XMODEM>::calculate(tag(key)) % SLOTS
 }
 

@@ -382,7 +382,7 @@ const RULES_OF_HOLDS: [Rule; 14] = [
 ];
 
 /// Rules of orders, of several activities, and of what operators change.
-const RULES_OF_ORDERS: [Rule; 12] = [
+const RULES_OF_ORDERS: [Rule; 13] = [
     (
         "a user of a set buys twice",
         "*",
@@ -414,6 +414,12 @@ const RULES_OF_ORDERS: [Rule; 12] = [
             "if item.status then status = REFUSED end",
             "if item.status and item == items[1] then status = REFUSED end",
         )],
+        history::run,
+    ),
+    (
+        "several activities are refused though the last units are left",
+        "multi_deduct",
+        &[("if not status and units > stock then", "if not status and units >= stock then")],
         history::run,
     ),
     (
@@ -557,7 +563,25 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 12] = [
+const RULES_OF_NIGHTS: [Rule; 14] = [
+    (
+        "an item of an order over slots stays held though it is bought",
+        "settle",
+        &[(
+            "local text, takes = ends .. string.sub(record",
+            "local text, takes = (order ~= '-' and ends == 'confirmed' and 'held' or ends) .. string.sub(record",
+        )],
+        night::run,
+    ),
+    (
+        "an item of an order over slots that is refused stays held",
+        "settle",
+        &[(
+            "if mode == 'dry' or not ends then return reply end",
+            "if mode == 'dry' or not ends or step == 'abort' then return reply end",
+        )],
+        night::run,
+    ),
     (
         "a line of a file is decided again",
         "*",

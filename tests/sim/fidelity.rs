@@ -104,7 +104,7 @@ impl RealServer {
             let (ms, seq) = id.split_once('-').unwrap();
             ((ms.parse().unwrap(), seq.parse().unwrap()), fields.iter().cloned().map(text).collect())
         };
-        Stream { entries: rows.into_iter().map(entry).collect(), last: (0, 0) }
+        Stream { entries: rows.into_iter().map(entry).collect(), ..Stream::default() }
     }
 }
 
@@ -173,7 +173,7 @@ impl Reply {
 fn comparable_keys(mut keys: Keys) -> Keys {
     for data in keys.0.values_mut() {
         if let Data::Stream(stream) = data {
-            stream.last = (0, 0);
+            (stream.last, stream.groups) = ((0, 0), BTreeMap::new());
         }
     }
     keys

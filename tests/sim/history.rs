@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use seckill::{Kind, Layout};
+use seckill::Layout;
 
 use super::audit;
 use super::calls::{Activity, Call, column, number, shown, shown_reply, status};
@@ -200,6 +200,7 @@ impl<'s> History<'s> {
                 if refuses && is_first && writes > 0 && !self.was_cut {
                     return broken("a refusal changes nothing", format!("{}: {writes} writes", shown(call)));
                 }
+                self.check_numbers(call, reply)?;
             }
         }
         Ok(reply)
@@ -250,7 +251,9 @@ impl<'s> History<'s> {
         match &message.about {
             About::Order(order) if message.call.script == "multi_deduct" => {
                 let code = if code == REFUSED { multi_refusal(reply) } else { code };
-                orders[*order].hear(code, None, is_retry, now)
+                orders[*order].hear(code, None, is_retry, now)?;
+                let is_first = code == REFUSED && !is_retry && self.engine.server.borrow().writes == 0;
+                if is_first { self.check_multi_refusal(*order, reply) } else { Ok(()) }
             }
             About::Order(order) => {
                 let deadline = number(reply, 3).map(i64::cast_unsigned);
@@ -310,23 +313,6 @@ impl<'s> History<'s> {
         Ok(())
     }
 
-    /// Whether a first try was refused for a reason that there is. Refusals change nothing, so it still is.
-    fn check_refusal(&self, order: usize, code: i64) -> Result<(), Broken> {
-        let order = &self.oracle.orders[order];
-        let (number, units) = order.items[0];
-        let server = self.engine.server.borrow();
-        let Some(found) = Found::read(&self.activities[number], &server.keys)? else { return Ok(()) };
-        let held = found.held.get(&order.user).copied().unwrap_or_default();
-        let units = units.cast_signed();
-        let is_true = match (code, self.activities[number].layout.kind()) {
-            (OUT_OF_STOCK, _) => found.for_sale < units,
-            (LIMIT_EXCEEDED, Kind::Hash) => found.limit.is_some_and(|limit| held + units > limit),
-            (LIMIT_EXCEEDED, _) => held > 0,
-            _ => true,
-        };
-        if is_true { Ok(()) } else { broken("a refusal is true", format!("{code} for {}", order.request)) }
-    }
-
     fn take_step(&mut self, step: u64, plan: &Plan) -> Result<(), Broken> {
         self.step = step;
         self.random = Random::of_step(plan.seed, step);
@@ -373,6 +359,7 @@ impl<'s> History<'s> {
                 self.tell(|| format!("{step:3} {ms} ms go by"));
             }
             90 => self.damage()?,
+            91 => self.compare_with_file()?,
             _ => {
                 let activity = usize::from(self.random.percent(20));
                 let with_records = self.has_records() && self.random.percent(60);

@@ -31,6 +31,8 @@ impl Reply {
 pub struct Stream {
     pub entries: BTreeMap<StreamId, Vec<Bytes>>,
     pub last: StreamId,
+    /// Up to which entry each group has read. Nothing that it has read is pending.
+    pub groups: BTreeMap<Bytes, StreamId>,
 }
 
 /// Milliseconds and a number.
@@ -44,6 +46,8 @@ pub enum Data {
     Set(BTreeSet<Bytes>),
     Sorted(BTreeMap<Bytes, f64>),
     Stream(Stream),
+    /// What nobody reads.
+    List,
 }
 
 /// All keys of a server.
@@ -63,6 +67,8 @@ const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong ki
 const NO_INTEGER: &str = "ERR value is not an integer or out of range";
 const OVERFLOW: &str = "ERR increment or decrement would overflow";
 const SYNTAX: &str = "ERR syntax error";
+const BUSY_GROUP: &str = "BUSYGROUP Consumer Group name already exists";
+const NO_STREAM: &str = "ERR The XGROUP subcommand requires the key to exist.";
 const WRONG_COUNT: &str = "ERR Wrong number of args calling Redis command from script";
 
 /// Whether a command changes keys.
@@ -82,6 +88,7 @@ pub fn is_write(name: &str) -> bool {
             | "ZREM"
             | "XADD"
             | "XTRIM"
+            | "XGROUP"
             | "UNLINK"
             | "DEL"
             | "PERSIST"
@@ -98,7 +105,7 @@ fn arity(name: &str) -> Option<isize> {
         "EXISTS" | "UNLINK" | "DEL" => -1,
         "SET" | "HMGET" | "HDEL" | "SADD" | "SREM" | "SMISMEMBER" | "ZREM" | "ZMSCORE" | "HSCAN" | "SSCAN" => -2,
         "HSET" | "ZADD" | "ZRANGEBYSCORE" | "XRANGE" | "XREVRANGE" | "XTRIM" => -3,
-        "XADD" => -4,
+        "XADD" | "XGROUP" => -4,
         _ => return None,
     })
 }
@@ -237,6 +244,7 @@ impl Keys {
                 Some(Data::Set(_)) => "set",
                 Some(Data::Sorted(_)) => "zset",
                 Some(Data::Stream(_)) => "stream",
+                Some(Data::List) => "list",
             })),
             "EXISTS" => Ok(count(args.iter().filter(|key| self.0.contains_key(*key)).count())),
             "UNLINK" | "DEL" => Ok(count(args.iter().filter(|key| self.0.remove(*key).is_some()).count())),
@@ -463,11 +471,34 @@ impl Keys {
                 *entries = entries.split_off(&from);
                 Ok(count(before - entries.len()))
             }
-            // Nobody reads a ledger in a group.
             "XINFO" if key.eq_ignore_ascii_case(b"GROUPS") => match self.stream(&args[1])? {
-                Some(_) => Ok(Reply::Array(Vec::new())),
+                Some(stream) => {
+                    let group = |(name, read): (&Bytes, &StreamId)| {
+                        let [consumers, pending] =
+                            ["consumers", "pending"].map(|word| [Reply::text(word), Reply::Int(0)]);
+                        let read = [Reply::text("last-delivered-id"), Reply::Text(shown_id(*read))];
+                        let name = [Reply::text("name"), Reply::Text(name.clone())];
+                        Reply::Array([name, consumers, pending, read].into_iter().flatten().collect())
+                    };
+                    Ok(Reply::Array(stream.groups.iter().map(group).collect()))
+                }
                 None => Err("ERR no such key".to_owned()),
             },
+            "XGROUP" => {
+                let (key, group, read) = (&args[1], &args[2], &args[3]);
+                let is_new = creates_group(&args[0]);
+                let Some(stream) = self.stream(key)? else { return Err(NO_STREAM.to_owned()) };
+                let read = if read == b"$" { stream.last } else { stream_id(read, 0)? };
+                if is_new == stream.groups.contains_key(group) {
+                    return Err(if is_new {
+                        BUSY_GROUP.to_owned()
+                    } else {
+                        "NOGROUP No such consumer group".to_owned()
+                    });
+                }
+                self.stream_mut(key)?.groups.insert(group.clone(), read);
+                Ok(Reply::Status("OK"))
+            }
             _ => panic!("the command {name} is not simulated"),
         }
     }
@@ -479,6 +510,13 @@ impl Keys {
         }
         count(removed)
     }
+}
+
+/// Whether this is the subcommand of `XGROUP` that makes a group; else it is the one that changes what it has read.
+fn creates_group(subcommand: &[u8]) -> bool {
+    let is_create = subcommand.eq_ignore_ascii_case(b"CREATE");
+    assert!(is_create || subcommand.eq_ignore_ascii_case(b"SETID"), "XGROUP is simulated with CREATE and SETID alone");
+    is_create
 }
 
 fn whole_scan(items: Vec<Reply>) -> Reply {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use seckill::internals::{FileLine, OrderFile, Repair};
+use seckill::internals::{FileLine, OrderFile, Repair, slot};
 use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
@@ -19,12 +19,15 @@ use super::keys::Bytes;
 use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
+use super::slots::Slots;
 use super::work::{Done, Ended, Job, Line, Op, work};
 use super::world::{Faults, Turn, World};
 
 /// Processes that buy, sell and repair at once.
 const PROCESSES: usize = 3;
-/// Nights in which a replica follows the server, in percent.
+/// Nights on a cluster, in percent.
+const CLUSTERS: u64 = 20;
+/// Nights of one server in which a replica follows the server, in percent.
 const REPLICATED: u64 = 40;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
@@ -158,7 +161,9 @@ struct Night<'s> {
 pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) -> Result<(), Broken> {
     engine.reset();
     let mut random = Random::of_step(plan.seed, 0);
-    let layout = *random.pick(&[Layout::Seckill, Layout::Seckill, Layout::Sku, Layout::Coupon]);
+    let own = [Layout::Seckill, Layout::Seckill, Layout::Sku, Layout::Coupon];
+    let is_cluster = Random::of_step(plan.seed, u64::MAX - 1).percent(CLUSTERS);
+    let layout = if is_cluster { Layout::Cluster } else { *random.pick(&own) };
     let mut night = Night {
         world: World::new(engine, work),
         engine: Rc::clone(engine),
@@ -183,7 +188,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         is_paused: false,
         is_resetting: false,
         is_over: false,
-        has_replica: Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
+        has_replica: !is_cluster && Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
         failures: 0,
         heard_at: HeardAt::default(),
         keeps_records: false,
@@ -192,6 +197,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
+    night.world.slots = is_cluster.then(Slots::default);
     night.open()?;
     if night.has_replica {
         night.world.follow();
@@ -230,7 +236,7 @@ impl Night<'_> {
 
     fn open(&mut self) -> Result<(), Broken> {
         for activity in 0..self.activities.len() {
-            let has_limit = self.layout() == Layout::Seckill && self.random.percent(50);
+            let has_limit = self.layout().kind() == Kind::Hash && self.random.percent(50);
             let limit = Limit::new(3).filter(|_| has_limit).map_or(FieldChange::Keep, FieldChange::Set);
             let has_ledger = self.random.percent(65);
             self.has_ledger.push(has_ledger);
@@ -386,6 +392,14 @@ impl Night<'_> {
             self.world.rest(process, 1000);
             return Ok(None);
         }
+        if self.world.slots.is_some() && !self.calm.contains(&step) && self.random.percent(7) {
+            let activity = self.random.pick(&self.activities);
+            let (slot, id) = (slot(activity.keys.stock.as_bytes()), activity.id.clone());
+            self.tell(|| format!("the slot of {id} begins to move"));
+            self.world.begin_move(slot);
+            self.world.rest(process, 1000);
+            return Ok(None);
+        }
         let Some(todo) = self.choose() else {
             self.world.rest(process, 1000);
             return Ok(None);
@@ -464,7 +478,7 @@ impl Night<'_> {
             75..77 => self.refund_file(),
             77..81 => {
                 let (how, total) = (Preheat::Update, 3 + self.random.below(16));
-                let limit = if self.random.percent(20) && self.layout() == Layout::Seckill {
+                let limit = if self.random.percent(20) && self.layout().kind() == Kind::Hash {
                     FieldChange::Clear
                 } else {
                     FieldChange::Keep
@@ -674,7 +688,7 @@ impl Night<'_> {
             return None;
         }
         let (user, most) = self.random.pick(&bought).clone();
-        let is_whole = self.layout() != Layout::Seckill || self.random.percent(40);
+        let is_whole = self.layout().kind() != Kind::Hash || self.random.percent(40);
         let units = if is_whole { most } else { 1 + self.random.below(most + 1) };
         let is_due = units <= most;
         if !is_due {
@@ -917,7 +931,8 @@ impl Night<'_> {
         self.apply_files()?;
         self.settle_doubts()?;
         self.wait(Duration::from_secs(30));
-        self.steps_alone(vec![Step::new(About::Upkeep, Op::Expire)])?;
+        let expire = |activity| Step::new(About::Upkeep, Op::Expire).in_activity(activity);
+        self.steps_alone((0..self.activities.len()).map(expire).collect())?;
         // An order that is cancelled may have been of both activities.
         let mut has_cancelled = true;
         while has_cancelled {

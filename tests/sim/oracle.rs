@@ -369,6 +369,8 @@ pub struct Found {
     pub for_sale: i64,
     pub total: i64,
     pub limit: Option<i64>,
+    /// Whether nobody has paused it.
+    pub is_live: bool,
     pub epoch: String,
     pub held: BTreeMap<Bytes, i64>,
 }
@@ -407,6 +409,7 @@ impl Found {
             for_sale,
             total: rules[4].parse().expect("rules have a total"),
             limit: rules[3].parse().ok(),
+            is_live: rules[0] == "live",
             epoch: rules[2].to_owned(),
             held,
         }))

@@ -16,6 +16,9 @@ use super::replica::Write;
 
 pub const IS_LUA_5_4: bool = cfg!(feature = "lua54");
 
+const DENIED: &str = "ERR The user executing the script can't run this command or subcommand";
+const NO_ARGUMENT: &str = "ERR Lua redis lib command arguments must be strings or integers";
+
 /// What the base library of Lua keeps in a server.
 const BASE: [&str; 21] = [
     "assert",
@@ -66,6 +69,8 @@ pub struct Server {
     pub is_followed: bool,
     /// The commands of a transaction that has begun.
     pub queued: Option<Vec<Vec<Bytes>>>,
+    /// A command that the caller may not run.
+    pub denied: Option<String>,
     was_cut: bool,
     protocol_3: bool,
 }
@@ -145,7 +150,7 @@ impl Engine {
         }
         // Most of what there is are the scripts, and they stay.
         lua.gc_collect()?;
-        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(400)));
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(1000)));
         Ok(Self { lua, server, scripts, globals, transcript: RefCell::default() })
     }
 
@@ -203,7 +208,11 @@ fn redis(lua: &Lua, server: &Rc<RefCell<Server>>) -> Result<Table> {
         redis.set(name, lua.create_function(move |lua, args| command(lua, &server, args, raises))?)?;
     }
     if !IS_LUA_5_4 {
-        redis.set("acl_check_cmd", lua.create_function(|_, _: MultiValue| Ok(true))?)?;
+        let server = Rc::clone(server);
+        let may_run = move |_: &Lua, (name, _): (mlua::LuaString, MultiValue)| {
+            Ok(server.borrow().denied.as_ref().is_none_or(|denied| name.as_bytes() != denied.as_bytes()))
+        };
+        redis.set("acl_check_cmd", lua.create_function(may_run)?)?;
     }
     let sha1hex = |_: &Lua, text: mlua::LuaString| Ok(sha1_hex(&text.as_bytes()));
     redis.set("sha1hex", lua.create_function(sha1hex)?)?;
@@ -244,12 +253,15 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
             Value::String(text) => text.as_bytes().to_vec(),
             Value::Number(number) => cjson::number(*number, 17).into_bytes(),
             Value::Integer(number) => number.to_string().into_bytes(),
-            other => panic!("a script gave a command {other:?}"),
+            _ => return refuse(lua, NO_ARGUMENT.to_owned(), raises),
         });
     }
     let name = texts.remove(0);
     let name = std::str::from_utf8(&name).expect("a command has a name");
     let server = &mut *server.borrow_mut();
+    if server.denied.as_deref() == Some(name) {
+        return refuse(lua, DENIED.to_owned(), raises);
+    }
     if is_write(name) {
         // Nothing of a script that is cut runs, whatever it catches.
         server.was_cut |= server.cut_after == Some(server.writes);
@@ -260,9 +272,14 @@ fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bo
         return Err(Error::runtime("cut"));
     }
     match server.run(name, texts) {
-        Reply::Error(text) if raises => Err(Error::external(Raised(text))),
+        Reply::Error(text) => refuse(lua, text, raises),
         reply => given(lua, reply, server.protocol_3),
     }
+}
+
+/// What a script gets for a command that the server refuses.
+fn refuse(lua: &Lua, text: String, raises: bool) -> Result<Value> {
+    if raises { Err(Error::external(Raised(text))) } else { given(lua, Reply::Error(text), false) }
 }
 
 /// A reply as Lua gets it. What is absent is false, but nil in protocol 3, which leaves holes in lists.

@@ -22,7 +22,7 @@ pub fn has_full_searches() -> bool {
 }
 
 /// What runs instead of a script: the file of its SHA-1 in the directory `SECKILL_SIM_SCRIPTS`, if there is one.
-fn given(text: &str) -> String {
+pub fn given(text: &str) -> String {
     let directory = std::env::var_os("SECKILL_SIM_SCRIPTS").map(PathBuf::from);
     let file = directory.map(|directory| directory.join(sha1_hex(text.as_bytes()) + ".lua"));
     file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_else(|| text.to_owned())

@@ -1,10 +1,10 @@
 //! Sockets to the simulated server, for the real `Store`: audits and repairs run in a history as they are.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use seckill::Layout;
@@ -21,6 +21,12 @@ thread_local! {
     /// The server that sockets of this thread lead to.
     static SERVED: RefCell<Option<Rc<Engine>>> = const { RefCell::new(None) };
 }
+
+/// Every script of the tool, by its SHA-1 and by its text.
+static SCRIPTS: LazyLock<BTreeMap<&[u8], &Script>> = LazyLock::new(|| {
+    let names = |script: &'static Script| [script.sha1, script.text].map(|name| (name.as_bytes(), script));
+    Script::every().into_iter().flat_map(names).collect()
+});
 
 /// A store of the server that this engine is.
 pub fn store(engine: &Rc<Engine>, layout: Layout) -> Store {
@@ -77,7 +83,9 @@ impl Write for Simulated {
             let engine = SERVED.with_borrow(|served| served.clone()).expect("a server is served");
             let reply = serve(&engine, &command);
             let cut = || Reply::Error("ERR the script was cut".to_owned());
-            write(&reply.unwrap_or_else(cut), &mut self.replies);
+            let mut bytes = Vec::new();
+            write(&reply.unwrap_or_else(cut), &mut bytes);
+            self.replies.extend(bytes);
         }
         Ok(bytes.len())
     }
@@ -139,8 +147,7 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
             engine.run(REWRITE, keys, args)?
         }
         "EVALSHA" | "EVAL" => {
-            let is_meant = |script: &&Script| [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]);
-            let script = Script::every().into_iter().find(is_meant).expect("a store calls scripts that there are");
+            let script = SCRIPTS.get(&command[1][..]).expect("a store calls scripts that there are");
             let keys = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
             let (keys, args) = command[3..].split_at(keys);
             {
@@ -159,8 +166,7 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
         "SCRIPT" => {
             let [_, load, text] = command else { panic!("SCRIPT is simulated with LOAD alone") };
             assert!(load.eq_ignore_ascii_case(b"LOAD"), "SCRIPT is simulated with LOAD alone");
-            let script = Script::every().into_iter().find(|script| script.text.as_bytes() == text);
-            let sha1 = script.expect("a store loads scripts that there are").sha1;
+            let sha1 = SCRIPTS.get(&text[..]).expect("a store loads scripts that there are").sha1;
             if let Some(loaded) = &mut engine.server.borrow_mut().loaded {
                 loaded.insert(sha1.into());
             }
@@ -188,9 +194,7 @@ pub fn serve(engine: &Engine, command: &[Bytes]) -> Option<Reply> {
 
 /// A command and its reply on one line, with the script that it calls by its name.
 pub fn shown(command: &[Bytes], reply: Option<&Reply>) -> String {
-    let script = Script::every()
-        .into_iter()
-        .find(|script| command.len() > 2 && [script.sha1, script.text].map(str::as_bytes).contains(&&command[1][..]));
+    let script = command.get(1).filter(|_| command.len() > 2).and_then(|name| SCRIPTS.get(&name[..]));
     let words: Vec<String> = match script {
         None if command.len() > 2 && command[1] == REWRITE.as_bytes() => vec!["rewrite".to_owned()],
         Some(script) => {
@@ -211,22 +215,23 @@ fn run(engine: &Engine, name: &str, args: &[Bytes]) -> Reply {
     server.run(name, args.to_vec())
 }
 
-pub fn write(whole: &Reply, bytes: &mut VecDeque<u8>) {
-    let line = |bytes: &mut VecDeque<u8>, text: String| bytes.extend(text.bytes().chain(*b"\r\n"));
-    match whole {
-        Reply::Nil => line(bytes, "$-1".to_owned()),
-        Reply::Int(number) => line(bytes, format!(":{number}")),
-        Reply::Status(text) => line(bytes, format!("+{text}")),
-        Reply::Error(text) => line(bytes, format!("-{text}")),
+pub fn write(whole: &Reply, bytes: &mut Vec<u8>) {
+    let written = match whole {
+        Reply::Nil => bytes.write_all(b"$-1\r\n"),
+        Reply::Int(number) => write!(bytes, ":{number}\r\n"),
+        Reply::Status(text) => write!(bytes, "+{text}\r\n"),
+        Reply::Error(text) => write!(bytes, "-{text}\r\n"),
         Reply::Double(_) => unreachable!("a store speaks protocol 2"),
         Reply::Text(text) => {
-            line(bytes, format!("${}", text.len()));
-            bytes.extend(text);
-            line(bytes, String::new());
+            let head = write!(bytes, "${}\r\n", text.len());
+            bytes.extend_from_slice(text);
+            head.and_then(|()| bytes.write_all(b"\r\n"))
         }
         Reply::Array(parts) => {
-            line(bytes, format!("*{}", parts.len()));
+            let head = write!(bytes, "*{}\r\n", parts.len());
             parts.iter().for_each(|part| write(part, bytes));
+            head
         }
-    }
+    };
+    written.expect("memory takes it");
 }

@@ -82,11 +82,10 @@ pub enum Done {
 }
 
 /// A process: it does what it is given with a store of its own.
-pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Job) {
+pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>) {
     let mut ended = Ended { done: Done::Nothing, is_replicated: false };
     let mut store: Option<Store> = None;
-    loop {
-        let Job { layout, activity, op, waits } = next(ended);
+    while let Some(Job { layout, activity, op, waits }) = next(ended) {
         let store = store.get_or_insert_with(|| {
             let target = Target::new("redis://simulated", "a test", TIMEOUT).expect("it is a URL");
             Store::new(target.on(Arc::clone(&system)), layout, "operator".to_owned())

@@ -25,9 +25,10 @@ use super::random::Random;
 use super::replica::Replica;
 use super::script::Engine;
 use super::server;
+use super::slots::{self, Slots};
 
-/// What a process does: it gets something to do, does it, and says how it ended, again and again.
-pub type Work<Op, Done> = fn(Arc<dyn System>, &mut dyn FnMut(Done) -> Op);
+/// What a process does: it gets something to do, does it, and says how it ended, again and again, until there is nothing more.
+pub type Work<Op, Done> = fn(Arc<dyn System>, &mut dyn FnMut(Done) -> Option<Op>);
 
 /// How bad things may become, in percent of what is sent.
 #[derive(Debug, Clone, Copy)]
@@ -77,7 +78,8 @@ pub enum Turn<Done> {
 
 /// What a process asks for.
 enum Ask<Done> {
-    Connect,
+    /// To the node of that number.
+    Connect(usize),
     Write(usize, Vec<u8>),
     Read(usize),
     Sleep(Duration),
@@ -112,6 +114,8 @@ enum Event {
     Replicate { replica: u64, offset: u64 },
     /// Another replica has got all that there is.
     Follow,
+    /// A key of a slot that moves is next.
+    MoveKey(u16),
     /// A `WAIT` has lasted long enough.
     WaitOver(u64),
 }
@@ -135,8 +139,13 @@ struct At {
 #[derive(Default)]
 struct Connection {
     process: usize,
+    node: usize,
+    /// The next command is behind `ASKING`.
+    asks: bool,
+    /// A command of its transaction was refused.
+    aborts: bool,
     received: Vec<u8>,
-    inbox: VecDeque<u8>,
+    inbox: Vec<u8>,
     is_broken: bool,
     /// It leads to a server that is a replica now.
     is_demoted: bool,
@@ -156,7 +165,7 @@ struct Waiting {
 
 /// What a process waits for.
 enum Wait {
-    Connect,
+    Connect(usize),
     Bytes(usize),
     Time,
     Work,
@@ -187,6 +196,8 @@ pub struct World<Op: 'static, Done: 'static> {
     /// How many writes were sent to replicas, or would have been.
     pub written: u64,
     waiting: Vec<Waiting>,
+    /// Of a cluster.
+    pub slots: Option<Slots>,
     /// Until when the server accepts nobody, and until when it has not read its data.
     down_until: u64,
     loading_until: u64,
@@ -210,6 +221,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             replicas: 0,
             written: 0,
             waiting: Vec::new(),
+            slots: None,
             down_until: 0,
             loading_until: 0,
             ran: None,
@@ -235,9 +247,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         let work = self.work;
         let code = Coroutine::with_stack(free_stack(), move |yielder, _| {
             line.0.store(ptr::from_ref(yielder).cast_mut(), Ordering::Relaxed);
-            let mut next = |done| match line.wait_for(Ask::Next(done)) {
-                Answer::Do(op) => op,
-                _ => unreachable!("a process that asks for work gets some"),
+            let mut next = |done| match line.ask(Ask::Next(done)) {
+                Answer::Do(op) => Some(op),
+                _ => None,
             };
             let ended = catch_unwind(AssertUnwindSafe(|| work(Arc::new(machine), &mut next)));
             ended.err().filter(|panic| !panic.is::<Killed>()).map(|panic| {
@@ -295,13 +307,14 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.engine.server.borrow_mut().us = us;
             match self.events[event].take().expect("an event happens once") {
                 Event::Arrive { connection, bytes, dice } => {
-                    if let Some(was_cut) = self.arrive(connection, &bytes, dice) {
+                    if let Some(was_cut) = self.arrive(connection, bytes, dice) {
                         return Turn::Executed(was_cut);
                     }
                 }
                 Event::Reply { connection, bytes } => {
                     let one = &mut self.connections[connection];
                     match bytes {
+                        Some(bytes) if one.inbox.is_empty() => one.inbox = bytes,
                         Some(bytes) => one.inbox.extend(bytes),
                         None => one.is_broken = true,
                     }
@@ -322,9 +335,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         Wait::Work => return Turn::Rested(process),
                         Wait::Time => Answer::Go,
                         Wait::Bytes(_) => Answer::Failed(ErrorKind::WouldBlock),
-                        Wait::Connect if us < self.down_until => Answer::Failed(ErrorKind::ConnectionRefused),
-                        Wait::Connect => {
-                            self.connections.push(Connection { process, ..Connection::default() });
+                        Wait::Connect(_) if us < self.down_until => Answer::Failed(ErrorKind::ConnectionRefused),
+                        Wait::Connect(node) => {
+                            self.connections.push(Connection { process, node, ..Connection::default() });
                             Answer::Connected(self.connections.len() - 1)
                         }
                     };
@@ -334,6 +347,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                 }
                 Event::Replicate { replica, offset } => self.replicated(replica, offset),
                 Event::Follow => self.follow(),
+                Event::MoveKey(slot) => self.move_key(slot),
                 Event::WaitOver(number) => {
                     let at = self.waiting.iter().position(|waiting| waiting.number == number);
                     if let Some(waiting) = at.map(|at| self.waiting.swap_remove(at)) {
@@ -358,6 +372,45 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     pub fn stall(&mut self, us: u64) {
         let until = self.us() + us;
         self.replica.iter_mut().for_each(|replica| replica.stalled_until = until);
+    }
+
+    /// A slot moves to the other node of the cluster.
+    pub fn begin_move(&mut self, slot: u16) {
+        if self.slots.as_mut().is_some_and(|slots| slots.begin_move(slot)) {
+            self.at(self.us() + 5000, Event::MoveKey(slot));
+        }
+    }
+
+    fn move_key(&mut self, slot: u16) {
+        let server = self.engine.server.borrow();
+        let is_open = self.slots.as_mut().is_some_and(|slots| slots.move_key(slot, &server.keys));
+        drop(server);
+        if is_open {
+            self.at(self.us() + 30_000, Event::MoveKey(slot));
+        }
+    }
+
+    /// Runs a command at the node that a connection leads to, if the node serves it.
+    fn serve(&mut self, connection: usize, command: &[Bytes]) -> Option<Reply> {
+        let Some(slots) = &mut self.slots else { return server::serve(&self.engine, command) };
+        let Connection { node, asks, aborts, .. } = &mut self.connections[connection];
+        let (node, asks) = (*node, std::mem::replace(asks, command[0] == b"ASKING"));
+        let is_queued = self.engine.server.borrow().queued.is_some();
+        let refusal = slots.reply(node, command, asks, &self.engine.server.borrow().keys);
+        if refusal.is_some() {
+            *aborts |= is_queued;
+            return refusal;
+        }
+        if is_queued && command[0] == b"EXEC" && std::mem::take(aborts) {
+            self.engine.server.borrow_mut().queued = None;
+            return Some(Reply::Error("EXECABORT Transaction discarded because of previous errors.".to_owned()));
+        }
+        // Scripts are loaded at each node.
+        self.engine.server.borrow_mut().loaded = Some(std::mem::take(&mut slots.loaded[node]));
+        let reply = server::serve(&self.engine, command);
+        slots.loaded[node] = self.engine.server.borrow_mut().loaded.take().unwrap_or_default();
+        slots.note_run(node, command);
+        reply
     }
 
     /// Something becomes of the server: up to which write nothing is lost. `None`: nothing happens, because there is no replica.
@@ -453,9 +506,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     }
 
     fn reply(&mut self, connection: usize, reply: &Reply) {
-        let mut bytes = VecDeque::new();
+        let mut bytes = Vec::new();
         server::write(reply, &mut bytes);
-        self.send_back(connection, Some(bytes.into()));
+        self.send_back(connection, Some(bytes));
     }
 
     /// Puts a reply on its way, or the end of the connection.
@@ -513,7 +566,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                     None => (TIMEOUT, Wait::Bytes(connection)),
                 },
                 Ask::Sleep(duration) => (duration, Wait::Time),
-                Ask::Connect => (Duration::from_micros(300), Wait::Connect),
+                Ask::Connect(node) => (Duration::from_micros(300), Wait::Connect(node)),
                 Ask::Next(done) => return Some(Turn::Idle(process, done)),
             };
             self.waits += 1;
@@ -543,7 +596,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     }
 
     /// What the server does with bytes: `None` if it runs nothing, else whether it was cut.
-    fn arrive(&mut self, connection: usize, bytes: &[u8], dice: Dice) -> Option<bool> {
+    fn arrive(&mut self, connection: usize, bytes: Vec<u8>, dice: Dice) -> Option<bool> {
         let now = self.us();
         let to = &mut self.connections[connection];
         if to.is_broken {
@@ -554,22 +607,27 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.at(now + 200, Event::Reply { connection, bytes: None });
             return None;
         }
-        to.received.extend_from_slice(bytes);
+        if to.received.is_empty() {
+            to.received = bytes;
+        } else {
+            to.received.extend(bytes);
+        }
         if dice.is_flushed {
             self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
+            self.slots.iter_mut().for_each(|slots| slots.loaded[self.connections[connection].node].clear());
         }
-        let (mut replies, mut ran, mut was_cut) = (VecDeque::new(), false, false);
+        let (mut replies, mut ran, mut was_cut) = (Vec::new(), false, false);
         while let Some((command, length)) = server::command(&self.connections[connection].received) {
             self.connections[connection].received.drain(..length);
             ran = true;
             let refusal = self.refusal(connection);
             if command[0] == b"WAIT" && refusal.is_none() {
-                self.send_back(connection, Some(replies.drain(..).collect()));
+                self.send_back(connection, Some(std::mem::take(&mut replies)));
                 self.wait(connection, &command);
                 continue;
             }
             self.engine.server.borrow_mut().cut_after = dice.cut_after;
-            let reply = refusal.or_else(|| server::serve(&self.engine, &command));
+            let reply = refusal.or_else(|| self.serve(connection, &command));
             self.engine.server.borrow_mut().cut_after = None;
             self.replicate(connection);
             if let Some(ran) = &mut self.ran {
@@ -587,7 +645,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         }
         self.connections[connection].is_broken |= was_cut || dice.is_unanswered;
         if self.connections[connection].is_broken || !replies.is_empty() {
-            self.send_back(connection, Some(replies.into()));
+            self.send_back(connection, Some(replies));
         }
         Some(was_cut)
     }
@@ -606,7 +664,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     fn read(&mut self, connection: usize) -> Option<Answer<Op>> {
         let of = &mut self.connections[connection];
         match of.inbox.is_empty() {
-            false => Some(Answer::Bytes(of.inbox.drain(..).collect())),
+            false => Some(Answer::Bytes(std::mem::take(&mut of.inbox))),
             true => of.is_broken.then_some(Answer::Failed(ErrorKind::ConnectionReset)),
         }
     }
@@ -638,10 +696,14 @@ pub const TIMEOUT: Duration = Duration::from_secs(1);
 struct Line<Op, Done>(AtomicPtr<Yielder<Answer<Op>, Ask<Done>>>);
 
 impl<Op, Done> Line<Op, Done> {
-    fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
+    fn ask(&self, ask: Ask<Done>) -> Answer<Op> {
         // SAFETY: what has the line is called by the coroutine of the process, which ends before what it yields through does.
-        let yielder = unsafe { &*self.0.load(Ordering::Relaxed) };
-        match yielder.suspend(ask) {
+        unsafe { &*self.0.load(Ordering::Relaxed) }.suspend(ask)
+    }
+
+    /// What it gets for it; whoever is killed ends here.
+    fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
+        match self.ask(ask) {
             Answer::End => resume_unwind(Box::new(Killed)),
             answer => answer,
         }
@@ -664,8 +726,8 @@ impl<Op, Done> fmt::Debug for Machine<Op, Done> {
 }
 
 impl<Op: 'static, Done: 'static> System for Machine<Op, Done> {
-    fn connect(&self, _: &Endpoint) -> io::Result<Box<dyn Socket>> {
-        match self.line.wait_for(Ask::Connect) {
+    fn connect(&self, endpoint: &Endpoint) -> io::Result<Box<dyn Socket>> {
+        match self.line.wait_for(Ask::Connect(slots::node_at(&endpoint.to_string()))) {
             Answer::Connected(connection) => {
                 Ok(Box::new(Wire { connection, line: Arc::clone(&self.line), rest: VecDeque::new() }))
             }

@@ -1,5 +1,5 @@
 //! The cases in which plain scripts crash, sell what is not there, or write by halves: an error that says what is wrong, and
-//! every key as it was. `statuses/one_wrong.rs` has each argument, number of arguments and key that is wrong.
+//! every key as it was. `tests/sim/one_wrong.rs` has each argument, number of arguments and key that is wrong.
 
 use super::{ALL, Caller, DropIn, HM_DIANPING, PRODUCT, SECKILL, SKU, SKU_MULTI, is_error};
 use crate::input::BAD_USERS;

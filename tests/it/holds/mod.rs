@@ -7,7 +7,7 @@ mod files;
 mod finish;
 mod hostile;
 mod killed;
-pub mod transitions;
+mod transitions;
 
 use crate::support::{CLUSTER, COUPON, Layout, SECKILL, SKU, Scripts, TestRedis, wait_until};
 

@@ -76,7 +76,7 @@ fn check_state(redis: &TestRedis, layout: Layout, state: &str, context: &str) {
 }
 
 #[test]
-pub fn each_step_in_each_state_replies_and_writes_what_the_table_says() {
+fn each_step_in_each_state_replies_and_writes_what_the_table_says() {
     for layout in WITH_USERS {
         let redis = TestRedis::start();
         let mut scripts = Scripts::of(&redis, layout);
@@ -117,7 +117,7 @@ pub fn each_step_in_each_state_replies_and_writes_what_the_table_says() {
 }
 
 #[test]
-pub fn a_batch_is_decided_one_after_the_other_with_a_letter_each() {
+fn a_batch_is_decided_one_after_the_other_with_a_letter_each() {
     for layout in WITH_USERS {
         let redis = TestRedis::start();
         let mut scripts = Scripts::of(&redis, layout);

@@ -17,7 +17,7 @@ fn shard(scripts: &mut Scripts, mode: &str, epoch: &str, plan: &str, units: &str
 }
 
 #[test]
-pub fn a_parent_changes_only_from_what_was_read() {
+fn a_parent_changes_only_from_what_was_read() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, CLUSTER);
     let read = |scripts: &mut Scripts| scripts.call("parent", &CLUSTER.all_keys("1"), &["read"]);
@@ -51,7 +51,7 @@ pub fn a_parent_changes_only_from_what_was_read() {
 }
 
 #[test]
-pub fn a_shard_is_made_new_once_an_epoch() {
+fn a_shard_is_made_new_once_an_epoch() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, CLUSTER);
     assert_eq!(shard(&mut scripts, "set", "2", "", "5"), "1 5 5 5");
@@ -79,7 +79,7 @@ pub fn a_shard_is_made_new_once_an_epoch() {
 }
 
 #[test]
-pub fn a_shard_is_updated_once_a_plan_and_gives_at_most_what_is_left() {
+fn a_shard_is_updated_once_a_plan_and_gives_at_most_what_is_left() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, CLUSTER);
     assert_eq!(shard(&mut scripts, "update", "1", "p0", "5"), "-4 nil");

@@ -1,6 +1,6 @@
 //! Sharded activities: shards that lend each other units.
 
-pub mod admin_scripts;
+mod admin_scripts;
 mod audit;
 mod audit_live;
 mod cluster;
@@ -20,7 +20,7 @@ mod preheat_failover;
 mod removed;
 mod sale;
 mod sharded;
-pub mod transfers;
+mod transfers;
 
 use crate::support::{CLUSTER, Scripts, TestRedis};
 

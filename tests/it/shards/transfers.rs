@@ -4,7 +4,7 @@ use super::{Scripts, TestRedis, state, transfer};
 use crate::support::CLUSTER;
 
 #[test]
-pub fn units_move_once_however_often_each_step_is_repeated() {
+fn units_move_once_however_often_each_step_is_repeated() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::two_shards(&redis, "10");
     let id = transfer(1);
@@ -48,7 +48,7 @@ fn a_transfer_of_before_a_reset_is_refused() {
 }
 
 #[test]
-pub fn withdrawn_stock_is_not_lent_and_what_is_borrowed_meanwhile_is_withdrawn_too() {
+fn withdrawn_stock_is_not_lent_and_what_is_borrowed_meanwhile_is_withdrawn_too() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::two_shards(&redis, "10");
     assert_eq!(scripts.lend("1#3", &transfer(1), "1", "4", ""), "1 4 6");

@@ -20,7 +20,7 @@ fn limit(layout: Layout) -> &'static str {
 }
 
 #[test]
-pub(super) fn adopt_ok_withdraws_switches_and_is_replayed() {
+fn adopt_ok_withdraws_switches_and_is_replayed() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         redis.cmd(("SET", layout.stock("1"), "10"));
@@ -50,7 +50,7 @@ pub(super) fn adopt_ok_withdraws_switches_and_is_replayed() {
 }
 
 #[test]
-pub(super) fn adopt_undo_leaves_everything_as_it_was() {
+fn adopt_undo_leaves_everything_as_it_was() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         redis.cmd(("SET", layout.stock("1"), "10"));

@@ -17,7 +17,7 @@ fn last(redis: &TestRedis, layout: Layout) -> String {
 }
 
 #[test]
-pub(super) fn archive_has_every_status_of_its_header() {
+fn archive_has_every_status_of_its_header() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         assert_eq!(call(&mut scripts, "archive", &["plan"]), "-4", "{layout:?}");
@@ -93,7 +93,7 @@ pub(super) fn archive_has_every_status_of_its_header() {
 }
 
 #[test]
-pub(super) fn restore_has_every_status_of_its_header() {
+fn restore_has_every_status_of_its_header() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         let rules = "paused 1 1 - 10 - -";

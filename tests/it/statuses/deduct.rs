@@ -5,7 +5,7 @@ use crate::support::ledger::orders;
 use crate::support::{COUPON, LAYOUTS, PRODUCT, SKU};
 
 #[test]
-pub(super) fn ok_takes_the_units_and_tells_stock_and_bought_after_it() {
+fn ok_takes_the_units_and_tells_stock_and_bought_after_it() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -124,7 +124,7 @@ fn corrupt_names_the_key_and_what_it_holds() {
 }
 
 #[test]
-pub(super) fn a_refused_first_try_leaves_no_trace_and_a_refused_retry_is_kept() {
+fn a_refused_first_try_leaves_no_trace_and_a_refused_retry_is_kept() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "0");
@@ -151,7 +151,7 @@ fn dry_writes_nothing() {
 }
 
 #[test]
-pub(super) fn a_packed_reply_has_statuses_the_stock_and_what_users_hold() {
+fn a_packed_reply_has_statuses_the_stock_and_what_users_hold() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat_with("1", if layout == COUPON { "2" } else { "5" }, &[("per_user_limit", "3")]);

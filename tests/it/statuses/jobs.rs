@@ -27,7 +27,7 @@ fn send(scripts: &mut Scripts, script: &'static str, batch: &Batch<'_>, orders: 
 }
 
 #[test]
-pub(super) fn a_batch_is_applied_once_and_its_line_is_kept() {
+fn a_batch_is_applied_once_and_its_line_is_kept() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");

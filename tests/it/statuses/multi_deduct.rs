@@ -10,7 +10,7 @@ fn item(layout: Layout, status: i32, stock: i64, bought: i64) -> String {
 }
 
 #[test]
-pub(super) fn ok_takes_all_and_writes_a_deduct_into_each_ledger() {
+fn ok_takes_all_and_writes_a_deduct_into_each_ledger() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -112,7 +112,7 @@ fn request_conflict_is_another_order_or_one_known_in_part() {
 }
 
 #[test]
-pub(super) fn a_refused_retry_is_kept_on_every_activity_that_is_there() {
+fn a_refused_retry_is_kept_on_every_activity_that_is_there() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");

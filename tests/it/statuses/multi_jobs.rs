@@ -48,7 +48,7 @@ fn held(layout: Layout, units: &str) -> String {
 }
 
 #[test]
-pub(super) fn orders_are_decided_by_line_and_the_watermarks_are_stored() {
+fn orders_are_decided_by_line_and_the_watermarks_are_stored() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "1");

@@ -18,7 +18,7 @@ fn snapshot(scripts: &mut Scripts, users: &[&str]) -> String {
 }
 
 #[test]
-pub(super) fn preheat_ok_creates_leaves_alone_updates_and_resets() {
+fn preheat_ok_creates_leaves_alone_updates_and_resets() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         let limit = if layout.records_once() { "1" } else { "nil" };
@@ -173,7 +173,7 @@ fn pause_ok_replayed_not_preheated_and_corrupt() {
 }
 
 #[test]
-pub(super) fn pause_withdraws_the_stock_once_and_resume_returns_it_once() {
+fn pause_withdraws_the_stock_once_and_resume_returns_it_once() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "5");

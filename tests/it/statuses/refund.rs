@@ -10,7 +10,7 @@ fn reply(layout: Layout, status: i32, stock: i64, bought: i64, quantity: i64) ->
 }
 
 #[test]
-pub(super) fn ok_gives_the_units_back_and_who_holds_none_is_no_participant() {
+fn ok_gives_the_units_back_and_who_holds_none_is_no_participant() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -115,7 +115,7 @@ fn corrupt_names_the_key_and_what_it_holds() {
 }
 
 #[test]
-pub(super) fn refunds_go_on_while_a_sale_is_paused_or_over() {
+fn refunds_go_on_while_a_sale_is_paused_or_over() {
     for layout in LAYOUTS {
         let (_redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -130,7 +130,7 @@ pub(super) fn refunds_go_on_while_a_sale_is_paused_or_over() {
 }
 
 #[test]
-pub(super) fn a_packed_reply_has_a_letter_a_refund() {
+fn a_packed_reply_has_a_letter_a_refund() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");
@@ -148,7 +148,7 @@ pub(super) fn a_packed_reply_has_a_letter_a_refund() {
 }
 
 #[test]
-pub(super) fn a_refused_retry_is_kept_and_dry_writes_nothing() {
+fn a_refused_retry_is_kept_and_dry_writes_nothing() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         scripts.preheat("1", "10");

@@ -5,7 +5,7 @@ use crate::support::LAYOUTS;
 use crate::support::ledger::orders;
 
 #[test]
-pub(super) fn repair_has_every_status_of_its_header_and_only_ok_writes() {
+fn repair_has_every_status_of_its_header_and_only_ok_writes() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         let repair = |scripts: &mut super::Scripts, audit: [&str; 2], rows: &[&str]| {

@@ -60,7 +60,7 @@ fn data(redis: &TestRedis, layout: Layout) -> Vec<String> {
 }
 
 #[test]
-pub(super) fn each_activity_is_decided_by_itself_and_keeps_its_line() {
+fn each_activity_is_decided_by_itself_and_keeps_its_line() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = sale(layout);
         let parts = [("1", FIRST), ("2", IDS)];

@@ -9,7 +9,7 @@ fn trim(scripts: &mut Scripts, args: &[&str]) -> String {
 }
 
 #[test]
-pub(super) fn trim_has_every_status_of_its_header() {
+fn trim_has_every_status_of_its_header() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);
         let plan = ["plan", "", "9999999999999-0"];

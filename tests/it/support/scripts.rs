@@ -1,7 +1,6 @@
 //! The scripts as a backend runs them: the bytes that `seckill script show` prints, called by their SHA-1.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -9,7 +8,7 @@ use std::sync::OnceLock;
 use redis::{Client, Connection, RedisResult, Value};
 
 use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
-use super::{Dump, TestRedis, seckill};
+use super::{TestRedis, seckill};
 
 /// The names of all scripts.
 pub const SCRIPTS: [&str; 23] = [
@@ -114,24 +113,7 @@ pub struct Scripts {
     users: HashMap<&'static str, Connection>,
     client: Client,
     hashes: HashMap<&'static str, String>,
-    tries_rights: bool,
 }
-
-thread_local! {
-    /// How many calls were refused for a right, if each call is tried without each right.
-    static REFUSED: Cell<Option<u32>> = const { Cell::new(None) };
-}
-
-/// Runs a test in which each call of a script that writes is also made without each right that its header names: whatever is
-/// refused wrote nothing. Returns how many calls were refused.
-pub fn refused_without_each_right(test: fn()) -> u32 {
-    REFUSED.set(Some(0));
-    test();
-    REFUSED.take().unwrap_or_default()
-}
-
-/// Keys as `DUMP` gives them.
-type Contents = BTreeMap<String, Vec<u8>>;
 
 /// One order for `deduct` or `refund`: user, quantity, request.
 pub type Order<'a> = (&'a str, &'a str, &'a str);
@@ -146,75 +128,16 @@ impl Scripts {
                 (name, redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap())
             })
             .collect();
-        Self {
-            layout,
-            redis: connection,
-            users: HashMap::new(),
-            client: redis.client(),
-            hashes,
-            tries_rights: REFUSED.get().is_some(),
-        }
+        Self { layout, redis: connection, users: HashMap::new(), client: redis.client(), hashes }
     }
 
     /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
     /// `ERROR` with its text.
     pub fn call(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
         let name = script_of(name, args);
-        if !self.tries_rights {
-            return self.call_as_its_user(name, keys, args);
-        }
-        let before = self.contents();
-        let reply = self.call_as_its_user(name, keys, args);
-        let after = self.contents();
-        if after != before {
-            self.call_without_each_right(name, keys, args, &before);
-            self.restore(&after);
-        }
-        reply
-    }
-
-    fn call_as_its_user(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.hashes[name]).arg(keys.len()).arg(keys).arg(args);
         shown_reply(command.query(self.user(name)))
-    }
-
-    fn call_without_each_right(&mut self, name: &'static str, keys: &[String], args: &[&str], contents: &Contents) {
-        self.restore(contents);
-        let before = Dump::of(&mut self.redis);
-        for command in commands(name, self.layout.kind) {
-            self.restore(contents);
-            self.send(&["ACL", "SETUSER", name, &format!("-{command}")]);
-            let reply = self.call_as_its_user(name, keys, args);
-            self.send(&["ACL", "SETUSER", name, &format!("+{command}")]);
-            // Many calls do not need all that the header names.
-            if reply.starts_with("ERROR ") {
-                let changes = before.changes_to(&Dump::of(&mut self.redis));
-                assert!(changes.is_empty(), "{name} {args:?} without {command}: {reply}, but\n{changes}");
-                let named = reply.split_once("may not run `").map(|(_, rest)| rest.split('`').next().unwrap());
-                let is_right = named.is_none_or(|named| named.to_lowercase().split(' ').any(|word| word == command));
-                assert!(is_right, "{name} {args:?} without {command}: {reply}");
-                REFUSED.set(REFUSED.get().map(|count| count + 1));
-            }
-        }
-    }
-
-    fn contents(&mut self) -> Contents {
-        let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut self.redis).unwrap();
-        let dump = |key: String| {
-            let content = redis::cmd("DUMP").arg(&key).query(&mut self.redis).unwrap();
-            (key, content)
-        };
-        keys.into_iter().map(dump).collect()
-    }
-
-    fn restore(&mut self, contents: &Contents) {
-        let mut restore = redis::pipe();
-        restore.cmd("FLUSHALL");
-        for (key, content) in contents {
-            restore.cmd("RESTORE").arg(key).arg(0).arg(content);
-        }
-        restore.exec(&mut self.redis).unwrap();
     }
 
     /// The connection of the user who may do what the script's header says.

@@ -1,7 +1,6 @@
 //! The steps that are tried.
 
-use super::{FEW, Trial, VALUES};
-use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU};
+use super::{CLUSTER, COUPON, FEW, Layout, PRODUCT, SECKILL, SKU, Trial, VALUES};
 
 const SHA: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 /// The first entry that a script of a trial writes, the second, and so on.
@@ -11,7 +10,7 @@ const IDS: [&str; 4] = ["1795355857669-0", "1795355857669-1", "1795355857669-2",
 fn in_every_layout(name: &str, steps: fn(&mut Trial, &str, &str)) {
     for layout in [SECKILL, SKU, COUPON, PRODUCT] {
         let values = if layout == SECKILL { &VALUES[..] } else { &FEW[..] };
-        let Some(mut trial) = Trial::of(layout, &["1"], values) else { return };
+        let mut trial = Trial::of(layout, &["1"], values);
         steps(&mut trial, layout.kind, if layout.records_once() { "1" } else { "2" });
         trial.is_as_stored(&format!("{name}_{}", layout.name));
     }
@@ -82,21 +81,21 @@ fn what_an_operator_changes() {
 
 #[test]
 fn trimmed_ledgers() {
-    let Some(mut trial) = Trial::of(SECKILL, &["1"], &VALUES) else { return };
+    let mut trial = Trial::of(SECKILL, &["1"], &VALUES);
     preheated(&mut trial, "hash", "10");
     let keys = trial.keys_of("deduct");
     for (user, request) in [("7", "r1"), ("8", "r2"), ("9", "r3")] {
         trial.run("deduct", &keys, &["hash", "me", user, "1", request]);
     }
     trial.step("trim", &["plan", "", IDS[2]]);
-    trial.send(&["XGROUP", "CREATE", &SECKILL.ledger("1"), "feed", IDS[0]]);
+    trial.send(&["XGROUP", "CREATE", &SECKILL.key(4, "1"), "feed", IDS[0]]);
     trial.step("trim", &["plan", "1", IDS[3]]);
     trial.step("trim", &["page", "1", "a", "0", "[]"]);
     trial.step("trim", &["page", "1", "a", "1", "[]"]);
     let sums = format!("{} {} 2 10 1", IDS[2], IDS[1]);
     trial.step("trim", &["switch", "1", "a", "2", "", &sums, "me"]);
     trial.step("trim", &["cut", "1", ""]);
-    trial.send(&["XGROUP", "SETID", &SECKILL.ledger("1"), "feed", "$"]);
+    trial.send(&["XGROUP", "SETID", &SECKILL.key(4, "1"), "feed", "$"]);
     trial.step("trim", &["cut", "1", ""]);
     trial.step("trim", &["page", "1", "b", "0", "[]"]);
     trial.step("trim", &["switch", "1", "b", "1", "a", &format!("{} {} 3 10 2", IDS[3], IDS[2]), "me"]);
@@ -191,16 +190,16 @@ fn adoptions() {
 
 #[test]
 fn shards() {
-    let Some(mut trial) = Trial::of(CLUSTER, &["1"], &VALUES) else { return };
+    let mut trial = Trial::of(CLUSTER, &["1"], &VALUES);
     let rules = "=live 1 1 3 10 - -";
     trial.step("parent", &["set", "", "", "", "", rules, "=t", "=3 9", "=start 3,9 -"]);
     trial.step("parent", &["read"]);
-    trial.send(&["HSET", &CLUSTER.meta("1"), "other", "x"]);
-    trial.send(&["SET", &CLUSTER.stock("1"), "5"]);
+    trial.send(&["HSET", &CLUSTER.key(2, "1"), "other", "x"]);
+    trial.send(&["SET", &CLUSTER.key(1, "1"), "5"]);
     trial.step("parent", &["clear", rules, "=t", "=3 9", "=start 3,9 -", rules, "=u", "=3 9", ""]);
     trial.is_as_stored("parent");
 
-    let Some(mut trial) = Trial::of(CLUSTER, &["1#3"], &VALUES) else { return };
+    let mut trial = Trial::of(CLUSTER, &["1#3"], &VALUES);
     trial.step("preheat_shard", &["set", "me", "why", "2", "", "10", "3", "t", "1000", "9000000000000"]);
     trial.step("preheat_shard", &["update", "me", "why", "2", "p1", "-3", "2", "u", "1000", "9000000000000"]);
     trial.step("preheat_shard", &["update", "me", "why", "2", "p2", "4", "", "", "", ""]);
@@ -222,7 +221,7 @@ fn shards() {
 fn orders_of_several_activities() {
     for layout in [SECKILL, SKU, COUPON, PRODUCT] {
         let values = if layout == SECKILL { &VALUES[..] } else { &FEW[..] };
-        let Some(mut trial) = Trial::of(layout, &["1", "2"], values) else { return };
+        let mut trial = Trial::of(layout, &["1", "2"], values);
         let kind = layout.kind;
         preheated(&mut trial, kind, "10");
         let limit = if layout.records_once() { "=1" } else { "=3" };
@@ -239,7 +238,7 @@ fn orders_of_several_activities() {
         trial.step("multi_deduct_file", &[&head[..], &one, &two].concat());
         trial.is_as_stored(&format!("multi_{}", layout.name));
     }
-    let Some(mut trial) = Trial::of(SECKILL, &["1", "2"], &VALUES) else { return };
+    let mut trial = Trial::of(SECKILL, &["1", "2"], &VALUES);
     preheated(&mut trial, "hash", "10");
     trial.run("preheat", &SECKILL.all_keys("2"), &["hash", "me", "", "create", "0", "5", "", "", "", "", ""]);
     trial.step(
@@ -257,7 +256,7 @@ fn orders_of_several_activities() {
 }
 
 fn of_holds(layout: Layout, values: &'static [&'static str]) {
-    let Some(mut tried) = Trial::of(layout, &["1"], values) else { return };
+    let mut tried = Trial::of(layout, &["1"], values);
     let (trial, kind) = (&mut tried, layout.kind);
     let units = if layout.records_once() { "1" } else { "2" };
     preheated(trial, kind, "10");
@@ -280,7 +279,7 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     let (ids, users) = ("h1\th4", "7\t");
     trial.step("settle", &[kind, "me", ids, "release", "", "", "", "", "", users, "1", "why", "", "", "dry"]);
     // What is overdue.
-    let deadlines = layout.deadlines("1");
+    let deadlines = layout.all_keys("1").pop().unwrap();
     trial.send(&["ZADD", &deadlines, "1000", "h1"]);
     trial.step("hold", &[kind, "me", "7", "2", "h5", "first", "", "900000"]);
     trial.send(&["ZADD", &deadlines, "XX", "1000", "h4"]);
@@ -288,7 +287,7 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     trial.step("settle", &[kind, "me", "h4", "confirm", "", "borrow", "why"]);
     trial.step("settle", &[kind, "me", "h1\th5", "release", "", "", "", "", "", "", "1", "why"]);
     // A count that is wrong.
-    trial.send(&["HSET", &layout.requests("1"), "\tholds", "7"]);
+    trial.send(&["HSET", &layout.key(3, "1"), "\tholds", "7"]);
     trial.step("settle", &[kind, "me", "10", "recount", "", "first", "why"]);
     tried.is_as_stored(&format!("holds_{}", layout.name));
 }
@@ -314,9 +313,9 @@ fn drop_ins() {
         (SKU, "drop-in/sku-multi", &["2", "1"]),
         (COUPON, "drop-in/hm-dianping", &["1", "7", "900"]),
     ] {
-        let Some(mut trial) = Trial::of(layout, &["1"], &VALUES) else { return };
-        trial.send(&["SET", &layout.stock("1"), "5"]);
-        trial.send(&["SET", &layout.stock("2"), "5"]);
+        let mut trial = Trial::of(layout, &["1"], &VALUES);
+        trial.send(&["SET", &layout.key(1, "1"), "5"]);
+        trial.send(&["SET", &layout.key(1, "2"), "5"]);
         trial.step(script, args);
         trial.step(script, args);
         trial.is_as_stored(&script.replace('/', "_"));
