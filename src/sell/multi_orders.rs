@@ -105,7 +105,7 @@ fn outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome
 }
 
 /// What a user holds, `?` if that is unknown.
-pub(crate) fn bought(text: &str) -> Option<Bought> {
+fn bought(text: &str) -> Option<Bought> {
     if text == "?" { Some(Bought::Unknown) } else { text.parse().ok().map(Bought::Units) }
 }
 

@@ -72,7 +72,7 @@ impl<'a> OutcomeRow<'a> {
             quantity: Some(order.quantity.into()),
             status: decided.status,
             stock: decided.stock,
-            bought: decided.bought.map(Bought::Units),
+            bought: decided.bought,
             request: Some(request),
             deadline: (operation == Operation::Hold).then_some(decided.deadline),
             user_hex: decided.hold_user.and_then(StoredUser::user_hex),
@@ -110,15 +110,33 @@ impl<'a> ItemRow<'a> {
     /// The columns of orders of a file.
     pub const OF_FILE: Chosen = &["line", "user", "request"];
 
-    /// The rows of an order, and of the line of a file in which it begins. A dry run has no request.
+    /// The rows of an order. A dry run has no request.
     pub fn of(
-        line: Option<u64>,
         order: &'a MultiOrder,
         request: Option<&'a RequestId>,
         outcome: &MultiOutcome,
     ) -> impl Iterator<Item = Self> {
         let (user, request) = (order.user.as_ref().map(UserId::as_str), request.map(RequestId::as_str));
-        Self::items(order, outcome).map(move |item| Self { line, user: Some(user), request: Some(request), ..item })
+        Self::items(order, outcome).map(move |item| Self { user: Some(user), request: Some(request), ..item })
+    }
+
+    /// The row of an item of an order of a file.
+    pub fn of_file(item: &DecidedOrder<'a>, request: &'a str) -> Self {
+        let user = Some(item.order.user).filter(|user| !user.is_empty());
+        Self { line: Some(item.order.line), user: Some(user), request: Some(Some(request)), ..Self::item_of_file(item) }
+    }
+
+    fn item_of_file(item: &DecidedOrder<'a>) -> Self {
+        Self {
+            line: None,
+            user: None,
+            activity: item.order.activity,
+            quantity: item.order.quantity.into(),
+            status: item.status,
+            stock: item.stock,
+            bought: item.bought,
+            request: None,
+        }
     }
 
     fn items(order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
@@ -138,14 +156,28 @@ impl<'a> ItemRow<'a> {
 row! {
     /// An order of several activities with its items.
     pub struct MultiDocument<'a> as _row from (
-        line: Option<u64>, order: &'a MultiOrder, own: Option<&'a RequestId>, outcome: &MultiOutcome
+        order: &'a MultiOrder, own: Option<&'a RequestId>, outcome: &MultiOutcome
     ) {
         /// Of an order of a file.
-        nested line: Option<u64> = line;
+        nested line: Option<u64> = None;
         document user: Option<&'a str> = order.user.as_ref().map(UserId::as_str);
         document status: Status = outcome.status;
         document request: Option<&'a str> = own.map(RequestId::as_str);
         document items: Vec<ItemRow<'a>> = ItemRow::items(order, outcome).collect();
+    }
+}
+
+impl<'a> MultiDocument<'a> {
+    /// That of an order of a file, whose items are not empty.
+    pub fn of_file(items: &[DecidedOrder<'a>], status: Status, request: &'a str) -> Self {
+        let user = items[0].order.user;
+        Self {
+            line: Some(items[0].order.line),
+            user: Some(user).filter(|user| !user.is_empty()),
+            status,
+            request: Some(request),
+            items: items.iter().map(ItemRow::item_of_file).collect(),
+        }
     }
 }
 

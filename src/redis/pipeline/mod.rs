@@ -208,7 +208,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             }
             self.refused(meaning)?;
         }
-        Ok(Event::Retry { calls: vec![call], may_have_run: false })
+        Ok(Event::Retry(vec![call]))
     }
 
     /// Sends commands that only read, with nothing in flight, and gives their replies; `None` if that must be tried
@@ -318,7 +318,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
         let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
         let may_have_run = !calls.is_empty();
         Outage::record(&mut self.outage, self.system.now(), error, may_have_run);
-        Event::Retry { calls, may_have_run }
+        Event::Retry(calls)
     }
 
     /// Tries to end an outage, a short while at a time.
@@ -405,13 +405,8 @@ pub(crate) enum Readiness {
 pub(crate) enum Event<C> {
     /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
     Reply(C, Value),
-    /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.
-    Retry {
-        /// In the order in which they were sent.
-        calls: Vec<C>,
-        /// Whether the connection broke, so that nobody knows whether they ran.
-        may_have_run: bool,
-    },
+    /// These calls must be sent again, in this order, in which they were sent. Nothing is sent before all that is in flight has come back.
+    Retry(Vec<C>),
     /// Another node of the cluster serves this call, which did not run. It must be sent again, there; nothing is sent here
     /// before all that is in flight has come back.
     Redirected {

@@ -36,13 +36,6 @@ pub(crate) struct Job {
     pub digest: String,
 }
 
-impl Job {
-    /// Its digest, or nothing if its name is the digest.
-    pub(crate) fn digest_to_store(&self) -> &str {
-        if self.name == self.digest { "" } else { &self.digest }
-    }
-}
-
 /// What is stored of a job in one activity, as far as the run knows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JobState {
@@ -424,9 +417,11 @@ impl JobStates {
         (whole(watermark).unwrap_or_default(), refused.unwrap_or(u32::MAX), digest)
     }
 
-    fn expected_digest(&self) -> &str {
+    /// The digest that is stored of the job.
+    pub(crate) fn expected_digest(&self) -> &str {
         match self.operation {
-            Operation::MultiDeduct => self.job.digest_to_store(),
+            // Nothing if the name is the digest.
+            Operation::MultiDeduct if self.job.name == self.job.digest => "",
             _ => &self.job.digest,
         }
     }
