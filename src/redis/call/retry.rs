@@ -343,7 +343,8 @@ impl Servers {
         self.send_with_retry(calls, Some(wait), None)
     }
 
-    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica; `None` if none has it in time.
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica, or until it has taken so long: the
+    /// last reply, and whether a replica has it.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -351,18 +352,13 @@ impl Servers {
         &mut self,
         call: &Call,
         at_most: Duration,
-    ) -> Result<Option<Value>, StoreError> {
+    ) -> Result<(Value, bool), StoreError> {
         let began = self.system().now();
         loop {
             let wait = ReplicaWait::for_one(self.target().timeout / 2);
             let mut ack = self.call_replicated(std::slice::from_ref(call), wait)?;
-            if ack.is_replicated()
-                && let Some(value) = ack.values.pop()
-            {
-                return Ok(Some(value));
-            }
-            if self.system().now() - began >= at_most {
-                return Ok(None);
+            if ack.is_replicated() || self.system().now() - began >= at_most {
+                return Ok((ack.values.pop().unwrap_or(Value::Nil), ack.is_replicated()));
             }
         }
     }
