@@ -82,8 +82,6 @@ pub(crate) struct JobStates {
     states: Vec<JobState>,
     /// The states before this one are loaded.
     loaded: usize,
-    /// The activity that was named last: most rows name it again.
-    last: u32,
     /// Those whose calls are sent behind `ASKING`.
     asking: HashSet<u32>,
     /// Those that are sharded, with the numbers of their shards, in the order of the list.
@@ -120,7 +118,6 @@ impl JobStates {
             epochs,
             states,
             loaded: 0,
-            last: 0,
             asking,
             sharded,
             parents,
@@ -132,12 +129,9 @@ impl JobStates {
 
     /// The number of an activity, a new one if it was not named before.
     pub(crate) fn number(&mut self, activity: &str) -> u32 {
-        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
-        if !is_last {
-            self.last = self.names.number(activity.as_bytes());
-            self.states.resize(self.names.count(), JobState::default());
-        }
-        self.last
+        let nth = self.names.number(activity.as_bytes());
+        self.states.resize(self.names.count(), JobState::default());
+        nth
     }
 
     pub(crate) fn count(&self) -> usize {
