@@ -399,7 +399,9 @@ fn settle_others(
         others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
     let answers = others.into_iter().zip(store.servers.call_all(&calls));
     let script = SETTLE.of(store.layout.kind());
-    answers.map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value, &order.items[at].keys)?))).collect()
+    answers
+        .map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value(), &order.items[at].keys)?)))
+        .collect()
 }
 
 fn settle_replicated(

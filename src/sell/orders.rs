@@ -16,7 +16,6 @@ use crate::model::order::{Bought, Corrupt, Order, OrderOutcome, Outcome, Refund,
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::retry::Answer;
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -234,9 +233,9 @@ pub(crate) fn send_single(
     activity: &ActivityId,
     modes: Modes,
 ) -> Result<Value, StoreError> {
-    let Answer { value, was_resent } = store.servers.answer(&call.call(&store.keys(activity), modes))?;
-    store.borrower.was_resent |= was_resent;
-    Ok(value)
+    let answer = store.servers.answer(&call.call(&store.keys(activity), modes))?;
+    store.borrower.was_resent |= answer.was_resent;
+    Ok(answer.value())
 }
 
 /// What an order needs of the stock.

@@ -134,11 +134,11 @@ impl TransferContext<'_> {
 
     /// Asks a donor for units, and waits until a replica has what it wrote.
     pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
-        let mut ack = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
-        let reply = Reply::of(&LEND);
-        let values = reply.array(ack.values.pop().unwrap_or(Value::Nil))?;
+        let answer = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
+        let (reply, is_replicated) = (Reply::of(&LEND), answer.is_replicated());
+        let values = reply.array(answer.value())?;
         match self.replied_status(&reply, &values, request.donor)? {
-            Status::Ok | Status::Replayed if !ack.is_replicated() => Ok(LendReply::Unreplicated),
+            Status::Ok | Status::Replayed if !is_replicated => Ok(LendReply::Unreplicated),
             Status::Ok | Status::Replayed => {
                 Ok(LendReply::Lent(reply.count(values.get(1))?.ok_or_else(|| reply.invalid(&values))?))
             }

@@ -110,8 +110,8 @@ fn read_preheated(
     keys: &Keys,
     dry_run: bool,
 ) -> Result<Preheated, StoreError> {
-    let Answer { value, was_resent } = answer;
-    let mut preheated = preheated(plan, value, keys)?;
+    let was_resent = answer.was_resent;
+    let mut preheated = preheated(plan, answer.value(), keys)?;
     // It is as the plan says, and only the total that it had before is gone: the first try was applied.
     if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
         (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);

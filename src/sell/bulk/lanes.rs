@@ -262,7 +262,7 @@ impl<C: Call> Lanes<C> {
         let calls: Vec<_> = commands.iter().map(|(key, command)| call::Call::command(key, command)).collect();
         let reply = |answer: Result<Answer, StoreError>| match answer {
             Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Ok(Value::Nil),
-            answer => answer.map(|answer| answer.value),
+            answer => answer.map(Answer::value),
         };
         self.servers.call_all(&calls).into_iter().map(reply).collect::<Result<_, _>>().map(Some)
     }
