@@ -10,7 +10,7 @@ use crate::model::number::Limit;
 use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::sell::bulk::{DecidedOrder, Operation};
+use crate::sell::bulk::{BulkOrder, DecidedOrder, Operation};
 use crate::store::Store;
 
 row! {
@@ -89,17 +89,19 @@ impl<'a> OutcomeRow<'a> {
 
 row! {
     /// How one activity of an order of several ended, alone or in a file.
-    pub struct ItemRow<'a> as row {
+    pub struct ItemRow<'a> as row from (
+        id: &'a str, units: u64, item_status: Status, left: Option<u64>, held: Option<Bought>
+    ) {
         /// Of an order of a file.
-        optional line: Option<u64> => Cell::known(row.line);
+        optional line: Option<u64> = None => Cell::known(row.line);
         /// The order has it where the item stands in a [`MultiDocument`]; so it has the request.
-        optional user: Option<Option<&'a str>> => Cell::text(row.user.flatten().unwrap_or_default()).flexible();
-        activity: &'a str, flexible;
-        quantity: u64;
-        status: Status;
-        stock: Option<u64>;
-        bought: Option<Bought>;
-        optional request: Option<Option<&'a str>> => row.request.flatten().cell();
+        optional user: Option<Option<&'a str>> = None => Cell::text(row.user.flatten().unwrap_or_default()).flexible();
+        activity: &'a str = id, flexible;
+        quantity: u64 = units;
+        status: Status = item_status;
+        stock: Option<u64> = left;
+        bought: Option<Bought> = held;
+        optional request: Option<Option<&'a str>> = None => row.request.flatten().cell();
     }
     changed if row.status == Status::Ok && row.line.is_none()
 }
@@ -127,28 +129,13 @@ impl<'a> ItemRow<'a> {
     }
 
     fn item_of_file(item: &DecidedOrder<'a>) -> Self {
-        Self {
-            line: None,
-            user: None,
-            activity: item.order.activity,
-            quantity: item.order.quantity.into(),
-            status: item.status,
-            stock: item.stock,
-            bought: item.bought,
-            request: None,
-        }
+        let BulkOrder { activity, quantity, .. } = item.order;
+        Self::new(activity, quantity.into(), item.status, item.stock, item.bought)
     }
 
     fn items(order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
-        order.items.iter().zip(&outcome.items).map(|((activity, quantity), item)| Self {
-            line: None,
-            user: None,
-            activity: activity.as_str(),
-            quantity: quantity.get(),
-            status: item.status,
-            stock: item.stock,
-            bought: item.bought,
-            request: None,
+        order.items.iter().zip(&outcome.items).map(|((activity, quantity), item)| {
+            Self::new(activity.as_str(), quantity.get(), item.status, item.stock, item.bought)
         })
     }
 }
