@@ -164,9 +164,12 @@ impl JobOrders {
     /// Whether no call can have an order, because its activities are in several slots of a cluster, or in shards.
     fn is_alone(&self, states: &JobStates, order: &Range<u64>) -> bool {
         let is_sharded = |nth| !states.shards(nth).is_empty() || states.get(nth).refusal == Some(Status::Sharded);
-        let slot = states.slot(self.window.row(order.start).activity);
-        self.activities(order).any(is_sharded)
-            || !self.can_share && self.activities(order).any(|nth| states.slot(nth) != slot)
+        let is_spread = || {
+            let mut slots = self.activities(order).map(|nth| states.slot(nth));
+            let first = slots.next();
+            slots.any(|slot| Some(slot) != first)
+        };
+        self.activities(order).any(is_sharded) || !self.can_share && is_spread()
     }
 
     /// Whether an order is refused without being sent, because an activity of it refused as a whole before: a later order
