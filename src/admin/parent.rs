@@ -107,10 +107,10 @@ pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Pa
     let keys = store.keys(activity);
     let value = store.servers.call(&Call::script(&PARENT, keys.all(), ["read"]))?;
     let reply = Reply::of(&PARENT);
-    let values = reply.array(value)?;
-    match reply.status(values.first())? {
+    let (status, corrupt, values) = reply.with_status(value, &keys)?;
+    match status {
         Status::Ok => read(&reply, &values),
-        Status::Corrupt => Ok(Parent { corrupt: Some(reply.corrupt(&values, &keys)?), ..Parent::default() }),
+        Status::Corrupt => Ok(Parent { corrupt, ..Parent::default() }),
         _ => Err(reply.invalid(&values)),
     }
 }

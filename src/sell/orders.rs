@@ -156,10 +156,9 @@ pub(crate) struct SingleCall {
 /// No header names such a reply.
 pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
     let reply = Reply::of(script);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
-    if status == Status::Corrupt {
-        return Ok(Outcome::corrupt(reply.corrupt(&values, keys)?).into());
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
+    if let Some(corrupt) = corrupt {
+        return Ok(Outcome::corrupt(corrupt).into());
     }
     let user = match values.get(4) {
         Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),

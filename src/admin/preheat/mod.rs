@@ -255,8 +255,7 @@ fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, re
 /// Reads the reply of the script preheat.
 fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreError> {
     let reply = Reply::of(&PREHEAT);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut preheated = Preheated {
         activity: plan.id.clone(),
         action: Action::Refused,
@@ -268,13 +267,9 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
         per_user_limit: None,
         shards: None,
         differences: Vec::new(),
-        corrupt: None,
+        corrupt,
     };
-    if status == Status::Corrupt {
-        preheated.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(preheated);
-    }
-    if status == Status::Sharded {
+    if matches!(status, Status::Corrupt | Status::Sharded) {
         return Ok(preheated);
     }
     let action = reply.text(values.get(1))?.and_then(|action| Action::named(&action));
