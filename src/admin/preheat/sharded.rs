@@ -28,7 +28,7 @@ use crate::model::id::ActivityId;
 use crate::model::number::{signed, whole};
 use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
-use crate::model::status::{Status, call_code};
+use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::snapshot;
 use crate::redis::call::Call;
@@ -37,7 +37,7 @@ use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::orders;
-use crate::shards::transfer::ShardFault;
+use crate::shards::transfer::{ShardFault, shard_status};
 use crate::store::Store;
 
 /// How often others may change the activity before this gives up.
@@ -344,17 +344,13 @@ fn totals(shards: &[Snapshot]) -> u64 {
 fn read(keys: &Keys, value: Value) -> Result<ChangedShard, ShardFault> {
     let reply = Reply::of(&PREHEAT_SHARD);
     let values = reply.array(value)?;
-    if values.first() == Some(&Value::Int(call_code::OTHER_EPOCH)) {
-        return Err(ShardFault::ListChanged);
-    }
-    match reply.status(values.first())? {
+    match shard_status(&reply, &values, keys)? {
         Status::Ok | Status::Replayed => {
             let text = reply.text(values.get(1))?.unwrap_or_default();
             let (sign, digits) = text.strip_prefix('-').map_or((1, &text[..]), |digits| (-1, digits));
             let units = whole(digits).map(|units| sign * signed(units)).ok_or_else(|| reply.invalid(&values))?;
             Ok(ChangedShard { units, stock: reply.count(values.get(2))?.unwrap_or_default() })
         }
-        Status::Corrupt => Err(ShardFault::Corrupt(reply.corrupt(&values, keys)?)),
         Status::NotPreheated => {
             let what = "is gone (evicted? expired?): its parent names this shard".to_owned();
             Err(ShardFault::Corrupt(Corrupt { key: keys.stock.clone(), what }))
