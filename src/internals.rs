@@ -31,7 +31,7 @@ use crate::model::order::hold::{self as held, Hold, HoldEnd, HoldFor};
 use crate::model::order::{MultiOrder, Order};
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, OrderRun, Step};
+use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders, orders};
 use crate::store::Store;
 
@@ -172,7 +172,7 @@ pub fn apply_file(
     };
     let mut names = Interner::default();
     names.number(activity.as_str().as_bytes());
-    let run = OrderRun::new(store, options, names)?;
+    let run = Run::new(store, options, names)?;
     let mut apply = Applying { run, activity, lines: &file.lines, next: 0, refused: BTreeSet::new(), heard };
     let applied = apply.all();
     let drained = apply.run.drain();
@@ -184,7 +184,7 @@ pub fn apply_file(
 
 /// A file that is applied.
 struct Applying<'a> {
-    run: OrderRun,
+    run: Run,
     activity: &'a ActivityId,
     lines: &'a [FileLine],
     /// The next line that is pushed, from 0.

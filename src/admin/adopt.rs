@@ -244,11 +244,10 @@ fn is_stale(value: &Value) -> bool {
 /// Reads what the steps `plan` and `withdraw` reply.
 fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
     let reply = Reply::of(&ADOPT);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut found = Adoptable {
         status,
-        corrupt: None,
+        corrupt,
         stage: Stage::Foreign,
         units: None,
         total: None,
@@ -258,13 +257,8 @@ fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
         epoch: String::new(),
         last: None,
     };
-    match status {
-        Status::Ok => {}
-        Status::Corrupt => {
-            found.corrupt = Some(reply.corrupt(&values, keys)?);
-            return Ok(found);
-        }
-        _ => return Ok(found),
+    if status != Status::Ok {
+        return Ok(found);
     }
     let stage = reply.text(values.get(1))?.and_then(|stage| Stage::named(&stage));
     found.stage = stage.ok_or_else(|| reply.invalid(&values))?;

@@ -277,11 +277,10 @@ fn executed(connection: &mut Connection) -> Result<Removed, StoreError> {
 /// Reads the reply of the step `plan`.
 fn archivable(value: Value, keys: &Keys) -> Result<Archivable, StoreError> {
     let reply = Reply::of(&ARCHIVE);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut found = Archivable {
         status,
-        corrupt: None,
+        corrupt,
         state: String::new(),
         epoch: 0,
         seen: String::new(),
@@ -290,7 +289,6 @@ fn archivable(value: Value, keys: &Keys) -> Result<Archivable, StoreError> {
         unread: None,
     };
     match status {
-        Status::Corrupt => found.corrupt = Some(reply.corrupt(&values, keys)?),
         Status::Ended => {
             found.archive = reply.text(values.get(1))?;
             found.epoch = reply.count(values.get(2))?.unwrap_or_default();

@@ -107,10 +107,10 @@ pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Pa
     let keys = store.keys(activity);
     let value = store.servers.call(&Call::script(&PARENT, keys.all(), ["read"]))?;
     let reply = Reply::of(&PARENT);
-    let values = reply.array(value)?;
-    match reply.status(values.first())? {
+    let (status, corrupt, values) = reply.with_status(value, &keys)?;
+    match status {
         Status::Ok => read(&reply, &values),
-        Status::Corrupt => Ok(Parent { corrupt: Some(reply.corrupt(&values, &keys)?), ..Parent::default() }),
+        Status::Corrupt => Ok(Parent { corrupt, ..Parent::default() }),
         _ => Err(reply.invalid(&values)),
     }
 }
@@ -157,14 +157,13 @@ pub(crate) fn change_parent(
 /// Any of [`StoreError`]; no replica said in time that it has it.
 pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &ActivityId) -> Result<Value, StoreError> {
     let at_most = store.servers.target().timeout;
-    let value = store.servers.call_until_replicated(call, at_most)?;
-    value.ok_or_else(|| StoreError::Unfinished {
-        activity: activity.to_string(),
-        why: format!(
-            "no replica of `{activity}` confirmed within {} that it has this step",
-            humantime::format_duration(at_most)
-        ),
-    })
+    let (value, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
+    if is_replicated {
+        return Ok(value);
+    }
+    let within = humantime::format_duration(at_most);
+    let why = format!("no replica of `{activity}` confirmed within {within} that it has this step");
+    Err(StoreError::Unfinished { activity: activity.to_string(), why })
 }
 
 /// What a reply says of a parent.

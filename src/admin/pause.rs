@@ -95,15 +95,13 @@ fn pause_one(
     let call = Call::script(&PAUSE, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
     let value = store.servers.call(&call)?;
     let reply = Reply::of(&PAUSE);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
+    let (status, corrupt, values) = reply.with_status(value, &keys)?;
     if (status.is_done() || status == Status::PausedHereOnly) && !dry_run {
         store.changed(activity);
     }
-    let mut paused = Paused::refused(status);
+    let mut paused = Paused { corrupt, ..Paused::refused(status) };
     match status {
-        Status::Corrupt => paused.corrupt = Some(reply.corrupt(&values, &keys)?),
-        Status::Exists | Status::Sharded => {}
+        Status::Corrupt | Status::Exists | Status::Sharded => {}
         Status::NotPreheated => {
             paused.is_foreign = reply.text(values.get(2))?.is_some();
             paused.is_stock_lost = reply.text(values.get(1))?.is_some();

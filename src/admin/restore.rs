@@ -240,16 +240,12 @@ fn done(value: Value) -> Result<Restored, StoreError> {
 /// Reads the reply of `plan` and `begin`.
 fn restorable(value: Value, keys: &Keys) -> Result<Restorable, StoreError> {
     let reply = Reply::of(&RESTORE);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
-    let mut found = Restorable { status, corrupt: None, stage: String::new(), total: None, stock: None };
-    if status == Status::Corrupt {
-        found.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(found);
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
+    if corrupt.is_some() {
+        return Ok(Restorable { status, corrupt, stage: String::new(), total: None, stock: None });
     }
-    found.stage = reply.text(values.get(1))?.unwrap_or_default();
-    found.total = reply.count(values.get(2))?;
+    let (stage, total) = (reply.text(values.get(1))?.unwrap_or_default(), reply.count(values.get(2))?);
     // It may be anything that another client wrote.
-    found.stock = reply.count(values.get(3)).unwrap_or(None);
-    Ok(found)
+    let stock = reply.count(values.get(3)).unwrap_or(None);
+    Ok(Restorable { status, corrupt, stage, total, stock })
 }

@@ -85,12 +85,8 @@ pub(crate) enum Untrimmed {
 pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<Trim, StoreError> {
     let keys = store.keys(activity);
     let reply = Reply::of(&TRIM);
-    let values = reply.array(trim_call(store, &keys, "plan", "", &[EntryId::first_at(before).to_string()])?)?;
-    let status = reply.status(values.first())?;
-    let corrupt = match status {
-        Status::Corrupt => Some(reply.corrupt(&values, &keys)?),
-        _ => None,
-    };
+    let value = trim_call(store, &keys, "plan", "", &[EntryId::first_at(before).to_string()])?;
+    let (status, corrupt, values) = reply.with_status(value, &keys)?;
     let text = |at: usize| if status == Status::Ok { reply.text(values.get(at)) } else { Ok(None) };
     let id = |at: usize| match text(at)? {
         None => Ok(None),

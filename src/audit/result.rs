@@ -84,6 +84,13 @@ pub struct Difference {
     pub shard: Option<ActivityId>,
 }
 
+impl Difference {
+    /// What Redis and the ledger have of the activity as a whole.
+    pub(crate) fn of(class: Class, redis: Option<RecordedUnits>, ledger: Option<RecordedUnits>) -> Self {
+        Self { user: None, class, redis, ledger, orders: None, count: None, shard: None }
+    }
+}
+
 /// Units that a user took and that no order record has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingOrder {

@@ -2,20 +2,16 @@
 //! that wait are sent together.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::bench::Measured;
 use crate::bench::pace::{Pace, Turn};
-use crate::bench::{Basket, Sale, write_user};
 use crate::bench::{LoadOptions, TIMEOUTS};
+use crate::bench::{Sale, write_user};
 use crate::error::StoreError;
 use crate::model::id::interner::Interner;
-use crate::model::order::{Corrupt, MultiOrder};
 use crate::model::status::Status;
-use crate::sell::bulk::{
-    BulkMultiOrder, BulkOrder, Job, MultiOrderRun, Operation, OrderOptions, OrderRun, Orders, Run, Step,
-};
+use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step, status_of_items};
 use crate::store::Store;
 
 /// The longest sleep, so that a run can be stopped.
@@ -37,48 +33,18 @@ pub(crate) fn load(
     }
     let name = sale.run.to_string();
     let job = Job { digest: name.clone(), name };
-    let retry_for = store.servers.target().timeout * TIMEOUTS;
-    if sale.baskets.iter().any(|basket| basket.items.len() > 1) {
-        let run = MultiOrderRun::new(store, job, options.batch.clone(), retry_for, false, names)?;
-        let push = |run: &mut MultiOrderRun, line: u64, basket: &Basket, user: &str| {
-            let (user, items) = (user.parse().ok(), basket.items.clone());
-            let order = MultiOrder { user, items, request: sale.run.clone(), reason: sale.reason.clone() };
-            run.push(BulkMultiOrder { line, order, has_request: false, activities: Arc::default() });
-            Ok(())
-        };
-        let front = |run: &MultiOrderRun| Some(run.front()?.outcome.decisive());
-        return drive(run, store, sale, options, progress, push, front);
-    }
+    let is_multi = sale.baskets.iter().any(|basket| basket.items.len() > 1);
     let options_of_run = OrderOptions {
-        operation: Operation::Deduct,
+        operation: if is_multi { Operation::MultiDeduct } else { Operation::Deduct },
         job,
         reason: sale.reason.clone(),
         limit: None,
         hold_for: None,
         has_rows: false,
         limits: options.batch.clone(),
-        retry_for,
+        retry_for: store.servers.target().timeout * TIMEOUTS,
     };
-    let run = OrderRun::new(store, options_of_run, names)?;
-    let push = |run: &mut OrderRun, line: u64, basket: &Basket, user: &str| {
-        let (activity, quantity) = &basket.items[0];
-        let quantity = u32::try_from(quantity.get()).unwrap_or(u32::MAX);
-        run.push(&BulkOrder { line, activity: activity.as_str(), user, quantity, request: "", reason: "" })
-    };
-    let front = |run: &OrderRun| run.front().map(|decided| (decided.status, None));
-    drive(run, store, sale, options, progress, push, front)
-}
-
-/// Drives a run. `push` adds an order to it, and `front` says how the first one ended, once it did.
-fn drive<O: Orders>(
-    mut run: Run<O>,
-    store: &Store,
-    sale: &Sale,
-    options: &LoadOptions,
-    progress: &mut dyn FnMut(u64),
-    push: impl Fn(&mut Run<O>, u64, &Basket, &str) -> Result<(), StoreError>,
-    front: impl Fn(&Run<O>) -> Option<(Status, Option<Corrupt>)>,
-) -> Result<Measured, StoreError> {
+    let mut run = Run::new(store, options_of_run, names)?;
     while run.load_watermarks()? {}
     let mut measured = Measured::new()?;
     let has_users = store.layout.kind().has_users();
@@ -111,7 +77,13 @@ fn drive<O: Orders>(
             let basket = (number % sale.baskets.len() as u64) as usize;
             number += 1;
             pushed += 1;
-            push(&mut run, number, &sale.baskets[basket], if has_users { &user } else { "" })?;
+            let (items, user) = (&sale.baskets[basket].items, if has_users { &*user } else { "" });
+            if is_multi {
+                run.push_multi(number, items, [user, "", ""]);
+            } else {
+                let (activity, quantity) = (items[0].0.as_str(), u32::try_from(items[0].1.get()).unwrap_or(u32::MAX));
+                run.push(&BulkOrder { line: number, activity, user, quantity, request: "", reason: "" })?;
+            }
         }
         if started.is_empty() && !pace.has_more(now) {
             break;
@@ -129,13 +101,12 @@ fn drive<O: Orders>(
         }
         let now = Instant::now();
         let mut ended = 0;
-        while let Some((status, corrupt)) = front(&run) {
+        while let Some(status) = front(&run) {
             run.pop();
             pushed -= 1;
             if let Some(at) = started.pop_front() {
                 measured.answered(status, at, now);
             }
-            measured.corrupt = measured.corrupt.take().or(corrupt);
             answered = now;
             ended += 1;
         }
@@ -144,4 +115,11 @@ fn drive<O: Orders>(
     measured.took = answered - began;
     measured.dropped = pace.dropped;
     Ok(measured)
+}
+
+/// How the first order ended, once it did: of one that was refused, why.
+fn front(run: &Run) -> Option<Status> {
+    run.front()?;
+    let items = || run.front_items().map(|item| item.status);
+    Some(items().find(|item| !item.is_done() && *item != Status::Refused).unwrap_or_else(|| status_of_items(items())))
 }

@@ -82,6 +82,18 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// A reply that begins with a status: that, what is corrupt if that is so, and all of it.
+    pub(crate) fn with_status(
+        &self,
+        value: Value,
+        keys: &Keys,
+    ) -> Result<(Status, Option<Corrupt>, Vec<Value>), StoreError> {
+        let values = self.array(value)?;
+        let status = self.status(values.first())?;
+        let corrupt = if status == Status::Corrupt { Some(self.corrupt(&values, keys)?) } else { None };
+        Ok((status, corrupt, values))
+    }
+
     /// The shards of `{sharded, …, shards}`; `None` for another status.
     pub(crate) fn shards(&self, values: &[Value]) -> Result<Option<Shards>, StoreError> {
         if values.first() != Some(&Value::Int(Status::Sharded.code())) {

@@ -7,12 +7,10 @@ use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::{Expired, LeftHold, OpenCounts, Recounted};
 use crate::model::shards::Shards;
 use crate::model::status::Status;
-use crate::redis::call::Call;
 use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::sell::orders;
-use crate::sell::orders::Modes;
+use crate::sell::orders::{self, Modes, SingleCall};
 use crate::store::Store;
 
 /// Holds that one call expires: a few milliseconds of the server's time.
@@ -141,17 +139,11 @@ fn settle_many(
     reason: Option<&str>,
     dry_run: bool,
 ) -> Result<Value, StoreError> {
-    let modes = Modes::of_activity(dry_run);
-    let arguments = |mode: &str| {
-        let first =
-            [store.kind(), store.operator.clone(), most.clone(), step.to_owned(), String::new(), mode.to_owned()];
-        first.into_iter().chain(reason.map(str::to_owned)).map(String::into_bytes).collect::<Vec<_>>()
-    };
-    let call = Call::script(SETTLE.of(store.layout.kind()), keys.all(), arguments(modes.first))
-        .retried_with(arguments(modes.retry))
-        .with_safety(modes.safety())
-        .recovered_by(Recovery::SameCall);
-    store.servers.call(&call)
+    let (kind, reason) = (store.kind(), reason.map(str::as_bytes));
+    let first = [&kind, &store.operator, &most, step, "", ""].map(str::as_bytes);
+    let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();
+    let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments);
+    store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
 }
 
 /// What one call to expire came to.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::error::{ServerKind, StoreError};
-use crate::model::id::{ActivityId, RequestId};
+use crate::model::id::{ActivityId, RequestId, StoredUser};
 use crate::model::layout::Kind;
 use crate::model::number::Quantity;
 use crate::model::order::hold::{LeftHold, Step};
@@ -105,7 +105,7 @@ fn outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome
 }
 
 /// What a user holds, `?` if that is unknown.
-pub(crate) fn bought(text: &str) -> Option<Bought> {
+fn bought(text: &str) -> Option<Bought> {
     if text == "?" { Some(Bought::Unknown) } else { text.parse().ok().map(Bought::Units) }
 }
 
@@ -114,17 +114,9 @@ pub(crate) fn corrupt_value(text: &str, keys: &[Keys]) -> Option<Corrupt> {
     let (number, hex) = text.split_once(',')?;
     let number = number.parse::<usize>().ok()?.checked_sub(1)?;
     let each = keys.first()?.in_order().count();
-    let value = (hex != "-").then(|| unhex(hex));
+    let bytes = if hex == "-" { None } else { Some(StoredUser::of_hex(hex)?) };
+    let value = bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes.as_bytes()));
     Some(corrupt(keys.get(number / each)?, number % each + 1, value.as_deref()))
-}
-
-fn unhex(hex: &str) -> String {
-    let bytes: Vec<u8> = hex
-        .as_bytes()
-        .chunks(2)
-        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// How long the items are held at least, so that a failover does not end an order.
@@ -407,7 +399,9 @@ fn settle_others(
         others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
     let answers = others.into_iter().zip(store.servers.call_all(&calls));
     let script = SETTLE.of(store.layout.kind());
-    answers.map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value, &order.items[at].keys)?))).collect()
+    answers
+        .map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value(), &order.items[at].keys)?)))
+        .collect()
 }
 
 fn settle_replicated(
@@ -430,13 +424,16 @@ fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, orde
 /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
 fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<Value, StoreError> {
     let at_most = SHORTEST_HOLD.max(store.servers.target().timeout * 3);
-    let mut value = store.servers.call_until_replicated(call, Duration::ZERO)?;
-    if value.is_none() {
+    let (mut value, mut is_replicated) = store.servers.call_until_replicated(call, Duration::ZERO)?;
+    if !is_replicated {
         // A primary that was known to have a replica may have lost it.
         store.servers.look_for_replicas()?;
-        value = store.servers.call_until_replicated(call, at_most)?;
+        (value, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
     }
-    value.ok_or_else(|| unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
+    if is_replicated {
+        return Ok(value);
+    }
+    Err(unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
 }
 
 /// The error for an order that must be looked at, or sent again.
@@ -464,15 +461,5 @@ fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
 fn returned(outcome: &mut Outcome, settled: &OrderOutcome) {
     if outcome.status.is_done() && settled.outcome.status.is_done() {
         (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hexadecimal_is_read_back() {
-        assert_eq!(unhex("61620a"), "ab\n");
     }
 }

@@ -16,7 +16,6 @@ use crate::model::order::{Bought, Corrupt, Order, OrderOutcome, Outcome, Refund,
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::call::retry::Answer;
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -157,10 +156,9 @@ pub(crate) struct SingleCall {
 /// No header names such a reply.
 pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
     let reply = Reply::of(script);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
-    if status == Status::Corrupt {
-        return Ok(Outcome::corrupt(reply.corrupt(&values, keys)?).into());
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
+    if let Some(corrupt) = corrupt {
+        return Ok(Outcome::corrupt(corrupt).into());
     }
     let user = match values.get(4) {
         Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
@@ -234,9 +232,9 @@ pub(crate) fn send_single(
     activity: &ActivityId,
     modes: Modes,
 ) -> Result<Value, StoreError> {
-    let Answer { value, was_resent } = store.servers.answer(&call.call(&store.keys(activity), modes))?;
-    store.borrower.was_resent |= was_resent;
-    Ok(value)
+    let answer = store.servers.answer(&call.call(&store.keys(activity), modes))?;
+    store.borrower.was_resent |= answer.was_resent;
+    Ok(answer.value())
 }
 
 /// What an order needs of the stock.

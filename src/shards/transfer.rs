@@ -134,11 +134,11 @@ impl TransferContext<'_> {
 
     /// Asks a donor for units, and waits until a replica has what it wrote.
     pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
-        let mut ack = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
-        let reply = Reply::of(&LEND);
-        let values = reply.array(ack.values.pop().unwrap_or(Value::Nil))?;
-        match self.replied_status(&reply, &values, request.donor)? {
-            Status::Ok | Status::Replayed if !ack.is_replicated() => Ok(LendReply::Unreplicated),
+        let answer = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
+        let (reply, is_replicated) = (Reply::of(&LEND), answer.is_replicated());
+        let values = reply.array(answer.value())?;
+        match shard_status(&reply, &values, &self.keys(request.donor))? {
+            Status::Ok | Status::Replayed if !is_replicated => Ok(LendReply::Unreplicated),
             Status::Ok | Status::Replayed => {
                 Ok(LendReply::Lent(reply.count(values.get(1))?.ok_or_else(|| reply.invalid(&values))?))
             }
@@ -162,7 +162,7 @@ impl TransferContext<'_> {
         let mut replies = ack.values.into_iter();
         let reply = Reply::of(&BORROW);
         let values = reply.array(replies.next().unwrap_or(Value::Nil))?;
-        let is_replicated = match self.replied_status(&reply, &values, request.home) {
+        let is_replicated = match shard_status(&reply, &values, &self.keys(request.home)) {
             Ok(Status::Ok | Status::Replayed) => Ok(is_acknowledged),
             Ok(Status::RequestConflict) => return Err(reply.invalid(&values)),
             Ok(_) => Err(ShardFault::ListChanged),
@@ -171,16 +171,16 @@ impl TransferContext<'_> {
         };
         Ok(CreditReply { is_replicated, order: replies.next(), was_resent })
     }
+}
 
-    /// The status that both scripts reply first, of an activity that was not reset and is not damaged.
-    fn replied_status(&self, reply: &Reply<'_>, values: &[Value], shard: u32) -> Result<Status, ShardFault> {
-        if matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
-            return Err(ShardFault::ListChanged);
-        }
-        match reply.status(values.first())? {
-            Status::Corrupt => Err(ShardFault::Corrupt(reply.corrupt(values, &self.keys(shard))?)),
-            status => Ok(status),
-        }
+/// The status that a shard replies first, if it was not reset and is not damaged.
+pub(crate) fn shard_status(reply: &Reply<'_>, values: &[Value], keys: &Keys) -> Result<Status, ShardFault> {
+    if matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
+        return Err(ShardFault::ListChanged);
+    }
+    match reply.status(values.first())? {
+        Status::Corrupt => Err(ShardFault::Corrupt(reply.corrupt(values, keys)?)),
+        status => Ok(status),
     }
 }
 
@@ -275,10 +275,8 @@ pub(crate) fn peek(
 fn view(value: Value, keys: &Keys) -> Result<ShardView, ShardFault> {
     let reply = Reply::of(&PEEK);
     let values = reply.array(value)?;
-    match reply.status(values.first())? {
-        Status::Ok => {}
-        Status::Corrupt => return Err(ShardFault::Corrupt(reply.corrupt(&values, keys)?)),
-        _ => return Err(ShardFault::ListChanged),
+    if shard_status(&reply, &values, keys)? != Status::Ok {
+        return Err(ShardFault::ListChanged);
     }
     let [_, stock, last, epoch, now, Value::Array(transfers)] = &values[..] else {
         return Err(reply.invalid(&values).into());

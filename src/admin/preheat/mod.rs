@@ -110,8 +110,8 @@ fn read_preheated(
     keys: &Keys,
     dry_run: bool,
 ) -> Result<Preheated, StoreError> {
-    let Answer { value, was_resent } = answer;
-    let mut preheated = preheated(plan, value, keys)?;
+    let was_resent = answer.was_resent;
+    let mut preheated = preheated(plan, answer.value(), keys)?;
     // It is as the plan says, and only the total that it had before is gone: the first try was applied.
     if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
         (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
@@ -255,8 +255,7 @@ fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, re
 /// Reads the reply of the script preheat.
 fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreError> {
     let reply = Reply::of(&PREHEAT);
-    let values = reply.array(value)?;
-    let status = reply.status(values.first())?;
+    let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut preheated = Preheated {
         activity: plan.id.clone(),
         action: Action::Refused,
@@ -268,13 +267,9 @@ fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreE
         per_user_limit: None,
         shards: None,
         differences: Vec::new(),
-        corrupt: None,
+        corrupt,
     };
-    if status == Status::Corrupt {
-        preheated.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(preheated);
-    }
-    if status == Status::Sharded {
+    if matches!(status, Status::Corrupt | Status::Sharded) {
         return Ok(preheated);
     }
     let action = reply.text(values.get(1))?.and_then(|action| Action::named(&action));

@@ -28,7 +28,7 @@ use crate::model::id::ActivityId;
 use crate::model::number::{signed, whole};
 use crate::model::order::Corrupt;
 use crate::model::shards::Shards;
-use crate::model::status::{Status, call_code};
+use crate::model::status::Status;
 use crate::model::time::Millis;
 use crate::read::snapshot;
 use crate::redis::call::Call;
@@ -37,6 +37,7 @@ use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::orders;
+use crate::shards::transfer::{ShardFault, shard_status};
 use crate::store::Store;
 
 /// How often others may change the activity before this gives up.
@@ -50,19 +51,15 @@ enum Ended {
     Done(u64),
     /// It would have taken units that are sold, so it returned what it took.
     Undone,
-    /// Another caller changed the activity.
-    Stale,
     /// The activity has no shards any more, and is still to be made anew.
     Ordinary,
-    /// A shard is gone or cannot be read.
-    Corrupt(Corrupt),
 }
 
-/// What one shard said.
-enum Shard {
-    Done { units: i64, stock: u64 },
-    OtherEpoch,
-    Corrupt(Corrupt),
+/// What one shard changed.
+struct ChangedShard {
+    /// By how many units its total changed.
+    units: i64,
+    stock: u64,
 }
 
 /// Makes a sharded activity what the plan says, or says how it differs. `other` is what the script `preheat` said of the
@@ -126,14 +123,16 @@ pub(crate) fn preheat_sharded(
             }
             _ => true,
         };
-        match carry_out(store, &plan.id, says, reason)? {
-            Ended::Done(stock) if is_wanted => {
+        match carry_out(store, &plan.id, says, reason) {
+            Ok(Ended::Done(stock)) if is_wanted => {
                 let done = planned.unwrap_or(result);
                 return Ok(Some(Preheated { stock: Some(stock), ..done }));
             }
-            Ended::Done(_) | Ended::Undone | Ended::Stale => {}
-            Ended::Ordinary => return Ok(None),
-            Ended::Corrupt(corrupt) => {
+            // Or another caller changed the activity.
+            Ok(Ended::Done(_) | Ended::Undone) | Err(ShardFault::ListChanged | ShardFault::Stopped) => {}
+            Ok(Ended::Ordinary) => return Ok(None),
+            Err(ShardFault::Store(error)) => return Err(error),
+            Err(ShardFault::Corrupt(corrupt)) => {
                 let (action, status) = (Action::Refused, Status::Corrupt);
                 return Ok(Some(Preheated { action, status, corrupt: Some(corrupt), ..result }));
             }
@@ -206,11 +205,11 @@ fn find(
 }
 
 /// Does what a parent plans.
-fn carry_out(store: &mut Store, activity: &ActivityId, says: Says, reason: Option<&str>) -> Result<Ended, StoreError> {
+fn carry_out(store: &mut Store, activity: &ActivityId, says: Says, reason: Option<&str>) -> Result<Ended, ShardFault> {
     match says.plan.clone() {
         Some(ShardPlan::Start { shards, old }) => start(store, activity, &says, shards, &old, reason),
         Some(ShardPlan::Update { .. }) => update(store, activity, says, reason),
-        None => Ok(Ended::Stale),
+        None => Err(ShardFault::ListChanged),
     }
 }
 
@@ -222,7 +221,7 @@ fn start(
     shards: Vec<u32>,
     old: &[u32],
     reason: Option<&str>,
-) -> Result<Ended, StoreError> {
+) -> Result<Ended, ShardFault> {
     let removals = old.iter().map(|number| {
         let arguments = arguments(store, "remove", reason, &says.rules, "", "", None);
         (activity.shard(*number), arguments)
@@ -233,31 +232,21 @@ fn start(
         (activity.shard(*number), arguments)
     });
     let calls: Vec<_> = removals.chain(sets).collect();
-    let mut left = 0;
-    for shard in of_each_shard(store, &calls)? {
-        match shard {
-            Shard::Done { stock, .. } => left += stock,
-            Shard::OtherEpoch => return Ok(Ended::Stale),
-            Shard::Corrupt(corrupt) => return Ok(Ended::Corrupt(corrupt)),
-        }
-    }
+    let left = change_shards(store, &calls)?.iter().map(|shard| shard.stock).sum();
     let list = Shards::new(shards);
     let is_ordinary = list.is_none();
     let after = Says { shards: list, plan: None, ..says.clone() };
-    Ok(match parent::change_parent(store, activity, &Parent::of(says), &after, false)? {
-        Changed::Stale => Ended::Stale,
-        Changed::Done if is_ordinary => Ended::Ordinary,
-        Changed::Done => Ended::Done(left),
-    })
+    change(store, activity, says, &after)?;
+    Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
 }
 
 /// Changes the shards, again while units that were to be taken are sold meanwhile, then the parent.
-fn update(store: &mut Store, activity: &ActivityId, mut says: Says, reason: Option<&str>) -> Result<Ended, StoreError> {
+fn update(store: &mut Store, activity: &ActivityId, mut says: Says, reason: Option<&str>) -> Result<Ended, ShardFault> {
     let mut is_undone = false;
     loop {
         let (Some(ShardPlan::Update { id, done, changes, rules, title }), Some(shards)) = (&says.plan, &says.shards)
         else {
-            return Ok(Ended::Stale);
+            return Err(ShardFault::ListChanged);
         };
         let calls: Vec<_> = shards
             .ids(activity)
@@ -266,17 +255,9 @@ fn update(store: &mut Store, activity: &ActivityId, mut says: Says, reason: Opti
                 (shard, arguments(store, "update", reason, rules, id, &units.to_string(), Some(title)))
             })
             .collect();
-        let (mut changed, mut left) = (*done, Vec::new());
-        for shard in of_each_shard(store, &calls)? {
-            match shard {
-                Shard::Done { units, stock } => {
-                    changed += units;
-                    left.push(stock);
-                }
-                Shard::OtherEpoch => return Ok(Ended::Stale),
-                Shard::Corrupt(corrupt) => return Ok(Ended::Corrupt(corrupt)),
-            }
-        }
+        let shards = change_shards(store, &calls)?;
+        let changed = *done + shards.iter().map(|shard| shard.units).sum::<i64>();
+        let left: Vec<u64> = shards.iter().map(|shard| shard.stock).collect();
         let missing = changed - (signed(rules.total) - signed(says.rules.total));
         let after = if missing == 0 {
             let rules = PackedRules { state: says.rules.state, ..*rules };
@@ -295,13 +276,19 @@ fn update(store: &mut Store, activity: &ActivityId, mut says: Says, reason: Opti
             let update = ShardPlan::Update { id: new_plan_id(store), done: changed, changes, rules, title };
             Says { plan: Some(update), ..says.clone() }
         };
-        if parent::change_parent(store, activity, &Parent::of(&says), &after, false)? == Changed::Stale {
-            return Ok(Ended::Stale);
-        }
+        change(store, activity, &says, &after)?;
         says = after;
         if says.plan.is_none() {
             return Ok(if is_undone { Ended::Undone } else { Ended::Done(left.iter().sum()) });
         }
+    }
+}
+
+/// Makes a parent that says one thing say another.
+fn change(store: &mut Store, activity: &ActivityId, before: &Says, after: &Says) -> Result<(), ShardFault> {
+    match parent::change_parent(store, activity, &Parent::of(before), after, false)? {
+        Changed::Stale => Err(ShardFault::ListChanged),
+        Changed::Done => Ok(()),
     }
 }
 
@@ -325,8 +312,8 @@ fn arguments(
     arguments
 }
 
-/// One call for each of some shards, and what they said. Replicas have all of it then: the plan may go.
-fn of_each_shard(store: &mut Store, calls: &[(ActivityId, Vec<String>)]) -> Result<Vec<Shard>, StoreError> {
+/// One call for each of some shards, and what they changed. Replicas have all of it then: the plan may go.
+fn change_shards(store: &mut Store, calls: &[(ActivityId, Vec<String>)]) -> Result<Vec<ChangedShard>, ShardFault> {
     let keys: Vec<Keys> = calls.iter().map(|(shard, _)| store.keys(shard)).collect();
     let call = |(keys, (_, arguments)): (&Keys, &(ActivityId, Vec<String>))| {
         Call::script(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned())
@@ -336,16 +323,16 @@ fn of_each_shard(store: &mut Store, calls: &[(ActivityId, Vec<String>)]) -> Resu
     let all: Vec<Call> = keys.iter().zip(calls).map(call).collect();
     let wait = ReplicaWait::for_one(store.servers.target().timeout / 2);
     let replies = store.servers.fan_out(&all, Some(wait));
-    let mut said = Vec::with_capacity(calls.len());
+    let mut changed = Vec::with_capacity(calls.len());
     for (((keys, (shard, _)), call), reply) in keys.iter().zip(calls).zip(all).zip(replies) {
         let value = match reply {
             Ok(value) => value,
             Err(_) => parent::replicated_step(store, &call, shard)?,
         };
-        said.push(read(keys, value)?);
+        changed.push(read(keys, value));
         store.changed(shard);
     }
-    Ok(said)
+    changed.into_iter().collect()
 }
 
 /// Units that shards were preheated with, in all.
@@ -354,24 +341,20 @@ fn totals(shards: &[Snapshot]) -> u64 {
 }
 
 /// Reads the reply of the script.
-fn read(keys: &Keys, value: Value) -> Result<Shard, StoreError> {
+fn read(keys: &Keys, value: Value) -> Result<ChangedShard, ShardFault> {
     let reply = Reply::of(&PREHEAT_SHARD);
     let values = reply.array(value)?;
-    if values.first() == Some(&Value::Int(call_code::OTHER_EPOCH)) {
-        return Ok(Shard::OtherEpoch);
-    }
-    match reply.status(values.first())? {
+    match shard_status(&reply, &values, keys)? {
         Status::Ok | Status::Replayed => {
             let text = reply.text(values.get(1))?.unwrap_or_default();
             let (sign, digits) = text.strip_prefix('-').map_or((1, &text[..]), |digits| (-1, digits));
             let units = whole(digits).map(|units| sign * signed(units)).ok_or_else(|| reply.invalid(&values))?;
-            Ok(Shard::Done { units, stock: reply.count(values.get(2))?.unwrap_or_default() })
+            Ok(ChangedShard { units, stock: reply.count(values.get(2))?.unwrap_or_default() })
         }
-        Status::Corrupt => Ok(Shard::Corrupt(reply.corrupt(&values, keys)?)),
         Status::NotPreheated => {
             let what = "is gone (evicted? expired?): its parent names this shard".to_owned();
-            Ok(Shard::Corrupt(Corrupt { key: keys.stock.clone(), what }))
+            Err(ShardFault::Corrupt(Corrupt { key: keys.stock.clone(), what }))
         }
-        _ => Err(reply.invalid(&values)),
+        _ => Err(reply.invalid(&values).into()),
     }
 }

@@ -119,9 +119,8 @@ pub(crate) fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
 
 /// What is wrong with the activity as a whole.
 fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Difference>) {
-    let mut say = |class, redis, ledger, orders| {
-        differences.push(Difference { user: None, class, redis, ledger, orders, count: None, shard: None })
-    };
+    let mut say =
+        |class, redis, ledger, orders| differences.push(Difference { orders, ..Difference::of(class, redis, ledger) });
     for (id, why) in &evidence.ledger.unreadable {
         say(Class::Corrupt, Some(RecordedUnits::Text(id.to_string())), None, None);
         evidence.notes.push(format!("ledger entry `{id}` cannot be read: {why}"));
@@ -153,7 +152,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
 /// What is counted wrong of what is held open.
 fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
     let mut say = |user, class, redis, ledger| {
-        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
+        differences.push(Difference { user, ..Difference::of(class, redis, ledger) });
     };
     if let Some(corrupt) = &evidence.damaged_hold {
         say(None, Class::Corrupt, Some(RecordedUnits::Text(corrupt.key.clone())), None);
@@ -189,7 +188,7 @@ fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
         ));
         let (redis, ledger) = (text(other, there), text(request, here));
         let (user, class) = (Some(user.clone()), Class::SplitOrder);
-        differences.push(Difference { user, class, redis, ledger, orders: None, count: None, shard: None });
+        differences.push(Difference { user, ..Difference::of(class, redis, ledger) });
     }
 }
 
@@ -199,14 +198,9 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     if !evidence.settled || !evidence.ledger.is_unrecorded() || !evidence.ledger.has_orders() {
         return Vec::new();
     }
-    let difference = |class, count, redis| Difference {
-        user: None,
-        class,
-        redis,
-        ledger: evidence.by_ledger.then_some(RecordedUnits::Units(evidence.ledger.sum)),
-        orders: Some(RecordedUnits::Units(0)),
-        count,
-        shard: None,
+    let difference = |class, count, redis| {
+        let ledger = evidence.by_ledger.then_some(RecordedUnits::Units(evidence.ledger.sum));
+        Difference { orders: Some(RecordedUnits::Units(0)), count, ..Difference::of(class, redis, ledger) }
     };
     if evidence.kind == Kind::Counter {
         let class = evidence.mismatches.iter().find_map(Mismatch::against_orders);
@@ -256,7 +250,7 @@ fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differe
         let name = evidence.ledger.users.name(mismatch.user);
         let user = evidence.kind.has_users().then(|| StoredUser::new(name));
         let (ledger, orders) = (mismatch.ledger.map(RecordedUnits::Units), mismatch.orders.map(RecordedUnits::Units));
-        differences.push(Difference { user, class, redis, ledger, orders, count: None, shard: None });
+        differences.push(Difference { user, orders, ..Difference::of(class, redis, ledger) });
     };
     let held = match &mismatch.holds {
         Holding::Units(units) => Some(RecordedUnits::Units(signed(*units))),

@@ -226,7 +226,7 @@ impl Matched {
     fn differ(&mut self, class: Class, shard: ActivityId, redis: u64, ledger: u64) {
         let units = |units| Some(RecordedUnits::Units(signed(units)));
         let (redis, ledger, shard) = (units(redis), units(ledger), Some(shard));
-        self.differences.push(Difference { user: None, class, redis, ledger, orders: None, count: None, shard });
+        self.differences.push(Difference { shard, ..Difference::of(class, redis, ledger) });
     }
 }
 
@@ -272,17 +272,8 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let mut differences = matched.differences;
     let is_planned = !has_all_ledgers || found.is_changing || planned == Some(signed(found.total));
     if !is_planned || given.is_some_and(|given| given != found.total) {
-        let (redis, ledger) =
-            (whole.stock.map(|stock| RecordedUnits::Units(signed(stock))), expected.map(RecordedUnits::Units));
-        differences.push(Difference {
-            user: None,
-            class: Class::Conservation,
-            redis,
-            ledger,
-            orders: None,
-            count: None,
-            shard: None,
-        });
+        let stock = whole.stock.map(|stock| RecordedUnits::Units(signed(stock)));
+        differences.push(Difference::of(Class::Conservation, stock, expected.map(RecordedUnits::Units)));
         notes.extend(planned.filter(|_| !is_planned).map(|planned| {
             format!("its shards were preheated with {planned} units in all, and the activity with {}", found.total)
         }));
@@ -362,8 +353,7 @@ fn of_shard(found: &ShardedEvidence, shard: &ActivityId, verdict: Verdict) -> Ve
 }
 
 fn gone(shard: &ActivityId) -> Difference {
-    let shard = Some(shard.clone());
-    Difference { user: None, class: Class::Conservation, redis: None, ledger: None, orders: None, count: None, shard }
+    Difference { shard: Some(shard.clone()), ..Difference::of(Class::Conservation, None, None) }
 }
 
 /// The sums of all shards; `None` if one of them is not known.

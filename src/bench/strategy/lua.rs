@@ -106,10 +106,7 @@ impl Lua {
         if items.items.len() > 1 {
             return Ok(multi_orders::outcome_of(&value, items, keys)?.decisive());
         }
-        let reply = Reply::of(DEDUCT.of(self.kind));
-        let values = reply.array(value)?;
-        let status = reply.status(values.first())?;
-        let corrupt = if status == Status::Corrupt { Some(reply.corrupt(&values, &keys[0])?) } else { None };
+        let (status, corrupt, _) = Reply::of(DEDUCT.of(self.kind)).with_status(value, &keys[0])?;
         Ok((status, corrupt))
     }
 }

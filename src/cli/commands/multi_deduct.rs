@@ -113,10 +113,10 @@ fn show(
     let mut warnings = out.warnings();
     outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();
-    let rows: Vec<ItemRow<'_>> = ItemRow::of(None, order, request, outcome).collect();
+    let rows: Vec<ItemRow<'_>> = ItemRow::of(order, request, outcome).collect();
     if matches!(out.format(), Format::Json | Format::Jsonl | Format::Yaml) {
         out.keep_changes(&rows)?;
-        return out.document(&MultiDocument::new(None, order, request, outcome));
+        return out.document(&MultiDocument::new(order, request, outcome));
     }
     out.choose(ItemRow::ALONE);
     out.array(&rows)

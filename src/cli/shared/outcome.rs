@@ -10,7 +10,7 @@ use crate::model::number::Limit;
 use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::sell::bulk::{DecidedOrder, Operation};
+use crate::sell::bulk::{BulkOrder, DecidedOrder, Operation};
 use crate::store::Store;
 
 row! {
@@ -72,7 +72,7 @@ impl<'a> OutcomeRow<'a> {
             quantity: Some(order.quantity.into()),
             status: decided.status,
             stock: decided.stock,
-            bought: decided.bought.map(Bought::Units),
+            bought: decided.bought,
             request: Some(request),
             deadline: (operation == Operation::Hold).then_some(decided.deadline),
             user_hex: decided.hold_user.and_then(StoredUser::user_hex),
@@ -89,17 +89,19 @@ impl<'a> OutcomeRow<'a> {
 
 row! {
     /// How one activity of an order of several ended, alone or in a file.
-    pub struct ItemRow<'a> as row {
+    pub struct ItemRow<'a> as row from (
+        id: &'a str, units: u64, item_status: Status, left: Option<u64>, held: Option<Bought>
+    ) {
         /// Of an order of a file.
-        optional line: Option<u64> => Cell::known(row.line);
+        optional line: Option<u64> = None => Cell::known(row.line);
         /// The order has it where the item stands in a [`MultiDocument`]; so it has the request.
-        optional user: Option<Option<&'a str>> => Cell::text(row.user.flatten().unwrap_or_default()).flexible();
-        activity: &'a str, flexible;
-        quantity: u64;
-        status: Status;
-        stock: Option<u64>;
-        bought: Option<Bought>;
-        optional request: Option<Option<&'a str>> => row.request.flatten().cell();
+        optional user: Option<Option<&'a str>> = None => Cell::text(row.user.flatten().unwrap_or_default()).flexible();
+        activity: &'a str = id, flexible;
+        quantity: u64 = units;
+        status: Status = item_status;
+        stock: Option<u64> = left;
+        bought: Option<Bought> = held;
+        optional request: Option<Option<&'a str>> = None => row.request.flatten().cell();
     }
     changed if row.status == Status::Ok && row.line.is_none()
 }
@@ -110,27 +112,30 @@ impl<'a> ItemRow<'a> {
     /// The columns of orders of a file.
     pub const OF_FILE: Chosen = &["line", "user", "request"];
 
-    /// The rows of an order, and of the line of a file in which it begins. A dry run has no request.
+    /// The rows of an order. A dry run has no request.
     pub fn of(
-        line: Option<u64>,
         order: &'a MultiOrder,
         request: Option<&'a RequestId>,
         outcome: &MultiOutcome,
     ) -> impl Iterator<Item = Self> {
         let (user, request) = (order.user.as_ref().map(UserId::as_str), request.map(RequestId::as_str));
-        Self::items(order, outcome).map(move |item| Self { line, user: Some(user), request: Some(request), ..item })
+        Self::items(order, outcome).map(move |item| Self { user: Some(user), request: Some(request), ..item })
+    }
+
+    /// The row of an item of an order of a file.
+    pub fn of_file(item: &DecidedOrder<'a>, request: &'a str) -> Self {
+        let user = Some(item.order.user).filter(|user| !user.is_empty());
+        Self { line: Some(item.order.line), user: Some(user), request: Some(Some(request)), ..Self::item_of_file(item) }
+    }
+
+    fn item_of_file(item: &DecidedOrder<'a>) -> Self {
+        let BulkOrder { activity, quantity, .. } = item.order;
+        Self::new(activity, quantity.into(), item.status, item.stock, item.bought)
     }
 
     fn items(order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
-        order.items.iter().zip(&outcome.items).map(|((activity, quantity), item)| Self {
-            line: None,
-            user: None,
-            activity: activity.as_str(),
-            quantity: quantity.get(),
-            status: item.status,
-            stock: item.stock,
-            bought: item.bought,
-            request: None,
+        order.items.iter().zip(&outcome.items).map(|((activity, quantity), item)| {
+            Self::new(activity.as_str(), quantity.get(), item.status, item.stock, item.bought)
         })
     }
 }
@@ -138,14 +143,28 @@ impl<'a> ItemRow<'a> {
 row! {
     /// An order of several activities with its items.
     pub struct MultiDocument<'a> as _row from (
-        line: Option<u64>, order: &'a MultiOrder, own: Option<&'a RequestId>, outcome: &MultiOutcome
+        order: &'a MultiOrder, own: Option<&'a RequestId>, outcome: &MultiOutcome
     ) {
         /// Of an order of a file.
-        nested line: Option<u64> = line;
+        nested line: Option<u64> = None;
         document user: Option<&'a str> = order.user.as_ref().map(UserId::as_str);
         document status: Status = outcome.status;
         document request: Option<&'a str> = own.map(RequestId::as_str);
         document items: Vec<ItemRow<'a>> = ItemRow::items(order, outcome).collect();
+    }
+}
+
+impl<'a> MultiDocument<'a> {
+    /// That of an order of a file, whose items are not empty.
+    pub fn of_file(items: &[DecidedOrder<'a>], status: Status, request: &'a str) -> Self {
+        let user = items[0].order.user;
+        Self {
+            line: Some(items[0].order.line),
+            user: Some(user).filter(|user| !user.is_empty()),
+            status,
+            request: Some(request),
+            items: items.iter().map(ItemRow::item_of_file).collect(),
+        }
     }
 }
 

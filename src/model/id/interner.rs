@@ -20,6 +20,8 @@ pub struct Interner {
     /// Indexes by hash; the hash beside an index spares a look at its name.
     indexes: HashTable<(u32, u32)>,
     hasher: DefaultHashBuilder,
+    /// The index that was asked for last: in files most rows name the same one again.
+    last: u32,
 }
 
 impl Interner {
@@ -35,8 +37,11 @@ impl Interner {
 
     /// The index of a name, and a new one for a new name.
     pub fn number(&mut self, user: &[u8]) -> u32 {
-        let hash = self.hash(user);
-        self.index_of(user, hash)
+        if (self.last as usize) >= self.count() || !self.is(self.last, user) {
+            let hash = self.hash(user);
+            self.last = self.index_of(user, hash);
+        }
+        self.last
     }
 
     /// The indexes of many names, as [`number`](Self::number) gives them. Each step is taken for all of them before the

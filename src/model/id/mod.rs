@@ -128,6 +128,11 @@ impl ActivityId {
 }
 
 impl RequestId {
+    /// An id that was validated when it was read, and kept as a text since.
+    pub(crate) fn validated(text: String) -> Self {
+        Self(text)
+    }
+
     /// The id that a UUID is.
     pub(crate) fn of_uuid(uuid: uuid::Uuid) -> Self {
         Self(uuid.to_string())

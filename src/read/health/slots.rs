@@ -1,12 +1,11 @@
 //! A cluster as a node of it sees it: who serves what, and whether anything is missing.
 
-use std::collections::BTreeMap;
-
-use redis::Value;
+use std::collections::BTreeSet;
 
 use crate::error::StoreError;
 use crate::model::slot::SLOTS;
 use crate::read::health::{known, text};
+use crate::redis::cluster::map::{MapNode, NodeLine, read_ranges};
 use crate::redis::cluster::server::Server;
 
 /// A node of a cluster, as another one names it.
@@ -68,33 +67,24 @@ impl Slots {
     pub(crate) fn of(server: &mut Server) -> Result<Self, StoreError> {
         let own = server.target.clone();
         let mut slots = Self { uncovered: SLOTS, ..Self::default() };
-        let mut members = BTreeMap::new();
-        let Value::Array(ranges) = server.ask(redis::cmd("CLUSTER").arg("SLOTS"))? else { return Ok(slots) };
-        for range in &ranges {
-            let Value::Array(parts) = range else { continue };
-            if let [Value::Int(first), Value::Int(last), nodes @ ..] = &parts[..] {
-                slots.uncovered = slots.uncovered.saturating_sub(u16::try_from(last - first + 1).unwrap_or(SLOTS));
-                members.extend(nodes.iter().filter_map(member).map(|member| (member, ())));
-                let primary = nodes.first().and_then(member).zip(u16::try_from(*first).ok());
-                slots.first_slots.extend(primary);
-            }
+        let mut members = BTreeSet::new();
+        for range in read_ranges(server.ask(redis::cmd("CLUSTER").arg("SLOTS"))?)? {
+            slots.uncovered = slots.uncovered.saturating_sub(range.last - range.first + 1);
+            members.extend([&range.primary].into_iter().chain(&range.replicas).map(Member::of));
+            slots.first_slots.push((Member::of(&range.primary), range.first));
         }
-        if let Ok(Value::Array(nodes)) = lines(server, "NODES", |line| slots_of_node(line, &mut slots))? {
-            members.extend(nodes.iter().filter_map(member).map(|member| (member, ())));
-        }
-        _ = lines(server, "INFO", |line| {
-            if let Some(state) = line.strip_prefix("cluster_state:") {
-                slots.state = Some(state.trim().to_owned());
-            }
-            None
-        })?;
+        let nodes = asked(server, "NODES")?;
+        members.extend(nodes.lines().filter_map(|line| slots.add(&NodeLine::read(line)?)));
+        let state = asked(server, "INFO")?;
+        let state = state.lines().find_map(|line| line.strip_prefix("cluster_state:"));
+        slots.state = state.map(|state| state.trim().to_owned());
         // A node that does not know its own address is the one that was asked.
         let host_of = |host: &str, port: u16| {
             let shown = own.node(host, port).place();
             shown.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
         };
         let named = |member: Member| Member { host: host_of(&member.host, member.port), ..member };
-        slots.members = members.into_keys().map(named).collect();
+        slots.members = members.into_iter().map(named).collect();
         slots.first_slots = slots.first_slots.into_iter().map(|(primary, slot)| (named(primary), slot)).collect();
         slots.members.dedup();
         for name in &mut slots.names {
@@ -104,47 +94,37 @@ impl Slots {
     }
 }
 
-/// Asks for a text and reads it line by line. What the lines give comes as one list; who may not ask, learns nothing.
-fn lines(
-    server: &mut Server,
-    what: &str,
-    mut read: impl FnMut(&str) -> Option<Value>,
-) -> Result<Result<Value, String>, StoreError> {
+impl Member {
+    fn of(node: &MapNode) -> Self {
+        Self { host: node.host.clone(), port: node.port }
+    }
+}
+
+impl Slots {
+    /// Adds what a line says of a node; gives the node unless nobody can reach it.
+    fn add(&mut self, node: &NodeLine<'_>) -> Option<Member> {
+        if node.has("noaddr") || node.has("handshake") {
+            return None;
+        }
+        let (host, port) = node.address.rsplit_once(':')?;
+        let (host, port) = (host.to_owned(), port.parse().ok());
+        if node.has("fail") || node.has("fail?") {
+            self.failed.push(node.address.to_owned());
+        } else if let Some(port) = port {
+            let (id, primary) = (node.id.to_owned(), node.primary.map(str::to_owned));
+            self.names.push(NodeName { id, host: host.clone(), port, primary, has_slots: !node.slots.is_empty() });
+        }
+        let open = node.slots.iter().filter_map(|word| word.strip_prefix('[')?.split_once('-').map(|(slot, _)| slot));
+        self.open.extend(open.map(str::to_owned));
+        port.map(|port| Member { host, port })
+    }
+}
+
+/// Asks for a text. Who may not ask learns nothing.
+fn asked(server: &mut Server, what: &str) -> Result<String, StoreError> {
     server.write(&redis::cmd("CLUSTER").arg(what).get_packed_command())?;
     let reply = server.read()?;
-    let reply = known(server, "CLUSTER", reply)?;
-    Ok(reply.map(|value| Value::Array(text(&value).lines().filter_map(&mut read).collect())))
-}
-
-/// Reads `[host, port, …]`.
-fn member(node: &Value) -> Option<Member> {
-    let Value::Array(parts) = node else { return None };
-    let host = parts.first().map(text).filter(|host| host != "?").unwrap_or_default();
-    let port = text(parts.get(1)?).parse().ok()?;
-    Some(Member { host, port })
-}
-
-/// Reads a line of CLUSTER NODES: `id ip:port@bus flags primary ping pong epoch link slot…`.
-fn slots_of_node(line: &str, slots: &mut Slots) -> Option<Value> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let [id, address, flags, primary, _, _, _, _, served @ ..] = &words[..] else { return None };
-    let address = address.split(['@', ',']).next().unwrap_or_default();
-    let (host, port) = address.rsplit_once(':')?;
-    let has = |wanted: &str| flags.split(',').any(|flag| flag == wanted);
-    if has("noaddr") || has("handshake") {
-        return None;
-    }
-    if has("fail") || has("fail?") {
-        slots.failed.push(address.to_owned());
-    } else if let Ok(port) = port.parse() {
-        let primary = (*primary != "-").then(|| (*primary).to_owned());
-        let (id, host, has_slots) = ((*id).to_owned(), host.to_owned(), !served.is_empty());
-        slots.names.push(NodeName { id, host, port, primary, has_slots });
-    }
-    // `[93-<-id]`, `[93->-id]`: only of the node that was asked.
-    let open = served.iter().filter_map(|word| word.strip_prefix('[')?.split_once('-').map(|(slot, _)| slot));
-    slots.open.extend(open.map(str::to_owned));
-    Some(Value::Array(vec![Value::BulkString(host.into()), Value::BulkString(port.into())]))
+    Ok(known(server, "CLUSTER", reply)?.map_or_else(|_| String::new(), |value| text(&value)))
 }
 
 #[cfg(test)]
@@ -162,7 +142,7 @@ mod tests {
             "c1 10.0.0.6:6379@16379 master - 0 1 4 connected",
             "c2 10.0.0.7:6379@16379 master,fail - 0 1 5 connected",
         ] {
-            slots_of_node(line, &mut slots).unwrap();
+            slots.add(&NodeLine::read(line).unwrap()).unwrap();
         }
         let node = |id: &str| slots.names.iter().find(|node| node.id == id).unwrap();
         let idle_for = |id: &str| slots.idle_for(node(id)).map(|node| &*node.id);
@@ -174,13 +154,13 @@ mod tests {
     fn a_line_of_cluster_nodes_names_who_is_down_and_what_is_open() {
         let mut slots = Slots::default();
         let line = "07c3 127.0.0.1:30004@31004,host slave,fail e7d1 0 1426238317239 4 connected";
-        let node = slots_of_node(line, &mut slots).unwrap();
-        assert_eq!(member(&node), Some(Member { host: "127.0.0.1".into(), port: 30004 }));
+        let node = slots.add(&NodeLine::read(line).unwrap());
+        assert_eq!(node, Some(Member { host: "127.0.0.1".into(), port: 30004 }));
         let line =
             "6ec2 ::1:30002@31002 myself,master - 0 1426238316232 2 connected 5461-10922 [93->-292f] [77-<-e7d1]";
-        assert_eq!(member(&slots_of_node(line, &mut slots).unwrap()).unwrap().host, "::1");
+        assert_eq!(slots.add(&NodeLine::read(line).unwrap()).unwrap().host, "::1");
         assert_eq!((slots.failed, slots.open), (vec!["127.0.0.1:30004".into()], vec!["93".into(), "77".into()]));
         let mut none = Slots::default();
-        assert!(slots_of_node("x :0@0 master,noaddr - 1 1 1 disconnected", &mut none).is_none());
+        assert!(none.add(&NodeLine::read("x :0@0 master,noaddr - 1 1 1 disconnected").unwrap()).is_none());
     }
 }

@@ -13,6 +13,7 @@ use crate::model::ledger::EntryId;
 use crate::read::stats::info::{Info, Section};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
+use crate::redis::call::retry::Answer;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
@@ -83,7 +84,7 @@ pub(crate) fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec
     let ledgers: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
     let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups_command(ledger))).collect();
     let answers = store.servers.call_all(&calls).into_iter();
-    answers.map(|answer| read_groups(answer.map(|answer| answer.value))).collect()
+    answers.map(|answer| read_groups(answer.map(Answer::value))).collect()
 }
 
 fn info_command(section: Section) -> Cmd {

@@ -29,7 +29,7 @@ impl Servers {
     /// # Errors
     /// What the first of them that has no reply failed with.
     pub(crate) fn read_all(&mut self, calls: &[Call]) -> Result<Vec<Value>, StoreError> {
-        self.call_all(calls).into_iter().map(|answer| answer.map(|answer| answer.value)).collect()
+        self.call_all(calls).into_iter().map(|answer| answer.map(Answer::value)).collect()
     }
 
     fn call_some(&mut self, calls: &[Call]) -> Vec<Result<Answer, StoreError>> {
@@ -37,7 +37,7 @@ impl Servers {
         let mut answers = Vec::with_capacity(calls.len());
         for (call, outcome) in calls.iter().zip(self.fan_out(calls, None)) {
             let answer = match (outcome, &unserved) {
-                (Ok(value), _) => Ok(Answer { value, was_resent: false }),
+                (Ok(value), _) => Ok(Answer { values: vec![value], ..Answer::default() }),
                 (Err(CallFailure::Refused(error)), _) if !self.may_recover(&error) => {
                     Err(self.learn(&error).err().unwrap_or_else(|| call.named_in(error)))
                 }
@@ -140,7 +140,7 @@ impl Servers {
         let CallAhead { call, sent } = ahead;
         match sent.and_then(|node| self.node(node).read_call(Sending::FIRST)) {
             Ok(value) => Ok(value),
-            Err(CallFailure::Lost(error)) => self.answer_after(&call, &error).map(|answer| answer.value),
+            Err(CallFailure::Lost(error)) => self.answer_after(&call, &error).map(Answer::value),
             Err(_) => self.call(&call),
         }
     }

@@ -13,17 +13,27 @@ use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::cluster::Servers;
 use crate::script::reply::Reply;
 
-/// The reply to a call.
-#[derive(Debug)]
+/// The replies to calls, and who has what they wrote.
+#[derive(Debug, Default)]
 pub(crate) struct Answer {
-    pub(crate) value: Value,
+    pub(crate) values: Vec<Value>,
+    /// How many replicas have it; `None` if there is none to have it, or nobody waited.
+    pub(crate) replicas: Option<u64>,
+    /// The node that replied.
+    pub(crate) node: usize,
     /// Whether an [idempotent](RetrySafety::Idempotent) call may have run before this reply's, so that a copy may still come.
     pub(crate) was_resent: bool,
 }
 
-impl From<ReplicaAck> for Answer {
-    fn from(mut ack: ReplicaAck) -> Self {
-        Self { value: ack.values.pop().unwrap_or(Value::Nil), was_resent: ack.was_resent }
+impl Answer {
+    /// The reply to the only call.
+    pub(crate) fn value(mut self) -> Value {
+        self.values.pop().unwrap_or(Value::Nil)
+    }
+
+    /// Whether a replica has it, or there is none to have it.
+    pub(crate) fn is_replicated(&self) -> bool {
+        self.replicas.is_none_or(|replicas| replicas > 0)
     }
 }
 
@@ -33,7 +43,7 @@ impl Servers {
     /// # Errors
     /// Any of [`StoreError`].
     pub(crate) fn call(&mut self, call: &Call) -> Result<Value, StoreError> {
-        self.answer(call).map(|answer| answer.value)
+        self.answer(call).map(Answer::value)
     }
 
     /// The same with whether it may have run twice.
@@ -41,12 +51,12 @@ impl Servers {
     /// # Errors
     /// Any of [`StoreError`].
     pub(crate) fn answer(&mut self, call: &Call) -> Result<Answer, StoreError> {
-        self.send_with_retry(std::slice::from_ref(call), None, None).map(Answer::from)
+        self.send_with_retry(std::slice::from_ref(call), None, None)
     }
 
     /// The same for a call whose earlier try was lost, for the reason given.
     pub(super) fn answer_after(&mut self, call: &Call, lost: &StoreError) -> Result<Answer, StoreError> {
-        self.send_with_retry(std::slice::from_ref(call), None, Some(lost)).map(Answer::from)
+        self.send_with_retry(std::slice::from_ref(call), None, Some(lost))
     }
 
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
@@ -78,7 +88,7 @@ impl Servers {
         calls: &[Call],
         wait: Option<ReplicaWait>,
         lost: Option<&StoreError>,
-    ) -> Result<ReplicaAck, StoreError> {
+    ) -> Result<Answer, StoreError> {
         let sent = self.try_with_retry(calls, wait, lost).map_err(|error| self.explained(error));
         sent.map_err(|error| match calls.iter().find(|call| call.called_script().is_some()) {
             Some(call) => call.named_in(error),
@@ -91,9 +101,9 @@ impl Servers {
         calls: &[Call],
         wait: Option<ReplicaWait>,
         lost: Option<&StoreError>,
-    ) -> Result<ReplicaAck, StoreError> {
+    ) -> Result<Answer, StoreError> {
         self.check_layout()?;
-        let Some(first) = calls.first() else { return Ok(ReplicaAck::default()) };
+        let Some(first) = calls.first() else { return Ok(Answer::default()) };
         let mut attempts = Attempts::new(self);
         let mut doubt = Doubt::new(self, calls);
         if let Some(error) = lost {
@@ -108,7 +118,7 @@ impl Servers {
             let sending = Sending { attempt: doubt.attempt, asks, wait: wait.filter(|_| self.is_followed(node)) };
             let failure = match self.node(node).exchange(calls, sending, by_text) {
                 Ok((values, replicas)) => {
-                    return Ok(ReplicaAck { values, replicas, node, was_resent: doubt.attempt == Try::Retry });
+                    return Ok(Answer { values, replicas, node, was_resent: doubt.attempt == Try::Retry });
                 }
                 // EVAL loads and runs in one; what ran already is replayed.
                 Err(CallFailure::NoScript) if !by_text => {
@@ -314,36 +324,18 @@ impl Servers {
     }
 }
 
-/// The replies to calls, and who has what they wrote.
-#[derive(Debug, Default)]
-pub(crate) struct ReplicaAck {
-    pub(crate) values: Vec<Value>,
-    /// How many replicas have it; `None` if there is none to have it, or nobody waited.
-    pub(crate) replicas: Option<u64>,
-    /// The node that replied.
-    pub(crate) node: usize,
-    /// Whether a connection broke, so that the calls may have run more than once.
-    pub(crate) was_resent: bool,
-}
-
-impl ReplicaAck {
-    /// Whether a replica has it, or there is none to have it.
-    pub(crate) fn is_replicated(&self) -> bool {
-        self.replicas.is_none_or(|replicas| replicas > 0)
-    }
-}
-
 impl Servers {
     /// Sends calls, all of one slot, and waits for replicas, if the slot has one. Whatever is sent again is written again, so
     /// that the wait covers it.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn call_replicated(&mut self, calls: &[Call], wait: ReplicaWait) -> Result<ReplicaAck, StoreError> {
+    pub(crate) fn call_replicated(&mut self, calls: &[Call], wait: ReplicaWait) -> Result<Answer, StoreError> {
         self.send_with_retry(calls, Some(wait), None)
     }
 
-    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica; `None` if none has it in time.
+    /// Sends a call, again and again, until a replica has what it wrote, if there is a replica, or until it has taken so long: the
+    /// last reply, and whether a replica has it.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -351,18 +343,14 @@ impl Servers {
         &mut self,
         call: &Call,
         at_most: Duration,
-    ) -> Result<Option<Value>, StoreError> {
+    ) -> Result<(Value, bool), StoreError> {
         let began = self.system().now();
         loop {
             let wait = ReplicaWait::for_one(self.target().timeout / 2);
-            let mut ack = self.call_replicated(std::slice::from_ref(call), wait)?;
-            if ack.is_replicated()
-                && let Some(value) = ack.values.pop()
-            {
-                return Ok(Some(value));
-            }
-            if self.system().now() - began >= at_most {
-                return Ok(None);
+            let answer = self.call_replicated(std::slice::from_ref(call), wait)?;
+            let is_replicated = answer.is_replicated();
+            if is_replicated || self.system().now() - began >= at_most {
+                return Ok((answer.value(), is_replicated));
             }
         }
     }

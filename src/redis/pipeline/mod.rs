@@ -6,7 +6,6 @@
 //! when, and what a reply means, is up to its owner, who may hold several: one for each node.
 
 mod limits;
-mod link;
 #[cfg(test)]
 mod tests;
 
@@ -16,13 +15,12 @@ use std::time::{Duration, Instant};
 
 use redis::{RedisError, ServerError, Value};
 
-use crate::error::{Redirection, ServerKind, StoreError};
+use crate::error::{Redirection, StoreError};
 use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
 pub(crate) use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
 use crate::redis::pipeline::limits::{Attempt, Outage};
-pub(crate) use crate::redis::pipeline::link::Link;
 use crate::redis::system::System;
 use crate::script::Script;
 
@@ -36,9 +34,8 @@ const CALL_WEIGHT: usize = 12;
 const NO_SCRIPT: &str = "NOSCRIPT";
 
 /// See the [module](self).
-#[derive(Debug)]
-pub(crate) struct Pipeline<C, L = Server> {
-    link: L,
+pub(crate) struct Pipeline<C> {
+    server: Server,
     system: Arc<dyn System>,
     script: &'static Script,
     limits: Limits,
@@ -59,12 +56,12 @@ pub(crate) struct Pipeline<C, L = Server> {
     is_draining: bool,
 }
 
-impl<C: Call, L: Link> Pipeline<C, L> {
+impl<C: Call> Pipeline<C> {
     /// Sends nothing. The script is loaded if the server has lost it. An outage longer than `retry_for` is an error.
-    pub(crate) fn new(link: L, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
-        let system = link.system();
+    pub(crate) fn new(server: Server, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
+        let system = Arc::clone(server.target.system());
         Self {
-            link,
+            server,
             script,
             rate: limits.rate_limit(&system),
             system,
@@ -83,14 +80,14 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     }
 
     /// Another one with the same rate limit.
-    pub(crate) fn sibling(&self, link: L) -> Self {
+    pub(crate) fn sibling(&self, server: Server) -> Self {
         let rate = self.rate.clone();
-        Self { rate, ..Self::new(link, self.script, self.limits.clone(), self.retry_for) }
+        Self { rate, ..Self::new(server, self.script, self.limits.clone(), self.retry_for) }
     }
 
-    /// The connection.
-    pub(crate) fn link(&self) -> &L {
-        &self.link
+    /// What it is connected to.
+    pub(crate) fn server(&self) -> &Server {
+        &self.server
     }
 
     /// What it can do. `wants_to_send`: whether the owner has a call.
@@ -169,7 +166,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             rate.spend(self.buffered_orders);
         }
         (self.buffered, self.buffered_orders) = (0, 0);
-        let sent = self.link.send(&self.buffer);
+        let sent = self.server.write(&self.buffer);
         self.buffer.clear();
         match sent {
             Ok(()) => Event::Waited,
@@ -186,7 +183,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             return Ok(Event::Idle);
         }
         let asks = self.asked.pop_front().unwrap_or(false);
-        let value = match reply_behind(asks, || self.link.receive()) {
+        let value = match reply_behind(asks, || self.server.read()) {
             Ok(value) => value,
             Err(error) => return Ok(self.lose_connection(error)),
         };
@@ -208,7 +205,7 @@ impl<C: Call, L: Link> Pipeline<C, L> {
             }
             self.refused(meaning)?;
         }
-        Ok(Event::Retry { calls: vec![call], may_have_run: false })
+        Ok(Event::Retry(vec![call]))
     }
 
     /// Sends commands that only read, with nothing in flight, and gives their replies; `None` if that must be tried
@@ -217,12 +214,11 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     /// # Errors
     /// As [`advance`](Self::advance).
     pub(crate) fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>, StoreError> {
-        let link = &mut self.link;
-        let replies = link.send(packed).and_then(|()| (0..count).map(|_| link.receive()).collect::<Result<_, _>>());
+        let server = &mut self.server;
+        let replies = server.write(packed).and_then(|()| (0..count).map(|_| server.read()).collect::<Result<_, _>>());
         let replies: Vec<Value> = match replies {
             Ok(replies) => replies,
             Err(error) => {
-                self.link.disconnect();
                 self.was_lost = true;
                 self.refused(error)?;
                 return Ok(None);
@@ -248,14 +244,14 @@ impl<C: Call, L: Link> Pipeline<C, L> {
 
     /// Whether the server may not be the primary any more.
     pub(crate) fn may_move(&self) -> bool {
-        self.link.may_move()
+        self.server.target.primary_name().is_some()
     }
 
     /// Gets ready to ask, with nothing in flight, whoever serves now.
     pub(crate) fn begin_check(&mut self) {
         self.was_lost = false;
-        if self.link.may_move() {
-            self.link.disconnect();
+        if self.may_move() {
+            self.server.disconnect();
         }
     }
 
@@ -292,17 +288,13 @@ impl<C: Call, L: Link> Pipeline<C, L> {
 
     /// The error for calls that were in flight when the connection broke, and were not settled since.
     pub(crate) fn unsettled(&self) -> Option<StoreError> {
-        self.outage.as_ref().and_then(|outage| outage.unsettled(self.link.server()))
+        self.outage.as_ref().and_then(|outage| outage.unsettled(&self.server.target.shown))
     }
 
     /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
     fn refused(&mut self, error: StoreError) -> Result<(), StoreError> {
         if !is_retryable(&error) {
             return Err(error);
-        }
-        // The address may lead to another server by now, one that accepts writes.
-        if matches!(error, StoreError::Server { kind: ServerKind::ReadOnly, .. }) && self.is_idle() {
-            self.link.disconnect();
         }
         self.is_draining = true;
         Outage::record(&mut self.outage, self.system.now(), error, false);
@@ -311,21 +303,21 @@ impl<C: Call, L: Link> Pipeline<C, L> {
 
     /// The connection broke, or nothing came in time: what is in flight may have run.
     pub(crate) fn lose_connection(&mut self, error: StoreError) -> Event<C> {
-        self.link.disconnect();
+        self.server.disconnect();
         self.was_lost = true;
         self.weight = 0;
         self.asked.clear();
         let calls: Vec<C> = std::mem::take(&mut self.in_flight).into();
         let may_have_run = !calls.is_empty();
         Outage::record(&mut self.outage, self.system.now(), error, may_have_run);
-        Event::Retry { calls, may_have_run }
+        Event::Retry(calls)
     }
 
     /// Tries to end an outage, a short while at a time.
     fn reconnect(&mut self) -> Result<Event<C>, StoreError> {
         let Some(outage) = &mut self.outage else { return Ok(Event::Waited) };
         match outage.attempt(self.system.now(), self.retry_for) {
-            Attempt::GiveUp => Err(outage.unsettled(self.link.server()).unwrap_or_else(|| outage.error.clone())),
+            Attempt::GiveUp => Err(outage.unsettled(&self.server.target.shown).unwrap_or_else(|| outage.error.clone())),
             Attempt::Report => Ok(Event::Outage(outage.error.clone())),
             Attempt::Wait(pause) => {
                 self.system.sleep(pause);
@@ -345,20 +337,17 @@ impl<C: Call, L: Link> Pipeline<C, L> {
     /// Connects if need be, and loads the script: it may be another server by now.
     fn load_script(&mut self) -> Result<(), StoreError> {
         let command = redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text).get_packed_command();
-        match self.link.send(&command).and_then(|()| self.link.receive()) {
-            Ok(Value::ServerError(error)) => Err(self.meaning(error)),
-            Ok(_) => Ok(()),
-            Err(error) => {
-                self.link.disconnect();
-                Err(error)
-            }
+        self.server.write(&command)?;
+        match self.server.read()? {
+            Value::ServerError(error) => Err(self.meaning(error)),
+            _ => Ok(()),
         }
     }
 
     fn meaning(&self, error: ServerError) -> StoreError {
         let error = RedisError::from(error);
         let unknown = || StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() };
-        StoreError::of_reply(&error, self.link.server()).unwrap_or_else(unknown)
+        StoreError::of_reply(&error, &self.server.target.shown).unwrap_or_else(unknown)
     }
 }
 
@@ -405,13 +394,8 @@ pub(crate) enum Readiness {
 pub(crate) enum Event<C> {
     /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
     Reply(C, Value),
-    /// These calls must be sent again, in this order. Nothing is sent before all that is in flight has come back.
-    Retry {
-        /// In the order in which they were sent.
-        calls: Vec<C>,
-        /// Whether the connection broke, so that nobody knows whether they ran.
-        may_have_run: bool,
-    },
+    /// These calls must be sent again, in this order, in which they were sent. Nothing is sent before all that is in flight has come back.
+    Retry(Vec<C>),
     /// Another node of the cluster serves this call, which did not run. It must be sent again, there; nothing is sent here
     /// before all that is in flight has come back.
     Redirected {

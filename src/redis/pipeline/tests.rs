@@ -1,13 +1,17 @@
-//! The pipeline over a link that fails when a test says so.
+//! The pipeline over a server that fails when a test says so.
 
 use std::collections::VecDeque;
+use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use redis::Value;
 
 use crate::model::layout::Kind;
+use crate::redis::connect::Target;
 use crate::redis::pipeline::*;
+use crate::redis::system::{Endpoint, RealSystem, Socket};
 use crate::script::DEDUCT_FILE;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -31,10 +35,9 @@ struct Fake {
     /// For the next attempts to load the script; then it can be loaded.
     loads: VecDeque<Does>,
     ran: Vec<u64>,
-    replies: VecDeque<Option<Value>>,
+    replies: VecDeque<Option<Vec<u8>>>,
     is_unreachable: bool,
-    may_move: bool,
-    /// How often the script was loaded, and the connection closed.
+    /// How often the script was loaded, and a connection closed.
     loaded: usize,
     disconnected: usize,
 }
@@ -48,58 +51,107 @@ fn error(text: &str) -> Value {
 }
 
 impl Fake {
-    fn take(&mut self, does: Does, reply: Value) {
+    fn take(&mut self, does: Does, reply: &str) {
         self.replies.push_back(match does {
-            Does::Replies => Some(reply),
-            Does::Refuses(text) => Some(error(text)),
+            Does::Replies => Some(format!("{reply}\r\n").into_bytes()),
+            Does::Refuses(text) => Some(format!("-{text}\r\n").into_bytes()),
             Does::LosesReply => None,
         });
     }
 }
 
-impl Link for Fake {
-    fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
-        if self.is_unreachable {
-            return Err(unreachable());
-        }
-        if packed.starts_with(b"*3\r\n$6\r\nSCRIPT") {
-            self.loaded += 1;
-            let does = self.loads.pop_front().unwrap_or(Does::Replies);
-            self.take(does, Value::Okay);
-            return Ok(());
-        }
-        for call in std::str::from_utf8(packed).unwrap().lines() {
-            let call: u64 = call.parse().unwrap();
-            let does = self.plan.pop_front().unwrap_or(Does::Replies);
-            if !matches!(does, Does::Refuses(_)) {
-                self.ran.push(call);
-            }
-            self.take(does, Value::Int(i64::try_from(call).unwrap()));
-        }
-        Ok(())
+/// The machine itself, but for its sockets: all of them lead to the fake.
+#[derive(Debug, Clone, Default)]
+struct Machine(Arc<Mutex<Fake>>);
+
+impl Machine {
+    fn fake(&self) -> MutexGuard<'_, Fake> {
+        self.0.lock().unwrap()
     }
 
-    fn receive(&mut self) -> Result<Value, StoreError> {
-        self.replies.pop_front().expect("a reply was waited for that cannot come").ok_or_else(unreachable)
-    }
-
-    fn disconnect(&mut self) {
-        self.disconnected += 1;
-        self.replies.clear();
-    }
-
-    fn server(&self) -> &str {
-        "fake"
-    }
-
-    fn may_move(&self) -> bool {
-        self.may_move
-    }
-
-    fn system(&self) -> Arc<dyn System> {
-        crate::redis::system::RealSystem::shared()
+    fn server(&self, url: &str) -> Server {
+        Server::new(Target::new(url, "a test", Duration::from_secs(1)).unwrap().on(Arc::new(self.clone())))
     }
 }
+
+impl System for Machine {
+    fn connect(&self, _: &Endpoint) -> io::Result<Box<dyn Socket>> {
+        if self.fake().is_unreachable {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        Ok(Box::new(FakeSocket(self.clone())))
+    }
+
+    fn now(&self) -> Instant {
+        RealSystem.now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        RealSystem.unix_time()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        RealSystem.sleep(duration);
+    }
+
+    fn random(&self) -> u64 {
+        RealSystem.random()
+    }
+
+    fn wait_readable(&self, _: &[&dyn Socket], _: Duration) -> Option<usize> {
+        None
+    }
+}
+
+struct FakeSocket(Machine);
+
+impl Socket for FakeSocket {}
+
+impl Read for FakeSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let reply = self.0.fake().replies.pop_front();
+        let reply = reply.expect("a reply was waited for that cannot come").unwrap_or_default();
+        buffer[..reply.len()].copy_from_slice(&reply);
+        Ok(reply.len())
+    }
+}
+
+impl Write for FakeSocket {
+    fn write(&mut self, packed: &[u8]) -> io::Result<usize> {
+        let mut fake = self.0.fake();
+        if fake.is_unreachable {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if packed.starts_with(b"*3\r\n$6\r\nSCRIPT") {
+            fake.loaded += 1;
+            let does = fake.loads.pop_front().unwrap_or(Does::Replies);
+            fake.take(does, "+OK");
+            return Ok(packed.len());
+        }
+        for call in std::str::from_utf8(packed).unwrap().lines() {
+            let does = fake.plan.pop_front().unwrap_or(Does::Replies);
+            if !matches!(does, Does::Refuses(_)) {
+                fake.ran.push(call.parse().unwrap());
+            }
+            fake.take(does, &format!(":{call}"));
+        }
+        Ok(packed.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for FakeSocket {
+    fn drop(&mut self) {
+        let mut fake = self.0.fake();
+        fake.disconnected += 1;
+        fake.replies.clear();
+    }
+}
+
+const URL: &str = "redis://127.0.0.1:7000";
 
 /// A call of some orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +172,8 @@ impl Call for Numbered {
 
 /// An owner of a pipeline that sends its calls in order, as a run does.
 struct Owner {
-    pipeline: Pipeline<Numbered, Fake>,
+    machine: Machine,
+    pipeline: Pipeline<Numbered>,
     waiting: VecDeque<Numbered>,
     decided: Vec<u64>,
     /// What may have run when it was sent again.
@@ -130,14 +183,20 @@ struct Owner {
 
 impl Owner {
     fn new(calls: u64, limits: Limits, retry_for: Duration, plan: &[Does]) -> Self {
-        let fake = Fake { plan: plan.to_vec().into(), ..Fake::default() };
+        let machine = Machine::default();
+        machine.fake().plan = plan.to_vec().into();
         Self {
-            pipeline: Pipeline::new(fake, DEDUCT_FILE.of(Kind::Hash), limits, retry_for),
+            pipeline: Pipeline::new(machine.server(URL), DEDUCT_FILE.of(Kind::Hash), limits, retry_for),
             waiting: (1..=calls).map(|number| Numbered { number, orders: 128 }).collect(),
             decided: Vec::new(),
             in_doubt: Vec::new(),
             outages: 0,
+            machine,
         }
+    }
+
+    fn fake(&self) -> MutexGuard<'_, Fake> {
+        self.machine.fake()
     }
 
     /// One step; false if nothing is left to do.
@@ -157,7 +216,8 @@ impl Owner {
                 self.decided.push(call.number);
                 self.pipeline.succeeded();
             }
-            Event::Retry { calls, may_have_run } => {
+            Event::Retry(calls) => {
+                let may_have_run = self.pipeline.unsettled().is_some();
                 self.in_doubt.extend(calls.iter().filter(|_| may_have_run).map(|call| call.number));
                 self.waiting.extend(calls);
                 self.waiting.make_contiguous().sort_by_key(|call| call.number);
@@ -180,7 +240,7 @@ fn calls_are_decided_in_the_order_in_which_they_are_sent() {
     let mut owner = Owner::new(20, Limits::shared(), LONG, &[]);
     owner.run().unwrap();
     assert_eq!(owner.decided, (1..=20).collect::<Vec<_>>());
-    assert_eq!((owner.pipeline.weight, owner.pipeline.link.loaded), (0, 0));
+    assert_eq!((owner.pipeline.weight, owner.fake().loaded), (0, 0));
 }
 
 #[test]
@@ -204,9 +264,9 @@ fn a_lost_reply_gives_back_all_that_was_in_flight_and_may_have_run() {
     assert!(owner.pipeline.was_lost(), "until somebody checked what that meant");
     assert_eq!(owner.decided, [1, 2, 3, 4, 5, 6]);
     assert_eq!(owner.in_doubt.first(), Some(&2));
-    assert_eq!(owner.pipeline.link.ran.iter().filter(|call| **call == 2).count(), 2);
+    assert_eq!(owner.fake().ran.iter().filter(|call| **call == 2).count(), 2);
     assert!(owner.pipeline.unsettled().is_none(), "each was settled");
-    assert!(owner.pipeline.link.disconnected == 1 && owner.pipeline.link.loaded == 1);
+    assert!(owner.fake().disconnected == 1 && owner.fake().loaded == 1);
 }
 
 #[test]
@@ -221,7 +281,7 @@ fn a_script_that_was_lost_is_loaded_once_and_nothing_overtakes_the_call() {
     }
     owner.decided.sort_unstable();
     assert_eq!(owner.decided, [1, 2, 3, 4, 5, 6]);
-    assert!(sent_again && owner.pipeline.link.loaded == 1 && owner.pipeline.link.disconnected == 0);
+    assert!(sent_again && owner.fake().loaded == 1 && owner.fake().disconnected == 0);
     assert!(owner.in_doubt.is_empty(), "nothing of a refused call runs");
 }
 
@@ -244,7 +304,7 @@ fn a_replica_is_left_because_the_address_may_lead_to_the_primary_by_now() {
     let mut owner = Owner::new(2, Limits::shared(), LONG, &[replica.clone(), replica]);
     owner.run().unwrap();
     // Not while replies are still to come on that connection.
-    assert_eq!((owner.pipeline.link.disconnected, owner.decided.len()), (1, 2));
+    assert_eq!((owner.fake().disconnected, owner.decided.len()), (1, 2));
 }
 
 #[test]
@@ -254,7 +314,7 @@ fn an_outage_too_long_is_an_error_that_says_if_calls_may_have_run() {
         while owner.pipeline.outage.is_none() {
             owner.step().unwrap();
         }
-        owner.pipeline.link.is_unreachable = true;
+        owner.fake().is_unreachable = true;
         let error = owner.run().unwrap_err();
         assert_eq!(matches!(error, StoreError::Unknown { .. }), lost, "{error}");
         assert_eq!(owner.pipeline.unsettled().is_some(), lost);
@@ -264,7 +324,7 @@ fn an_outage_too_long_is_an_error_that_says_if_calls_may_have_run() {
 #[test]
 fn a_login_that_is_refused_ends_an_outage_with_its_error() {
     let mut owner = Owner::new(1, Limits::shared(), LONG, &[Does::LosesReply]);
-    owner.pipeline.link.loads.push_back(Does::Refuses("NOAUTH Authentication required."));
+    owner.fake().loads.push_back(Does::Refuses("NOAUTH Authentication required."));
     assert!(matches!(owner.run(), Err(StoreError::Login { .. })));
     assert!(owner.pipeline.unsettled().is_some());
 }
@@ -307,7 +367,7 @@ fn a_rate_limit_makes_small_calls_and_spends_its_burst_once() {
     let limits = Limits::shared().with_rate(NonZeroU32::new(1000).unwrap());
     assert_eq!(limits.most_orders(), 10);
     assert_eq!(Limits::shared().with_rate(NonZeroU32::new(7).unwrap()).most_orders(), 1);
-    let rate = limits.rate_limit(&Fake::default().system()).unwrap();
+    let rate = limits.rate_limit(&RealSystem::shared()).unwrap();
     assert!(rate.is_due());
     let before = Instant::now();
     rate.due.set(before.checked_sub(Duration::from_secs(9)).unwrap());
@@ -323,7 +383,7 @@ fn a_rate_limit_makes_small_calls_and_spends_its_burst_once() {
 fn lanes_of_a_run_share_one_rate_limit() {
     let limits = Limits::shared().with_rate(NonZeroU32::new(1000).unwrap());
     let mut owner = Owner::new(1, limits, LONG, &[]);
-    let sibling: Pipeline<Numbered, Fake> = owner.pipeline.sibling(Fake::default());
+    let sibling: Pipeline<Numbered> = owner.pipeline.sibling(owner.machine.server(URL));
     assert_eq!(sibling.readiness(true), Readiness::Send);
     owner.waiting[0].orders = 1000;
     assert!(owner.step().unwrap());
@@ -374,15 +434,13 @@ fn who_backs_off_waits_for_what_is_in_flight_and_then_longer_each_time() {
 
 #[test]
 fn a_check_asks_whoever_serves_now_if_that_may_be_another() {
-    for may_move in [false, true] {
+    for (url, may_move) in [(URL, false), ("redis+sentinel://127.0.0.1:26379/sale", true)] {
         let mut owner = Owner::new(0, Limits::shared(), LONG, &[]);
-        owner.pipeline.link.may_move = may_move;
-        assert_eq!(owner.pipeline.may_move(), may_move);
-        owner.pipeline.lose_connection(unreachable());
-        owner.pipeline.link.disconnected = 0;
+        owner.pipeline.server = owner.machine.server(url);
+        owner.pipeline.was_lost = true;
+        assert_eq!((owner.pipeline.may_move(), owner.pipeline.server().is_down()), (may_move, false));
         owner.pipeline.begin_check();
-        assert!(!owner.pipeline.was_lost());
-        assert_eq!(owner.pipeline.link().disconnected, usize::from(may_move));
+        assert_eq!((owner.pipeline.was_lost(), owner.pipeline.server().is_down()), (false, may_move));
     }
 }
 
@@ -395,8 +453,8 @@ fn a_redirection_gives_the_call_back_and_what_follows_it_drains_first() {
     assert_eq!((call.number, to.slot, to.port, to.is_ask), (1, 3999, 6381, false));
     assert!(!owner.pipeline.has_room() && owner.pipeline.readiness(true) == Readiness::Replies);
     // The one behind it waits for the move to end.
-    let Event::Retry { calls, may_have_run: false } = owner.pipeline.receive().unwrap() else { panic!("no retry") };
-    assert_eq!(calls[0].number, 2);
+    let Event::Retry(calls) = owner.pipeline.receive().unwrap() else { panic!("no retry") };
+    assert!(calls[0].number == 2 && owner.pipeline.unsettled().is_none());
     assert!(matches!(owner.pipeline.readiness(true), Readiness::Outage(_)));
 }
 
@@ -417,7 +475,7 @@ fn an_outage_goes_along_with_the_activities_until_a_call_succeeds() {
 #[test]
 fn a_call_behind_asking_has_the_second_of_two_replies() {
     let mut owner = Owner::new(0, Limits::shared(), LONG, &[]);
-    owner.pipeline.link.replies.push_back(Some(Value::Okay));
+    owner.fake().replies.push_back(Some(b"+OK\r\n".to_vec()));
     owner.pipeline.push(Numbered { number: 7, orders: 1 }, true, |out, _| out.extend_from_slice(b"7\n"));
     assert!(owner.pipeline.buffer.starts_with(b"*1\r\n$6\r\nASKING\r\n"));
     owner.pipeline.buffer = b"7\n".to_vec();
@@ -429,11 +487,11 @@ fn a_call_behind_asking_has_the_second_of_two_replies() {
 fn a_request_is_tried_again_later_if_the_server_is_gone() {
     let mut owner = Owner::new(1, Limits::shared(), LONG, &[]);
     assert_eq!(owner.pipeline.request(b"8\n9\n", 2).unwrap(), Some(vec![Value::Int(8), Value::Int(9)]));
-    owner.pipeline.link.plan = vec![Does::Replies, Does::LosesReply, Does::Refuses("LOADING wait")].into();
+    owner.fake().plan = vec![Does::Replies, Does::LosesReply, Does::Refuses("LOADING wait")].into();
     assert_eq!(owner.pipeline.request(b"8\n9\n", 2).unwrap(), None);
-    assert!(owner.pipeline.link.disconnected == 1 && !owner.pipeline.has_room());
+    assert!(owner.fake().disconnected == 1 && !owner.pipeline.has_room());
     assert_eq!(owner.pipeline.request(b"8\n", 1).unwrap(), None);
-    owner.pipeline.link.plan = vec![Does::Refuses("WRONGTYPE a list"), Does::Refuses("NOPERM no")].into();
+    owner.fake().plan = vec![Does::Refuses("WRONGTYPE a list"), Does::Refuses("NOPERM no")].into();
     assert_eq!(owner.pipeline.request(b"8\n", 1).unwrap(), Some(vec![error("WRONGTYPE a list")]));
     assert!(matches!(owner.pipeline.request(b"8\n", 1), Err(StoreError::Permission { .. })));
 }

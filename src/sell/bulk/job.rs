@@ -36,13 +36,6 @@ pub(crate) struct Job {
     pub digest: String,
 }
 
-impl Job {
-    /// Its digest, or nothing if its name is the digest.
-    pub(crate) fn digest_to_store(&self) -> &str {
-        if self.name == self.digest { "" } else { &self.digest }
-    }
-}
-
 /// What is stored of a job in one activity, as far as the run knows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct JobState {
@@ -89,8 +82,6 @@ pub(crate) struct JobStates {
     states: Vec<JobState>,
     /// The states before this one are loaded.
     loaded: usize,
-    /// The activity that was named last: most rows name it again.
-    last: u32,
     /// Those whose calls are sent behind `ASKING`.
     asking: HashSet<u32>,
     /// Those that are sharded, with the numbers of their shards, in the order of the list.
@@ -127,7 +118,6 @@ impl JobStates {
             epochs,
             states,
             loaded: 0,
-            last: 0,
             asking,
             sharded,
             parents,
@@ -139,12 +129,9 @@ impl JobStates {
 
     /// The number of an activity, a new one if it was not named before.
     pub(crate) fn number(&mut self, activity: &str) -> u32 {
-        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
-        if !is_last {
-            self.last = self.names.number(activity.as_bytes());
-            self.states.resize(self.names.count(), JobState::default());
-        }
-        self.last
+        let nth = self.names.number(activity.as_bytes());
+        self.states.resize(self.names.count(), JobState::default());
+        nth
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -424,9 +411,11 @@ impl JobStates {
         (whole(watermark).unwrap_or_default(), refused.unwrap_or(u32::MAX), digest)
     }
 
-    fn expected_digest(&self) -> &str {
+    /// The digest that is stored of the job.
+    pub(crate) fn expected_digest(&self) -> &str {
         match self.operation {
-            Operation::MultiDeduct => self.job.digest_to_store(),
+            // Nothing if the name is the digest.
+            Operation::MultiDeduct if self.job.name == self.job.digest => "",
             _ => &self.job.digest,
         }
     }

@@ -97,9 +97,9 @@ impl<C: Call> Lanes<C> {
         if let Some(known) = self.lanes.iter().position(|lane| lane.node == node) {
             return known;
         }
-        let link = self.servers.node(node).take();
+        let server = self.servers.node(node).take();
         let now = self.servers.system().now();
-        self.lanes.push(Lane::new(node, self.lanes[0].pipeline.sibling(link), now));
+        self.lanes.push(Lane::new(node, self.lanes[0].pipeline.sibling(server), now));
         self.lanes.len() - 1
     }
 
@@ -262,7 +262,7 @@ impl<C: Call> Lanes<C> {
         let calls: Vec<_> = commands.iter().map(|(key, command)| call::Call::command(key, command)).collect();
         let reply = |answer: Result<Answer, StoreError>| match answer {
             Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Ok(Value::Nil),
-            answer => answer.map(|answer| answer.value),
+            answer => answer.map(Answer::value),
         };
         self.servers.call_all(&calls).into_iter().map(reply).collect::<Result<_, _>>().map(Some)
     }
@@ -308,7 +308,7 @@ impl<C: Call> Lanes<C> {
         let waiting: Vec<usize> = turns.filter(|lane_index| !self.lanes[*lane_index].pipeline.is_idle()).collect();
         let mut sockets = Vec::with_capacity(waiting.len());
         for lane_index in &waiting {
-            match self.lanes[*lane_index].pipeline.link().drained_socket() {
+            match self.lanes[*lane_index].pipeline.server().drained_socket() {
                 Some(socket) => sockets.push(socket),
                 // Bytes are here already.
                 None => return Some(*lane_index),
@@ -325,7 +325,7 @@ impl<C: Call> Lanes<C> {
         let Some(lane_index) = self.lanes.iter().position(silent) else { return (0, Event::Waited) };
         let lane = &mut self.lanes[lane_index];
         let waited = humantime::format_duration(timeout).to_string();
-        let server = lane.pipeline.link().target.shown.clone();
+        let server = lane.pipeline.server().target.shown.clone();
         (lane_index, lane.pipeline.lose_connection(StoreError::Timeout { server, waited }))
     }
 }

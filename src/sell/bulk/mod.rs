@@ -1,14 +1,12 @@
 //! Many orders of one job, as fast as the server accepts them, each applied exactly once.
 //!
 //! Orders are pushed in the order of the input and come out decided in the same order. A [`Run`] connects what is
-//! waiting ([`SingleOrders`] or [`MultiOrders`]) with a `Pipeline`. The script keeps a watermark of the job in each
-//! activity: it decides no line twice and refuses a call that would leave a gap, so a call whose reply was lost is sent
-//! again.
+//! waiting ([`JobOrders`]) with a `Pipeline`. The script keeps a watermark of the job in each activity: it decides no line
+//! twice and refuses a call that would leave a gap, so a call whose reply was lost is sent again.
 
 mod columns;
 mod job;
 mod lanes;
-mod multi;
 mod operation;
 mod orders;
 
@@ -16,30 +14,23 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::Value;
-
 use crate::error::ServerKind;
 use crate::error::StoreError;
 use crate::model::id::RequestId;
 use crate::model::id::interner::Interner;
 use crate::model::order::Corrupt;
 pub(crate) use crate::redis::pipeline::Limits;
-use crate::redis::pipeline::{Call, Event, Link, Pipeline};
+use crate::redis::pipeline::{Event, Pipeline};
 pub(crate) use crate::sell::bulk::job::Job;
 use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
-pub(crate) use crate::sell::bulk::multi::{BulkMultiOrder, MultiOrders};
 pub(crate) use crate::sell::bulk::operation::Operation;
-pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, SingleOrders};
+pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, status_of_items};
+use crate::sell::bulk::orders::{JobOrders, OrderCall};
 use crate::shards::ShardBorrower;
 use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
 use crate::shards::transfer::ShardFault;
 use crate::store::Store;
-
-/// A run of orders of one activity each.
-pub(crate) type OrderRun = Run<SingleOrders>;
-/// A run of multi-orders.
-pub(crate) type MultiOrderRun = Run<MultiOrders>;
 
 /// What the run did.
 #[derive(Debug)]
@@ -69,7 +60,7 @@ pub(crate) enum Verdict {
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
     Retry(Option<StoreError>),
     /// The stock of a shard does not cover an order of so many units; it and what follows it wait until they are
-    /// [released](Orders::release).
+    /// [released](JobOrders::release).
     Short {
         /// The shard.
         nth: u32,
@@ -85,80 +76,11 @@ pub(crate) enum Verdict {
     },
 }
 
-/// Orders that wait, are in flight or are decided: what differs between kinds of runs.
-pub(crate) trait Orders {
-    /// Orders that are sent together.
-    type Call: Call;
-
-    /// Whether another order is of use before the next [`Run::advance`].
-    fn accepts_more(&self) -> bool;
-
-    /// Whether no order can be pushed before some are popped.
-    fn is_full(&self) -> bool;
-
-    /// Whether no order is left.
-    fn is_empty(&self) -> bool;
-
-    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
-    fn wants_to_send<'c>(
-        &mut self,
-        states: &JobStates,
-        lane: usize,
-        in_flight: impl Iterator<Item = &'c Self::Call>,
-        flush: bool,
-    ) -> bool
-    where
-        Self::Call: 'c;
-
-    /// Pushes calls to the pipeline of a lane while its buffer has room.
-    fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<Self::Call, L>, flush: bool);
-
-    /// Reads the reply to a call: what it means for each activity that has orders of its own in it.
-    ///
-    /// # Errors
-    /// The run must end.
-    fn reply(&mut self, states: &mut JobStates, call: Self::Call, value: Value) -> Result<Vec<Verdict>, StoreError>;
-
-    /// The orders of a call wait again; it did not run, unless it `may_have_run`.
-    fn put_back(&mut self, states: &JobStates, call: Self::Call, may_have_run: bool);
-
-    /// Activities of a cluster were distributed to lanes; there are so many.
-    fn distributed(&mut self, states: &JobStates, lanes: usize);
-
-    /// An activity is known to be sharded now: its orders that wait go to the shards.
-    ///
-    /// # Errors
-    /// An order has no user whose home it could go to.
-    fn split(&mut self, _states: &JobStates, _parent: u32) -> Result<(), StoreError> {
-        Ok(())
-    }
-
-    /// With nothing in flight: decides the first undecided order, if no call can have it; false if one can.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    fn decide_alone(&mut self, _states: &JobStates) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    /// The orders of a shard that was short may be sent again.
-    fn release(&mut self, _states: &JobStates, _nth: u32) {}
-
-    /// Whether the first order is decided.
-    fn is_decided(&self) -> bool;
-
-    /// Removes the first order.
-    fn pop(&mut self);
-
-    /// Removes all orders, because the input is read again from its beginning.
-    fn restart(&mut self, states: &mut JobStates);
-}
-
 /// A job being applied.
-pub(crate) struct Run<O: Orders> {
-    orders: O,
+pub(crate) struct Run {
+    orders: JobOrders,
     states: JobStates,
-    lanes: Lanes<O::Call>,
+    lanes: Lanes<OrderCall>,
     known_corrupt: HashSet<String>,
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
@@ -171,14 +93,14 @@ pub(crate) struct Run<O: Orders> {
     stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl<O: Orders> Run<O> {
+impl Run {
     /// Loads the script of the operation. The run takes the store's connections over; the store makes others if
     /// it is asked again.
     fn open(
         store: &mut Store,
         (limits, retry_for): (Limits, Duration),
         states: JobStates,
-        orders: O,
+        orders: JobOrders,
     ) -> Result<Self, StoreError> {
         // A single server says what it is when it is asked for watermarks.
         if store.servers.is_cluster() {
@@ -424,7 +346,7 @@ impl<O: Orders> Run<O> {
         self.states.refused_before()
     }
 
-    fn handle(&mut self, lane: usize, event: Event<O::Call>) -> Result<Step, StoreError> {
+    fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Step, StoreError> {
         match event {
             Event::Reply(call, value) => {
                 let mut rewind = None;
@@ -435,11 +357,9 @@ impl<O: Orders> Run<O> {
                     return Ok(step);
                 }
             }
-            Event::Retry { calls, may_have_run } => {
-                calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call, may_have_run));
-            }
+            Event::Retry(calls) => calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call)),
             Event::Redirected { call, to } => {
-                self.orders.put_back(&self.states, call, false);
+                self.orders.put_back(&self.states, call);
                 self.lanes.redirected(lane, &to)?;
             }
             Event::Outage(error) => return Ok(Step::Outage(error)),

@@ -34,9 +34,9 @@ impl Operation {
         }
     }
 
-    /// Whether its script takes orders of several activities, each decided by itself.
+    /// Whether its script takes orders of several activities, each decided by itself, or multi-orders.
     pub(crate) fn may_share(self) -> bool {
-        matches!(self, Self::Deduct | Self::Refund)
+        matches!(self, Self::Deduct | Self::Refund | Self::MultiDeduct)
     }
 
     /// Whether it may need units that are in stock: an expired hold may be confirmed.

@@ -10,25 +10,41 @@ use crate::cli::output::text::counted;
 use crate::cli::output::{Output, Progress, Row, Terminal, Warnings};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
-use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, RunProgress, Summary, with_hint};
+use crate::cli::shared::bulk::report::{
+    Report, ReportedLines, RunOutcome, RunProgress, Summary, shows_rows, with_hint,
+};
 use crate::error::StoreError;
 use crate::model::id::RequestId;
-use crate::model::id::interner::Interner;
-use crate::sell::bulk::{Job, Operation, Orders, Run, Step};
+use crate::model::number::Limit;
+use crate::model::order::hold::HoldFor;
+use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
 use crate::store::Store;
+
+/// What a command adds to its file.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// What is done with each row.
+    pub operation: Operation,
+    /// Why, for the ledger.
+    pub reason: Option<&'a str>,
+    /// The caller's limit, for activities that another system preheated.
+    pub limit: Option<Limit>,
+    /// Of holds: for how long.
+    pub hold_for: Option<HoldFor>,
+    /// Only check the file.
+    pub dry_run: bool,
+}
 
 /// What differs between files of orders of one activity each, and of several.
 pub(crate) trait Kind {
-    /// What its orders become.
-    type Orders: Orders;
     /// What is shown of an order.
     type Row: Row;
 
     /// Adds an order to the run.
-    fn push(&self, run: &mut Run<Self::Orders>, order: &FileOrder) -> Result<()>;
+    fn push(&self, run: &mut Run, order: &FileOrder) -> Result<()>;
 
     /// Reports the first order of the run; false if it is not decided.
-    fn report(&mut self, run: &Run<Self::Orders>, report: &mut Report<'_, Self::Row>) -> Result<bool>;
+    fn report(&self, run: &Run, report: &mut Report<'_, Self::Row>) -> Result<bool>;
 }
 
 /// Why a run is over.
@@ -95,32 +111,41 @@ fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     }
 }
 
-/// Checks a file and applies it, or with `dry_run` only shows what would be applied. `begin` makes the run.
+/// Checks a file and applies it, or in a dry run only shows what would be applied.
 pub(crate) fn run<K: Kind>(
     input: Input,
     args: &RunArgs,
-    operation: Operation,
-    dry_run: bool,
+    task: &Task<'_>,
+    kind: K,
     store: &mut Store,
     out: &mut Output,
-    begin: impl FnOnce(&mut Store, Job, Interner) -> Result<(K, Run<K::Orders>)>,
 ) -> Result<Exit> {
-    let Some(mut checked) = check(input, args, operation, dry_run, out)? else {
+    let Some(mut checked) = check(input, args, task.operation, task.dry_run, out)? else {
         return Ok(Exit::Interrupted);
     };
-    if dry_run {
+    if task.dry_run {
         return checked.show(out);
     }
-    let job = job(&checked, args, operation);
+    let job = job(&checked, args, task.operation);
     let context = RunContext::new(&checked, &job, args, out);
-    let (kind, run) = begin(store, job, checked.take_names())?;
+    let options = OrderOptions {
+        operation: task.operation,
+        job,
+        reason: task.reason.map(str::to_owned),
+        limit: task.limit,
+        hold_for: task.hold_for,
+        has_rows: shows_rows(out.format()),
+        limits: args.limits(),
+        retry_for: args.retry_for(),
+    };
+    let run = Run::new(store, options, checked.take_names())?;
     apply(checked, kind, run, context, out)?.show(store, out)
 }
 
 fn apply<K: Kind>(
     checked: CheckedInput,
     kind: K,
-    mut run: Run<K::Orders>,
+    mut run: Run,
     context: RunContext,
     out: &mut Output,
 ) -> Result<RunOutcome> {
@@ -149,7 +174,7 @@ fn apply<K: Kind>(
 /// A run under way.
 struct Driver<'o, K: Kind> {
     kind: K,
-    run: Run<K::Orders>,
+    run: Run,
     report: Report<'o, K::Row>,
     input: Option<Input>,
     order: FileOrder,

@@ -190,21 +190,17 @@ struct Totals {
     names: Interner,
     /// Orders and units of each, only for a dry run.
     of: Vec<(u64, u64)>,
-    /// The one that was named last: most rows name it again.
-    last: u32,
 }
 
 impl Totals {
-    fn add(&mut self, activity: &str, units: u64, is_counted: bool) {
-        let is_last = (self.last as usize) < self.names.count() && self.names.name(self.last) == activity.as_bytes();
-        if !is_last {
-            self.last = self.names.number(activity.as_bytes());
-        }
+    fn add(&mut self, activity: &str, units: u64, is_counted: bool) -> u32 {
+        let index = self.names.number(activity.as_bytes());
         if is_counted {
             self.of.resize(self.names.count(), (0, 0));
-            let total = &mut self.of[self.last as usize];
+            let total = &mut self.of[index as usize];
             *total = (total.0 + 1, total.1 + units);
         }
+        index
     }
 }
 
@@ -234,10 +230,13 @@ pub(crate) fn check(
         }
         match order.read(&mut input.reader) {
             Ok(Next::Row) => {
-                order.each(|activity, units| totals.add(activity, units, dry_run));
-                if operation.settles() && order.row.text(Column::User).is_empty() {
-                    nameless.entry(totals.last).or_insert(order.row.line());
-                }
+                let is_nameless = operation.settles() && order.row.text(Column::User).is_empty();
+                order.each(|activity, units| {
+                    let index = totals.add(activity, units, dry_run);
+                    if is_nameless {
+                        nameless.entry(index).or_insert(order.row.line());
+                    }
+                });
                 rows += 1;
                 if rows % 4096 == 0 {
                     progress.inc(4096);

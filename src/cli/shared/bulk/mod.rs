@@ -16,7 +16,8 @@ use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::model::number::between;
 use crate::sell::bulk::Limits;
 
-pub use crate::cli::shared::bulk::orders::{Task, run, run_multi};
+pub use crate::cli::shared::bulk::driver::Task;
+pub use crate::cli::shared::bulk::orders::{run, run_multi};
 
 /// Flags of a file of orders.
 #[derive(Debug, clap::Args)]

@@ -19,8 +19,8 @@ pub(crate) struct Encoder {
     job: Vec<u8>,
     /// ARGV[11]: whether replies say what users hold.
     rows: bool,
-    /// ARGV[12]: why, for all orders.
-    reason: String,
+    /// ARGV[12]: why, for all orders that do not say it themselves.
+    pub(crate) reason: String,
     /// ARGV[14]: the caller's limit; or empty.
     limit: String,
     /// ARGV[1..7] of a call that several activities share.
@@ -35,7 +35,7 @@ pub(crate) struct Encoder {
 }
 
 /// The rows of a batch.
-fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> + Clone + use<'w> {
+pub(crate) fn rows<'w>(batch: &Batch, window: &'w Window) -> impl Iterator<Item = &'w Row> + Clone + use<'w> {
     let mut number = batch.first;
     (0..batch.count).map(move |_| {
         let row = window.row(number);
@@ -72,7 +72,7 @@ impl Encoder {
     /// Appends the call of one batch, or of several that share it.
     pub(crate) fn encode(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
         match batches {
-            [batch] => self.encode_alone(out, batch, states, window),
+            [batch] if states.operation != Operation::MultiDeduct => self.encode_alone(out, batch, states, window),
             _ => self.encode_shared(out, batches, states, window),
         }
     }

@@ -1,46 +1,50 @@
-//! Orders of one activity each. Those of one activity are sent in batches, in the order of the input; batches of one
-//! activity may be in flight together, because the scripts refuse a gap. Small batches of several activities share a
-//! call, which decides each of them by itself. An activity with a full batch has a call of
-//! its own, the others share one.
+//! Orders that wait, are in flight or are decided. Those of one activity are sent in batches, in the order of the input;
+//! batches of one activity may be in flight together, because the scripts refuse a gap. Small batches of several activities
+//! share a call, which decides each of them by itself. An activity with a full batch has a call of its own, the others
+//! share one. Multi-orders, whose items are rows of the same line, have calls that decide whole orders (`multi.rs`).
 
 mod decode;
 mod encode;
+mod multi;
 mod queue;
+mod reply;
 #[cfg(test)]
 mod tests;
 mod window;
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::time::Duration;
 
 use redis::Value;
 
 use crate::error::{ServerKind, StoreError};
-use crate::model::id::StoredUser;
 use crate::model::id::interner::Interner;
-use crate::model::number::Limit;
-use crate::model::order::Corrupt;
+use crate::model::id::{ActivityId, StoredUser};
+use crate::model::number::{Limit, Quantity};
+use crate::model::order::Bought;
 use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::pipeline::{Call, Link, Pipeline};
-use crate::script::reply::Reply;
+use crate::redis::pipeline::{Call, Pipeline};
+use crate::script::keys::Keys;
 use crate::sell::bulk::job::JobStates;
-use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderReply};
 use crate::sell::bulk::orders::encode::Encoder;
+use crate::sell::bulk::orders::multi::MultiSchedule;
+pub(crate) use crate::sell::bulk::orders::multi::status_of_items;
 use crate::sell::bulk::orders::queue::{Batch, Queue, Schedule, each};
-use crate::sell::bulk::orders::window::{FrontRow, HoldDetails, Row, State, Window};
-use crate::sell::bulk::{Job, Limits, Operation, Orders, Run, Verdict};
+use crate::sell::bulk::orders::window::{DecidedRow, Row, State, Window};
+use crate::sell::bulk::{Job, Limits, Operation, Run, Verdict};
 use crate::store::Store;
 
 /// What is done with the orders of a file, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderOptions {
-    /// What is done; not a multi-order.
+    /// What is done.
     pub operation: Operation,
     /// Which job it is.
     pub job: Job,
-    /// Why, for the ledger.
+    /// Why, for the ledger, unless an order says it itself.
     pub reason: Option<String>,
     /// The caller's limit, for activities that another system preheated.
     pub limit: Option<Limit>,
@@ -54,7 +58,7 @@ pub(crate) struct OrderOptions {
     pub retry_for: Duration,
 }
 
-/// One order as the input has it.
+/// One order as the input has it, or one item of a multi-order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BulkOrder<'a> {
     /// The line where it begins; each is higher than the one before.
@@ -71,7 +75,7 @@ pub(crate) struct BulkOrder<'a> {
     pub reason: &'a str,
 }
 
-/// One order, and how it ended.
+/// One order, or one item of a multi-order, and how it ended.
 #[derive(Debug)]
 pub(crate) struct DecidedOrder<'a> {
     /// The order. That of a hold that it ended has no user.
@@ -85,19 +89,20 @@ pub(crate) struct DecidedOrder<'a> {
     /// Units left after it.
     pub stock: Option<u64>,
     /// Units the user holds after it.
-    pub bought: Option<u64>,
+    pub bought: Option<Bought>,
     /// The deadline of the hold that it made, now or before; `None` if that was returned, or if rows are not wanted.
     pub deadline: Option<Millis>,
 }
 
-/// Orders of one activity each, from the first that was not popped.
-pub(crate) struct SingleOrders {
+/// Orders, from the first that was not popped.
+pub(crate) struct JobOrders {
     encoder: Encoder,
     operation: Operation,
     has_users: bool,
     has_rows: bool,
     most_orders: usize,
-    /// Whether batches may share a call: not if the server, or a proxy before it, refuses such calls.
+    /// Whether batches may share a call: not if the server, or a proxy before it, refuses such calls. On a cluster
+    /// multi-orders share one only with those of the same slot.
     can_share: bool,
     window: Window,
     /// By activity.
@@ -107,9 +112,12 @@ pub(crate) struct SingleOrders {
     popped: u64,
     /// Shards that need units before anything is sent there.
     held_up: HashSet<u32>,
+    multi: MultiSchedule,
+    /// For multi-orders over several slots.
+    store: Store,
 }
 
-impl Run<SingleOrders> {
+impl Run {
     /// Loads the script. `names` are the activities that are known to come.
     ///
     /// # Errors
@@ -120,8 +128,9 @@ impl Run<SingleOrders> {
         let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
         let limit = limit.unwrap_or_default();
         let run = [&store.operator, reason.as_deref().unwrap_or_default(), &limit];
-        let orders = SingleOrders {
-            encoder: Encoder::new(operation, kind, run, [&job.name, &job.digest], has_rows),
+        let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
+        let orders = JobOrders {
+            encoder: Encoder::new(operation, kind, run, [&states.job.name, states.expected_digest()], has_rows),
             can_share: operation.may_share(),
             operation,
             has_users: kind.has_users(),
@@ -132,8 +141,13 @@ impl Run<SingleOrders> {
             schedule: Schedule::new(),
             popped: 0,
             held_up: HashSet::new(),
+            multi: MultiSchedule::default(),
+            store: store.unconnected_copy(),
         };
-        let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
+        // Whether multi-orders may be of several slots must be known before the first is sent.
+        if operation == Operation::MultiDeduct && Keys::slots(store.layout) == 1 {
+            store.servers.discover()?;
+        }
         Self::open(store, (limits, retry_for), states, orders)
     }
 
@@ -148,9 +162,34 @@ impl Run<SingleOrders> {
         Ok(())
     }
 
-    /// The first order, if it is decided.
+    /// Adds a multi-order, with user, request id and reason; each may be empty.
+    pub(crate) fn push_multi(&mut self, line: u64, items: &[(ActivityId, Quantity)], texts: [&str; 3]) {
+        let numbered = |(activity, quantity): &(ActivityId, Quantity)| {
+            // At most a thousand million.
+            (self.states.number(activity.as_str()), u32::try_from(quantity.get()).unwrap_or(u32::MAX))
+        };
+        let items: Vec<(u32, u32)> = items.iter().map(numbered).collect();
+        self.orders.push_multi(&self.states, line, &items, texts);
+    }
+
+    /// The first order, if it is decided; of a multi-order its first item.
     pub(crate) fn front(&self) -> Option<DecidedOrder<'_>> {
-        let FrontRow { row, status, stock, bought, hold } = self.orders.window.front()?;
+        self.front_items().next()
+    }
+
+    /// All items of the first order; none if it is not decided.
+    pub(crate) fn front_items(&self) -> impl Iterator<Item = DecidedOrder<'_>> {
+        let rows = self.orders.window.order(self.orders.window.span().0);
+        rows.filter_map(|number| self.orders.window.decided(number)).map(|decided| self.decided(decided))
+    }
+
+    /// The id that an order is named by: its own, or one made of its line.
+    pub(crate) fn request_of(&self, order: &BulkOrder<'_>) -> String {
+        request_of(&self.states.job, order.line, order.request)
+    }
+
+    fn decided<'r>(&'r self, decided: DecidedRow<'r>) -> DecidedOrder<'r> {
+        let DecidedRow { row, status, stock, bought, hold } = decided;
         let [first, second, reason] =
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let [user, request] = self.orders.operation.columns([first, second]);
@@ -159,16 +198,20 @@ impl Run<SingleOrders> {
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
         let hold_user = hold.and_then(|hold| hold.user.as_ref());
-        Some(DecidedOrder { order, hold_user, nth: nth as usize, status, stock, bought, deadline })
+        DecidedOrder { order, hold_user, nth: nth as usize, status, stock, bought, deadline }
     }
 }
 
-impl SingleOrders {
+fn request_of(job: &Job, line: u64, own: &str) -> String {
+    if own.is_empty() { format!("{}:{line}", job.name) } else { own.to_owned() }
+}
+
+impl JobOrders {
     fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
         self.queues.resize_with(states.count(), Queue::new);
         // A hold is settled by its id, so each has one.
         let own = (self.operation == Operation::Hold && order.request.is_empty())
-            .then(|| format!("{}:{}", states.job.name, order.line));
+            .then(|| request_of(&states.job, order.line, ""));
         let [first, second] = self.operation.columns([order.user, own.as_deref().unwrap_or(order.request)]);
         let number = self.window.push(order.line, nth, order.quantity, [first, second, order.reason]);
         self.encoder.has_requests |= !order.request.is_empty();
@@ -223,33 +266,45 @@ impl SingleOrders {
     }
 }
 
-impl Orders for SingleOrders {
-    type Call = OrderCall;
-
-    fn accepts_more(&self) -> bool {
-        self.schedule.is_hungry() && !self.window.is_full()
+impl JobOrders {
+    fn is_multi(&self) -> bool {
+        self.operation == Operation::MultiDeduct
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether another order is of use before the next [`Run::advance`].
+    pub(crate) fn accepts_more(&self) -> bool {
+        let is_hungry =
+            if self.is_multi() { self.multi.is_hungry(self.most_orders) } else { self.schedule.is_hungry() };
+        is_hungry && !self.window.is_full()
+    }
+
+    /// Whether no order can be pushed before some are popped.
+    pub(crate) fn is_full(&self) -> bool {
         self.window.is_full()
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether no order is left.
+    pub(crate) fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
 
-    fn wants_to_send<'c>(
+    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
+    pub(crate) fn wants_to_send<'c>(
         &mut self,
         states: &JobStates,
         lane: usize,
-        _in_flight: impl Iterator<Item = &'c OrderCall>,
+        in_flight: impl Iterator<Item = &'c OrderCall>,
         flush: bool,
     ) -> bool {
+        if self.is_multi() {
+            return self.has_multi_call(states, lane, in_flight, flush);
+        }
         self.schedule.has_ready(lane)
             || (flush && self.schedule.find_oldest(lane, states, &self.window, &self.held_up).is_some())
     }
 
-    fn send<L: Link>(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall, L>, flush: bool) {
+    /// Pushes calls to the pipeline of a lane while its buffer has room.
+    pub(crate) fn send(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall>, flush: bool) {
         while pipeline.buffer_has_room() {
             let Some(call) = self.next_call(states, lane, flush) else { break };
             let asks = call.batches.iter().any(|batch| states.asks(batch.activity));
@@ -257,34 +312,57 @@ impl Orders for SingleOrders {
         }
     }
 
-    fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Vec<Verdict>, StoreError> {
+    /// Reads the reply to a call: what it means for each activity that has orders of its own in it.
+    ///
+    /// # Errors
+    /// The run must end.
+    pub(crate) fn reply(
+        &mut self,
+        states: &mut JobStates,
+        call: OrderCall,
+        value: Value,
+    ) -> Result<Vec<Verdict>, StoreError> {
         if let Value::ServerError(_) = value {
             // See `OrderCall::handles`.
             self.can_share = false;
-            self.put_back(states, call, false);
+            self.put_back(states, call);
             return Ok(vec![Verdict::Retry(None)]);
         }
         match call.batches[..] {
+            _ if self.is_multi() => self.reply_to_multi(states, &call, &value).map(|verdict| vec![verdict]),
             [batch] => Ok(vec![self.reply_to_batch(states, batch, &value)?]),
             _ => self.reply_to_all(states, &call, &value),
         }
     }
 
-    fn put_back(&mut self, states: &JobStates, call: OrderCall, _may_have_run: bool) {
-        call.batches.iter().for_each(|batch| self.put_batch_back(states, batch));
-    }
-
-    fn is_decided(&self) -> bool {
-        self.window.front().is_some()
-    }
-
-    fn pop(&mut self) {
-        if let Some(line) = self.window.pop() {
-            self.popped = self.popped.max(line);
+    /// The orders of a call wait again.
+    pub(crate) fn put_back(&mut self, states: &JobStates, call: OrderCall) {
+        match self.is_multi() {
+            true => self.put_multi_back(&call),
+            false => call.batches.iter().for_each(|batch| self.put_batch_back(states, batch)),
         }
     }
 
-    fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
+    /// Whether the first order is decided.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.window.decided(self.window.span().0).is_some()
+    }
+
+    /// Removes the first order.
+    pub(crate) fn pop(&mut self) {
+        for _ in self.window.order(self.window.span().0) {
+            self.popped = self.popped.max(self.window.pop().unwrap_or_default());
+        }
+    }
+
+    /// An activity is known to be sharded now: its orders that wait go to the shards. A multi-order has none there.
+    ///
+    /// # Errors
+    /// An order has no user whose home it could go to.
+    pub(crate) fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
+        if self.is_multi() {
+            return Ok(());
+        }
         self.queues.resize_with(states.count(), Queue::new);
         self.queues[parent as usize] = Queue::new();
         let (first, end) = self.window.span();
@@ -304,7 +382,8 @@ impl Orders for SingleOrders {
         Ok(())
     }
 
-    fn release(&mut self, states: &JobStates, nth: u32) {
+    /// The orders of a shard that was short may be sent again.
+    pub(crate) fn release(&mut self, states: &JobStates, nth: u32) {
         self.held_up.remove(&nth);
         if let Some(first) = self.queues[nth as usize].first_waiting() {
             self.schedule.put_back(states.lane(nth), first);
@@ -312,19 +391,27 @@ impl Orders for SingleOrders {
         }
     }
 
-    fn restart(&mut self, states: &mut JobStates) {
+    /// Removes all orders, because the input is read again from its beginning.
+    pub(crate) fn restart(&mut self, states: &mut JobStates) {
         self.held_up.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());
         self.use_lanes(states);
+        if self.is_multi() {
+            self.multi = MultiSchedule::default();
+            // All is sent again, so that nothing is known of what the server decided.
+            states.iter_mut().for_each(|state| state.watermark = 0);
+        }
     }
 
-    fn distributed(&mut self, states: &JobStates, lanes: usize) {
+    /// Activities of a cluster were distributed to lanes; there are so many.
+    pub(crate) fn distributed(&mut self, states: &JobStates, lanes: usize) {
         self.queues.resize_with(states.count(), Queue::new);
         self.schedule.clear(lanes);
         // Batches of several slots may not share a call.
         self.can_share = false;
+        self.dissolve_ready();
         self.use_lanes(states);
         for nth in 0..states.count_u32() {
             self.queues[nth as usize].is_ready = false;
@@ -342,11 +429,13 @@ const ACTIVITY_WEIGHT: usize = 20;
 pub(crate) struct OrderCall {
     pub(crate) batches: Vec<Batch>,
     orders: usize,
+    /// Of multi-orders: all their rows, one after the other.
+    rows: Range<u64>,
 }
 
 impl OrderCall {
     fn new(batch: Batch) -> Self {
-        Self { orders: batch.count, batches: vec![batch] }
+        Self { orders: batch.count, batches: vec![batch], rows: 0..0 }
     }
 
     fn push(&mut self, batch: Batch) {
@@ -365,7 +454,10 @@ impl Call for OrderCall {
     }
 
     fn weight(&self) -> usize {
-        self.orders + ACTIVITY_WEIGHT * (self.batches.len() - 1)
+        match self.rows.is_empty() {
+            true => self.orders + ACTIVITY_WEIGHT * (self.batches.len() - 1),
+            false => self.multi_weight(),
+        }
     }
 
     /// The proxies of some clouds refuse scripts that compute which of their keys they use, and calls whose keys are
@@ -377,13 +469,16 @@ impl Call for OrderCall {
             ServerKind::CrossSlot => true,
             _ => false,
         };
-        is_refused && self.batches.len() > 1
+        is_refused && self.batches.len() > 1 && self.rows.is_empty()
     }
 }
 
-impl SingleOrders {
+impl JobOrders {
     /// The next call: of an activity that has a full batch, or with `flush` of those of the oldest rows that wait.
     pub(crate) fn next_call(&mut self, states: &JobStates, lane: usize, flush: bool) -> Option<OrderCall> {
+        if self.is_multi() {
+            return self.next_multi_call(states);
+        }
         while let Some(nth) = self.schedule.pop(lane) {
             self.queues[nth as usize].is_ready = false;
             if self.held_up.contains(&nth) {
@@ -426,128 +521,5 @@ impl SingleOrders {
         let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window, borrows);
         self.mark_ready(states, nth);
         batch
-    }
-}
-
-impl SingleOrders {
-    /// Reads the reply to one batch.
-    pub(crate) fn reply_to_batch(
-        &mut self,
-        states: &mut JobStates,
-        batch: Batch,
-        value: &Value,
-    ) -> Result<Verdict, StoreError> {
-        let nth = batch.activity;
-        let reply = Reply::of(self.operation.script(states.layout.kind()));
-        match Decoded::decode(value, self.expected(&batch), &states.keys(nth), &reply)? {
-            Decoded::Decided(batch_reply) => {
-                if let Some(rest) = self.decided(states, &batch, batch_reply) {
-                    self.held_up.insert(nth);
-                    self.put_batch_back(states, &rest);
-                    let quantity = u64::from(self.window.row(rest.first).quantity);
-                    return Ok(Verdict::Short { nth, quantity });
-                }
-            }
-            // A reset made it a sharded one, or gave it other shards.
-            Decoded::Refused { status, .. }
-                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(nth) =>
-            {
-                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
-            }
-            Decoded::Refused { status, line, corrupt } => {
-                self.refused(states, &batch, status, line);
-                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
-            }
-            Decoded::Gap { line } => {
-                let is_overtaking = self.queues[nth as usize].has_before(&batch);
-                self.put_batch_back(states, &batch);
-                let state = states.get_mut(nth);
-                // An earlier batch was not decided, and waits again.
-                if state.refusal.is_some() || is_overtaking {
-                    return Ok(Verdict::Retry(None));
-                }
-                // The server has lost lines, or a batch before this one is still to be sent again.
-                if line < state.watermark {
-                    state.watermark = line;
-                    return Ok(Verdict::Rewind { nth, line });
-                }
-                return Ok(Verdict::Retry(Some(reply.invalid(value))));
-            }
-            Decoded::OtherEpoch => {
-                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
-            }
-            Decoded::OtherJob => return Err(states.other_job(nth)),
-        }
-        Ok(Verdict::Decided(Vec::new()))
-    }
-
-    /// Reads the reply to batches that share a call, each as if it were alone; an error of one is returned once all are read.
-    pub(crate) fn reply_to_all(
-        &mut self,
-        states: &mut JobStates,
-        call: &OrderCall,
-        value: &Value,
-    ) -> Result<Vec<Verdict>, StoreError> {
-        match value {
-            Value::Array(values) if values.len() == call.batches.len() => {
-                let replies = call.batches.iter().zip(values);
-                let verdicts: Vec<_> =
-                    replies.map(|(batch, value)| self.reply_to_batch(states, *batch, value)).collect();
-                verdicts.into_iter().collect()
-            }
-            other => Err(Reply::of(self.operation.script(states.layout.kind())).invalid(other)),
-        }
-    }
-
-    /// What the reply to a batch must fit.
-    fn expected(&self, batch: &Batch) -> Expected {
-        let (count, may_stop) = (batch.count, batch.borrows);
-        Expected { operation: self.operation, count, may_stop, has_rows: self.has_rows }
-    }
-
-    /// The first orders of a batch, or all, were decided. Gives those that were not.
-    fn decided(&mut self, states: &mut JobStates, batch: &Batch, reply: BatchReply) -> Option<Batch> {
-        // What is left in a shard says little of the sale.
-        let is_shard = states.is_shard(batch.activity);
-        states.found_stock(batch.activity, reply.stock);
-        let (mut stock, mut number, mut before) = (reply.stock, batch.first, batch.before);
-        let count = batch.count - reply.orders.len();
-        for OrderReply { status, takes_again, bought, quantity, deadline, user } in reply.orders {
-            let row = self.window.row_mut(number);
-            row.quantity = quantity.unwrap_or(row.quantity);
-            if status == Status::Ok {
-                stock = self.operation.stock_after(stock, row.quantity, takes_again);
-            }
-            row.state = State::Decided(status);
-            before = row.line;
-            let next = number + u64::from(row.next);
-            let bought = bought.filter(|_| self.has_users && (user.is_some() || !self.operation.settles()));
-            let hold = HoldDetails { deadline, user };
-            self.window.set_details(number, Some(stock).filter(|_| !is_shard), bought, hold);
-            number = next;
-        }
-        let state = states.get_mut(batch.activity);
-        if count < batch.count {
-            state.watermark = state.watermark.max(before);
-        }
-        state.refused = state.refused.max(u32::try_from(reply.refused).unwrap_or(u32::MAX));
-        state.refused_now += u32::try_from(reply.refused_here).unwrap_or(u32::MAX);
-        if count > 0
-            && let Some(quantity) = reply.next_quantity
-        {
-            self.window.row_mut(number).quantity = quantity;
-        }
-        (count > 0).then_some(Batch { first: number, count, before, ..*batch })
-    }
-
-    /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
-    fn refused(&mut self, states: &mut JobStates, batch: &Batch, status: Status, watermark: u64) {
-        each(batch, &mut self.window, |row: &mut Row| {
-            row.state = State::Decided(if row.line <= watermark { Status::Replayed } else { status });
-        });
-        let state = states.get_mut(batch.activity);
-        state.watermark = state.watermark.max(watermark);
-        state.refusal = Some(status);
-        self.queues[batch.activity as usize].refuse_all(status, &mut self.window);
     }
 }

@@ -16,10 +16,11 @@ pub(crate) struct Queue {
     pub(crate) waiting: u32,
     /// Whether it is listed as one that has a full batch.
     pub(crate) is_ready: bool,
-    /// The first row that waits, the row that was linked last, and the activity's line before the first.
+    /// The first row that waits, and the row that was linked last.
     head: u64,
     tail: u64,
-    before: u64,
+    /// The activity's line before the first that waits.
+    pub(crate) before: u64,
 }
 
 /// Consecutive rows of one activity, sent in one call.
@@ -46,13 +47,18 @@ impl Queue {
         }
     }
 
-    /// Links a new row at the end.
+    /// Links a new row behind the last one of the activity.
     #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32 apart.
-    pub(crate) fn append(&mut self, number: u64, window: &mut Window) {
+    pub(crate) fn link(&mut self, number: u64, window: &mut Window) {
         if self.tail != NO_ROW && self.tail >= window.span().0 {
             window.row_mut(self.tail).next = (number - self.tail) as u32;
         }
         self.tail = number;
+    }
+
+    /// Adds a new row to those that wait.
+    pub(crate) fn append(&mut self, number: u64, window: &mut Window) {
+        self.link(number, window);
         if self.waiting == 0 {
             self.head = number;
         }

@@ -1,6 +1,7 @@
 //! Which orders share a call, and what each reply means.
 
 use crate::model::layout::{Kind, Layout};
+use crate::redis::connect::Target;
 use crate::redis::pipeline::Call;
 use crate::redis::system::RealSystem;
 use crate::sell::bulk::orders::*;
@@ -8,17 +9,21 @@ use crate::sell::bulk::orders::*;
 const MOST: usize = 128;
 
 /// A run before its first call, of so many activities that are preheated.
-fn run(activities: usize) -> (SingleOrders, JobStates) {
+fn run(activities: usize) -> (JobOrders, JobStates) {
+    run_of(Operation::Deduct, activities)
+}
+
+fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
     let job = Job { name: "j".to_owned(), digest: "d".to_owned() };
-    let mut states =
-        JobStates::new(job, Operation::Deduct, Layout::Seckill, Interner::default(), &RealSystem::shared());
+    let mut states = JobStates::new(job, operation, Layout::Seckill, Interner::default(), &RealSystem::shared());
     for nth in 0..activities {
         let number = states.number(&nth.to_string());
         states.set_epoch(number, "1");
     }
-    let orders = SingleOrders {
-        encoder: Encoder::new(Operation::Deduct, Kind::Hash, ["tester", "", ""], ["j", "d"], false),
-        operation: Operation::Deduct,
+    let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
+    let orders = JobOrders {
+        encoder: Encoder::new(operation, Kind::Hash, ["tester", "", ""], ["j", "d"], false),
+        operation,
         has_users: true,
         has_rows: false,
         most_orders: MOST,
@@ -28,12 +33,14 @@ fn run(activities: usize) -> (SingleOrders, JobStates) {
         schedule: Schedule::new(),
         popped: 0,
         held_up: HashSet::new(),
+        multi: MultiSchedule::default(),
+        store: Store::new(target, Layout::Seckill, String::new()),
     };
     (orders, states)
 }
 
 /// Pushes so many orders, each of the next of these activities.
-fn push(orders: &mut SingleOrders, states: &JobStates, lines: std::ops::Range<u64>, activities: &[u32]) {
+fn push(orders: &mut JobOrders, states: &JobStates, lines: Range<u64>, activities: &[u32]) {
     for (line, nth) in lines.zip(activities.iter().cycle()) {
         let name = states.name(*nth).to_owned();
         let order = BulkOrder { line, activity: &name, user: "7", quantity: 1, request: "", reason: "" };
@@ -42,7 +49,7 @@ fn push(orders: &mut SingleOrders, states: &JobStates, lines: std::ops::Range<u6
 }
 
 /// Activity and number of orders of each batch of the next calls.
-fn calls(orders: &mut SingleOrders, states: &JobStates) -> Vec<Vec<(u32, usize)>> {
+fn calls(orders: &mut JobOrders, states: &JobStates) -> Vec<Vec<(u32, usize)>> {
     let calls = std::iter::from_fn(|| orders.next_call(states, 0, true));
     calls.map(|call| call.batches.iter().map(|batch| (batch.activity, batch.count)).collect()).collect()
 }
@@ -186,4 +193,62 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
     let call = orders.next_call(&states, 0, true).unwrap();
     assert_eq!((call.batches.len(), call.orders(), call.weight()), (1, 2, 2));
     assert!(!call.handles(&meaning(proxy)), "nothing is left to try");
+}
+
+/// A call of multi-orders of these activities, one unit of each, with lines from 1 on.
+fn multi_call(orders: &mut JobOrders, states: &JobStates, activities: &[&[u32]]) -> OrderCall {
+    for (line, of_order) in (1..).zip(activities) {
+        let items: Vec<(u32, u32)> = of_order.iter().map(|nth| (*nth, 1)).collect();
+        orders.push_multi(states, line, &items, ["7", "", ""]);
+    }
+    assert!(orders.wants_to_send(states, 0, std::iter::empty(), true));
+    orders.next_call(states, 0, true).unwrap()
+}
+
+/// First row, number of rows and line before of each batch.
+fn batches(call: &OrderCall) -> Vec<(u32, u64, usize, u64)> {
+    call.batches.iter().map(|batch| (batch.activity, batch.first, batch.count, batch.before)).collect()
+}
+
+#[test]
+fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
+    let (mut orders, mut states) = run_of(Operation::MultiDeduct, 2);
+    states.get_mut(0).refusal = Some(Status::Paused);
+    for (line, nth) in [(1, 0), (2, 1), (3, 1)] {
+        orders.push_multi(&states, line, &[(nth, 1)], ["7", "", ""]);
+    }
+    orders.window.row_mut(1).state = State::Sent;
+    orders.multi.waiting -= 1;
+    assert!(orders.wants_to_send(&states, 0, std::iter::empty(), true));
+    let call = orders.next_call(&states, 0, true).unwrap();
+    assert_eq!((call.rows.clone(), call.orders(), orders.multi.waiting, orders.multi.next), (2..3, 1, 0, 3));
+    let rows = [0, 1, 2].map(|number| orders.window.row(number).state);
+    assert_eq!(rows, [State::Decided(Status::Paused), State::Sent, State::Sent]);
+}
+
+#[test]
+fn a_call_of_multi_orders_names_the_line_before_it_in_each_activity() {
+    let (mut orders, mut states) = run_of(Operation::MultiDeduct, 3);
+    let first = multi_call(&mut orders, &states, &[&[0, 1], &[1]]);
+    assert_eq!(batches(&first), [(0, 0, 1, 0), (1, 1, 2, 0)]);
+    assert_eq!((first.orders(), first.weight()), (2, 8));
+    // Another one follows while that is in flight, and comes back behind it.
+    orders.push_multi(&states, 3, &[(1, 1), (2, 1)], ["7", "", ""]);
+    assert!(orders.wants_to_send(&states, 0, [&first].into_iter(), true));
+    let second = orders.next_call(&states, 0, true).unwrap();
+    assert_eq!(batches(&second), [(1, 3, 1, 2), (2, 4, 1, 0)]);
+    orders.put_back(&states, first);
+    orders.put_back(&states, second);
+    assert!(orders.wants_to_send(&states, 0, std::iter::empty(), true));
+    let again = orders.next_call(&states, 0, true).unwrap();
+    assert_eq!(batches(&again), [(0, 0, 1, 0), (1, 1, 3, 0), (2, 4, 1, 0)]);
+    // The second one is refused: one of its items could not be had, and another activity takes part in no sale now.
+    let part = |text: &str| Value::SimpleString(text.to_owned());
+    let paused = Value::Array(vec![part("p - 0"), Value::Int(-7), Value::Boolean(false), Value::Boolean(false)]);
+    let replies = Value::Array(vec![part("o 9 0"), part("osd 1 1"), paused]);
+    let verdicts = orders.reply(&mut states, again, replies).unwrap();
+    assert!(matches!(&verdicts[..], [Verdict::Decided(corrupt)] if corrupt.is_empty()), "{verdicts:?}");
+    assert_eq!([0, 1, 2].map(|nth| states.get(nth).watermark), [1, 3, 0]);
+    assert_eq!([0, 1, 2].map(|nth| states.get(nth).refused_now), [0, 1, 0]);
+    assert_eq!(states.get(2).refusal, Some(Status::Paused));
 }

@@ -1,8 +1,10 @@
 //! The rows from the first one that is not reported yet to the last one that was read, in the order of the input.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::model::id::StoredUser;
+use crate::model::order::Bought;
 use crate::model::status::Status;
 
 /// The most rows, and the most bytes of their texts: about 14 MB if both are reached, which only an input can that mixes
@@ -11,8 +13,9 @@ const MAX_ROWS: usize = 256 * 1024;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 const _: () = assert!(MAX_BYTES < 1 << 24, "see `Row::text`");
 
-/// Nothing is known; a count never gets there.
+/// Nothing is known, and a user holds units of an unknown number; a count never gets there.
 const NOTHING: u64 = u64::MAX;
+const SOME_UNITS: u64 = u64::MAX - 1;
 
 /// What became of a row so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(crate) enum State {
     Decided(Status),
 }
 
-/// One row, in 24 bytes.
+/// One order, or one item of a multi-order, in 24 bytes.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) line: u64,
@@ -68,13 +71,13 @@ pub(crate) struct HoldDetails {
     pub(crate) user: Option<StoredUser>,
 }
 
-/// The first row, decided, with what is wanted of it.
+/// A row that is decided, with what is wanted of it.
 #[derive(Debug)]
-pub(crate) struct FrontRow<'w> {
+pub(crate) struct DecidedRow<'w> {
     pub(crate) row: &'w Row,
     pub(crate) status: Status,
     pub(crate) stock: Option<u64>,
-    pub(crate) bought: Option<u64>,
+    pub(crate) bought: Option<Bought>,
     pub(crate) hold: Option<&'w HoldDetails>,
 }
 
@@ -124,10 +127,19 @@ impl Window {
         for part in texts {
             self.text.extend_from_slice(part.as_bytes());
         }
+        self.push_row(Row { line, activity, next: 0, quantity, text: [low, middle, high], state: State::Waiting })
+    }
+
+    /// Adds another item of the multi-order whose first item has this number.
+    pub(crate) fn push_item(&mut self, of: u64, activity: u32, quantity: u32) -> u64 {
+        let Row { line, text, .. } = *self.row(of);
+        self.push_row(Row { line, activity, next: 0, quantity, text, state: State::Waiting })
+    }
+
+    fn push_row(&mut self, row: Row) -> u64 {
         self.details.iter_mut().for_each(|details| details.push_back([NOTHING; 2]));
         self.holds.iter_mut().for_each(|holds| holds.push_back(HoldDetails::default()));
-        let (text, state) = ([low, middle, high], State::Waiting);
-        self.rows.push_back(Row { line, activity, next: 0, quantity, text, state });
+        self.rows.push_back(row);
         self.first + self.rows.len() as u64 - 1
     }
 
@@ -151,23 +163,37 @@ impl Window {
     }
 
     /// Records the stock and the user's units after a row, and its hold, as far as they are wanted.
-    pub(crate) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<u64>, hold: HoldDetails) {
+    pub(crate) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<Bought>, hold: HoldDetails) {
         let index = self.index(number);
         if let Some(details) = &mut self.details {
-            details[index] = [stock.unwrap_or(NOTHING), bought.unwrap_or(NOTHING)];
+            let bought = bought.map_or(NOTHING, |bought| bought.units().unwrap_or(SOME_UNITS));
+            details[index] = [stock.unwrap_or(NOTHING), bought];
         }
         if let Some(holds) = &mut self.holds {
             holds[index] = hold;
         }
     }
 
-    /// The first row, if it is decided.
-    pub(crate) fn front(&self) -> Option<FrontRow<'_>> {
-        let row = self.rows.front()?;
+    /// A row, if it is decided.
+    pub(crate) fn decided(&self, number: u64) -> Option<DecidedRow<'_>> {
+        let index = self.index(number);
+        let row = self.rows.get(index)?;
         let State::Decided(status) = row.state else { return None };
-        let details = self.details.as_ref().and_then(VecDeque::front).unwrap_or(&[NOTHING; 2]);
-        let [stock, bought] = details.map(|number| Some(number).filter(|number| *number != NOTHING));
-        Some(FrontRow { row, status, stock, bought, hold: self.holds.as_ref().and_then(VecDeque::front) })
+        let [stock, bought] = self.details.as_ref().map_or([NOTHING; 2], |details| details[index]);
+        let bought = match bought {
+            NOTHING => None,
+            SOME_UNITS => Some(Bought::Unknown),
+            units => Some(Bought::Units(units)),
+        };
+        let stock = Some(stock).filter(|stock| *stock != NOTHING);
+        Some(DecidedRow { row, status, stock, bought, hold: self.holds.as_ref().map(|holds| &holds[index]) })
+    }
+
+    /// The rows of an order, from its first one on: all that have its line.
+    pub(crate) fn order(&self, first: u64) -> Range<u64> {
+        let rows = self.rows.range(self.index(first).min(self.rows.len())..);
+        let line = rows.clone().next().map(|row| row.line);
+        first..first + rows.take_while(|row| Some(row.line) == line).count() as u64
     }
 
     /// Removes the first row and gives its line.
@@ -227,7 +253,7 @@ mod tests {
             window.set_details(number, Some(line), None, HoldDetails::default());
             if line >= 1000 {
                 let expected = format!("user-{}", line - 1000);
-                let front = window.front().unwrap();
+                let front = window.decided(window.span().0).unwrap();
                 assert_eq!(window.texts(front.row), [expected.as_bytes(), b"r", b"why"]);
                 assert_eq!((front.stock, front.bought), (Some(line - 1000), None));
                 assert_eq!(window.pop(), Some(line - 1000));

@@ -1,0 +1,157 @@
+//! What replies mean for the orders of a call.
+
+use redis::Value;
+
+use crate::error::StoreError;
+use crate::model::order::Corrupt;
+use crate::model::status::Status;
+use crate::script::reply::Reply;
+use crate::sell::bulk::Verdict;
+use crate::sell::bulk::job::JobStates;
+use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderReply, Unread};
+use crate::sell::bulk::orders::queue::{Batch, each};
+use crate::sell::bulk::orders::window::{HoldDetails, Row, State};
+use crate::sell::bulk::orders::{JobOrders, OrderCall};
+
+impl JobOrders {
+    /// Reads the reply to one batch.
+    pub(super) fn reply_to_batch(
+        &mut self,
+        states: &mut JobStates,
+        batch: Batch,
+        value: &Value,
+    ) -> Result<Verdict, StoreError> {
+        let nth = batch.activity;
+        let reply = Reply::of(self.operation.script(states.layout.kind()));
+        match Decoded::decode(value, self.expected(&batch), &states.keys(nth), &reply)? {
+            Decoded::Decided(batch_reply) => {
+                if let Some(rest) = self.decided(states, &batch, batch_reply) {
+                    self.held_up.insert(nth);
+                    self.put_batch_back(states, &rest);
+                    let quantity = u64::from(self.window.row(rest.first).quantity);
+                    return Ok(Verdict::Short { nth, quantity });
+                }
+            }
+            // A reset made it a sharded one, or gave it other shards.
+            Decoded::Refused { status, .. }
+                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(nth) =>
+            {
+                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
+            }
+            Decoded::Refused { status, line, corrupt } => {
+                self.refused(states, &batch, status, line);
+                return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
+            }
+            Decoded::Unread(why) => {
+                // An earlier batch was not decided, and waits again.
+                let is_overtaking = self.queues[nth as usize].has_before(&batch);
+                self.put_batch_back(states, &batch);
+                return self.unread(states, nth, why, is_overtaking, || reply.invalid(value));
+            }
+        }
+        Ok(Verdict::Decided(Vec::new()))
+    }
+
+    /// What it means that an activity did not look at orders, which wait again. `invalid` is the error for a gap that
+    /// cannot be.
+    pub(super) fn unread(
+        &self,
+        states: &mut JobStates,
+        nth: u32,
+        why: Unread,
+        is_overtaking: bool,
+        invalid: impl FnOnce() -> StoreError,
+    ) -> Result<Verdict, StoreError> {
+        let state = states.get_mut(nth);
+        match why {
+            Unread::Gap { .. } if state.refusal.is_some() || is_overtaking => Ok(Verdict::Retry(None)),
+            // The server has lost lines.
+            Unread::Gap { line } if line < state.watermark => {
+                state.watermark = line;
+                Ok(Verdict::Rewind { nth, line })
+            }
+            // Orders before these are still to be sent again.
+            Unread::Gap { .. } => Ok(Verdict::Retry(Some(invalid()))),
+            // It was preheated meanwhile, and nothing was sold before.
+            Unread::OtherEpoch { epoch }
+                if self.is_multi() && states.epoch(nth).is_empty() && states.get(nth).watermark == 0 =>
+            {
+                states.set_epoch(nth, &epoch);
+                Ok(Verdict::Retry(None))
+            }
+            Unread::OtherEpoch { .. } => Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() }),
+            Unread::OtherJob => Err(states.other_job(nth)),
+        }
+    }
+
+    /// Reads the reply to batches that share a call, each as if it were alone; an error of one is returned once all are read.
+    pub(super) fn reply_to_all(
+        &mut self,
+        states: &mut JobStates,
+        call: &OrderCall,
+        value: &Value,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        match value {
+            Value::Array(values) if values.len() == call.batches.len() => {
+                let replies = call.batches.iter().zip(values);
+                let verdicts: Vec<_> =
+                    replies.map(|(batch, value)| self.reply_to_batch(states, *batch, value)).collect();
+                verdicts.into_iter().collect()
+            }
+            other => Err(Reply::of(self.operation.script(states.layout.kind())).invalid(other)),
+        }
+    }
+
+    /// What the reply to a batch must fit.
+    pub(super) fn expected(&self, batch: &Batch) -> Expected {
+        let (count, may_stop) = (batch.count, batch.borrows);
+        Expected { operation: self.operation, count, may_stop, has_rows: self.has_rows }
+    }
+
+    /// The first orders of a batch, or all, were decided. Gives those that were not.
+    pub(super) fn decided(&mut self, states: &mut JobStates, batch: &Batch, reply: BatchReply) -> Option<Batch> {
+        // What is left in a shard says little of the sale.
+        let is_shard = states.is_shard(batch.activity);
+        reply.stock.iter().for_each(|stock| states.found_stock(batch.activity, *stock));
+        let (mut stock, mut number, mut before) = (reply.stock, batch.first, batch.before);
+        let count = batch.count - reply.orders.len();
+        for OrderReply { status, takes_again, bought, quantity, deadline, user } in reply.orders {
+            let row = self.window.row_mut(number);
+            row.quantity = quantity.unwrap_or(row.quantity);
+            if status == Status::Ok {
+                stock = stock.map(|stock| self.operation.stock_after(stock, row.quantity, takes_again));
+            }
+            row.state = State::Decided(status);
+            before = row.line;
+            let next = number + u64::from(row.next);
+            let bought = bought.filter(|_| self.has_users && (user.is_some() || !self.operation.settles()));
+            let hold = HoldDetails { deadline, user };
+            self.window.set_details(number, stock.filter(|_| !is_shard), bought, hold);
+            number = next;
+        }
+        let state = states.get_mut(batch.activity);
+        if count < batch.count && reply.refusal.is_none() {
+            state.watermark = state.watermark.max(before);
+        }
+        state.refusal = state.refusal.or(reply.refusal);
+        state.refused = state.refused.max(u32::try_from(reply.refused).unwrap_or(u32::MAX));
+        state.refused_now += u32::try_from(reply.refused_here).unwrap_or(u32::MAX);
+        if count > 0
+            && let Some(quantity) = reply.next_quantity
+        {
+            self.window.row_mut(number).quantity = quantity;
+        }
+        (count > 0).then_some(Batch { first: number, count, before, ..*batch })
+    }
+
+    /// The whole activity is refused, now and for the rest of the run. Lines up to the watermark were decided before.
+    fn refused(&mut self, states: &mut JobStates, batch: &Batch, status: Status, watermark: u64) {
+        each(batch, &mut self.window, |row: &mut Row| {
+            row.state = State::Decided(if row.line <= watermark { Status::Replayed } else { status });
+        });
+        let state = states.get_mut(batch.activity);
+        state.watermark = state.watermark.max(watermark);
+        state.refusal = Some(status);
+        self.queues[batch.activity as usize].refuse_all(status, &mut self.window);
+    }
+}
