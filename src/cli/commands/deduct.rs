@@ -1,8 +1,7 @@
 //! `seckill deduct`: take units of one activity for a user.
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};

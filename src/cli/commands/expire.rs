@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::text::named;
 use crate::cli::output::{Cell, Format, Output, Warnings, row};
@@ -98,7 +97,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         (true, Format::Table) if activities.is_empty() => {}
         (true, Format::Table) if args.mutating.dry_run => out.note("no hold would expire"),
         (true, Format::Table) => out.note("no hold expired"),
-        _ => out.array_until::<_, Error>(&rows, failed)?,
+        _ => out.array_until(&rows, failed.map(Failure::from))?,
     }
     hints::other_layouts(missing, store, out);
     if interrupt::requested() {
@@ -122,7 +121,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                     let row = match expire(activity, args, store, &mut warnings) {
                         Ok(row) => ExpireRow { time: Some(own_clock()), ..row },
                         Err(error) => {
-                            outage.began(error, |text| terminal.warn(text))?;
+                            outage.began(error.into(), |text| terminal.warn(text))?;
                             break;
                         }
                     };
@@ -140,8 +139,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                     }
                 }
             }
-            Err(Error::Store(error)) => outage.began(error, |text| terminal.warn(text))?,
-            Err(error) => return Err(error),
+            Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
         }
         rows.flush()?;
         if !rounds::wait(every, began, || rows.reader_left()) {

@@ -1,8 +1,7 @@
 //! `seckill hold`: take units with a deadline.
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
@@ -105,8 +104,7 @@ pub(crate) fn records_users(layout: Layout, command: &str) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!("`{command}`: the layout `{}` records no users who could hold units", layout.name()))
-        .hint("use a layout that does: seckill, sku, coupon or cluster")
-        .into())
+        .hint("use a layout that does: seckill, sku, coupon or cluster"))
 }
 
 /// Reads how long units are held.

@@ -25,8 +25,7 @@ pub mod version;
 
 use crate::cli::Cli;
 use crate::cli::args::Global;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::session::{self, Session};
 
@@ -43,7 +42,7 @@ macro_rules! commands {
         /// The group of each command.
         pub const GROUPS: &[&str] = &[$(stringify!($group)),*];
 
-        fn run_command(command: Command, global: Global) -> Result<Exit, Failure> {
+        fn run_command(command: Command, global: Global) -> Result<Exit> {
             match command {
                 $(Command::$variant(args) => commands!(@$how $run, args, global),)*
             }
@@ -90,32 +89,32 @@ commands! {
 ///
 /// # Errors
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
-pub fn run(cli: Cli) -> Result<Exit, Failure> {
+pub fn run(cli: Cli) -> Result<Exit> {
     refuse_format(cli.global.output(), &cli.command)?;
     run_command(cli.command, cli.global)
 }
 
 /// Runs a command that has a context, and so a server.
-fn online(global: Global, command: impl FnOnce(&mut Session) -> Result<Exit>) -> Result<Exit, Failure> {
+fn online(global: Global, command: impl FnOnce(&mut Session) -> Result<Exit>) -> Result<Exit> {
     let mut session = Session::new(global)?;
     let ended = command(&mut session).and_then(|exit| session.wait_for_replicas(exit));
     let ended = match ended {
         // The reader of a feed that closed the pipe has what it wanted.
         Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
-        ended => ended.map_err(Failure::from),
+        ended => ended,
     };
     session.out.end(ended)
 }
 
 /// Runs a command that needs no server, and no context.
-fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -> Result<Exit, Failure> {
+fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -> Result<Exit> {
     let mut out = session::output(global)?;
-    let ended = command(&mut out).map_err(Failure::from);
+    let ended = command(&mut out);
     out.end(ended)
 }
 
 /// The error of a command that has no metrics, or lists no names, before it does anything.
-fn refuse_format(format: Format, command: &Command) -> Result<(), Failure> {
+fn refuse_format(format: Format, command: &Command) -> Result<()> {
     let known = match (format, command) {
         (Format::Prometheus, Command::Inspect(_) | Command::Reconcile(_)) => return Ok(()),
         (Format::Name, Command::Inspect(_) | Command::Context(_) | Command::Script(_)) => return Ok(()),

@@ -3,9 +3,8 @@
 use std::str::FromStr;
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Format, Output, OutputError};
+use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::MultiBulkArgs;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Changing;
@@ -104,12 +103,7 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     Ok(exit_of(outcome.status))
 }
 
-fn show(
-    order: &MultiOrder,
-    request: Option<&RequestId>,
-    outcome: &MultiOutcome,
-    out: &mut Output,
-) -> Result<(), OutputError> {
+fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
     let mut warnings = out.warnings();
     outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();
@@ -142,8 +136,7 @@ fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
             sums.len(),
             MultiOrder::MAX_ITEMS
         ))
-        .hint("split it: each order is all or nothing on its own")
-        .into());
+        .hint("split it: each order is all or nothing on its own"));
     }
     Ok(sums)
 }

@@ -2,8 +2,7 @@
 
 use crate::admin::pause::{self, Pause, Paused};
 use crate::cli::args::Mutating;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::text::counted;
 use crate::cli::output::{Output, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
@@ -91,10 +90,10 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         let paused = pause::set_paused(store, activity, to, which.mutating.reason.as_deref(), dry_run)?;
         warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
         explain(activity, &paused, to, dry_run, out);
-        Ok::<_, Error>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
+        Ok::<_, Failure>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
     }));
     warnings.end();
-    out.array_until::<_, Error>(&rows, failed)?;
+    out.array_until(&rows, failed)?;
     let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
     let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
     if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {

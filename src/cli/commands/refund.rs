@@ -1,8 +1,7 @@
 //! `seckill refund`: give units back.
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
@@ -84,8 +83,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     required_user(user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
         return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
-            .hint("give `--quantity N`")
-            .into());
+            .hint("give `--quantity N`"));
     }
     let refund = Refund {
         activity: activity.clone(),
@@ -101,7 +99,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let outcome = orders::refund(store, &refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
     if is_unknown && args.quantity.is_none() {
-        return Err(unknown_units(&refund, store)?.into());
+        return Err(unknown_units(&refund, store)?);
     }
     explain_open(&refund, outcome.status, store, out);
     let request = (!dry_run).then_some(&refund.request);

@@ -3,8 +3,7 @@
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::refund::user_hex;
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};

@@ -1,7 +1,6 @@
 //! What commands that move units have in common: their rows, their exit code, what is asked of a user.
 
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
 use crate::cli::shared::hints;
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
@@ -190,8 +189,7 @@ pub fn show(
 pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
     if user.is_none() && layout.kind().has_users() {
         return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
-            .hint("give `--user USER`; only the layout `product` does without")
-            .into());
+            .hint("give `--user USER`; only the layout `product` does without"));
     }
     Ok(())
 }
@@ -203,8 +201,7 @@ pub fn fitting_limit(limit: Option<Limit>, layout: Layout) -> Result<()> {
     if !kind.has_users() || (kind.records_once() && limit.get() != 1) {
         let why = if kind.has_users() { "records a user once: the limit is always 1" } else { "knows no users" };
         return Err(Failure::usage(format!("`--per-user-limit {limit}`: the layout `{}` {why}", layout.name()))
-            .hint("leave `--per-user-limit` out")
-            .into());
+            .hint("leave `--per-user-limit` out"));
     }
     Ok(())
 }

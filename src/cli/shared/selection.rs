@@ -6,8 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use glob::Pattern;
 
 use crate::admin::activities;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::text::named;
 use crate::model::id::ActivityId;
@@ -73,7 +72,7 @@ impl ActivitySelector {
                     .hint("`*` means any text, `?` for one character, `[ab]` for one of them, `[*]` for `*` itself")
             })
         };
-        Ok(Self { arguments: arguments.iter().map(read).collect::<Result<_, Failure>>()? })
+        Ok(Self { arguments: arguments.iter().map(read).collect::<Result<_>>()? })
     }
 
     /// Whether the index has to be asked.
@@ -97,7 +96,7 @@ impl ActivitySelector {
             }
             // Another system may have created one of that very name.
             if snapshot::snapshot(store, argument)?.status == Status::NotPreheated {
-                return Err(nothing_fits(argument, &preheated, store).into());
+                return Err(nothing_fits(argument, &preheated, store));
             }
             return Ok([found, vec![argument.clone()]].concat());
         }

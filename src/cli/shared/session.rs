@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use crate::cli::args::{Global, Mutating, variable};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
@@ -41,13 +40,7 @@ impl<'a> Consent<'a> {
     ///
     /// # Errors
     /// The name is another one, or nobody is there to ask. Nothing was changed.
-    pub fn given(
-        self,
-        context: Option<&str>,
-        protected_by: &[String],
-        shown: &str,
-        out: &Output,
-    ) -> Result<(), Failure> {
+    pub fn given(self, context: Option<&str>, protected_by: &[String], shown: &str, out: &Output) -> Result<()> {
         let protection = protected_by.first().map(String::as_str);
         let Some(name) = self.confirm else {
             return match protection {
@@ -157,8 +150,7 @@ impl Session {
             return Ok(());
         }
         Err(Failure::usage(format!("{what} needs a server that is named"))
-            .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`")
-            .into())
+            .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`"))
     }
 
     fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
@@ -173,7 +165,7 @@ impl Session {
         if let Some(directory) = &self.global.embedded {
             return Ok((self.start_embedded(directory)?, None));
         }
-        let run = |command: &str| Ok(credentials::password_of_command(command)?);
+        let run = |command: &str| credentials::password_of_command(command);
         let Chosen { target, context } = target::target(&self.global, self.in_use.as_ref(), run)?;
         Ok((target, context))
     }
@@ -199,7 +191,7 @@ impl Session {
                 Failure { message, ..failure }
             }
         };
-        Err(Failure { exit: Exit::Unknown, ..failure }.into())
+        Err(Failure { exit: Exit::Unknown, ..failure })
     }
 
     /// Runs a command that needs no fixture.
@@ -254,7 +246,7 @@ impl Session {
 ///
 /// # Errors
 /// `--bom` with another format than csv.
-pub fn output(global: &Global) -> Result<Output, Failure> {
+pub fn output(global: &Global) -> Result<Output> {
     let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
     if global.bom && global.output() != Format::Csv {
         return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))

@@ -5,8 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::{Global, config_file, variable};
-use crate::cli::error::Result;
-use crate::cli::failure::{Failure, shell_quoted};
+use crate::cli::failure::{Failure, Result, shell_quoted};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::input::yaml::{contexts, layouts};
@@ -56,7 +55,7 @@ pub fn in_use(global: &Global) -> Result<Option<InUse>> {
     let known: Vec<&str> = contexts.iter().flat_map(|all| &all.all).map(|context| context.name.as_str()).collect();
     match contexts.as_ref().and_then(|contexts| contexts.find(&name)) {
         Some(context) => Ok(Some(InUse { context: context.clone(), is_flag })),
-        None => Err(unknown(&name, &known).into()),
+        None => Err(unknown(&name, &known)),
     }
 }
 
@@ -70,7 +69,7 @@ pub fn unknown(name: &str, known: &[&str]) -> Failure {
 }
 
 /// The URL that the environment has, and the variable.
-fn url_of_environment() -> Result<Option<(String, &'static str)>, Failure> {
+fn url_of_environment() -> Result<Option<(String, &'static str)>> {
     for name in URL_VARIABLES {
         if let Some(url) = variable(name)? {
             return Ok(Some((url, name)));
@@ -98,8 +97,7 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
             flag.name(),
             fixture.name()
         ))
-        .hint("leave the flag out, or change the fixture")
-        .into());
+        .hint("leave the flag out, or change the fixture"));
     }
     let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
     // A private cluster is wanted by a flag, or was by the one that made its directory.
@@ -111,8 +109,7 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
     match variable("SECKILL_LAYOUT")? {
         Some(name) if Layout::named(&name).is_none() && !layouts::is_file(&name) => {
             Err(Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
-                .hint(layouts::EXPECTED)
-                .into())
+                .hint(layouts::EXPECTED))
         }
         Some(name) => Ok(layouts::given(&name)?),
         None => Ok(of_context(false).unwrap_or_default()),
@@ -120,7 +117,7 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
 }
 
 /// Whether a flag, the environment or a context names the server; else it is the default.
-pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool, Failure> {
+pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool> {
     let is_given = global.embedded.is_some() || global.url.is_some() || in_use.is_some();
     Ok(is_given || url_of_environment()?.is_some())
 }
@@ -139,7 +136,7 @@ struct NamedUrl<'a> {
     context: Option<&'a Context>,
 }
 
-fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>, Failure> {
+fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>> {
     let named = |url: &str, source: String, context| NamedUrl { url: url.to_owned(), source, context };
     let of = |context: &'a Context| named(&context.url, of_context(context), Some(context));
     if let Some(url) = &global.url {
@@ -175,7 +172,7 @@ fn password_source(
     in_use: Option<&InUse>,
     context: Option<&Context>,
     target: &Target,
-) -> Result<PasswordSource, Failure> {
+) -> Result<PasswordSource> {
     if let Some(path) = &global.password_file {
         return Ok(PasswordSource::File(path.clone()));
     }
@@ -194,7 +191,7 @@ fn password_source(
     Ok(variable.or_else(|| of_context(false)).unwrap_or(PasswordSource::Absent))
 }
 
-fn variable_with_password() -> Result<Option<&'static str>, Failure> {
+fn variable_with_password() -> Result<Option<&'static str>> {
     for name in ["SECKILL_PASSWORD", "REDISCLI_AUTH"] {
         if variable(name)?.is_some() {
             return Ok(Some(name));
@@ -330,8 +327,7 @@ fn certificates(global: &Global, of: Option<&Context>, target: &Target) -> Resul
         && !target.has_tls()
     {
         return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
-            .hint("write rediss:// instead of redis://, or leave it out")
-            .into());
+            .hint("write rediss:// instead of redis://, or leave it out"));
     }
     // A pair of flags replaces the context's pair.
     let has_pair = cert.is_some() || key.is_some();
@@ -343,8 +339,7 @@ fn certificates(global: &Global, of: Option<&Context>, target: &Target) -> Resul
         (cert, _, _) => {
             let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
             return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
-                .hint("give the client's certificate and its private key, a PEM file each")
-                .into());
+                .hint("give the client's certificate and its private key, a PEM file each"));
         }
     };
     let ca = match (cacert, of.and_then(|of| of.cacert.as_ref())) {

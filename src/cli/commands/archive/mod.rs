@@ -12,8 +12,7 @@ use crate::audit::read::{self, shards};
 use crate::audit::result::Verdict;
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::row::{ArchiveRow, Refused};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
 use crate::cli::output::Output;
@@ -217,7 +216,7 @@ impl<'a> Run<'a> {
     fn archive(&mut self, activity: &'a ActivityId, directory: &ArchiveDirectory) -> Result<()> {
         for _ in 0..TRIES {
             if interrupt::requested() {
-                return Err(interrupted(activity).into());
+                return Err(interrupted(activity));
             }
             let found = match self.check(activity)? {
                 Checked::Ready(found) => found,
@@ -282,7 +281,7 @@ impl<'a> Run<'a> {
     }
 
     /// Shows the rows, also of what was done before an error; then what they have no room for.
-    fn finish(self, failed: Option<Error>) -> Result<Exit> {
+    fn finish(self, failed: Option<Failure>) -> Result<Exit> {
         let dry_run = self.args.mutating.dry_run;
         if failed.is_none() || !self.rows.is_empty() {
             self.out.array(&self.rows)?;
@@ -311,7 +310,7 @@ enum Written<'a> {
 
 /// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
 /// is the one in the meta.
-fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<(), Failure> {
+fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<()> {
     let path = directory.folder(folder);
     if !path.exists() {
         return Ok(());
@@ -368,10 +367,10 @@ impl<'a> Run<'a> {
             if lines % 1000 == 0 {
                 progress.inc(1000);
                 if interrupt::requested() {
-                    return Err(Error::from(interrupted(activity)));
+                    return Err(interrupted(activity));
                 }
             }
-            Ok::<_, Error>(writer.line(part, texts)?)
+            writer.line(part, texts)
         })?;
         progress.finish();
         let store = &*self.store;
@@ -386,7 +385,7 @@ impl<'a> Run<'a> {
         Archive::open(writer.path())?.verify(|lines| progress.inc(lines))?;
         progress.finish();
         if interrupt::requested() {
-            return Err(interrupted(activity).into());
+            return Err(interrupted(activity));
         }
         writer.publish()?;
         let reason = self.args.mutating.reason.as_deref();

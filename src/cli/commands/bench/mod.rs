@@ -13,8 +13,7 @@ use crate::bench::{
 };
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
 use crate::cli::shared::outcome::until_failed;
@@ -165,8 +164,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     let terms = args.scenario.terms(args.users, args.until(), layout.kind());
     if args.scenario == Scenario::Conflict && layout.kind() == Kind::Counter {
         return Err(Failure::usage("the scenario `conflict` needs users, and the layout `product` knows none")
-            .hint("choose another --scenario, or another --layout")
-            .into());
+            .hint("choose another --scenario, or another --layout"));
     }
     session.require_named("a load test")?;
     if args.strategies().iter().any(|name| *name != StrategyName::Batch) {

@@ -6,8 +6,7 @@ use anyhow::Context as _;
 use serde_yaml::{Mapping, Value};
 
 use crate::cli::args::config_file;
-use crate::cli::error::Result;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::contexts::{self, Context, Contexts};
 use crate::cli::output::PrivateFile;
 use crate::model::layout::{CustomLayout, Layout};
@@ -16,7 +15,7 @@ const HEAD: &str =
     "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";
 
 /// The contexts that there are.
-pub(super) fn read() -> Result<Contexts, Failure> {
+pub(super) fn read() -> Result<Contexts> {
     Ok(contexts::read(&path()?)?.unwrap_or_default())
 }
 
@@ -42,15 +41,15 @@ impl ContextFile {
 
     pub(super) fn write(&self, contexts: &Contexts) -> Result<()> {
         let each = |context: &Context| Ok((Value::from(context.name.as_str()), Value::Mapping(stored(context)?)));
-        let all = contexts.all.iter().map(each).collect::<Result<Mapping, Failure>>()?;
+        let all = contexts.all.iter().map(each).collect::<Result<Mapping>>()?;
         let current = contexts.current.clone().map(Value::from);
         let document = mapping([("current", current), ("contexts", Some(Value::Mapping(all)))]);
         let text = serde_yaml::to_string(&document).context("cannot encode the contexts")?;
-        Ok(self.locked.replace(&format!("{HEAD}{text}"))?)
+        self.locked.replace(&format!("{HEAD}{text}"))
     }
 }
 
-pub(super) fn path() -> Result<PathBuf, Failure> {
+pub(super) fn path() -> Result<PathBuf> {
     config_file().ok_or_else(|| {
         Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so contexts have no place")
             .hint("set XDG_CONFIG_HOME to an absolute path")
@@ -58,7 +57,7 @@ pub(super) fn path() -> Result<PathBuf, Failure> {
 }
 
 /// A context as the file has it.
-fn stored(context: &Context) -> Result<Mapping, Failure> {
+fn stored(context: &Context) -> Result<Mapping> {
     let path = |path: &Option<PathBuf>| {
         let not_utf8 = |path: &Path| Failure::usage(format!("`{}` is not UTF-8: rename it", path.display()));
         path.as_deref().map(|path| path.to_str().map(Value::from).ok_or_else(|| not_utf8(path))).transpose()

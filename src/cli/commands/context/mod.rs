@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use crate::cli::args::{Global, variable};
 use crate::cli::commands::context::file::ContextFile;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials::program;
 use crate::cli::input::yaml::contexts::{Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
@@ -140,7 +139,7 @@ fn list(global: &Global, out: &mut Output) -> Result<Exit> {
 }
 
 /// The context that this command line or its environment names.
-fn named(global: &Global) -> Result<Option<String>, Failure> {
+fn named(global: &Global) -> Result<Option<String>> {
     match &global.context {
         Some(name) => Ok(Some(name.clone())),
         None => variable("SECKILL_CONTEXT"),
@@ -199,7 +198,7 @@ fn show(name: Option<String>, global: &Global, out: &mut Output) -> Result<Exit>
 fn current(global: &Global, out: &mut Output) -> Result<Exit> {
     let row = named_or_in_use(None, global)?;
     match out.format() {
-        Format::Table => out.line(&row.name)?,
+        Format::Table => out.line(&row.name),
         _ => out.object(&row)?,
     }
     if named(global)?.is_none() {
@@ -209,7 +208,7 @@ fn current(global: &Global, out: &mut Output) -> Result<Exit> {
 }
 
 /// The context of that name, else the one in use.
-fn named_or_in_use(name: Option<String>, global: &Global) -> Result<ContextRow, Failure> {
+fn named_or_in_use(name: Option<String>, global: &Global) -> Result<ContextRow> {
     let contexts = file::read()?;
     let in_use = named(global)?.or_else(|| contexts.current.clone());
     let Some(name) = name.or_else(|| in_use.clone()) else {
@@ -235,7 +234,7 @@ fn remove(name: &str, out: &mut Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context, Failure> {
+fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context> {
     contexts.find(name).ok_or_else(|| {
         let known: Vec<&str> = contexts.all.iter().map(|context| context.name.as_str()).collect();
         target::unknown(name, &known)
@@ -243,7 +242,7 @@ fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context, Failure> 
 }
 
 /// A path that stays what it is wherever the next command runs.
-fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
+fn absolute(path: &std::path::Path) -> Result<PathBuf> {
     std::path::absolute(path)
         .map_err(|error| Failure::failed(format!("`{}`: {}", path.display(), crate::error::cause(&error))))
 }
@@ -282,19 +281,17 @@ pub struct AddArgs {
 fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     let AddArgs { name, password_command, protected, replace } = args;
     if global.embedded.is_some() || global.context.is_some() {
-        return Err(Failure::usage("a context has a server of its own").hint("give it by `--url`").into());
+        return Err(Failure::usage("a context has a server of its own").hint("give it by `--url`"));
     }
     let Some(url) = global.url.clone() else {
         return Err(Failure::usage(format!("context `{name}` needs the URL of its server"))
-            .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379"))
-            .into());
+            .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379")));
     };
     Target::new(&url, "the value of `--url`", global.timeout())?;
     let path = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
     if global.password_file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Failure::usage("`--password-file -`: standard input cannot be kept")
-            .hint("give the path of a file, or `--password-command CMD`")
-            .into());
+            .hint("give the path of a file, or `--password-command CMD`"));
     }
     let context = Context {
         name,
@@ -315,8 +312,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     match contexts.all.iter_mut().find(|other| other.name == name) {
         Some(_) if !replace => {
             return Err(Failure::usage(format!("there is a context `{name}` already"))
-                .hint("`--replace` replaces all of it; `seckill context show` shows it")
-                .into());
+                .hint("`--replace` replaces all of it; `seckill context show` shows it"));
         }
         Some(other) => *other = context.clone(),
         None => contexts.all.push(context.clone()),

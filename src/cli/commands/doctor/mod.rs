@@ -11,8 +11,7 @@ mod scripts;
 
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Format;
 use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
@@ -132,12 +131,12 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 /// The checks of the activities.
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
     let mut activities = match selection::resolve(&args.activities, store) {
-        Err(Error::Store(error)) if args.activities.is_empty() => return skip_sale(error, store, rows),
+        Err(failure) if args.activities.is_empty() => return skip_sale(failure, store, rows),
         found => found?,
     };
     let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
-        Err(error) => return skip_sale(error, store, rows),
+        Err(error) => return skip_sale(error.into(), store, rows),
     };
     rows.push(sale::windows(&snapshots, store, fixes));
     // The keys of a sharded activity are those of its shards, and its parent's.
@@ -153,10 +152,8 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
 }
 
 /// A user who may not look at the sale still learns about the server.
-fn skip_sale(error: crate::error::StoreError, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
-    if !error.is_refusal() {
-        return Err(error.into());
-    }
+fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
+    let Some(error) = failure.store().filter(|error| error.is_refusal()) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());
     rows.extend(checks.map(skip));

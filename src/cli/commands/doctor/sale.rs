@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
-use crate::cli::error::Result;
+use crate::cli::failure::Result;
 use crate::cli::output::text::{counted, duration};
 use crate::error::StoreError;
 use crate::model::activity::shard_plan::ShardPlan;

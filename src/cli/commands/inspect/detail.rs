@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
-use crate::cli::error::{Error, Result};
+use crate::cli::failure::{Failure, Result};
 use crate::cli::output::text::counted;
 use crate::cli::output::{Warnings, row};
 use crate::model::activity::Snapshot;
@@ -41,7 +41,7 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
         for part in snapshot.parts() {
             participants::each(store, &part, |user, units| {
                 tally.count(user, units);
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
         tally.held()

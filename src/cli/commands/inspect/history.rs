@@ -8,8 +8,7 @@ use memchr::memmem;
 
 use crate::admin::activities;
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::text::{counted, named};
 use crate::cli::output::{Output, row};
 use crate::cli::shared::hints;
@@ -69,7 +68,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let mut pushed = Ok(());
         ledger::each_entry(store, home, after, last, |entry| {
             if may_name(entry.users.as_deref(), needle.as_deref()) {
-                pushed = each_row(activity, entry, Some(user), |row, _| Ok::<_, Error>(rows.push(&row)?));
+                pushed = each_row(activity, entry, Some(user), |row, _| rows.push(&row));
             }
             pushed.is_ok() && !rows.is_lost()
         })?;

@@ -1,8 +1,7 @@
 //! `inspect --holds`: what is held open, by deadline.
 
 use crate::cli::commands::inspect::{detail, exit, hints, missing, snapshots};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::OpenHold;
@@ -38,7 +37,7 @@ pub(super) fn run(activities: &[ActivityId], overdue: bool, store: &mut Store, o
                 let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
                 let user_hex = user.user_hex();
                 rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
     }

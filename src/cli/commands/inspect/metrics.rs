@@ -2,8 +2,7 @@
 
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::commands::inspect::{InspectArgs, chosen, detail, exit, selection, snapshots};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::output::format::prometheus::{Exposition, Family, families};
 use crate::error::StoreError;
@@ -42,13 +41,11 @@ families! {
 pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if args.all || !args.user.is_empty() || args.top.is_some() || args.request.is_some() {
         return Err(Failure::usage("`-o prometheus` has no users: each would be a series of its own")
-            .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users")
-            .into());
+            .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users"));
     }
     if args.watch.interval().is_some() {
         return Err(Failure::usage("`-o prometheus` is one reading, and `--watch` many")
-            .hint("leave `--watch` out: a timer runs the command again, see docs/monitoring.md")
-            .into());
+            .hint("leave `--watch` out: a timer runs the command again, see docs/monitoring.md"));
     }
     args.metrics.write("inspect", store, out, |store, out, metrics| {
         let activities = chosen(args, store, out)?;

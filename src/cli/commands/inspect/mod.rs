@@ -15,8 +15,7 @@ use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
 use crate::cli::commands::inspect::selection::{AlertBelow, Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
@@ -153,8 +152,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
             "--user"
         };
         return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
-            .hint("leave it out to see the stock; `--layout` names another contract of keys")
-            .into());
+            .hint("leave it out to see the stock; `--layout` names another contract of keys"));
     }
     if args.metrics.are_wanted(out.format())? {
         return metrics::run(args, store, out);
@@ -165,8 +163,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     }
     if args.selection.sort == Some(SortBy::Rate) {
         return Err(Failure::usage("`--sort rate`: one reading has no rate")
-            .hint("add `--watch`: `seckill inspect --sort rate --watch`")
-            .into());
+            .hint("add `--watch`: `seckill inspect --sort rate --watch`"));
     }
     if args.why {
         return why(args, store, out);
@@ -197,8 +194,7 @@ fn why(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         ([user], []) => history::run(user, store, out),
         ([user], [activity]) if !is_pattern(activity) => why::run(activity, user, store, out),
         _ => Err(Failure::usage("`--why` explains one activity to one user")
-            .hint("give one ACTIVITY and one `--user`; without ACTIVITY it lists what the user did")
-            .into()),
+            .hint("give one ACTIVITY and one `--user`; without ACTIVITY it lists what the user did")),
     }
 }
 
@@ -383,7 +379,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
             participants::each(store, &part, |user, units| {
                 let bought = units.map_err(|text| invalid.add(user, &text)).ok();
                 stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
         sound &= invalid.is_empty();

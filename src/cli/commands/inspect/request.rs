@@ -5,8 +5,7 @@ use std::convert::Infallible;
 use crate::audit::evidence::purchases::RequestRecord;
 use crate::cli::commands::inspect::history::{may_name, needle};
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
@@ -77,7 +76,7 @@ pub(super) fn run(
     let user = match users {
         [] => None,
         [user] => Some(user.as_str()),
-        _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`").into()),
+        _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`")),
     };
     let sharded = selection::find(activities, store)?;
     let home = |activity: &ActivityId| match (sharded.get(activity), user) {
@@ -121,8 +120,7 @@ pub(super) fn run(
                 "the job is known and has decided that line: it was refused, is of another activity, or its entry was \
                  trimmed",
             ),
-        }
-        .into());
+        });
     }
     rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;

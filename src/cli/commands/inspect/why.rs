@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use crate::cli::commands::inspect::history::{EntryRow, UserEntries};
 use crate::cli::commands::inspect::{detail, missing, without_buyers};
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::text::counted;
 use crate::cli::output::{Format, Output, hanging, row};
 use crate::cli::shared::hints;
@@ -109,9 +108,9 @@ fn people(why: &Why, activity: &ActivityId, user: &UserId, out: &mut Output) -> 
         (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
         (Status::Ok, units) => format!("`{user}` can buy up to {} of `{activity}` now.", counted(units, "unit")),
         (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
-    })?;
+    });
     for sentence in &why.because {
-        out.line(&hanging(&format!("- {sentence}"), out.terminal().width))?;
+        out.line(&hanging(&format!("- {sentence}"), out.terminal().width));
     }
     if !why.entries.is_empty() {
         out.table(Some(&format!("Orders of {user}")), &why.entries)?;

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::commands::ledger::sources::Sources;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output, OutputError, Renaming, RowStream, Terminal};
+use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal};
 use crate::error::cause;
 use crate::model::id::{ActivityId, UserId};
 use crate::model::ledger::{Entry, EntryId};
@@ -57,7 +56,7 @@ impl Delivery<'_> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<(), OutputError> {
+    pub(super) fn finish(self) -> Result<()> {
         match self {
             Self::Print(stream) => stream.finish(),
             Self::Exec(_) => Ok(()),
@@ -84,7 +83,7 @@ impl Batch<'_, '_> {
                     deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)?;
                 }
                 self.rows.push(row);
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
         self.done.push((activity.clone(), id));
@@ -230,12 +229,11 @@ impl Loader {
             return Err(failed(match status.code() {
                 Some(code) => format!("ended with {code}"),
                 None => "was ended by a signal".to_owned(),
-            })
-            .into());
+            }));
         }
         match written {
             // It had enough: that it ended with 0 is what counts.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unusable(error).into()),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unusable(error)),
             _ => Ok(()),
         }
     }

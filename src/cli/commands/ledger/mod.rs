@@ -10,8 +10,7 @@ use std::str::FromStr;
 use crate::cli::commands::ledger::feed::{Delivery, Loader, feed};
 use crate::cli::commands::ledger::rows::LedgerRow;
 use crate::cli::commands::ledger::sources::Sources;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Column, Format, Output, Renaming, Row};
 use crate::cli::shared::hints;
@@ -139,7 +138,7 @@ fn group(text: &str) -> Result<String, String> {
 }
 
 /// The names of `--map`; `None` if it is not given.
-fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
+fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>> {
     if map.is_empty() {
         return Ok(None);
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use crate::admin::{activities, preheat};
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
-use crate::cli::error::{Result, advice};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::error::advice;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::model::activity::{Action, Plan, Preheat, Preheated};
@@ -133,7 +133,7 @@ fn carry_out(
         plan += 1;
         !left.contains(&(plan - 1))
     });
-    Err(failure.into())
+    Err(failure)
 }
 
 /// Stock that is evicted in mid-sale is lost.

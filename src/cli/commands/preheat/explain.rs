@@ -2,8 +2,7 @@
 //! The rows of `preheat`.
 //! What a reset destroys, as a question.
 
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
 use crate::cli::output::text::counted;
 use crate::cli::output::{Cell, Output, row};
@@ -168,9 +167,9 @@ row! {
 }
 
 /// Shows what was done, until something failed.
-pub(super) fn show(results: &[Preheated], failed: Option<Error>, out: &mut Output) -> Result<Exit> {
+pub(super) fn show(results: &[Preheated], failed: Option<Failure>, out: &mut Output) -> Result<Exit> {
     let rows: Vec<PreheatRow<'_>> = results.iter().map(|result| PreheatRow::new(result, false)).collect();
-    out.array_until::<_, Error>(&rows, failed)?;
+    out.array_until(&rows, failed)?;
     let refused = results.iter().any(|result| !result.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
 }
@@ -231,7 +230,7 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
             let mut held: u64 = 0;
             participants::each(store, &result.activity, |_, units| {
                 held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
             format!("{} sold", counted(held, "unit"))
         }

@@ -9,8 +9,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
 use crate::cli::input::{activities, window};
@@ -168,8 +167,7 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
         let plan = plan_of_flags(id, args)?;
         if !FIELDS.into_iter().any(|field| plan.gives(field)) {
             return Err(Failure::usage(format!("`--update` of `{id}`: nothing is given that could change"))
-                .hint("give `--stock`, `--per-user-limit`, `--title`, `--starts-at` or `--ends-at`")
-                .into());
+                .hint("give `--stock`, `--per-user-limit`, `--title`, `--starts-at` or `--ends-at`"));
         }
         return Ok((vec![plan], session.layout(None)?));
     }
@@ -191,7 +189,7 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     let mut seen = HashSet::new();
     for plan in &plans {
         if !seen.insert(plan.id.as_str()) {
-            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)).into());
+            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)));
         }
     }
     only(&mut plans, &args.only, "a fixture")?;
@@ -207,7 +205,7 @@ fn plan_of_flags(id: &ActivityId, args: &PreheatArgs) -> Result<Plan> {
     if let (Some(start), Some(end)) = (starts_at.value(), ends_at.value())
         && start >= end
     {
-        return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
+        return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")));
     }
     let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit.unwrap_or_default());
     Ok(Plan { id, title, total: args.stock, per_user_limit, starts_at, ends_at, ledger: None, shards: args.shards })
@@ -217,7 +215,7 @@ fn plan_of_flags(id: &ActivityId, args: &PreheatArgs) -> Result<Plan> {
 fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()> {
     let known: HashSet<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
     if let Some(missing) = wanted.iter().find(|wanted| !known.contains(wanted.as_str())) {
-        return Err(Failure::usage(format!("no activity `{missing}` in {place}")).into());
+        return Err(Failure::usage(format!("no activity `{missing}` in {place}")));
     }
     if !wanted.is_empty() {
         let wanted: HashSet<&ActivityId> = wanted.iter().collect();
@@ -235,6 +233,6 @@ fn fitted_plan(plan: Plan, layout: Layout) -> Result<Plan> {
     let needs_cluster = plan.shards.is_some() && layout != Layout::Cluster;
     plan.fitted(layout).map_err(|why| {
         let failure = Failure::usage(why);
-        if needs_cluster { failure.hint("`--layout cluster`").into() } else { failure.into() }
+        if needs_cluster { failure.hint("`--layout cluster`") } else { failure }
     })
 }

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use crate::admin::restore::{self, Restorable, Restored};
 use crate::cli::commands::preheat::{PreheatArgs, explain};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
@@ -36,8 +35,7 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     let layout = wanted[0].archive.sealed.manifest.layout;
     if wanted.iter().any(|it| it.archive.sealed.manifest.layout != layout) {
         return Err(Failure::usage(format!("`{}` has archives of several layouts", directory.display()))
-            .hint(format!("choose one by `--layout`: {}", names(&wanted)))
-            .into());
+            .hint(format!("choose one by `--layout`: {}", names(&wanted))));
     }
     let layout = session.layout(Some(layout))?;
     for ArchivedActivity { archive, .. } in &wanted {
@@ -130,17 +128,16 @@ fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Resu
         if let Some(other) = places.insert((id.clone(), layout), wanted.len()) {
             let folders = [&wanted[other].archive, &archive].map(|archive| archive.folder().display().to_string());
             return Err(Failure::usage(format!("two archives are of `{id}`: `{}` and `{}`", folders[0], folders[1]))
-                .hint("give the folder of the one to restore")
-                .into());
+                .hint("give the folder of the one to restore"));
         }
         wanted.push(ArchivedActivity { id, archive });
     }
     if let Some(missing) = missing.first() {
-        return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())).into());
+        return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())));
     }
     if let (Some(flag), []) = (of_flag, &wanted[..]) {
         let why = format!("no archive in `{}` is of the layout `{}`", directory.display(), flag.name());
-        return Err(Failure::usage(why).hint(format!("there are {known_layouts}")).into());
+        return Err(Failure::usage(why).hint(format!("there are {known_layouts}")));
     }
     Ok(wanted)
 }
@@ -167,7 +164,7 @@ fn restore(
             progress.finish();
             if let Restored::Stale(seen) = restore::finish_restore(store, id, sealed, args.mutating.reason.as_deref())?
             {
-                return Err(stale(id, archive, seen.is_some(), store)?.into());
+                return Err(stale(id, archive, seen.is_some(), store)?);
             }
         }
     }
@@ -193,8 +190,7 @@ fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progr
                 progress.inc(1000);
                 if interrupt::requested() {
                     return Err(Failure::new(Exit::Interrupted, format!("interrupted: `{id}` is not restored yet"))
-                        .hint("the same command resumes; until then purchases of it return `ended`")
-                        .into());
+                        .hint("the same command resumes; until then purchases of it return `ended`"));
                 }
             }
             if !is_under_way {
@@ -208,12 +204,12 @@ fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progr
     }
     match pages.finish()? && is_under_way {
         true => Ok(()),
-        false => Err(stale(id, archive, false, store)?.into()),
+        false => Err(stale(id, archive, false, store)?),
     }
 }
 
 /// Somebody reset the activity, or wrote to it. What was written is removed in the latter case.
-fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store) -> Result<Failure, Error> {
+fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store) -> Result<Failure> {
     if !is_written {
         return Ok(Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
             .hint(format!("`seckill inspect {id}` shows it; the files are as they were")));

@@ -12,8 +12,7 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::replicas;
 use crate::cli::commands::reconcile::report::Emit;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::plan::PlanRow;
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::shared::outcome::until_failed;
@@ -68,7 +67,7 @@ pub(super) struct Fixed {
     /// What each audited activity is now, in their order.
     pub verdicts: Vec<Verdict>,
     /// Why not all repairs were decided.
-    pub error: Option<Error>,
+    pub error: Option<Failure>,
 }
 
 impl FixArgs {
@@ -79,7 +78,7 @@ impl FixArgs {
 
     /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
     /// the night on which something differs.
-    pub(super) fn check(&self, out: &Output) -> Result<(), Failure> {
+    pub(super) fn check(&self, out: &Output) -> Result<()> {
         if self.fix && !self.yes && !self.dry_run && !out.terminal().asks {
             return Err(Failure::usage("`--fix` needs confirmation, but stdin is no terminal")
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
@@ -92,7 +91,7 @@ impl FixArgs {
     }
 
     /// Begins the file of the plan, which may be none of the inputs.
-    pub(super) fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>, Failure> {
+    pub(super) fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>> {
         self.plan.as_ref().map(|path| OutputFile::create("--plan", path, inputs)).transpose()
     }
 
@@ -141,8 +140,7 @@ impl FixArgs {
                     self.max_repairs
                 ),
             )
-            .hint("look at them first (`--plan FILE`), then raise `--max-repairs`")
-            .into());
+            .hint("look at them first (`--plan FILE`), then raise `--max-repairs`"));
         }
         let is_dry = self.dry_run;
         if wanted > 0 && !is_dry && !self.yes {

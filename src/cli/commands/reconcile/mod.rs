@@ -18,8 +18,7 @@ use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
 use crate::cli::commands::reconcile::report::{LeftOut, View};
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::text::counted;
 use crate::cli::output::{Format, Output};
@@ -107,24 +106,21 @@ enum Accept {
 pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     if args.fixture.as_deref() == Some("-") && args.orders.file() == Some("-") {
         return Err(Failure::usage("standard input cannot be both the fixture and the order records")
-            .hint("give one of them as a file")
-            .into());
+            .hint("give one of them as a file"));
     }
     let has_metrics = args.metrics.are_wanted(session.out.format())?;
     args.service.check(args, has_metrics)?;
     let (wanted, of_fixture) = AuditTarget::of(args)?;
     if args.fix.fix && args.orders.is_pipe() {
         return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
-            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
-            .into());
+            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked"));
     }
     args.fix.check(&session.out)?;
     if has_metrics && args.service.every.is_none() && (args.fix.fix || args.fix.emit.is_some() || args.differences) {
         return Err(Failure::usage(
             "`-o prometheus` prints an audit alone, without `--fix`, `--emit` and `--differences`",
         )
-        .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`")
-        .into());
+        .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`"));
     }
     let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
     let plan_file = args.fix.plan_file(&inputs)?;
@@ -191,7 +187,7 @@ fn warn(audits: &[Audit], args: &ReconcileArgs, store: &mut Store, out: &Output)
 }
 
 /// Order records name activities: compared with one shard, the users of all others would be missing.
-fn of_no_shard(named: &[ActivityId]) -> Result<(), Failure> {
+fn of_no_shard(named: &[ActivityId]) -> Result<()> {
     match named.iter().find_map(|activity| Some((activity, activity.parent()?.0))) {
         Some((shard, parent)) => Err(Failure::usage(format!(
             "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"

@@ -6,8 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
-use crate::cli::error::Result;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
@@ -126,7 +125,7 @@ impl OrdersArgs {
 
 impl OrdersArgs {
     /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
-    fn check(&self, summary: &RecordsSummary, as_of: Millis, out: &Output) -> Result<(), Failure> {
+    fn check(&self, summary: &RecordsSummary, as_of: Millis, out: &Output) -> Result<()> {
         let rows = summary.rows;
         out.detail(format!("{rows} order records as of {as_of}"));
         let source = self.orders.as_ref().map_or_else(|| "`--orders-cmd`".to_owned(), |file| format!("`{file}`"));
@@ -187,7 +186,7 @@ impl Orders {
     ///
     /// # Errors
     /// They are not valid, not complete, or not as many as expected: what was compared with them means nothing.
-    pub(super) fn finish(self, args: &OrdersArgs, out: &Output) -> Result<(), Failure> {
+    pub(super) fn finish(self, args: &OrdersArgs, out: &Output) -> Result<()> {
         match self.records {
             Records::Read(_) => Ok(()),
             Records::Beside { unfinished, .. } => args.check(&unfinished.finish()?, self.as_of, out),

@@ -10,8 +10,7 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
 use crate::cli::commands::repair::{Applied, RepairRow, apply};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::text::counted;
 use crate::cli::output::{Cell, Format, Output, Terminal, row};
@@ -40,7 +39,7 @@ pub(super) struct ServiceArgs {
 
 impl ServiceArgs {
     /// Refuses what a service cannot be asked, or could not read a second time.
-    pub(super) fn check(&self, args: &ReconcileArgs, has_metrics: bool) -> Result<(), Failure> {
+    pub(super) fn check(&self, args: &ReconcileArgs, has_metrics: bool) -> Result<()> {
         if self.every.is_none() {
             return Ok(());
         }
@@ -113,15 +112,14 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
             }
             // The next round would be the one that Ctrl-C ends.
             Err(_) if interrupt::requested() => {}
-            Err(Error::Store(error)) => outage.began(error, |text| terminal.warn(text))?,
-            Err(Error::Failure(failure)) if round > 0 => {
+            Err(failure) if failure.is_own() && round > 0 => {
                 // An export that failed may succeed the next time.
                 if failed.as_ref() != Some(&failure.message) {
                     terminal.warn(format!("{}; trying again", failure.message));
                 }
-                failed = Some(failure.message.clone());
+                failed = Some(failure.message);
             }
-            Err(error) => return Err(error),
+            Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
         }
         if let Some(rows) = &mut rows {
             rows.flush()?;

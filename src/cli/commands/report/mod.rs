@@ -10,8 +10,7 @@ mod words;
 
 use std::path::PathBuf;
 
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, OutputFile};
 use crate::model::id::ActivityId;
 use crate::model::number::between;

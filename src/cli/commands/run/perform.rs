@@ -12,8 +12,7 @@ use crate::cli::commands::bench::too_many;
 use crate::cli::commands::reconcile;
 use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation, Rush};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
@@ -112,7 +111,7 @@ const EXPECTED: [Status; 4] = [Status::Ok, Status::Replayed, Status::LimitExceed
 ///
 /// # Errors
 /// The system allows fewer. Nothing was sent.
-pub(super) fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
+pub(super) fn prepare(fixtures: &[Fixture]) -> Result<()> {
     let clients = fixtures.iter().flat_map(|fixture| &fixture.steps).filter_map(|step| match &step.operation {
         FixtureOperation::Rush(rush) if rush.batch.is_none() => Some(clients(rush)),
         _ => None,
@@ -128,10 +127,10 @@ fn rush_on(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Stor
     let before = snapshot::snapshots(store, &activities)?;
     let what = "a rush sends its orders to one activity, and borrows nothing";
     if let Some(failure) = before.iter().find_map(|snapshot| hints::sharded(snapshot, what)) {
-        return Err(failure.into());
+        return Err(failure);
     }
     if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
-        return Err(preheat::rush_refused(&other.activity, "").into());
+        return Err(preheat::rush_refused(&other.activity, ""));
     }
     let measured = if activities.iter().all(may_rush) {
         Some(send_all(rush, store, out)?)
@@ -249,7 +248,7 @@ fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
     let mut held: u64 = 0;
     participants::each(store, activity, |_, units| {
         held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-        Ok::<_, Error>(())
+        Ok::<_, Failure>(())
     })?;
     Ok(held)
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::error::Result;
+use crate::cli::failure::Result;
 use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, Step};
 use crate::cli::output::{Cell, Format, Output, Row, Tone, row};
 use crate::model::id::ActivityId;

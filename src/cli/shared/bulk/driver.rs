@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Checked, FileOrder, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::text::counted;
@@ -38,7 +37,7 @@ enum End {
     /// The user asked to stop.
     Interrupted,
     /// Something went wrong.
-    Failed(Error),
+    Failed(Failure),
 }
 
 /// What a run needs beside its lines.
@@ -283,7 +282,7 @@ impl<K: Kind> Driver<'_, K> {
         if let (Err(store), None) = (drained, &error) {
             error = Some(store.into());
         }
-        let is_read = !error.as_ref().is_some_and(Error::is_unwritable);
+        let is_read = !error.as_ref().is_some_and(Failure::is_unwritable);
         while is_read && self.run.skip_undecided() {
             if let Err(unwritable) = self.report() {
                 error = Some(unwritable);

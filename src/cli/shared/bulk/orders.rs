@@ -4,8 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Column, Dialect, FileOrder, Mapping, RowFormat};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::driver::Kind;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
-use crate::cli::error::Result;
+use crate::cli::failure::Result;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
