@@ -117,6 +117,17 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+/// What was read; nothing if this user may not.
+///
+/// # Errors
+/// Any other error of the servers.
+pub fn permitted<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
+    match read {
+        Err(StoreError::Permission { .. }) => Ok(None),
+        read => Ok(Some(read?)),
+    }
+}
+
 /// A word of a command in a hint, as a shell takes it.
 pub fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);

@@ -3,8 +3,7 @@
 use crate::admin::pause::{self, Pause, Paused};
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::text::counted;
-use crate::cli::output::{Output, row};
+use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::changing;
 use crate::cli::shared::{hints, selection};

@@ -40,7 +40,7 @@ pub(crate) use crate::cli::output::sink::unencodable;
 pub use crate::cli::output::stream::RowStream;
 pub use crate::cli::output::table::cell::{Cell, Tone};
 pub use crate::cli::output::terminal::{ColorChoice, Terminal, Warnings};
-pub use crate::cli::output::text::{bars, hanging, wrapped};
+pub use crate::cli::output::text::{bars, bytes, counted, duration, hanging, named, plural, wrapped};
 
 /// Where a command puts what it found, in the form the user asked for.
 pub struct Output {

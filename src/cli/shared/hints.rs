@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use crate::cli::output::text::counted;
+use crate::cli::output::{Output, counted};
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;

@@ -8,7 +8,7 @@ use glob::Pattern;
 use crate::admin::activities;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
-use crate::cli::output::text::named;
+use crate::cli::output::named;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::ledger::{Entry, EntryId};

@@ -11,7 +11,7 @@ use crate::cli::input::yaml::contexts::Context;
 use crate::cli::input::yaml::{contexts, layouts};
 use crate::model::layout::Layout;
 use crate::model::time::Zone;
-use crate::redis::connect::{Certificates, Pem, Target, address};
+use crate::redis::connect::{Certificates, Target, address};
 use crate::redis::embedded::Embedded;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -245,15 +245,10 @@ pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<Login> {
     let NamedUrl { url, source, context } = named_url(global, in_use)?;
     let target = Target::new(&url, &source, global.timeout())?;
     let password = password_source(global, in_use, context, &target)?;
-    // A pair of flags replaces the context's pair.
-    let of_pair = context.filter(|_| global.cert.is_none());
-    let files = [
-        ("--cacert", global.cacert.as_ref().or(context.and_then(|of| of.cacert.as_ref()))),
-        ("--cert", global.cert.as_ref().or(of_pair.and_then(|of| of.cert.as_ref()))),
-        ("--key", global.key.as_ref().or(of_pair.and_then(|of| of.key.as_ref()))),
-    ];
-    let given = files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file?.display().to_string()]));
-    let certificates = if target.has_tls() { given.flatten().collect() } else { Vec::new() };
+    let files = certificate_files(global, context).into_iter().flatten().filter(|_| target.has_tls());
+    let option =
+        |(name, file): (&str, &Path)| [format!("--{}", name.trim_start_matches('-')), file.display().to_string()];
+    let certificates = files.flat_map(option).collect();
     Ok(Login { password, certificates })
 }
 
@@ -319,39 +314,40 @@ fn of_context(context: &Context) -> String {
     format!("the URL of context `{}`", context.name)
 }
 
-/// The files of `--cacert`, `--cert` and `--key`, else of the context, if the server is one with TLS.
+/// The files of `--cacert`, `--cert` and `--key`, else of the context, each with the flag or field that names it.
+fn certificate_files<'a>(global: &'a Global, of: Option<&'a Context>) -> [Option<(&'static str, &'a Path)>; 3] {
+    // A pair of flags replaces the context's pair.
+    let of_pair = of.filter(|_| global.cert.is_none() && global.key.is_none());
+    let file = |flag: &'static str, given: &'a Option<PathBuf>, of_context: Option<&'a PathBuf>| match given {
+        Some(path) => Some((flag, path.as_path())),
+        None => of_context.map(|path| (&flag[2..], path.as_path())),
+    };
+    [
+        file("--cacert", &global.cacert, of.and_then(|of| of.cacert.as_ref())),
+        file("--cert", &global.cert, of_pair.and_then(|of| of.cert.as_ref())),
+        file("--key", &global.key, of_pair.and_then(|of| of.key.as_ref())),
+    ]
+}
+
+/// The certificates of a server with TLS.
 fn certificates(global: &Global, of: Option<&Context>, target: &Target) -> Result<Option<Certificates>> {
-    let Global { cacert, cert, key, .. } = global;
-    let given = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
-    if let Some((flag, _)) = given.iter().find(|(_, file)| file.is_some())
-        && !target.has_tls()
-    {
+    let files = certificate_files(global, of);
+    let flag = files.iter().flatten().find(|(name, _)| name.starts_with("--"));
+    if let Some((flag, _)) = flag.filter(|_| !target.has_tls()) {
         return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
             .hint("write rediss:// instead of redis://, or leave it out"));
     }
-    // A pair of flags replaces the context's pair.
-    let has_pair = cert.is_some() || key.is_some();
-    let of_pair = of.filter(|_| !has_pair);
-    let client = match (cert, key, of_pair.and_then(|of| of.cert.as_ref().zip(of.key.as_ref()))) {
-        (Some(cert), Some(key), _) => Some(pair("--cert", cert, "--key", key)?),
-        (None, None, Some((cert, key))) => Some(pair("cert", cert, "key", key)?),
-        (None, None, None) => None,
-        (cert, _, _) => {
+    let read = |what, (name, path)| credentials::pem(what, name, path);
+    let [ca, cert, key] = files;
+    let client = match (cert, key) {
+        (Some(cert), Some(key)) => Some((read("certificate", cert)?, read("private key", key)?)),
+        (None, None) => None,
+        (cert, _) => {
             let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
             return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
                 .hint("give the client's certificate and its private key, a PEM file each"));
         }
     };
-    let ca = match (cacert, of.and_then(|of| of.cacert.as_ref())) {
-        (Some(path), _) => Some(credentials::pem("CA file", "--cacert", path)?),
-        (None, Some(path)) => Some(credentials::pem("CA file", "cacert", path)?),
-        (None, None) => None,
-    };
+    let ca = ca.map(|ca| read("CA file", ca)).transpose()?;
     Ok((ca.is_some() || client.is_some()).then_some(Certificates { ca, client }))
-}
-
-/// A client's certificate and its key; the names are those of the flags, or of the fields of a context.
-fn pair(cert_name: &str, cert: &Path, key_name: &str, key: &Path) -> Result<(Pem, Pem)> {
-    let cert = credentials::pem("certificate", cert_name, cert)?;
-    Ok((cert, credentials::pem("private key", key_name, key)?))
 }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::admin::archive::Archivable;
 use crate::audit::result::Verdict;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, Tone, row};
+use crate::cli::output::{Cell, Output, Tone, counted, row};
 use crate::model::activity::State;
 use crate::model::archive::{Manifest, Part};
 use crate::model::id::ActivityId;

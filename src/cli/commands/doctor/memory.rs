@@ -3,7 +3,7 @@
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
-use crate::cli::output::text::{bytes, counted};
+use crate::cli::output::{bytes, counted};
 use crate::read::health::{Info, Reading};
 
 /// Whether the server deletes keys when memory is full.

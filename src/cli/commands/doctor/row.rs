@@ -3,8 +3,7 @@
 
 use crate::cli::commands::doctor::fix::SECKILL;
 use crate::cli::failure::Result;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, Tone, row, wrapped};
+use crate::cli::output::{Cell, Output, Tone, counted, row, wrapped};
 use crate::names;
 
 names! {

@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::failure::{Failure, Result};
-use crate::cli::output::text::counted;
-use crate::cli::output::{Warnings, row};
+use crate::cli::output::{Warnings, counted, row};
 use crate::model::activity::Snapshot;
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;

@@ -7,8 +7,7 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::output::Warnings;
-use crate::cli::output::text::counted;
+use crate::cli::output::{Warnings, counted};
 use crate::model::activity::State;
 use crate::model::number::whole;
 use crate::model::status::Status;

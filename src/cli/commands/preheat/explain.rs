@@ -4,8 +4,7 @@
 
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, row};
+use crate::cli::output::{Cell, Output, counted, row};
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
 use crate::model::layout::Kind;
 use crate::model::number::whole;

@@ -2,7 +2,7 @@
 
 use indicatif::HumanCount;
 
-use crate::cli::output::text::plural;
+use crate::cli::output::plural;
 use crate::model::time::Millis;
 
 /// `12,345`.
