@@ -1,7 +1,6 @@
 //! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
 mod fix;
-mod memory;
 mod persistence;
 mod replication;
 mod rights;
@@ -113,11 +112,11 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
         (Check::Role, replication::role(reading, &node.name, is_cluster, scheme, fixes)),
         (Check::Persistence, persistence::persistence(reading, fixes)),
         (Check::Fsync, persistence::fsync(reading, fixes)),
-        (Check::Eviction, memory::eviction(reading, fixes)),
+        (Check::Eviction, persistence::eviction(reading, fixes)),
         (Check::Replicas, replication::replicas(reading, &node.name, health.slots.as_ref(), fixes)),
         (Check::MinReplicas, replication::min_replicas(reading, fixes)),
-        (Check::Memory, memory::memory(reading, fixes)),
-        (Check::OutputBuffers, memory::output_buffers(reading, fixes)),
+        (Check::Memory, persistence::memory(reading, fixes)),
+        (Check::OutputBuffers, persistence::output_buffers(reading, fixes)),
         (Check::BusyReply, scripts::busy_reply(reading, fixes)),
         (Check::SlowScripts, scripts::slow(reading, fixes)),
         (Check::Clock, scripts::clock(reading)),

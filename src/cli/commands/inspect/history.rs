@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use memchr::memmem;
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, each_row};
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, named, row};
 use crate::cli::shared::hints;

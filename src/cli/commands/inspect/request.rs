@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use crate::audit::evidence::purchases::RequestRecord;
 use crate::cli::commands::inspect::history::{may_name, needle};
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, each_row};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::cli::shared::{hints, selection};

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::commands::ledger::sources::Sources;
+use crate::cli::commands::ledger::{LedgerRow, each_row};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};

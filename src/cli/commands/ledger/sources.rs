@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::admin::activities;
 use crate::cli::commands::ledger::Since;
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, each_row};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};

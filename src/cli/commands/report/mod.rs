@@ -6,7 +6,6 @@ mod read;
 mod row;
 mod series;
 mod text;
-mod words;
 
 use std::path::PathBuf;
 

@@ -101,7 +101,7 @@ row! {
 impl MarkRow {
     /// What was done, in words.
     pub(super) fn what(&self) -> String {
-        use crate::cli::commands::report::words::{count, units};
+        use crate::cli::commands::report::facts::{count, units};
         let number = self.quantity.unwrap_or_default();
         let size = number.unsigned_abs();
         match (self.op, self.total_before) {
@@ -130,7 +130,7 @@ row! {
 
 impl RangeRow {
     pub(super) fn label(&self) -> String {
-        use crate::cli::commands::report::words::count;
+        use crate::cli::commands::report::facts::count;
         match self.from == self.to {
             true => count(self.from),
             false => format!("{} to {}", count(self.from), count(self.to)),

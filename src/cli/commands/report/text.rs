@@ -1,9 +1,8 @@
 //! The report for people: facts, two charts over time, then tables.
 
-use crate::cli::commands::report::facts::{self, Fact};
+use crate::cli::commands::report::facts::{self, Fact, between, count, rate};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Pace, Period, Series};
-use crate::cli::commands::report::words::{between, count, rate};
 use crate::cli::failure::Result;
 use crate::cli::output::{Output, Tone, bars, wrapped};
 use crate::model::activity::State;
