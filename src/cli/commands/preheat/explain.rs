@@ -6,6 +6,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
 use crate::cli::output::{Cell, Output, counted, row};
 use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
+use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
 use crate::model::number::whole;
 use crate::model::order::Bought;
@@ -225,13 +226,16 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
     Ok(match (kind, snapshot.buyers) {
         (_, None) => "units sold unknown".to_owned(),
         (Kind::Set, Some(buyers)) => format!("{}, units sold unknown", counted(buyers, "buyer")),
-        (_, Some(_)) => {
-            let mut held: u64 = 0;
-            participants::each(store, &result.activity, |_, units| {
-                held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-                Ok::<_, Failure>(())
-            })?;
-            format!("{} sold", counted(held, "unit"))
-        }
+        (_, Some(_)) => format!("{} sold", counted(held(store, &result.activity)?, "unit")),
     })
+}
+
+/// What all users of an activity hold, as far as it is recorded.
+pub(crate) fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
+    let mut held: u64 = 0;
+    participants::each(store, activity, |_, units| {
+        held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
+        Ok::<_, Failure>(())
+    })?;
+    Ok(held)
 }

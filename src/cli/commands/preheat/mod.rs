@@ -28,7 +28,7 @@ use crate::model::status::Status;
 use crate::model::time::GivenTime;
 use crate::store::Store;
 
-pub use crate::cli::commands::preheat::explain::explain;
+pub(crate) use crate::cli::commands::preheat::explain::{explain, held};
 
 /// Create or change activities from YAML fixtures, or from flags
 ///

@@ -23,7 +23,7 @@ use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
-use crate::cli::shared::session::Session;
+use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::Snapshot;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
@@ -125,7 +125,9 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let plan_file = args.fix.plan_file(&inputs)?;
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
-        true => session.store_to_change(layout, args.fix.consent(), wanted.iter().map(|it| &it.activity))?,
+        true => {
+            session.store_to_change(layout, Consent::of(&args.fix.mutating), wanted.iter().map(|it| &it.activity))?
+        }
         false => session.store(layout)?,
     };
     if let Some(every) = args.service.every {
@@ -276,15 +278,15 @@ fn finish(
     out: &mut Output,
 ) -> Result<Exit> {
     let fix = &args.fix;
-    let title = if fix.dry_run { "repairs that would be applied" } else { "repairs" };
-    out.set_dry_run(fix.dry_run);
+    let title = if fix.mutating.dry_run { "repairs that would be applied" } else { "repairs" };
+    out.set_dry_run(fix.mutating.dry_run);
     let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
     let view = |repairs| View {
         verdict: Verdict::worst(verdicts.iter().copied()),
         audits,
         differences: args.differences,
         repairs,
-        is_dry_run: fix.dry_run,
+        is_dry_run: fix.mutating.dry_run,
     };
     if fix.emit.is_some() {
         report::emit(audits, out)?;
@@ -309,7 +311,7 @@ fn finish(
     let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
-    out.note(match (wanted, fix.dry_run) {
+    out.note(match (wanted, fix.mutating.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {} would be applied", counted(wanted, "repair")),
         (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),

@@ -42,7 +42,7 @@ impl ServiceArgs {
         if self.every.is_none() {
             return Ok(());
         }
-        if args.fix.fix && !args.fix.yes {
+        if args.fix.fix && !args.fix.mutating.yes {
             return Err(
                 Failure::usage("`--every` cannot ask before each repair").hint("add `--yes`, or leave out `--fix`")
             );
@@ -210,7 +210,7 @@ impl<'a> Ready<'a> {
         if moved.error.is_some() || self.repairs.is_empty() {
             return moved;
         }
-        let Applied { rows, error } = apply(&self.repairs, false, args.fix.reason.as_deref(), store);
+        let Applied { rows, error } = apply(&self.repairs, false, args.fix.mutating.reason.as_deref(), store);
         Applied { rows: moved.rows.into_iter().chain(rows).collect::<Vec<RepairRow>>(), error }
     }
 }

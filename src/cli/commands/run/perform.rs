@@ -9,21 +9,22 @@ use crate::bench::{
     self, Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
 };
 use crate::cli::commands::bench::too_many;
+use crate::cli::commands::expire::expire;
+use crate::cli::commands::preheat::held;
 use crate::cli::commands::reconcile;
 use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
-use crate::cli::failure::{Failure, Result};
+use crate::cli::failure::Result;
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation, Rush};
-use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::{hints, rounds};
 use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, RequestId};
 use crate::model::order::{Bought, MultiOrder, MultiOutcome, Outcome};
 use crate::model::status::Status;
-use crate::read::{participants, snapshot};
+use crate::read::snapshot;
 use crate::sell::bulk::Limits;
-use crate::sell::{holds, multi_orders, orders};
+use crate::sell::{multi_orders, orders};
 use crate::store::Store;
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.
@@ -38,7 +39,11 @@ pub(super) fn perform(
         FixtureOperation::Refund(refund) => of_outcome(orders::refund(store, refund, false)?),
         FixtureOperation::Hold(hold) => of_outcome(orders::hold(store, hold, false)?.outcome),
         FixtureOperation::Settle(end) => of_outcome(orders::settle_hold(store, end, false)?.outcome),
-        FixtureOperation::Expire { activity, reason, .. } => expire(activity, reason.as_deref(), store)?,
+        FixtureOperation::Expire { activity, reason, .. } => {
+            let row = expire(activity, reason.as_deref(), false, store, &mut out.warnings())?;
+            let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
+            Observed { word: row.status.name(), counts, cut_short: row.is_cut_short, ..Observed::default() }
+        }
         FixtureOperation::MultiDeduct(order) => of_multi(order, multi_orders::multi_deduct(store, order, false)?),
         FixtureOperation::Rush(rush) => rush_on(rush, may_rush, store, out)?,
         FixtureOperation::Reconcile { activity, total } => {
@@ -61,22 +66,6 @@ pub(super) fn perform(
 pub(super) fn waited(operation: &FixtureOperation) -> bool {
     let FixtureOperation::Expire { wait: Some(wait), .. } = operation else { return true };
     rounds::wait(wait.duration(), Instant::now(), || false)
-}
-
-/// Expires all that is overdue of an activity, call by call.
-fn expire(activity: &ActivityId, reason: Option<&str>, store: &mut Store) -> Result<Observed> {
-    let (mut holds, mut units) = (0, 0);
-    loop {
-        let expired = holds::expire(store, activity, reason, false)?;
-        holds += expired.holds;
-        units += expired.units;
-        let cut_short = expired.has_more && interrupt::requested();
-        if !expired.has_more || cut_short {
-            let counts = known([("holds", Some(holds)), ("units", Some(units)), ("stock", expired.stock)]);
-            let word = expired.status.name();
-            return Ok(Observed { word, counts, corrupt: expired.corrupt, cut_short, ..Observed::default() });
-        }
-    }
 }
 
 fn of_pause(paused: Paused) -> Observed {
@@ -242,15 +231,6 @@ impl Counted {
         self.stock = sum(self.stock, other.stock);
         self.oversold = self.oversold.saturating_add(other.oversold);
     }
-}
-
-fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
-    let mut held: u64 = 0;
-    participants::each(store, activity, |_, units| {
-        held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-        Ok::<_, Failure>(())
-    })?;
-    Ok(held)
 }
 
 /// How many buyers came, how fast, and how they ended.
