@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::failure::Failure;
 use crate::cli::input::error::unreadable;
 use crate::model::archive::{Bytes, Digest, MANIFEST, Manifest, Part, SUMS, Sealed, read_line};
+use crate::model::id::ActivityId;
 use crate::model::layout::Kind;
 
 /// A manifest is some kilobytes.
@@ -19,6 +20,7 @@ const BUFFER: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Archive {
     folder: PathBuf,
+    pub id: ActivityId,
     pub sealed: Sealed,
 }
 
@@ -65,6 +67,7 @@ impl Archive {
         let invalid = |why: String| Failure::usage(format!("`{}` is no manifest of an archive: {why}", path.display()));
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
         manifest.check().map_err(invalid)?;
+        let id = manifest.id().map_err(Failure::usage)?;
         let sealed = Sealed { manifest, sha256: Digest::of(&text) };
         let sums = folder.join(SUMS);
         let listed = String::from_utf8_lossy(&read(&sums, MAX_MANIFEST)?).into_owned();
@@ -72,7 +75,7 @@ impl Archive {
         if !is_listed {
             return Err(damaged(&path, format!("its SHA-256 is not the one in `{SUMS}`")));
         }
-        Ok(Self { folder: folder.to_owned(), sealed })
+        Ok(Self { folder: folder.to_owned(), id, sealed })
     }
 
     pub fn folder(&self) -> &Path {

@@ -79,7 +79,7 @@ impl Batch<'_, '_> {
             each_row(activity, entry, self.only, |row, _| {
                 // Only now, and not at the last row of an entry: that entry is complete with this batch.
                 if self.rows.len() >= self.delivery.batch() {
-                    deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)?;
+                    self.flush(store)?;
                 }
                 self.rows.push(row);
                 Ok::<_, Failure>(())
@@ -89,29 +89,19 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
+    /// Delivers the rows, and acknowledges the entries that are complete with them.
     fn flush(&mut self, store: &mut Store) -> Result<()> {
-        deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)
+        if !self.rows.is_empty() {
+            self.delivery.deliver(&self.rows)?;
+            self.rows.clear();
+        }
+        for entries in self.done.chunk_by(|one, other| one.0 == other.0) {
+            let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
+            ledger::acknowledge(store, &entries[0].0, self.group, &ids)?;
+        }
+        self.done.clear();
+        Ok(())
     }
-}
-
-/// Delivers rows, and acknowledges the entries that are complete with them.
-fn deliver(
-    delivery: &mut Delivery<'_>,
-    rows: &mut Vec<LedgerRow>,
-    group: &str,
-    done: &mut Vec<(ActivityId, EntryId)>,
-    store: &mut Store,
-) -> Result<()> {
-    if !rows.is_empty() {
-        delivery.deliver(rows)?;
-        rows.clear();
-    }
-    for entries in done.chunk_by(|one, other| one.0 == other.0) {
-        let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
-        ledger::acknowledge(store, &entries[0].0, group, &ids)?;
-    }
-    done.clear();
-    Ok(())
 }
 
 /// Delivers what the group has not acknowledged yet; with `follow` also what comes, until Ctrl-C or until nobody reads.
