@@ -11,10 +11,9 @@ pub(crate) mod units_a_user;
 
 use crate::audit::result::Verdict;
 use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::names::names;
 use crate::model::number::signed;
-use crate::model::time::Millis;
+use crate::model::{Entry, EntryId, Millis, Op};
 use crate::report::timeline::{Timeline, UnitMoves};
 
 /// Marks that are kept: a sale has a dozen.

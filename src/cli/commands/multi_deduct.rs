@@ -9,10 +9,7 @@ use crate::cli::shared::bulk::MultiBulkArgs;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Changing;
 use crate::cli::shared::{bulk, hints};
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::number::Quantity;
-use crate::model::order::{MultiOrder, MultiOutcome};
-use crate::model::status::Status;
+use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
 use crate::sell::multi_orders;
 use crate::store::Store;
 

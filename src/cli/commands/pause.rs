@@ -7,8 +7,7 @@ use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::changing;
 use crate::cli::shared::{hints, selection};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Status};
 use crate::store::Store;
 
 /// Refuse all purchases of an activity until it is resumed

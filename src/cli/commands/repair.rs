@@ -14,8 +14,8 @@ use crate::cli::input::plan;
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, Tone, counted, row};
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
+use crate::model::{ActivityId, StoredUser};
 use crate::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::failure::Failure;
 use crate::cli::input::error::unreadable;
 use crate::model::archive::{Bytes, Digest, MANIFEST, Manifest, Part, SUMS, Sealed, read_line};
-use crate::model::id::ActivityId;
-use crate::model::layout::Kind;
+use crate::model::{ActivityId, Kind};
 
 /// A manifest is some kilobytes.
 const MAX_MANIFEST: u64 = 16 * 1024 * 1024;

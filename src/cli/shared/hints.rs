@@ -4,10 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, counted};
-use crate::model::activity::Snapshot;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Layout, Snapshot, Status};
 use crate::read::{index, snapshot};
 use crate::store::Store;
 

@@ -3,12 +3,10 @@
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
 use crate::cli::shared::hints;
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::layout::Layout;
-use crate::model::number::Limit;
-use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{
+    ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Outcome, RequestId, Status,
+    StoredUser, UserId,
+};
 use crate::sell::bulk::{DecidedOrder, Operation};
 use crate::store::Store;
 

@@ -9,11 +9,7 @@ use crate::admin::activities;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::named;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::ledger::{Entry, EntryId};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Entry, EntryId, Layout, Shards, Status};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 

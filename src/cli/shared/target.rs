@@ -9,7 +9,7 @@ use crate::cli::failure::{Failure, Result, shell_quoted};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::input::yaml::{contexts, layouts};
-use crate::model::layout::Layout;
+use crate::model::Layout;
 use crate::model::time::Zone;
 use crate::redis::connect::{Certificates, Target, address};
 use crate::redis::embedded::Embedded;

@@ -24,9 +24,7 @@ use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::activity::rules::PackedRules;
 use crate::model::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Layout, Status};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server

@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::admin::archive::Archivable;
 use crate::audit::result::Verdict;
 use crate::cli::output::{Cell, Output, Tone, counted, row};
-use crate::model::activity::State;
 use crate::model::archive::{Manifest, Part};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Millis, State, Status};
 
 row! {
     /// The outcome for one activity.

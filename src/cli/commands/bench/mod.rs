@@ -18,9 +18,8 @@ use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::id::RequestId;
-use crate::model::layout::Kind;
-use crate::model::number::{Limit, Quantity, between};
+use crate::model::number::between;
+use crate::model::{Kind, Limit, Quantity, RequestId};
 use crate::sell::bulk::Limits;
 use crate::store::Store;
 

@@ -10,8 +10,8 @@ use crate::cli::commands::bench::BenchArgs;
 use crate::cli::commands::bench::scenario::Terms;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Cell, Output, Tone, row};
+use crate::model::Limit;
 use crate::model::names::names;
-use crate::model::number::Limit;
 use crate::store::Store;
 
 row! {

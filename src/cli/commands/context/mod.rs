@@ -13,7 +13,8 @@ use crate::cli::input::yaml::contexts::{self, Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
 use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row};
 use crate::cli::shared::target::{self, URL_VARIABLES};
-use crate::model::layout::{CustomLayout, Layout};
+use crate::model::Layout;
+use crate::model::layout::CustomLayout;
 use crate::redis::connect::Target;
 
 /// Name servers, and choose one

@@ -6,13 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::output::{Warnings, counted, row};
-use crate::model::activity::Snapshot;
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::layout::Kind;
-use crate::model::order::Bought;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Bought, Kind, Snapshot, Status, StoredUser};
 use crate::read::participants;
 use crate::store::Store;
 

@@ -5,10 +5,7 @@ use crate::cli::commands::inspect::{InspectArgs, chosen, detail, exit, selection
 use crate::cli::failure::{Exit, Failure, Result, permitted};
 use crate::cli::output::Output;
 use crate::cli::output::format::prometheus::{Exposition, Family, families};
-use crate::model::activity::{Snapshot, State};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Millis, Snapshot, State, Status};
 use crate::read::ledger::Feed;
 use crate::read::stats::info::{CallStats, Info, Section};
 use crate::read::{ledger, stats};

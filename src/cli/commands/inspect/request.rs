@@ -9,11 +9,8 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::order::hold::HoldState;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Entry, EntryId, Millis, Op, RequestId, Status, UserId};
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 

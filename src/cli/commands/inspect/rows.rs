@@ -1,11 +1,7 @@
 //! What inspect shows, and a run at its end: activities, participants, and who holds how many.
 
 use crate::cli::output::{Cell, Field, Tone, row};
-use crate::model::activity::{Snapshot, State};
-use crate::model::id::StoredUser;
-use crate::model::order::Bought;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Bought, Millis, Snapshot, State, Status, StoredUser};
 
 row! {
     /// One activity at one instant. What all participants hold is asked only of an activity whose total nobody knows.

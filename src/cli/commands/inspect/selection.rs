@@ -8,9 +8,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::output::{Warnings, counted};
-use crate::model::activity::State;
 use crate::model::number::whole;
-use crate::model::status::Status;
+use crate::model::{State, Status};
 use crate::names;
 
 names! {

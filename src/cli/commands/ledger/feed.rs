@@ -12,8 +12,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
 use crate::error::cause;
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::{Entry, EntryId};
+use crate::model::{ActivityId, Entry, EntryId, UserId};
 use crate::read::ledger;
 use crate::store::Store;
 

@@ -14,10 +14,10 @@ use crate::cli::interrupt;
 use crate::cli::output::{Cell, Column, Field, Format, Output, Renaming, Row, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
-use crate::model::id::{ActivityId, StoredUser, UserId};
-use crate::model::ledger::{Entry, EntryId, Op, OrderTexts};
+use crate::model::ledger::OrderTexts;
 use crate::model::number::between;
-use crate::model::time::{GivenTime, Millis};
+use crate::model::time::GivenTime;
+use crate::model::{ActivityId, Entry, EntryId, Millis, Op, StoredUser, UserId};
 use crate::store::Store;
 
 /// Show the history of activities, follow it, feed a database

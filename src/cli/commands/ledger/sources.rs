@@ -12,9 +12,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};
 use crate::cli::shared::selection::{each_merged, expand};
 use crate::cli::shared::{hints, selection};
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::EntryId;
-use crate::model::status::Status;
+use crate::model::{ActivityId, EntryId, Status, UserId};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 

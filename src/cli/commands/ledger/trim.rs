@@ -7,10 +7,8 @@ use crate::cli::output::{Cell, Output, Tone, row};
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
 use crate::cli::shared::session::changing;
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
-use crate::model::status::Status;
-use crate::model::time::{GivenTime, Millis};
+use crate::model::time::GivenTime;
+use crate::model::{ActivityId, EntryId, Millis, Status};
 use crate::store::Store;
 
 /// Remove old entries of ledgers; audits stay exact

@@ -5,13 +5,9 @@
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
 use crate::cli::output::{Cell, Output, counted, row};
-use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
-use crate::model::id::ActivityId;
-use crate::model::layout::Kind;
+use crate::model::activity::FieldDifference;
 use crate::model::number::whole;
-use crate::model::order::Bought;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Action, ActivityId, Bought, Kind, Millis, Plan, Preheat, Preheated, Status};
 use crate::read::{participants, snapshot};
 use crate::store::Store;
 

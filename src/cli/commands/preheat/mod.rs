@@ -20,12 +20,8 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::shard_plan::ShardCount;
-use crate::model::activity::{Action, Plan, Preheat, Preheated};
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::number::{Limit, Units};
-use crate::model::status::Status;
 use crate::model::time::GivenTime;
+use crate::model::{Action, ActivityId, Layout, Limit, Plan, Preheat, Preheated, Status, Units};
 use crate::store::Store;
 
 pub(crate) use crate::cli::commands::preheat::explain::{explain, held};

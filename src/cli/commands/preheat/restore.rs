@@ -13,11 +13,8 @@ use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::rules::StoredState;
-use crate::model::activity::{Action, Preheated};
 use crate::model::archive::Part;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::status::Status;
+use crate::model::{Action, ActivityId, Layout, Preheated, Status};
 use crate::read::snapshot;
 use crate::shards;
 use crate::store::Store;
@@ -108,7 +105,7 @@ fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Resu
     for archive in all {
         let id = &archive.id;
         let layout = archive.sealed.manifest.layout;
-        let whole = layout.whole(&id);
+        let whole = layout.whole(id);
         let is_named = args.only.is_empty() || args.only.iter().any(|only| only == id || *only == whole);
         if !is_named || of_flag.is_some_and(|flag| flag != layout) {
             continue;

@@ -24,10 +24,7 @@ use crate::cli::output::{Format, Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::activity::Snapshot;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::number::Units;
+use crate::model::{ActivityId, Layout, Snapshot, Units};
 use crate::read::snapshot;
 use crate::store::Store;
 

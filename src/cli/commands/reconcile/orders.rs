@@ -10,10 +10,9 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
 use crate::model::number::{MAX_UNITS, between};
-use crate::model::time::{GivenTime, Millis};
+use crate::model::time::GivenTime;
+use crate::model::{ActivityId, EntryId, Millis};
 use crate::store::Store;
 
 /// Flags about order records.

@@ -13,7 +13,7 @@ use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
 use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, row, unencodable};
-use crate::model::id::{ActivityId, StoredUser};
+use crate::model::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
 const MAX_NOTES: usize = 50;

@@ -15,8 +15,8 @@ use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, counted, row};
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::session::own_clock;
+use crate::model::Millis;
 use crate::model::number::signed;
-use crate::model::time::Millis;
 use crate::store::Store;
 
 /// Flags of the service.

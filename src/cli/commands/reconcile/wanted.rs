@@ -15,9 +15,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::input::yaml::fixture;
 use crate::cli::shared::selection::{self, ActivitySelector, find};
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::number::Units;
+use crate::model::{ActivityId, Layout, Units};
 use crate::read::index;
 use crate::store::Store;
 

@@ -5,8 +5,8 @@ use indicatif::HumanCount;
 use crate::audit::result::Verdict;
 use crate::cli::commands::report::read::Report;
 use crate::cli::output::{Tone, plural};
+use crate::model::Millis;
 use crate::model::number::signed;
-use crate::model::time::Millis;
 use crate::report::Objection;
 
 /// A name, and what is said about it.

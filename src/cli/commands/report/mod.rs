@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, OutputFile};
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 use crate::model::number::between;
 use crate::store::Store;
 

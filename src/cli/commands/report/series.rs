@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::time::Millis;
+use crate::model::Millis;
 use crate::report::Sales;
 use crate::report::timeline::UnitMoves;
 

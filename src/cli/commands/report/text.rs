@@ -5,9 +5,8 @@ use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Pace, Period, Series};
 use crate::cli::failure::Result;
 use crate::cli::output::{Output, Tone, bars, wrapped};
-use crate::model::activity::State;
-use crate::model::ledger::Op;
-use crate::model::time::{Millis, Tick};
+use crate::model::time::Tick;
+use crate::model::{Millis, Op, State};
 use crate::report::Mark;
 
 /// Columns if nothing bounds them, and the most and fewest that are used.

@@ -13,7 +13,7 @@ use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 use crate::store::Store;
 
 /// Run a fixture: preheat, steps, expectations

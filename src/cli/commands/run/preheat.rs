@@ -7,9 +7,7 @@ use crate::admin::preheat;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::Output;
-use crate::model::activity::{Action, Plan, Preheat, Preheated, Snapshot};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
+use crate::model::{Action, ActivityId, Plan, Preheat, Preheated, Snapshot, Status};
 use crate::read::whole;
 use crate::store::Store;
 

@@ -10,10 +10,8 @@ use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::failure::Result;
 use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, Step};
 use crate::cli::output::{Cell, Format, Output, Row, Tone, row};
-use crate::model::id::ActivityId;
-use crate::model::number::Quantity;
-use crate::model::order::{Corrupt, RefundOf};
-use crate::model::status::Status;
+use crate::model::order::RefundOf;
+use crate::model::{ActivityId, Corrupt, Quantity, Status};
 use crate::read::whole;
 use crate::store::Store;
 

@@ -11,8 +11,7 @@ use crate::cli::commands::script::calls::Language;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::row;
 use crate::cli::shared::session::Session;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
+use crate::model::{ActivityId, Layout};
 use crate::script::keys::Keys;
 use crate::script::{DROP_INS, Script};
 

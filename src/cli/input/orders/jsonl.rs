@@ -14,9 +14,8 @@ use crate::cli::input::columns::{Columns, Named, Refusal};
 use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
 use crate::cli::input::orders::{Next, OrderReader, RowError};
-use crate::model::id::ActivityId;
-use crate::model::number::Quantity;
-use crate::model::order::{Items, MultiOrder};
+use crate::model::order::Items;
+use crate::model::{ActivityId, MultiOrder, Quantity};
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MAX_KNOWN: usize = 64;

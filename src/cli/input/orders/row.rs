@@ -3,11 +3,9 @@
 use crate::cli::failure::Failure;
 use crate::cli::input::columns::{Columns, Mapping};
 use crate::cli::input::error::quoted;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::layout::Layout;
-use crate::model::ledger::EntryId;
-use crate::model::number::{MAX_QUANTITY, MAX_UNITS, Quantity, whole};
+use crate::model::number::{MAX_QUANTITY, MAX_UNITS, whole};
 use crate::model::order::{MAX_REASON, Reason};
+use crate::model::{ActivityId, EntryId, Layout, Quantity, RequestId, UserId};
 use crate::names;
 
 names! {

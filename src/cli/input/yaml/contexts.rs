@@ -12,7 +12,7 @@ use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context as Reading, Fields, Text, distinct};
 use crate::cli::input::yaml::{Node, Reader, Value, layouts};
-use crate::model::layout::Layout;
+use crate::model::Layout;
 use crate::model::time::{UnknownZone, Zone};
 use crate::redis::connect::Target;
 

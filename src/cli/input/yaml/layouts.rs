@@ -7,7 +7,8 @@ use crate::cli::input::error::{Location, Problem, Problems, Reported, quoted};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context, Fields};
 use crate::cli::input::yaml::{Node, Reader};
-use crate::model::layout::{CustomLayout, Kind, Layout, Pattern};
+use crate::model::layout::{CustomLayout, Pattern};
+use crate::model::{Kind, Layout};
 
 /// What a file of a layout has; fixtures and contexts may have the same fields.
 pub const FIELDS: [&str; 2] = ["kind", "keys"];

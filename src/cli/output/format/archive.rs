@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
 use crate::cli::output::file::unwritable;
+use crate::model::Kind;
 use crate::model::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
-use crate::model::layout::Kind;
 
 /// Bytes that are written at once.
 const BUFFER: usize = 256 * 1024;

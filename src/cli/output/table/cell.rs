@@ -5,8 +5,7 @@ use std::fmt::Display;
 
 use crate::cli::input::window;
 use crate::cli::output::text::{cut, cut_id, escape, width, wrapped};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Millis, Status};
 
 pub use crate::cli::output::text::Tone;
 

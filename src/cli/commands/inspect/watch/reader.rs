@@ -8,7 +8,7 @@ use crate::admin::activities;
 use crate::cli::failure::Result;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 use crate::read::stats::ServerInfo;
 use crate::read::stats::info::Section;
 use crate::read::watch::{NewestOrder, Reading, View, Watched, wholes};

@@ -8,10 +8,7 @@ use crate::cli::commands::inspect::selection::AlertBelow;
 use crate::cli::commands::inspect::watch::forecast::{Forecast, History};
 use crate::cli::commands::inspect::watch::servers::Figures;
 use crate::cli::output::{Cell, Field, Tone, counted, row};
-use crate::model::activity::State;
-use crate::model::layout::Kind;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Kind, Millis, State, Status};
 use crate::names;
 use crate::read::watch::View;
 

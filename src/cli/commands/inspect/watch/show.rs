@@ -11,8 +11,7 @@ use crate::cli::commands::inspect::watch::forecast::Forecast;
 use crate::cli::commands::inspect::watch::row::{Alarm, SPARE, WatchRow};
 use crate::cli::output::{Frame, Key, Tone};
 use crate::error::StoreError;
-use crate::model::activity::State;
-use crate::model::ledger::Op;
+use crate::model::{Op, State};
 use crate::read::stats::info::Role;
 use crate::read::watch::NewestOrder;
 

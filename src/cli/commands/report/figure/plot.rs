@@ -9,8 +9,7 @@ use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
 use crate::cli::commands::report::series::{Pace, Period, Series};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
-use crate::model::ledger::Op;
-use crate::model::time::Millis;
+use crate::model::{Millis, Op};
 
 /// From the heading of the first plot to the last line below the second.
 pub(super) const HEIGHT: f64 = 530.0;
