@@ -72,12 +72,6 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
     Ok(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers })
 }
 
-pub(super) fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
-    let snapshots = snapshot::snapshots(store, std::slice::from_ref(activity))?;
-    let missing = || Failure::failed(format!("the server did not answer for `{activity}`"));
-    snapshots.into_iter().next().ok_or_else(missing)
-}
-
 /// What the activity was preheated with, and the last entry of its ledger.
 ///
 /// # Errors
@@ -177,7 +171,7 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let names: Vec<ActivityId> = shards.ids(&whole.activity).collect();
     let (mut found, mut last) = (Vec::new(), Vec::new());
     for name in &names {
-        let shard = snapshot(name, store)?;
+        let shard = snapshot::snapshot(store, name)?;
         last.push(with_ledger(&shard, store, out)?.1);
         found.push(shard);
     }

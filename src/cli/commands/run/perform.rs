@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use crate::admin::pause::{self, Pause, Paused};
+use crate::admin::pause::{self, Pause};
 use crate::bench::{
     self, Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
 };
@@ -15,7 +15,7 @@ use crate::cli::commands::reconcile;
 use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
 use crate::cli::failure::Result;
-use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation, Rush};
+use crate::cli::input::yaml::fixture::{ActivityTask, Fixture, FixtureOperation, OfActivity, Rush};
 use crate::cli::output::Output;
 use crate::cli::shared::{hints, rounds};
 use crate::model::{ActivityId, Bought, MultiOrder, MultiOutcome, Outcome, RequestId, Snapshot, Status};
@@ -36,37 +36,36 @@ pub(super) fn perform(
         FixtureOperation::Refund(refund) => of_outcome(orders::refund(store, refund, false)?),
         FixtureOperation::Hold(hold) => of_outcome(orders::hold(store, hold, false)?.outcome),
         FixtureOperation::Settle(end) => of_outcome(orders::settle_hold(store, end, false)?.outcome),
-        FixtureOperation::Expire { activity, reason, .. } => {
-            let row = expire(activity, reason.as_deref(), false, store, &mut out.warnings())?;
-            let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
-            Observed { word: row.status.name(), counts, cut_short: row.is_cut_short, ..Observed::default() }
-        }
         FixtureOperation::MultiDeduct(order) => of_multi(order, multi_orders::multi_deduct(store, order, false)?),
         FixtureOperation::Rush(rush) => rush_on(rush, may_rush, store, out)?,
-        FixtureOperation::Reconcile { activity, total } => {
-            Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
-        }
-        FixtureOperation::Pause { activity, reason } => of_pause(pause::set_paused(
-            store,
-            activity,
-            Pause::Pause { withdraw_stock: false },
-            reason.as_deref(),
-            false,
-        )?),
-        FixtureOperation::Resume { activity, reason } => {
-            of_pause(pause::set_paused(store, activity, Pause::Resume, reason.as_deref(), false)?)
-        }
+        FixtureOperation::OfActivity(of) => on_activity(of, store, out)?,
     })
+}
+
+fn on_activity(of: &OfActivity, store: &mut Store, out: &Output) -> Result<Observed> {
+    let OfActivity { task, activity, total, reason, .. } = of;
+    let to = match task {
+        ActivityTask::Expire => {
+            let row = expire(activity, reason.as_deref(), false, store, &mut out.warnings())?;
+            let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
+            let (word, cut_short) = (row.status.name(), row.is_cut_short);
+            return Ok(Observed { word, counts, cut_short, ..Observed::default() });
+        }
+        ActivityTask::Reconcile => {
+            let word = reconcile::audit(store, activity, *total)?.name();
+            return Ok(Observed { word, ..Observed::default() });
+        }
+        ActivityTask::Pause => Pause::Pause { withdraw_stock: false },
+        ActivityTask::Resume => Pause::Resume,
+    };
+    let paused = pause::set_paused(store, activity, to, reason.as_deref(), false)?;
+    Ok(Observed { word: paused.status.name(), corrupt: paused.corrupt, ..Observed::default() })
 }
 
 /// Waits as long as a step says. Returns whether no Ctrl-C came.
 pub(super) fn waited(operation: &FixtureOperation) -> bool {
-    let FixtureOperation::Expire { wait: Some(wait), .. } = operation else { return true };
+    let FixtureOperation::OfActivity(OfActivity { wait: Some(wait), .. }) = operation else { return true };
     rounds::wait(wait.duration(), Instant::now(), || false)
-}
-
-fn of_pause(paused: Paused) -> Observed {
-    Observed { word: paused.status.name(), corrupt: paused.corrupt, ..Observed::default() }
 }
 
 fn of_outcome(outcome: Outcome) -> Observed {

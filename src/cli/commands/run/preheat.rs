@@ -136,7 +136,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
     let changed: Vec<ActivityId> = fixtures
         .iter()
         .flat_map(|fixture| &fixture.steps)
-        .filter(|step| !matches!(step.operation, FixtureOperation::Reconcile { .. }))
+        .filter(|step| !step.operation.is_audit())
         .flat_map(|step| step.operation.activities())
         .filter(|activity| !created.contains(activity) && seen.insert(*activity))
         .cloned()
