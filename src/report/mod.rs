@@ -291,7 +291,6 @@ impl Sales {
     }
 
     /// Units bought a second from the first order to the sell-out, else to the last order; `None` if that is one instant.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn rate(&self) -> Option<f64> {
         let units = if self.sold_out_at.is_some() { self.bought_by_then } else { self.bought };
         let took = self.sold_out_at.or(self.last_order)?.get() - self.first_order?.get();

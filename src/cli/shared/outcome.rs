@@ -18,7 +18,7 @@ row! {
         /// Of an order of a file.
         optional line: Option<u64> = None => Cell::known(row.line);
         activity: &'a str = id.as_str(), flexible;
-        user: Option<&'a str> = buyer.map(UserId::as_str) => row.user_cell();
+        user: Option<&'a str> = buyer.map(UserId::as_str) => Cell::user(row.user, row.user_hex.as_ref()), flexible;
         quantity: Option<u64> = outcome.quantity;
         status: Status = outcome.status;
         stock: Option<u64> = outcome.stock;
@@ -73,13 +73,6 @@ impl<'a> OutcomeRow<'a> {
             request: Some(request),
             deadline: (operation == Operation::Hold).then_some(decided.deadline),
             user_hex: decided.hold_user.and_then(StoredUser::user_hex),
-        }
-    }
-
-    fn user_cell(&self) -> Cell {
-        match &self.user_hex {
-            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
-            None => Cell::text(self.user.unwrap_or_default()).flexible(),
         }
     }
 }

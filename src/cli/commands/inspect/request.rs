@@ -23,10 +23,7 @@ row! {
         status: Status = Status::Ok => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
         /// `multi_deduct` of an order of several activities, if that is known.
         op: Option<String> = Some(of.op), flexible;
-        user: Option<String> = of.user => match &row.user_hex {
-            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
-            None => text(row.user.as_ref()),
-        };
+        user: Option<String> = of.user => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
         quantity: Option<i64> = of.quantity;
         data stock: Option<u64> = of.stock;
         id: Option<EntryId> as "entry" = Some(of.id) => row.id.map_or_else(Cell::unknown, Cell::number);
@@ -56,10 +53,6 @@ impl RequestRow {
         let by = self.ended_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         Some(format!("the hold `{}` {what} in `{}`{at}{by}", self.request, self.activity))
     }
-}
-
-fn text(text: Option<&String>) -> Cell {
-    Cell::text(text.map(String::as_str).unwrap_or_default()).flexible()
 }
 
 /// Finds it in the activities that were named, else in all that were preheated; that of the user, if one is given.

@@ -134,7 +134,7 @@ row! {
     /// One participant among all of them.
     pub struct BuyerRow<'a> as row {
         activity: &'a str;
-        user: Option<&'a str> => row.user_cell();
+        user: Option<&'a str> => Cell::user(row.user, row.user_hex.as_ref());
         /// `None` if the record is no number.
         bought: Option<Bought>;
         /// Of an id that is not UTF-8.
@@ -148,11 +148,6 @@ impl<'a> BuyerRow<'a> {
         let text = std::str::from_utf8(user).ok();
         let user_hex = text.is_none().then(|| StoredUser::new(user).hex());
         Self { activity, user: text, bought, user_hex }
-    }
-
-    fn user_cell(&self) -> Cell {
-        let hex = || self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
-        Cell::text(self.user.map(str::to_owned).or_else(hex).unwrap_or_default())
     }
 }
 

@@ -209,7 +209,7 @@ row! {
         data pub(crate) n: usize;
         pub(crate) time: Millis;
         pub(crate) op: String;
-        pub(crate) user: Option<String> => row.user_cell();
+        pub(crate) user: Option<String> => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
         pub(crate) quantity: Option<i64>;
         pub(crate) stock: Option<u64>;
         pub(crate) request: Option<String>, flexible;
@@ -222,13 +222,6 @@ row! {
 }
 
 // Without `id` and `n` in tables: they give the reason room, and only machines need them.
-
-impl LedgerRow {
-    fn user_cell(&self) -> Cell {
-        let hex = self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
-        self.user.clone().or(hex).cell().flexible()
-    }
-}
 
 /// The rows of an entry, of all users or of one, each given to `each` with what the entry has of that order.
 pub fn each_row<E>(

@@ -10,7 +10,6 @@ use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
-use crate::cli::commands::reconcile::report::Emit;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::plan::PlanRow;
@@ -44,8 +43,8 @@ pub(super) struct FixArgs {
     ///
     /// They replace the report and are excluded from `--fix`. The units are sold: deliver the rows to your order
     /// database again, not to `deduct`.
-    #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
-    pub emit: Option<Emit>,
+    #[arg(long, value_name = "CLASS", value_parser = ["missing_order"], hide_possible_values = true, requires = "records")]
+    pub emit: Option<String>,
     #[command(flatten)]
     pub mutating: Mutating,
 }

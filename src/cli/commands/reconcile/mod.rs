@@ -78,8 +78,8 @@ pub struct ReconcileArgs {
     /// Exit with 0 for this verdict (VERDICT: unproven)
     ///
     /// For an activity without a whole ledger, order records or a conclusive total, of which nothing differs.
-    #[arg(long, value_name = "VERDICT", value_enum, hide_possible_values = true)]
-    accept: Option<Accept>,
+    #[arg(long, value_name = "VERDICT", value_parser = ["unproven"], hide_possible_values = true)]
+    accept: Option<String>,
     #[command(flatten)]
     orders: OrdersArgs,
     #[command(flatten)]
@@ -88,14 +88,6 @@ pub struct ReconcileArgs {
     service: ServiceArgs,
     #[command(flatten)]
     metrics: MetricsArgs,
-}
-
-/// Verdicts that may be accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Accept {
-    /// No whole ledger, no order records and no conclusive total
-    Unproven,
 }
 
 /// Audits what is asked for, and says what differs.
@@ -139,7 +131,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
                 FixArgs::write(&audits, file, out)?;
             }
             report::add_metrics(&audits, began.elapsed(), metrics);
-            Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept))
+            Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept.is_some()))
         });
     }
     let (audits, left_out) = audited(args, wanted, &mut store, &session.out)?;
@@ -294,7 +286,7 @@ fn finish(
         left_out.report(out);
     }
     if !fix.fix {
-        return Ok(exit(verdicts.iter().copied(), args.accept));
+        return Ok(exit(verdicts.iter().copied(), args.accept.is_some()));
     }
     let fixed = fix.fix(audits, store, out);
     if fix.emit.is_none() {
@@ -315,7 +307,7 @@ fn finish(
     });
     match error {
         Some(error) => Err(error),
-        None => Ok(exit(verdicts.into_iter(), args.accept)),
+        None => Ok(exit(verdicts.into_iter(), args.accept.is_some())),
     }
 }
 
@@ -325,8 +317,8 @@ pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> 
 }
 
 /// 7 if anything differs or cannot be proven, 3 if there is no such activity.
-fn exit(verdicts: impl Iterator<Item = Verdict>, accept: Option<Accept>) -> Exit {
-    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accept == Some(Accept::Unproven);
+fn exit(verdicts: impl Iterator<Item = Verdict>, accepts_unproven: bool) -> Exit {
+    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accepts_unproven;
     match Verdict::worst(verdicts.filter(|verdict| !accepted(verdict))) {
         Verdict::Match => Exit::Done,
         Verdict::NotPreheated => Exit::Refused,

@@ -282,14 +282,6 @@ impl LeftOut {
     }
 }
 
-/// Differences that can be printed as order rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(super) enum Emit {
-    /// Units that were taken and that no order record has; of a user who has some records, the rest
-    MissingOrder,
-}
-
 row! {
     /// An order that no record has.
     struct EmittedRow<'a> as row from (activity: &'a str, missing: &'a MissingOrder) {

@@ -93,6 +93,11 @@ impl Cell {
         Self::text(status.name()).tone(tone)
     }
 
+    /// A user, by bytes if they are no text.
+    pub fn user(text: Option<&str>, hex: Option<&String>) -> Self {
+        hex.map_or_else(|| Self::text(text.unwrap_or_default()), |hex| Self::text(format!("hex:{hex}")))
+    }
+
     #[must_use]
     pub fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
