@@ -5,7 +5,6 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::cli::shared::session::changing;
 use crate::model::order::Order;
 use crate::model::{ActivityId, Limit, Quantity, RequestId, UserId};
 use crate::sell::bulk::Operation;
@@ -31,7 +30,7 @@ seckill deduct --from orders.csv --map user=buyer_id,activity=sku
 pub struct DeductArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// User who gets the units
     ///
     /// In the layout `product`, which records no users, it may be left out.
@@ -51,12 +50,10 @@ pub struct DeductArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(DeductArgs: mutating, activity);
 
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

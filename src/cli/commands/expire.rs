@@ -9,7 +9,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Warnings, named, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::rounds::Outage;
-use crate::cli::shared::session::{changing, own_clock};
+use crate::cli::shared::session::own_clock;
 use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
 use crate::model::order::hold::{LeftHold, Step};
@@ -35,17 +35,15 @@ seckill expire --every 1s -o jsonl
 pub struct ExpireArgs {
     /// Activities whose holds expire, or patterns [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// Do it again every DURATION, until Ctrl-C
     ///
     /// Shows a row with the time whenever something expired. Activities that are preheated meanwhile are found.
     #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with = "dry_run")]
     every: Option<Duration>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(ExpireArgs: mutating, activities);
 
 row! {
     /// What expired of one activity.

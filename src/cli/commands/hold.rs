@@ -5,7 +5,6 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::cli::shared::session::changing;
 use crate::model::order::hold::{Hold, HoldFor};
 use crate::model::{ActivityId, Layout, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::Operation;
@@ -28,7 +27,7 @@ seckill hold --from orders.csv --for 15m --job night
 pub struct HoldArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// User who gets the units
     #[arg(long, required_unless_present = "from", conflicts_with = "from")]
     user: Option<UserId>,
@@ -46,12 +45,10 @@ pub struct HoldArgs {
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(HoldArgs: mutating, activity);
 
 /// Holds the units, or says why not.
 pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

@@ -30,9 +30,10 @@ use crate::cli::output::{Format, Output};
 use crate::cli::shared::session::{self, Session};
 
 /// Declares the commands in the order in which completions list them, each with its group in the help and how it runs:
-/// `change` changes data, `read` only reads, `session` decides itself which server it needs, `offline` needs none.
+/// `change` changes data, and says where the arguments have their [`Mutating`](crate::cli::args::Mutating) and the activities that
+/// they name; `read` only reads, `session` decides itself which server it needs, `offline` needs none.
 macro_rules! commands {
-    ($($(#[$meta:meta])* $group:ident: $variant:ident($args:ty) $how:ident $run:path;)*) => {
+    ($($(#[$meta:meta])* $group:ident: $variant:ident($args:ty) $how:ident $(($($where:tt)*))? $run:path;)*) => {
         /// What to do.
         #[derive(Debug, clap::Subcommand)]
         pub enum Command {
@@ -44,27 +45,32 @@ macro_rules! commands {
 
         fn run_command(command: Command, global: Global) -> Result<Exit> {
             match command {
-                $(Command::$variant(args) => commands!(@$how $run, args, global),)*
+                $(Command::$variant(args) => commands!(@$how ($($($where)*)?) $run, args, global),)*
             }
         }
     };
-    (@change $run:path, $args:ident, $global:ident) => { online($global, |session| session.change(&$args, $run)) };
-    (@read $run:path, $args:ident, $global:ident) => {
+    (@change ($($mutating:ident).+, $($activities:ident).+) $run:path, $args:ident, $global:ident) => {
+        online($global, |session| {
+            let (mutating, activities) = (&$args.$($mutating).+, $args.$($activities).+.iter());
+            session.change(mutating, activities, |store, out| $run(&$args, store, out))
+        })
+    };
+    (@read () $run:path, $args:ident, $global:ident) => {
         online($global, |session| session.with(|store, out| $run(&$args, store, out)))
     };
-    (@session $run:path, $args:ident, $global:ident) => { online($global, |session| $run(&$args, session)) };
-    (@offline $run:path, $args:ident, $global:ident) => { offline(&$global, |out| $run($args, &$global, out)) };
+    (@session () $run:path, $args:ident, $global:ident) => { online($global, |session| $run(&$args, session)) };
+    (@offline () $run:path, $args:ident, $global:ident) => { offline(&$global, |out| $run($args, &$global, out)) };
 }
 
 commands! {
     Activities: Preheat(preheat::PreheatArgs) session preheat::run;
-    Orders: Deduct(deduct::DeductArgs) change deduct::run;
-    Orders: MultiDeduct(multi_deduct::MultiDeductArgs) change multi_deduct::run;
-    Orders: Refund(refund::RefundArgs) change refund::run;
-    Orders: Hold(hold::HoldArgs) change hold::run;
-    Orders: Confirm(settle::ConfirmArgs) change settle::confirm;
-    Orders: Release(settle::ReleaseArgs) change settle::release;
-    Orders: Expire(expire::ExpireArgs) change expire::run;
+    Orders: Deduct(deduct::DeductArgs) change(mutating, activity) deduct::run;
+    Orders: MultiDeduct(multi_deduct::MultiDeductArgs) session multi_deduct::run;
+    Orders: Refund(refund::RefundArgs) change(mutating, activity) refund::run;
+    Orders: Hold(hold::HoldArgs) change(mutating, activity) hold::run;
+    Orders: Confirm(settle::ConfirmArgs) change(which.mutating, which.activity) settle::confirm;
+    Orders: Release(settle::ReleaseArgs) change(which.mutating, which.activity) settle::release;
+    Orders: Expire(expire::ExpireArgs) change(mutating, activities) expire::run;
     Audit: Inspect(inspect::InspectArgs) read inspect::run;
     Audit: Reconcile(reconcile::ReconcileArgs) session reconcile::run;
     Audit: Repair(repair::RepairArgs) session repair::run;
@@ -72,9 +78,9 @@ commands! {
     Audit: Doctor(doctor::DoctorArgs) session doctor::run;
     Audit: Report(report::ReportArgs) read report::run;
     Activities: Run(run::RunArgs) session run::run;
-    Activities: Pause(pause::PauseArgs) change pause::pause;
-    Activities: Resume(pause::ResumeArgs) change pause::resume;
-    Activities: Archive(archive::ArchiveArgs) change archive::run;
+    Activities: Pause(pause::PauseArgs) change(which.mutating, which.activities) pause::pause;
+    Activities: Resume(pause::ResumeArgs) change(which.mutating, which.activities) pause::resume;
+    Activities: Archive(archive::ArchiveArgs) change(mutating, activities) archive::run;
     #[command(subcommand)]
     Other: Script(script::ScriptCommand) session script::run;
     #[command(subcommand)]

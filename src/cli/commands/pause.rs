@@ -5,7 +5,6 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
-use crate::cli::shared::session::changing;
 use crate::cli::shared::{hints, selection};
 use crate::model::{ActivityId, Status};
 use crate::store::Store;
@@ -24,7 +23,7 @@ seckill pause --all --withdraw-stock --yes
 ")]
 pub struct PauseArgs {
     #[command(flatten)]
-    which: TargetArgs,
+    pub(super) which: TargetArgs,
     /// Stop plain scripts too: move the stock aside
     ///
     /// Until `resume` they find 0 units.
@@ -43,23 +42,20 @@ seckill resume --all
 ")]
 pub struct ResumeArgs {
     #[command(flatten)]
-    which: TargetArgs,
+    pub(super) which: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
-struct TargetArgs {
+pub(super) struct TargetArgs {
     /// Activities to pause or resume, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// All preheated activities
     #[arg(long, conflicts_with = "activities")]
     all: bool,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(PauseArgs: which.mutating, which.activities);
-changing!(ResumeArgs: which.mutating, which.activities);
 
 row! {
     struct PauseRow<'a> as row {

@@ -5,7 +5,6 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::cli::shared::session::changing;
 use crate::model::order::{Refund, RefundOf};
 use crate::model::{ActivityId, Bought, Quantity, RequestId, Status, StoredUser, UserId};
 use crate::read::{holds, snapshot};
@@ -34,7 +33,7 @@ seckill refund --from refunds.csv
 pub struct RefundArgs {
     /// Activity the units were taken from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// User who returns the units
     ///
     /// In the layout `product`, which records no users, it may be left out.
@@ -59,12 +58,10 @@ pub struct RefundArgs {
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(RefundArgs: mutating, activity);
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

@@ -57,31 +57,6 @@ impl<'a> Consent<'a> {
     }
 }
 
-/// Arguments of a command that changes data.
-pub trait Changing {
-    fn mutating(&self) -> &Mutating;
-
-    /// The activities that the command line names.
-    fn activities(&self) -> impl Iterator<Item = &ActivityId>;
-}
-
-/// Says where arguments have their [`Mutating`], and the activity or activities that they name.
-macro_rules! changing {
-    ($args:ty: $($mutating:ident).+, $($activities:ident).+) => {
-        impl $crate::cli::shared::session::Changing for $args {
-            fn mutating(&self) -> &$crate::cli::args::Mutating {
-                &self.$($mutating).+
-            }
-
-            fn activities(&self) -> impl Iterator<Item = &crate::model::id::ActivityId> {
-                self.$($activities).+.iter()
-            }
-        }
-    };
-}
-
-pub(crate) use changing;
-
 /// The options every command takes, and what follows from them.
 pub struct Session {
     pub global: Global,
@@ -200,13 +175,14 @@ impl Session {
     }
 
     /// Runs a command that changes data and needs no fixture.
-    pub fn change<A: Changing>(
+    pub fn change<'a>(
         &mut self,
-        args: &A,
-        command: impl FnOnce(&A, &mut Store, &mut Output) -> Result<Exit>,
+        mutating: &Mutating,
+        activities: impl IntoIterator<Item = &'a ActivityId>,
+        command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>,
     ) -> Result<Exit> {
-        let mut store = self.store_to_change(self.layout(None)?, Consent::of(args.mutating()), args.activities())?;
-        command(args, &mut store, &mut self.out)
+        let mut store = self.store_to_change(self.layout(None)?, Consent::of(mutating), activities)?;
+        command(&mut store, &mut self.out)
     }
 
     /// Starts a private server or cluster, which stops at exit.

@@ -19,7 +19,6 @@ use crate::cli::output::Output;
 use crate::cli::output::format::archive::ArchiveDirectory;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{expand, find};
-use crate::cli::shared::session::changing;
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::activity::rules::PackedRules;
@@ -47,17 +46,15 @@ seckill preheat --restore /backup/sales/1001.seckill.1
 pub struct ArchiveArgs {
     /// Activities to archive, or patterns such as 'sku-*'
     #[arg(required = true, value_name = "ACTIVITY")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// Directory that gets a folder for each activity
     ///
     /// It is made if it is missing. Files hold who bought: only their owner can read them.
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(ArchiveArgs: mutating, activities);
 
 /// Activities that a hint names; if they are more, it is of all that the directory has of the layout.
 const MAX_NAMED: usize = 5;

@@ -11,7 +11,7 @@ use crate::cli::commands::ledger::feed::{Delivery, Loader, feed};
 use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Column, Field, Format, Output, Renaming, Row, row};
+use crate::cli::output::{Cell, Column, Format, Output, Renaming, Row, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::model::ledger::OrderTexts;
@@ -154,7 +154,9 @@ fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>> {
 /// Shows or trims ledgers.
 pub fn run(args: &LedgerArgs, session: &mut Session) -> Result<Exit> {
     match &args.command {
-        Some(LedgerCommand::Trim(trim)) => session.change(trim, trim::run),
+        Some(LedgerCommand::Trim(args)) => {
+            session.change(&args.mutating, &args.activities, |store, out| trim::run(args, store, out))
+        }
         None => session.with(|store, out| show(&args.shown, store, out)),
     }
 }

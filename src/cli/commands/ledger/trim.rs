@@ -6,7 +6,6 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, Tone, row};
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
-use crate::cli::shared::session::changing;
 use crate::model::time::GivenTime;
 use crate::model::{ActivityId, EntryId, Millis, Status};
 use crate::store::Store;
@@ -30,7 +29,7 @@ seckill ledger trim --all --before 7d
 pub struct TrimArgs {
     /// Activities whose ledgers to trim, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// Trim the ledgers of all preheated activities
     #[arg(long, conflicts_with = "activities")]
     all: bool,
@@ -40,10 +39,8 @@ pub struct TrimArgs {
     #[arg(long, value_name = "TIME")]
     before: GivenTime,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(TrimArgs: mutating, activities);
 
 row! {
     struct TrimRow<'a> as row {
