@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{self, Columns, Mapping, Refusal};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
@@ -26,7 +26,7 @@ pub struct List {
 ///
 /// # Errors
 /// One failure for all that is wrong with it.
-pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, Failure> {
+pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
     let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
     let source = Source::read(path)?;
     let first = source.text.lines().next().unwrap_or_default();

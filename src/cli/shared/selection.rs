@@ -191,9 +191,9 @@ pub fn each_merged(
 
 /// Refuses a command that is of one shard at a time: `again` is the command for one.
 pub fn refuse(activity: &ActivityId, shards: &Shards, what: &str, again: &str) -> Failure {
-    let names: Vec<String> = shards.ids(activity).map(|shard| format!("`{shard}`")).collect();
+    let names: Vec<ActivityId> = shards.ids(activity).collect();
     let first = activity.shard(shards.numbers()[0]);
-    Failure::usage(format!("`{activity}` is sharded, and {what} is of one shard: {}", names.join(", "))).hint(format!(
+    Failure::usage(format!("`{activity}` is sharded, and {what} is of one shard: {}", named(&names, usize::MAX))).hint(format!(
         "`seckill {again} '{first}'`; `seckill reconcile {activity}` and `seckill ledger {activity}` are of all shards"
     ))
 }

@@ -11,6 +11,7 @@ use crate::model::{ActivityId, Millis, State, Status};
 
 row! {
     /// The outcome for one activity.
+    #[derive(Default)]
     pub(super) struct ArchiveRow<'a> as row {
         activity: &'a str, flexible;
         status: &'static str => Cell::text(row.status).tone(row.tone());
@@ -62,9 +63,7 @@ impl<'a> ArchiveRow<'a> {
             Refused::NotOver(state) => Some(state.clone()),
             _ => None,
         };
-        let status = refused.status();
-        let activity = activity.as_str();
-        Self { activity, status, state, users: None, requests: None, entries: None, bytes: None, folder: None }
+        Self { activity: activity.as_str(), status: refused.status(), state, ..Self::default() }
     }
 
     /// Whether it was archived now.

@@ -20,12 +20,8 @@ use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
 pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {
-    let mut rows = Vec::new();
-    for snapshot in snapshots {
-        if let Some(finding) = fault(snapshot, store, fixes) {
-            rows.push(finding.row(Check::Keys, snapshot.activity.as_str()));
-        }
-    }
+    let row = |snapshot: &Snapshot| Some(fault(snapshot, store, fixes)?.row(Check::Keys, snapshot.activity.as_str()));
+    let mut rows: Vec<CheckRow> = snapshots.iter().filter_map(row).collect();
     if rows.is_empty() {
         let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
         rows.push(sound(count, Check::Keys, store));

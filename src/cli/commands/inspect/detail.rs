@@ -154,6 +154,7 @@ impl InvalidRecords {
 }
 
 /// What a pass over the participants finds, in memory for `top` of them.
+#[derive(Default)]
 pub struct TopBuyers {
     top: usize,
     /// The largest first; units that are unknown come last.
@@ -168,14 +169,7 @@ pub struct TopBuyers {
 
 impl TopBuyers {
     pub fn new(top: usize) -> Self {
-        Self {
-            top,
-            most: BTreeSet::new(),
-            units: HashMap::new(),
-            held: 0,
-            is_open: false,
-            invalid: InvalidRecords::default(),
-        }
+        Self { top, ..Self::default() }
     }
 
     pub fn count(&mut self, user: &[u8], units: Result<Bought, String>) {

@@ -1,6 +1,6 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::Result;
 use crate::cli::input::columns::{Columns, Mapping};
 use crate::cli::input::error::quoted;
 use crate::model::number::{MAX_QUANTITY, MAX_UNITS, whole};
@@ -57,7 +57,7 @@ impl Shape {
     }
 
     /// What an input calls them, numbered as they come in [`columns`](Self::columns).
-    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns, Failure> {
+    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns> {
         let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
         let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
         // Orders of several activities come from backends, and have no `--map`.
