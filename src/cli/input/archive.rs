@@ -1,4 +1,4 @@
-//! Reads archives: a folder with a manifest and the files that it names, each of which is verified before it is used.
+//! Reads archives: a folder with a manifest and the files that it names. Each file is verified before it is used.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};

@@ -197,7 +197,7 @@ struct Export {
 
 impl Drop for Export {
     fn drop(&mut self) {
-        // It may wait for ever for somebody to read on.
+        // It may block for ever on a pipe that is no longer read.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

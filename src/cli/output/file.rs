@@ -140,7 +140,7 @@ impl OutputFile {
     }
 }
 
-/// Writes a file beside its place and renames it: whoever reads it gets the old content or the new one, whole.
+/// Writes a file beside its target and renames it, so that a reader gets either the old content or the new one, complete.
 fn replace(path: &Path, mode: u32, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let permissions = Permissions::from_mode(mode);
     let named = tempfile::Builder::new().prefix(".seckill-").permissions(permissions).tempfile_in(directory(path))?;

@@ -280,7 +280,7 @@ impl Output {
         self.terminal.warn(text);
     }
 
-    /// For warnings of which there may be many.
+    /// For warnings that may be many: only the first ones are printed, then their number.
     pub fn warnings(&self) -> Warnings {
         Warnings::new(self.terminal)
     }

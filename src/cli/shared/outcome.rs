@@ -82,7 +82,7 @@ row! {
     pub struct ItemRow<'a> as row {
         /// Of an order of a file.
         optional line: Option<u64> => Cell::known(row.line);
-        /// The order has it where the item stands in a [`MultiDocument`]; so it has the request.
+        /// Only in rows of their own: in a [`MultiDocument`] the order has the user and the request.
         optional user: Option<Option<&'a str>> => Cell::text(row.user.flatten().unwrap_or_default()).flexible();
         activity: &'a str, flexible;
         quantity: u64;

@@ -59,7 +59,7 @@ pub struct ArchiveArgs {
 /// Activities that a hint names; if they are more, it is of all that the directory has of the layout.
 const MAX_NAMED: usize = 5;
 
-/// How often an activity is read again if somebody wrote to it meanwhile.
+/// How often an activity is read if it is written to meanwhile.
 const TRIES: usize = 3;
 
 /// Archives.

@@ -202,7 +202,7 @@ pub(super) fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
     }
     let so_far = if evicted > 0 { format!("; {evicted} keys are gone already") } else { String::new() };
     if policy.starts_with("volatile-") {
-        // Ours never expire, unless somebody lets them.
+        // Our keys never expire, unless an operator sets an expiry.
         return Finding::warn(format!("{policy} deletes keys that expire{so_far}"), fix());
     }
     Finding::fail(format!("{policy} deletes any key{so_far}"), fix())

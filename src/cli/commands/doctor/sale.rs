@@ -145,7 +145,7 @@ pub(super) fn expiry(
         let is_over = activity
             .as_ref()
             .is_some_and(|activity| matches!(states.get(activity), Some(State::Ended | State::Archived)));
-        // Of a sale that is over, somebody may mean it.
+        // After a sale an expiry may be intended.
         let finding = if is_over { Finding::warn(found, fix) } else { Finding::fail(found, fix) };
         let target = activity.as_ref().map_or("index", ActivityId::as_str);
         rows.push(finding.row(Check::Expiry, target));

@@ -162,7 +162,7 @@ pub struct TopBuyers {
     /// Units of those in `most`: a scan may find a user twice, with another count the second time.
     units: HashMap<Vec<u8>, Option<u64>>,
     held: u64,
-    /// Whether somebody's units are unknown.
+    /// Whether the units of a user are unknown.
     is_open: bool,
     pub invalid: InvalidRecords,
 }

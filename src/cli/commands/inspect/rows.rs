@@ -41,7 +41,7 @@ row! {
         sparse pub(crate) withdrawn: Option<u64> = meta.and_then(|meta| meta.withdrawn).filter(|units| *units > 0);
         /// Only if something is wrong; `state` says it too.
         nested pub(crate) status: Option<Status> = (!sound).then_some(status);
-        /// Whether too few units are left: only if somebody asked.
+        /// Whether too few units are left, if `--alert-below` asks.
         optional data pub(crate) alert: Option<bool> = None;
     }
     where {
@@ -75,7 +75,7 @@ impl ActivityRow {
     }
 }
 
-/// Negative if somebody raised the stock above the total: that is drift, and not to be hidden.
+/// Negative if the stock was raised above the total: that is drift, and not to be hidden.
 fn less(total: u64, stock: u64) -> Option<i64> {
     i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
 }

@@ -212,7 +212,7 @@ fn plan_of_flags(id: &ActivityId, args: &PreheatArgs) -> Result<Plan> {
     Ok(Plan { id, title, total: args.stock, per_user_limit, starts_at, ends_at, ledger: None, shards: args.shards })
 }
 
-/// Leaves only the activities that were asked for, each of which must be there.
+/// Keeps only the activities that `--activity` names; each must be there.
 fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()> {
     let known: HashSet<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
     if let Some(missing) = wanted.iter().find(|wanted| !known.contains(wanted.as_str())) {

@@ -55,7 +55,7 @@ pub(super) struct OrdersArgs {
     expect_rows: Option<u64>,
 }
 
-/// Order records, and the time as of which they count.
+/// Order records, and the time of their export.
 pub(super) struct Orders {
     records: Records,
     as_of: Millis,

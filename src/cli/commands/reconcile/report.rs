@@ -1,5 +1,5 @@
 //! How an audit is shown: a row of each activity, then everything that differs.
-//! Activities with sales of which the order records have no row. A user each would hide all else, and often it is the
+//! Activities with sales that the order records do not name. A difference for each user would hide all else, and often it is the
 //! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
 //! `reconcile -o prometheus`: each verdict, and how far things differ. Never a user.
 

@@ -80,7 +80,7 @@ impl JsonLines {
 }
 
 impl Names {
-    /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
+    /// Refuses an input if a mapped column is in none of its objects: the name is misspelt.
     fn check_mapped(&self, input: &str) -> Result<()> {
         let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
