@@ -81,7 +81,7 @@ impl Trial {
         Some(Self { layout, activities, _redis: redis, connection, hashes, values, table: String::new() })
     }
 
-    /// A command of somebody else.
+    /// A command of another client.
     fn send(&mut self, command: &[&str]) {
         redis::Cmd::new().arg(command).exec(&mut self.connection).unwrap();
     }
@@ -181,10 +181,10 @@ impl Trial {
             return found;
         }
         if let Ok(texts) = serde_json::from_str::<Vec<String>>(text) {
-            for nth in 0..texts.len() {
+            for index in 0..texts.len() {
                 for other in ["", "x", " 7", "7"] {
                     let mut texts = texts.clone();
-                    texts[nth] = other.to_owned();
+                    texts[index] = other.to_owned();
                     found.push(serde_json::to_string(&texts).unwrap());
                 }
             }
@@ -252,11 +252,11 @@ impl Trial {
         for (field, text) in fields.into_iter().take(8) {
             let place = format!("{name} {}", field.escape_default());
             let parts: Vec<&str> = text.split(' ').collect();
-            for nth in 0..parts.len() {
-                for other in self.others(parts[nth]) {
+            for index in 0..parts.len() {
+                for other in self.others(parts[index]) {
                     let mut parts = parts.clone();
-                    parts[nth] = &other;
-                    let place = if parts.len() > 1 { format!("{place}, word {}", nth + 1) } else { place.clone() };
+                    parts[index] = &other;
+                    let place = if parts.len() > 1 { format!("{place}, word {}", index + 1) } else { place.clone() };
                     found.push((place, other.clone(), vec![words(&["HSET", key, &field, &parts.join(" ")])]));
                 }
             }
@@ -312,8 +312,10 @@ impl Trial {
         let mut names: Vec<&str> = of_hash[..self.layout.key_count().min(5)].to_vec();
         names.extend((self.layout.key_count() > 5).then_some("units"));
         names.extend(self.layout.has_users().then_some("deadlines"));
-        let of = |nth: usize| if nth == 0 { String::new() } else { (nth + 1).to_string() };
-        (0..self.activities.len()).flat_map(|nth| names.iter().map(move |name| format!("{name}{}", of(nth)))).collect()
+        let of = |index: usize| if index == 0 { String::new() } else { (index + 1).to_string() };
+        (0..self.activities.len())
+            .flat_map(|index| names.iter().map(move |name| format!("{name}{}", of(index))))
+            .collect()
     }
 
     fn all_keys(&self) -> Vec<String> {
@@ -406,7 +408,7 @@ fn add_state(pipeline: &mut redis::Pipeline, saved: &Saved, commands: &[Command]
 /// The SHA-1 of each of `KEYS`, and of all, joined by spaces.
 const DIGESTS: &str = "
     local digests = {}
-    for nth, key in ipairs(KEYS) do
+    for index, key in ipairs(KEYS) do
         local kind, found = redis.call('TYPE', key).ok, {}
         if kind == 'string' then found = {redis.call('GET', key)}
         elseif kind == 'list' then found = redis.call('LRANGE', key, 0, -1)
@@ -419,7 +421,7 @@ const DIGESTS: &str = "
             for i = 1, #flat, 2 do found[#found + 1] = flat[i] .. '\\t' .. flat[i + 1] end
             table.sort(found)
         end
-        digests[nth] = redis.sha1hex(kind .. table.concat(found, '\\n'))
+        digests[index] = redis.sha1hex(kind .. table.concat(found, '\\n'))
     end
     digests[#digests + 1] = redis.sha1hex(table.concat(digests))
     return table.concat(digests, ' ')";

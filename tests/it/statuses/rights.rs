@@ -12,9 +12,9 @@ use crate::support::scripts::refused_without_each_right;
 fn a_refused_call_writes_nothing(tests: &[fn()]) {
     // Redis 6.2 stops a script at the command that it refuses.
     if TestRedis::start().scripts_can_check_permissions() {
-        for (nth, test) in tests.iter().enumerate() {
+        for (index, test) in tests.iter().enumerate() {
             let refused = refused_without_each_right(*test);
-            assert!(refused >= 10, "test {nth} had {refused} calls refused");
+            assert!(refused >= 10, "test {index} had {refused} calls refused");
         }
     }
 }
