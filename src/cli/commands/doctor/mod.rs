@@ -1,12 +1,12 @@
 //! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
 mod fix;
-mod persistence;
 mod replication;
 mod rights;
 mod row;
 mod sale;
 mod scripts;
+mod storage;
 
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
@@ -73,7 +73,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);
     match session.out.format() {
-        Format::Table => row::tables(&rows, persistence::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
+        Format::Table => row::tables(&rows, storage::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
         _ => session.out.array(&rows)?,
     }
     if options.hides_password(&session.global) && rows.iter().any(CheckRow::is_fixed_by_seckill) {
@@ -109,13 +109,13 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
     };
     let findings = [
         (Check::Role, replication::role(reading, &node.name, is_cluster, scheme, fixes)),
-        (Check::Persistence, persistence::persistence(reading, fixes)),
-        (Check::Fsync, persistence::fsync(reading, fixes)),
-        (Check::Eviction, persistence::eviction(reading, fixes)),
+        (Check::Persistence, storage::persistence(reading, fixes)),
+        (Check::Fsync, storage::fsync(reading, fixes)),
+        (Check::Eviction, storage::eviction(reading, fixes)),
         (Check::Replicas, replication::replicas(reading, &node.name, health.slots.as_ref(), fixes)),
         (Check::MinReplicas, replication::min_replicas(reading, fixes)),
-        (Check::Memory, persistence::memory(reading, fixes)),
-        (Check::OutputBuffers, persistence::output_buffers(reading, fixes)),
+        (Check::Memory, storage::memory(reading, fixes)),
+        (Check::OutputBuffers, storage::output_buffers(reading, fixes)),
         (Check::BusyReply, scripts::busy_reply(reading, fixes)),
         (Check::SlowScripts, scripts::slow(reading, fixes)),
         (Check::Clock, scripts::clock(reading)),

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
-use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
+use crate::cli::commands::doctor::storage::{refused, setting};
 use crate::cli::output::{bytes, counted, duration};
 use crate::read::health::{Info, NodeName, Reading, ReplicaInfo, Role, Slots};
 

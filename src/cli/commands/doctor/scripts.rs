@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
-use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
+use crate::cli::commands::doctor::storage::{refused, setting};
 use crate::cli::output::{counted, duration};
 use crate::read::health::{Clock, Reading, SlowCall};
 
