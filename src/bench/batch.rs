@@ -107,7 +107,6 @@ fn drive<O: Orders>(
         }
         while pushed < started.len() && run.accepts_more() {
             write_user(&mut user, sale.buyers.number(number));
-            #[allow(clippy::cast_possible_truncation, reason = "it is less than the number of baskets")]
             let basket = (number % sale.baskets.len() as u64) as usize;
             number += 1;
             pushed += 1;
