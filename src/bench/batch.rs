@@ -73,7 +73,6 @@ pub(crate) fn load(
         }
         while pushed < started.len() && run.accepts_more() {
             write_user(&mut user, sale.buyers.number(number));
-            #[allow(clippy::cast_possible_truncation, reason = "it is less than the number of baskets")]
             let basket = (number % sale.baskets.len() as u64) as usize;
             number += 1;
             pushed += 1;

@@ -182,7 +182,6 @@ impl Measured {
     }
 
     /// Orders that were answered, a second.
-    #[allow(clippy::cast_precision_loss, reason = "a rate is shown, not counted with")]
     pub(crate) fn per_second(&self) -> f64 {
         self.answers() as f64 / self.took.as_secs_f64().max(0.000_001)
     }
@@ -190,7 +189,6 @@ impl Measured {
     /// The mean latency; `None` if nothing was answered.
     pub(crate) fn mean(&self) -> Option<Duration> {
         let nanos = self.latencies.mean();
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between two u64")]
         (!self.latencies.is_empty()).then(|| Duration::from_nanos(nanos as u64))
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::layouts::LayoutParser;
 use crate::cli::output::{ColorChoice, Format};
 use crate::model::number::between;
@@ -90,7 +90,7 @@ pub struct Global {
 
 impl Global {
     /// Takes what was not given from the environment.
-    pub fn complete(&mut self) -> Result<(), Failure> {
+    pub fn complete(&mut self) -> Result<()> {
         if self.output.is_none() {
             let expected = "expected table, json, jsonl, csv, tsv, yaml, name or prometheus";
             self.output = parsed("SECKILL_OUTPUT", Format::named, expected)?;
@@ -162,7 +162,7 @@ fn timeout(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// Usage, if it is not UTF-8: half a password or a mangled URL must not be used.
-pub fn variable(name: &str) -> Result<Option<String>, Failure> {
+pub fn variable(name: &str) -> Result<Option<String>> {
     match env::var_os(name).map(std::ffi::OsString::into_string) {
         None => Ok(None),
         Some(Ok(value)) => Ok(Some(value).filter(|value| !value.is_empty())),
@@ -175,11 +175,7 @@ pub fn variable(name: &str) -> Result<Option<String>, Failure> {
 ///
 /// # Errors
 /// Usage, if it is not UTF-8 or means nothing. `expected` says what it must be.
-pub(crate) fn parsed<T>(
-    name: &str,
-    parse: impl FnOnce(&str) -> Option<T>,
-    expected: &str,
-) -> Result<Option<T>, Failure> {
+pub(crate) fn parsed<T>(name: &str, parse: impl FnOnce(&str) -> Option<T>, expected: &str) -> Result<Option<T>> {
     let Some(value) = variable(name)? else { return Ok(None) };
     let wrong = || Failure::usage(format!("the environment variable `{name}` is `{}`", value.escape_debug()));
     parse(&value).map(Some).ok_or_else(|| wrong().hint(expected.to_owned()))

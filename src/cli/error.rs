@@ -1,58 +1,8 @@
-//! Every error that can end a command, and what each means to the user: its exit code and the next step.
+//! What each error of servers means to the user: its exit code and the next step.
 
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::OutputError;
+use crate::cli::failure::{Cause, Exit, Failure};
 use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault};
 use crate::redis::embedded::EmbeddedError;
-
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why a command did not do its work. Commands that can react to a kind of error match on it; `main` gets a [`Failure`].
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    /// Usage, inputs, files: the message was written where the fault was found.
-    #[error(transparent)]
-    Failure(#[from] Failure),
-    /// What should not happen, such as a value of ours that cannot be encoded; with its context.
-    #[error("{0:#}")]
-    Unexpected(#[from] anyhow::Error),
-}
-
-impl Error {
-    /// Whether the reader of standard output closed it, as `head` does. A broken connection is another error.
-    pub fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Output(error) if error.is_broken_pipe())
-    }
-
-    /// Whether standard output could not be written, for whatever reason.
-    pub fn is_unwritable(&self) -> bool {
-        matches!(self, Self::Output(OutputError::Unwritable(_)))
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Store(error) => error.into(),
-            Error::Output(error) => error.into(),
-            Error::Failure(failure) => failure,
-            Error::Unexpected(_) => Self::failed(error.to_string()),
-        }
-    }
-}
-
-impl From<OutputError> for Failure {
-    fn from(error: OutputError) -> Self {
-        match &error {
-            OutputError::NoForm(_) => Self::usage(error.to_string()).hint("`-o json`, `jsonl` and `yaml` show it"),
-            OutputError::Unwritable(_) | OutputError::Encode(_) => Self::failed(error.to_string()),
-        }
-    }
-}
 
 impl From<EmbeddedError> for Failure {
     fn from(error: EmbeddedError) -> Self {
@@ -94,7 +44,7 @@ impl From<StoreError> for Failure {
             }
             other => other.to_string(),
         };
-        Self { hint, ..Self::new(exit, message) }
+        Self { hint, cause: Cause::Store(Box::new(error)), ..Self::new(exit, message) }
     }
 }
 

@@ -5,6 +5,10 @@
 use serde::Serialize;
 use serde_yaml::Value;
 
+use crate::error::StoreError;
+
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// Every exit code, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -27,7 +31,7 @@ pub enum Exit {
 }
 
 /// What failed, on what, why, and what to do next. Serialized, it is the error object of `-o json`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[derive(Debug, Clone, thiserror::Error, Serialize)]
 #[error("{message}")]
 pub struct Failure {
     /// One sentence without a full stop, with the user's values in backticks.
@@ -42,6 +46,23 @@ pub struct Failure {
     /// The server that was to be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
+    #[serde(skip)]
+    pub cause: Cause,
+}
+
+/// Where a failure comes from, for commands that go on after some: a service after an outage, `head` closing the pipe.
+#[derive(Debug, Clone)]
+pub enum Cause {
+    /// Usage, inputs, files: the message was written where the fault was found.
+    Command,
+    Store(Box<StoreError>),
+    /// Standard output could not be written.
+    Output {
+        /// Whether its reader closed it, as `head` does. A broken connection is another error.
+        is_closed: bool,
+    },
+    /// What should not happen, such as a value of ours that cannot be encoded.
+    Unexpected,
 }
 
 fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Error> {
@@ -50,7 +71,7 @@ fn code<S: serde::Serializer>(exit: &Exit, serializer: S) -> Result<S::Ok, S::Er
 
 impl Failure {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, exit, changes: None, on: None }
+        Self { message: message.into(), hint: None, exit, changes: None, on: None, cause: Cause::Command }
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
@@ -66,6 +87,44 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Whether the command itself found the fault.
+    pub fn is_own(&self) -> bool {
+        matches!(self.cause, Cause::Command)
+    }
+
+    /// The error of the servers that it comes from.
+    pub fn store(&self) -> Option<&StoreError> {
+        match &self.cause {
+            Cause::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self.cause, Cause::Output { is_closed: true })
+    }
+
+    pub fn is_unwritable(&self) -> bool {
+        matches!(self.cause, Cause::Output { .. })
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self { cause: Cause::Unexpected, ..Self::failed(format!("{error:#}")) }
+    }
+}
+
+/// What was read; nothing if this user may not.
+///
+/// # Errors
+/// Any other error of the servers.
+pub fn permitted<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
+    match read {
+        Err(StoreError::Permission { .. }) => Ok(None),
+        read => Ok(Some(read?)),
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use crate::cli::output::text::{filled, width, wrapped};
 use crate::cli::{Cli, GROUPS};
-use crate::model::layout::Layout;
+use crate::model::Layout;
 
 pub(crate) const ENVIRONMENT: &str = "
 SECKILL_URL, REDIS_URL           Server [default: redis://127.0.0.1:6379]

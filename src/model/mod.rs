@@ -16,3 +16,14 @@ pub(crate) mod shards;
 pub(crate) mod slot;
 pub(crate) mod status;
 pub(crate) mod time;
+
+// What most modules speak of.
+pub(crate) use crate::model::activity::{Action, Plan, Preheat, Preheated, Snapshot, State};
+pub(crate) use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+pub(crate) use crate::model::layout::{Kind, Layout};
+pub(crate) use crate::model::ledger::{Entry, EntryId, Op};
+pub(crate) use crate::model::number::{Limit, Quantity, Units};
+pub(crate) use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
+pub(crate) use crate::model::shards::Shards;
+pub(crate) use crate::model::status::Status;
+pub(crate) use crate::model::time::Millis;

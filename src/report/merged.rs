@@ -2,8 +2,8 @@
 //!
 //! Transfers move units between shards, and nothing of the whole: what is in transit counts as stock here.
 
-use crate::model::ledger::{Entry, Op};
 use crate::model::number::signed;
+use crate::model::{Entry, Op};
 
 /// What the shards have, by their entries so far.
 #[derive(Debug)]

@@ -11,10 +11,9 @@ pub(crate) mod units_a_user;
 
 use crate::audit::result::Verdict;
 use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::names::names;
 use crate::model::number::signed;
-use crate::model::time::Millis;
+use crate::model::{Entry, EntryId, Millis, Op};
 use crate::report::timeline::{Timeline, UnitMoves};
 
 /// Marks that are kept: a sale has a dozen.
@@ -292,7 +291,6 @@ impl Sales {
     }
 
     /// Units bought a second from the first order to the sell-out, else to the last order; `None` if that is one instant.
-    #[allow(clippy::cast_precision_loss)]
     pub(crate) fn rate(&self) -> Option<f64> {
         let units = if self.sold_out_at.is_some() { self.bought_by_then } else { self.bought };
         let took = self.sold_out_at.or(self.last_order)?.get() - self.first_order?.get();

@@ -3,7 +3,7 @@
 //! The narrow buckets of the beginning are kept beside the wide ones: a sale of three seconds is still shown exactly if its
 //! last refund comes days later.
 
-use crate::model::time::Millis;
+use crate::model::Millis;
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;

@@ -58,7 +58,7 @@ impl UnitsAUser {
         self.users.iter().sum()
     }
 
-    /// The ranges that somebody is in, the fewest units first.
+    /// The ranges that have users, the fewest units first.
     pub(crate) fn ranges(&self) -> Vec<UnitRange> {
         let all = self.users.iter().enumerate().filter(|(_, users)| **users > 0);
         all.map(|(range, users)| UnitRange {

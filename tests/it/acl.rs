@@ -119,7 +119,7 @@ impl Shop {
         let mut command = redis::cmd("ACL");
         command.arg("SETUSER").arg(role).arg(&["reset", "on", ">secret"]).arg(keys).arg(rights).arg(more);
         command.exec(&mut self.redis.connection()).unwrap();
-        // Nobody finds a script that somebody else has loaded.
+        // No user finds a script that another has loaded.
         self.redis.cmd(("SCRIPT", "FLUSH"));
     }
 
@@ -225,7 +225,7 @@ fn without_any_one_right_the_command_that_the_page_names_is_refused() {
         return;
     }
     shop.call("ledger trim 2 --before 1ms --yes").code(0);
-    // Somebody has read two entries, and acknowledged the first, which may go.
+    // A consumer has read two entries, and acknowledged the first, which may go.
     shop.redis.cmd(("XGROUP", "CREATE", SECKILL.ledger("1"), "held", "0"));
     let unread = ["XREADGROUP", "GROUP", "held", "me", "COUNT", "2", "STREAMS", &SECKILL.ledger("1"), ">"];
     shop.redis.cmd(&unread);

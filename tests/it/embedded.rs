@@ -158,10 +158,10 @@ fn an_unreachable_url_is_never_replaced_by_a_private_server() {
 #[test]
 fn a_directory_may_have_any_name() {
     let tmp = tempfile::tempdir().unwrap();
-    for (nth, name) in ["p%41", "pA", "a?b", "a#b", "a b", "a\nb", "a@b:c", "双11", "%00"].iter().enumerate() {
+    for (index, name) in ["p%41", "pA", "a?b", "a#b", "a b", "a\nb", "a@b:c", "双11", "%00"].iter().enumerate() {
         let dir = tmp.path().join(name);
         let embedded = format!("--embedded={}", dir.display());
-        let id = format!("id{nth}");
+        let id = format!("id{index}");
         in_own_tmp(tmp.path(), ["preheat", &embedded, "--id", &id, "--stock", "5"]).code(0);
         let rows = in_own_tmp(tmp.path(), ["inspect", &embedded, "-o", "jsonl"]).code(0).jsonl();
         assert_eq!(rows.len(), 1, "{name:?} has its own data only");

@@ -1,7 +1,7 @@
 //! Fixtures that are not valid: each is refused with its place, the offending text and what was expected, and
 //! nothing is written.
 //!
-//! A file under `bad/` says itself what must be told: `#! 4:12: text` stands for `FILE:4:12: text`, and `#? text`
+//! A file under `bad/` says itself what must be reported: `#! 4:12: text` means `FILE:4:12: text`, and `#? text`
 //! and a `#!` without a place for that text anywhere on stderr.
 
 use std::fs;
@@ -13,7 +13,7 @@ fn bad() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bad")
 }
 
-/// What a file says must be told about it.
+/// What a file says must be reported about it.
 fn promised(name: &str, text: &str) -> Vec<String> {
     let mut promised = Vec::new();
     for line in text.lines() {

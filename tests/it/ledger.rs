@@ -126,7 +126,7 @@ fn what_the_output_did_not_take_comes_again() {
     // In order, and without a gap to what the reader got.
     let users: Vec<u32> = rest.iter().filter_map(|row| row["user"].as_str()?.strip_prefix('u')?.parse().ok()).collect();
     assert!(users.windows(2).all(|two| two[1] == two[0] + 1) && users.last() == Some(&1999), "{users:?}");
-    // Entries that somebody took and never acknowledged come first.
+    // Entries that were delivered and never acknowledged come first.
     redis.cmd(("XGROUP", "SETID", "seckill:ledger:1001", "db", "0"));
     redis.cmd(("XREADGROUP", "GROUP", "db", "seckill", "COUNT", 3, "STREAMS", "seckill:ledger:1001", ">"));
     assert_eq!(group().code(0).jsonl().len(), 2006);
@@ -136,10 +136,10 @@ fn what_the_output_did_not_take_comes_again() {
 fn a_lost_reply_loses_no_row() {
     let redis = sale();
     let network = crate::support::Proxy::before(&redis);
-    for nth in 2..8 {
+    for number in 2..8 {
         redis.try_ask::<i64>(("XGROUP", "DESTROY", "seckill:ledger:1001", "db")).unwrap();
-        network.inject(crate::support::When::Nth(nth), crate::support::Fault::LoseReply);
-        assert_eq!(rows(network.seckill(["ledger", "1001", "--group", "db"])), ALL, "reply {nth}");
+        network.inject(crate::support::When::Nth(number), crate::support::Fault::LoseReply);
+        assert_eq!(rows(network.seckill(["ledger", "1001", "--group", "db"])), ALL, "reply {number}");
     }
 }
 

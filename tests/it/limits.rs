@@ -2,7 +2,7 @@
 
 use crate::support::TestRedis;
 
-/// A server with one activity of 10 units, of which user 7 holds 2.
+/// A server with one activity of 10 units; user 7 holds 2.
 fn sold() -> TestRedis {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1001", "--stock", "10", "--per-user-limit", "3"]).code(0);

@@ -99,7 +99,7 @@ fn every_primary_of_a_cluster_that_was_written_to_is_waited_for() {
     for id in &ids {
         cluster.seckill(["preheat", "--id", id, "--stock", "1000"]).args(wait).code(0);
     }
-    let rows: String = (0..300).map(|nth| format!("{},u{nth},1\n", ids[nth % 3])).collect();
+    let rows: String = (0..300).map(|index| format!("{},u{index},1\n", ids[index % 3])).collect();
     let file = format!("activity,user,quantity\n{rows}");
     let apply = |job: &str| {
         let call = cluster.seckill(["deduct", "--from", "-", "--format", "csv", "--timeout", "2s", "--job", job]);

@@ -240,7 +240,7 @@ fn a_fault_ends_the_run_and_shows_what_was_done() {
         .stdin("steps: [{reconcile: 1, expect: match}, {deduct: {activity: 1, user: 7}}, {reconcile: 1}]")
         .code(1)
         .stderr_has("out of memory");
-    // The error stands alone on stderr, the step that was done on stdout.
+    // The error is alone on stderr, and the step that was done on stdout.
     assert_eq!(outcome.jsonl().len(), 1);
     assert_eq!(outcome.error_json()["code"], 1);
 }

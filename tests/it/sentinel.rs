@@ -89,7 +89,7 @@ fn a_scan_that_loses_its_connection_begins_again_and_names_nobody_twice() {
     for thousand in 0..40 {
         let mut command = redis::cmd("HSET");
         command.arg(&participants);
-        (0..1_000).for_each(|nth| _ = command.arg(format!("u{thousand}-{nth}")).arg(1));
+        (0..1_000).for_each(|index| _ = command.arg(format!("u{thousand}-{index}")).arg(1));
         command.exec(&mut watched.primary.connection()).unwrap();
     }
     let run = watched.sentinel.seckill(["inspect", "1", "--all", "-o", "csv"]).spawn();

@@ -249,13 +249,13 @@ fn a_hold_that_ended_says_how_and_when_and_by_whom() {
 fn a_long_ledger_is_read_in_pages_and_the_newest_orders_are_kept() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1", "--stock", "5000"]).code(0);
-    let rows: String = (0..2500).map(|nth| format!("1,{}\n", if nth % 2 == 0 { "bot" } else { "7" })).collect();
+    let rows: String = (0..2500).map(|index| format!("1,{}\n", if index % 2 == 0 { "bot" } else { "7" })).collect();
     redis.seckill(["deduct", "--from", "-", "--job", "j"]).stdin(format!("activity,user\n{rows}")).code(0);
     let mut connection = redis.connection();
-    for nth in 0..450 {
+    for index in 0..450 {
         let mut entry = redis::cmd("XADD");
         entry.arg("seckill:ledger:1").arg("*").arg(&["op", "deduct", "by", "shop", "stock", "1", "quantity", "1"]);
-        entry.arg("users").arg("bot").arg("requests").arg(format!("r{nth}"));
+        entry.arg("users").arg("bot").arg("requests").arg(format!("r{index}"));
         entry.exec(&mut connection).unwrap();
     }
     redis.cmd(("HINCRBY", "seckill:participants:1", "bot", 450));

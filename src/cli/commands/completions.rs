@@ -12,13 +12,11 @@ use clap_complete::env::Shells;
 
 use crate::admin::activities;
 use crate::cli::args::{Global, config_file};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::yaml::contexts;
 use crate::cli::output::Output;
 use crate::cli::shared::target;
-use crate::model::id::ActivityId;
-use crate::model::layout::{Kind, Layout};
+use crate::model::{ActivityId, Kind, Layout};
 use crate::names;
 use crate::script::Script;
 use crate::store::Store;
@@ -67,7 +65,7 @@ pub fn run(args: CompletionsArgs, _: &Global, out: &mut Output) -> Result<Exit> 
     shell
         .write_registration(VARIABLE, "seckill", "seckill", "seckill", &mut script)
         .map_err(|error| Failure::failed(format!("cannot make the script: {error}")))?;
-    out.text(&String::from_utf8_lossy(&script))?;
+    out.text(&String::from_utf8_lossy(&script));
     Ok(Exit::Done)
 }
 
@@ -164,8 +162,8 @@ fn ask() -> Result<Vec<ActivityId>> {
     }
     let in_use = target::in_use(&global)?;
     let layout = target::layout(&global, in_use.as_ref(), None)?;
-    // It may ask on the terminal, where somebody is typing.
-    let run = |_: &str| Err::<String, Error>(Failure::usage("a password command does not run for completions").into());
+    // It may ask on the terminal, in the middle of the line that is completed.
+    let run = |_: &str| Err::<String, _>(Failure::usage("a password command does not run for completions"));
     let target = target::target(&global, in_use.as_ref(), run)?.target;
     Ok(activities::preheated(&mut Store::new(target, layout, String::new()))?)
 }

@@ -1,15 +1,12 @@
 //! `seckill deduct`: take units of one activity for a user.
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::cli::shared::session::changing;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::number::{Limit, Quantity};
 use crate::model::order::Order;
+use crate::model::{ActivityId, Limit, Quantity, RequestId, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -33,7 +30,7 @@ seckill deduct --from orders.csv --map user=buyer_id,activity=sku
 pub struct DeductArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// User who gets the units
     ///
     /// In the layout `product`, which records no users, it may be left out.
@@ -53,12 +50,10 @@ pub struct DeductArgs {
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     per_user_limit: Option<Limit>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(DeductArgs: mutating, activity);
 
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

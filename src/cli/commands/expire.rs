@@ -4,20 +4,16 @@ use std::time::{Duration, Instant};
 
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::text::named;
-use crate::cli::output::{Cell, Format, Output, Warnings, row};
+use crate::cli::output::{Cell, Format, Output, Warnings, named, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::rounds::Outage;
-use crate::cli::shared::session::{changing, own_clock};
+use crate::cli::shared::session::own_clock;
 use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
 use crate::model::order::hold::{LeftHold, Step};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Millis, Status};
 use crate::sell::holds;
 use crate::sell::multi_orders;
 use crate::store::Store;
@@ -39,27 +35,28 @@ seckill expire --every 1s -o jsonl
 pub struct ExpireArgs {
     /// Activities whose holds expire, or patterns [default: all preheated]
     #[arg(value_name = "ACTIVITY")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// Do it again every DURATION, until Ctrl-C
     ///
     /// Shows a row with the time whenever something expired. Activities that are preheated meanwhile are found.
     #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with = "dry_run")]
     every: Option<Duration>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(ExpireArgs: mutating, activities);
 
 row! {
     /// What expired of one activity.
-    struct ExpireRow as row {
+    pub(crate) struct ExpireRow as row {
         /// Of a round of `--every`, by this machine's clock.
         optional time: Option<Millis> => row.time.map_or_else(Cell::unknown, Cell::printed_at);
         activity: String, flexible;
-        status: Status;
-        holds: u64;
-        units: u64;
+        pub(crate) status: Status;
+        pub(crate) holds: u64;
+        pub(crate) units: u64;
+        hidden pub(crate) stock: Option<u64>;
+        /// Whether Ctrl-C left holds for another call.
+        hidden pub(crate) is_cut_short: bool;
     }
     changed if row.holds > 0
 }
@@ -87,18 +84,18 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
-    let mut warnings = out.warnings();
+    let (mut warnings, reason, dry_run) = (out.warnings(), args.mutating.reason.as_deref(), args.mutating.dry_run);
     let due = activities.iter().take_while(|_| !interrupt::requested());
-    let (mut rows, failed) = until_failed(due.map(|activity| expire(activity, args, store, &mut warnings)));
+    let (mut rows, failed) = until_failed(due.map(|activity| expire(activity, reason, dry_run, store, &mut warnings)));
     warnings.end();
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
     rows.retain(ExpireRow::has_news);
     match (rows.is_empty() && failed.is_none(), out.format()) {
         (true, Format::Table) if activities.is_empty() => {}
-        (true, Format::Table) if args.mutating.dry_run => out.note("no hold would expire"),
+        (true, Format::Table) if dry_run => out.note("no hold would expire"),
         (true, Format::Table) => out.note("no hold expired"),
-        _ => out.array_until::<_, Error>(&rows, failed)?,
+        _ => out.array_until(&rows, failed.map(Failure::from))?,
     }
     hints::other_layouts(missing, store, out);
     if interrupt::requested() {
@@ -110,6 +107,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
 /// Rounds until Ctrl-C, or until nobody reads any more.
 fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let (mut warnings, terminal) = (out.warnings(), out.terminal());
+    let (reason, dry_run) = (args.mutating.reason.as_deref(), args.mutating.dry_run);
     out.choose(&["time"]);
     let mut rows = out.stream::<ExpireRow>()?;
     let mut outage = Outage::default();
@@ -119,10 +117,10 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
         match selection::resolve(&args.activities, store) {
             Ok(activities) => {
                 for activity in &activities {
-                    let row = match expire(activity, args, store, &mut warnings) {
+                    let row = match expire(activity, reason, dry_run, store, &mut warnings) {
                         Ok(row) => ExpireRow { time: Some(own_clock()), ..row },
                         Err(error) => {
-                            outage.began(error, |text| terminal.warn(text))?;
+                            outage.began(error.into(), |text| terminal.warn(text))?;
                             break;
                         }
                     };
@@ -140,8 +138,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                     }
                 }
             }
-            Err(Error::Store(error)) => outage.began(error, |text| terminal.warn(text))?,
-            Err(error) => return Err(error),
+            Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
         }
         rows.flush()?;
         if !rounds::wait(every, began, || rows.reader_left()) {
@@ -153,20 +150,23 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
 }
 
 /// Expires all that is overdue of an activity, call by call.
-fn expire(
+pub(crate) fn expire(
     activity: &ActivityId,
-    args: &ExpireArgs,
+    reason: Option<&str>,
+    dry_run: bool,
     store: &mut Store,
     warnings: &mut Warnings,
 ) -> Result<ExpireRow, StoreError> {
-    let mut row = ExpireRow { time: None, activity: activity.to_string(), status: Status::Ok, holds: 0, units: 0 };
+    let activity_name = activity.to_string();
+    let (status, stock, is_cut_short) = (Status::Ok, None, false);
+    let mut row = ExpireRow { time: None, activity: activity_name, status, holds: 0, units: 0, stock, is_cut_short };
     loop {
-        let expired = holds::expire(store, activity, args.mutating.reason.as_deref(), args.mutating.dry_run)?;
-        row.status = expired.status;
+        let expired = holds::expire(store, activity, reason, dry_run)?;
+        (row.status, row.stock) = (expired.status, expired.stock);
         row.holds += expired.holds;
         row.units += expired.units;
         warn_of_corrupt(warnings, expired.corrupt.as_ref());
-        let left = expire_items(expired.left, args, &mut row, store)?;
+        let left = expire_items(expired.left, dry_run, &mut row, store)?;
         if !left.is_empty() {
             warnings.warn(format!(
                 "`{activity}`: {} cannot be expired: the record of a hold is damaged, or that of its order",
@@ -174,7 +174,8 @@ fn expire(
             ));
         }
         // A dry run finds the same again.
-        if !expired.has_more || args.mutating.dry_run || interrupt::requested() {
+        row.is_cut_short = expired.has_more && interrupt::requested();
+        if !expired.has_more || dry_run || row.is_cut_short {
             return Ok(row);
         }
     }
@@ -183,14 +184,14 @@ fn expire(
 /// Ends items of orders of several slots, each as its order was decided. Gives the ids that nothing could be done about.
 fn expire_items(
     items: Vec<LeftHold>,
-    args: &ExpireArgs,
+    dry_run: bool,
     row: &mut ExpireRow,
     store: &mut Store,
 ) -> Result<Vec<String>, StoreError> {
     let mut left = Vec::new();
     for item in items {
         // Which way it was decided, only a write says for certain.
-        if args.mutating.dry_run && item.order.is_some() {
+        if dry_run && item.order.is_some() {
             continue;
         }
         match multi_orders::expire_item(store, &item)? {

@@ -1,17 +1,12 @@
 //! `seckill hold`: take units with a deadline.
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::cli::shared::session::changing;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::layout::Layout;
-use crate::model::number::Quantity;
 use crate::model::order::hold::{Hold, HoldFor};
-use crate::model::status::Status;
+use crate::model::{ActivityId, Layout, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -32,7 +27,7 @@ seckill hold --from orders.csv --for 15m --job night
 pub struct HoldArgs {
     /// Activity to take from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// User who gets the units
     #[arg(long, required_unless_present = "from", conflicts_with = "from")]
     user: Option<UserId>,
@@ -50,12 +45,10 @@ pub struct HoldArgs {
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(HoldArgs: mutating, activity);
 
 /// Holds the units, or says why not.
 pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -105,8 +98,7 @@ pub(crate) fn records_users(layout: Layout, command: &str) -> Result<()> {
         return Ok(());
     }
     Err(Failure::usage(format!("`{command}`: the layout `{}` records no users who could hold units", layout.name()))
-        .hint("use a layout that does: seckill, sku, coupon or cluster")
-        .into())
+        .hint("use a layout that does: seckill, sku, coupon or cluster"))
 }
 
 /// Reads how long units are held.

@@ -7,8 +7,7 @@ use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
 use crate::cli::args::Global;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::{command_line, help};
 use crate::error::cause;
@@ -51,7 +50,7 @@ pub fn run(args: ManArgs, _: &Global, out: &mut Output) -> Result<Exit> {
                 .hint("`seckill --help` lists them")
         })?;
     }
-    out.text(&page(command, &args.command.join(" ")))?;
+    out.text(&page(command, &args.command.join(" ")));
     Ok(Exit::Done)
 }
 

@@ -25,15 +25,15 @@ pub mod version;
 
 use crate::cli::Cli;
 use crate::cli::args::Global;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::session::{self, Session};
 
 /// Declares the commands in the order in which completions list them, each with its group in the help and how it runs:
-/// `change` changes data, `read` only reads, `session` decides itself which server it needs, `offline` needs none.
+/// `change` changes data, and says where the arguments have their [`Mutating`](crate::cli::args::Mutating) and the activities that
+/// they name; `read` only reads, `session` decides itself which server it needs, `offline` needs none.
 macro_rules! commands {
-    ($($(#[$meta:meta])* $group:ident: $variant:ident($args:ty) $how:ident $run:path;)*) => {
+    ($($(#[$meta:meta])* $group:ident: $variant:ident($args:ty) $how:ident $(($($where:tt)*))? $run:path;)*) => {
         /// What to do.
         #[derive(Debug, clap::Subcommand)]
         pub enum Command {
@@ -43,29 +43,34 @@ macro_rules! commands {
         /// The group of each command.
         pub const GROUPS: &[&str] = &[$(stringify!($group)),*];
 
-        fn run_command(command: Command, global: Global) -> Result<Exit, Failure> {
+        fn run_command(command: Command, global: Global) -> Result<Exit> {
             match command {
-                $(Command::$variant(args) => commands!(@$how $run, args, global),)*
+                $(Command::$variant(args) => commands!(@$how ($($($where)*)?) $run, args, global),)*
             }
         }
     };
-    (@change $run:path, $args:ident, $global:ident) => { online($global, |session| session.change(&$args, $run)) };
-    (@read $run:path, $args:ident, $global:ident) => {
+    (@change ($($mutating:ident).+, $($activities:ident).+) $run:path, $args:ident, $global:ident) => {
+        online($global, |session| {
+            let (mutating, activities) = (&$args.$($mutating).+, $args.$($activities).+.iter());
+            session.change(mutating, activities, |store, out| $run(&$args, store, out))
+        })
+    };
+    (@read () $run:path, $args:ident, $global:ident) => {
         online($global, |session| session.with(|store, out| $run(&$args, store, out)))
     };
-    (@session $run:path, $args:ident, $global:ident) => { online($global, |session| $run(&$args, session)) };
-    (@offline $run:path, $args:ident, $global:ident) => { offline(&$global, |out| $run($args, &$global, out)) };
+    (@session () $run:path, $args:ident, $global:ident) => { online($global, |session| $run(&$args, session)) };
+    (@offline () $run:path, $args:ident, $global:ident) => { offline(&$global, |out| $run($args, &$global, out)) };
 }
 
 commands! {
     Activities: Preheat(preheat::PreheatArgs) session preheat::run;
-    Orders: Deduct(deduct::DeductArgs) change deduct::run;
-    Orders: MultiDeduct(multi_deduct::MultiDeductArgs) change multi_deduct::run;
-    Orders: Refund(refund::RefundArgs) change refund::run;
-    Orders: Hold(hold::HoldArgs) change hold::run;
-    Orders: Confirm(settle::ConfirmArgs) change settle::confirm;
-    Orders: Release(settle::ReleaseArgs) change settle::release;
-    Orders: Expire(expire::ExpireArgs) change expire::run;
+    Orders: Deduct(deduct::DeductArgs) change(mutating, activity) deduct::run;
+    Orders: MultiDeduct(multi_deduct::MultiDeductArgs) session multi_deduct::run;
+    Orders: Refund(refund::RefundArgs) change(mutating, activity) refund::run;
+    Orders: Hold(hold::HoldArgs) change(mutating, activity) hold::run;
+    Orders: Confirm(settle::ConfirmArgs) change(which.mutating, which.activity) settle::confirm;
+    Orders: Release(settle::ReleaseArgs) change(which.mutating, which.activity) settle::release;
+    Orders: Expire(expire::ExpireArgs) change(mutating, activities) expire::run;
     Audit: Inspect(inspect::InspectArgs) read inspect::run;
     Audit: Reconcile(reconcile::ReconcileArgs) session reconcile::run;
     Audit: Repair(repair::RepairArgs) session repair::run;
@@ -73,9 +78,9 @@ commands! {
     Audit: Doctor(doctor::DoctorArgs) session doctor::run;
     Audit: Report(report::ReportArgs) read report::run;
     Activities: Run(run::RunArgs) session run::run;
-    Activities: Pause(pause::PauseArgs) change pause::pause;
-    Activities: Resume(pause::ResumeArgs) change pause::resume;
-    Activities: Archive(archive::ArchiveArgs) change archive::run;
+    Activities: Pause(pause::PauseArgs) change(which.mutating, which.activities) pause::pause;
+    Activities: Resume(pause::ResumeArgs) change(which.mutating, which.activities) pause::resume;
+    Activities: Archive(archive::ArchiveArgs) change(mutating, activities) archive::run;
     #[command(subcommand)]
     Other: Script(script::ScriptCommand) session script::run;
     #[command(subcommand)]
@@ -90,32 +95,32 @@ commands! {
 ///
 /// # Errors
 /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
-pub fn run(cli: Cli) -> Result<Exit, Failure> {
+pub fn run(cli: Cli) -> Result<Exit> {
     refuse_format(cli.global.output(), &cli.command)?;
     run_command(cli.command, cli.global)
 }
 
 /// Runs a command that has a context, and so a server.
-fn online(global: Global, command: impl FnOnce(&mut Session) -> Result<Exit>) -> Result<Exit, Failure> {
+fn online(global: Global, command: impl FnOnce(&mut Session) -> Result<Exit>) -> Result<Exit> {
     let mut session = Session::new(global)?;
     let ended = command(&mut session).and_then(|exit| session.wait_for_replicas(exit));
     let ended = match ended {
         // The reader of a feed that closed the pipe has what it wanted.
         Err(error) if error.is_broken_pipe() => Ok(Exit::Done),
-        ended => ended.map_err(Failure::from),
+        ended => ended,
     };
     session.out.end(ended)
 }
 
 /// Runs a command that needs no server, and no context.
-fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -> Result<Exit, Failure> {
+fn offline(global: &Global, command: impl FnOnce(&mut Output) -> Result<Exit>) -> Result<Exit> {
     let mut out = session::output(global)?;
-    let ended = command(&mut out).map_err(Failure::from);
+    let ended = command(&mut out);
     out.end(ended)
 }
 
 /// The error of a command that has no metrics, or lists no names, before it does anything.
-fn refuse_format(format: Format, command: &Command) -> Result<(), Failure> {
+fn refuse_format(format: Format, command: &Command) -> Result<()> {
     let known = match (format, command) {
         (Format::Prometheus, Command::Inspect(_) | Command::Reconcile(_)) => return Ok(()),
         (Format::Name, Command::Inspect(_) | Command::Context(_) | Command::Script(_)) => return Ok(()),

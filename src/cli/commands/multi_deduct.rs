@@ -3,17 +3,13 @@
 use std::str::FromStr;
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Format, Output, OutputError};
+use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::MultiBulkArgs;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
-use crate::cli::shared::session::Changing;
+use crate::cli::shared::session::Session;
 use crate::cli::shared::{bulk, hints};
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::number::Quantity;
-use crate::model::order::{MultiOrder, MultiOutcome};
-use crate::model::status::Status;
+use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
 use crate::sell::multi_orders;
 use crate::store::Store;
 
@@ -50,16 +46,6 @@ pub struct MultiDeductArgs {
     bulk: MultiBulkArgs,
 }
 
-impl Changing for MultiDeductArgs {
-    fn mutating(&self) -> &Mutating {
-        &self.mutating
-    }
-
-    fn activities(&self) -> impl Iterator<Item = &ActivityId> {
-        self.items.iter().map(|item| &item.activity)
-    }
-}
-
 #[derive(Debug, Clone)]
 struct Item {
     activity: ActivityId,
@@ -80,7 +66,12 @@ impl FromStr for Item {
 }
 
 /// Takes all the units, or none and says why.
-pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
+    let activities = args.items.iter().map(|item| &item.activity);
+    session.change(&args.mutating, activities, |store, out| deduct(args, store, out))
+}
+
+fn deduct(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if let Some(from) = &args.bulk.from {
         return bulk::run_multi(from, &args.bulk, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out);
     }
@@ -104,12 +95,7 @@ pub fn run(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Resul
     Ok(exit_of(outcome.status))
 }
 
-fn show(
-    order: &MultiOrder,
-    request: Option<&RequestId>,
-    outcome: &MultiOutcome,
-    out: &mut Output,
-) -> Result<(), OutputError> {
+fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
     let mut warnings = out.warnings();
     outcome.items.iter().for_each(|item| warn_of_corrupt(&mut warnings, item.corrupt.as_ref()));
     warnings.end();
@@ -142,8 +128,7 @@ fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
             sums.len(),
             MultiOrder::MAX_ITEMS
         ))
-        .hint("split it: each order is all or nothing on its own")
-        .into());
+        .hint("split it: each order is all or nothing on its own"));
     }
     Ok(sums)
 }

@@ -2,15 +2,11 @@
 
 use crate::admin::pause::{self, Pause, Paused};
 use crate::cli::args::Mutating;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Output, row};
+use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
-use crate::cli::shared::session::changing;
 use crate::cli::shared::{hints, selection};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Status};
 use crate::store::Store;
 
 /// Refuse all purchases of an activity until it is resumed
@@ -27,7 +23,7 @@ seckill pause --all --withdraw-stock --yes
 ")]
 pub struct PauseArgs {
     #[command(flatten)]
-    which: TargetArgs,
+    pub(super) which: TargetArgs,
     /// Stop plain scripts too: move the stock aside
     ///
     /// Until `resume` they find 0 units.
@@ -46,23 +42,20 @@ seckill resume --all
 ")]
 pub struct ResumeArgs {
     #[command(flatten)]
-    which: TargetArgs,
+    pub(super) which: TargetArgs,
 }
 
 #[derive(Debug, clap::Args)]
-struct TargetArgs {
+pub(super) struct TargetArgs {
     /// Activities to pause or resume, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// All preheated activities
     #[arg(long, conflicts_with = "activities")]
     all: bool,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(PauseArgs: which.mutating, which.activities);
-changing!(ResumeArgs: which.mutating, which.activities);
 
 row! {
     struct PauseRow<'a> as row {
@@ -91,10 +84,10 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         let paused = pause::set_paused(store, activity, to, which.mutating.reason.as_deref(), dry_run)?;
         warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
         explain(activity, &paused, to, dry_run, out);
-        Ok::<_, Error>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
+        Ok::<_, Failure>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
     }));
     warnings.end();
-    out.array_until::<_, Error>(&rows, failed)?;
+    out.array_until(&rows, failed)?;
     let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
     let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
     if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {

@@ -1,16 +1,12 @@
 //! `seckill refund`: give units back.
 
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::cli::shared::session::changing;
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::number::Quantity;
-use crate::model::order::{Bought, Refund, RefundOf};
-use crate::model::status::Status;
+use crate::model::order::{Refund, RefundOf};
+use crate::model::{ActivityId, Bought, Quantity, RequestId, Status, StoredUser, UserId};
 use crate::read::{holds, snapshot};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
@@ -37,7 +33,7 @@ seckill refund --from refunds.csv
 pub struct RefundArgs {
     /// Activity the units were taken from
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// User who returns the units
     ///
     /// In the layout `product`, which records no users, it may be left out.
@@ -62,12 +58,10 @@ pub struct RefundArgs {
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(RefundArgs: mutating, activity);
 
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -84,8 +78,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     required_user(user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
         return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
-            .hint("give `--quantity N`")
-            .into());
+            .hint("give `--quantity N`"));
     }
     let refund = Refund {
         activity: activity.clone(),
@@ -101,7 +94,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let outcome = orders::refund(store, &refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
     if is_unknown && args.quantity.is_none() {
-        return Err(unknown_units(&refund, store)?.into());
+        return Err(unknown_units(&refund, store)?);
     }
     explain_open(&refund, outcome.status, store, out);
     let request = (!dry_run).then_some(&refund.request);

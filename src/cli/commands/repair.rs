@@ -9,15 +9,13 @@ use crate::audit::class::Class;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::cli::args::Mutating;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Format, Output, Terminal, Tone, row};
+use crate::cli::output::{Cell, Format, Output, Terminal, Tone, counted, row};
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
+use crate::model::{ActivityId, StoredUser};
 use crate::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote
@@ -110,8 +108,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
             first.layout.name(),
             other.layout.name()
         ))
-        .hint("apply those of each layout by themselves")
-        .into());
+        .hint("apply those of each layout by themselves"));
     }
     let layout = session.layout(Some(first.layout))?;
     // An audit of a sharded activity names the shards to repair.
@@ -123,7 +120,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         confirm(&repairs, &[], out)?;
     }
     let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
-    out.array_until::<_, Error>(&rows, error)?;
+    out.array_until(&rows, error)?;
     hint(&rows, out);
     Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
 }
@@ -145,7 +142,7 @@ pub struct Applied {
     /// A row of each that was decided, in their order.
     pub rows: Vec<RepairRow>,
     /// Why there are no more.
-    pub error: Option<Error>,
+    pub error: Option<Failure>,
 }
 
 /// Applies repairs, those of one activity and one audit at a time.
@@ -159,11 +156,11 @@ pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, store: &m
     interrupt::stop_gracefully();
     for group in repairs.chunk_by(|one, other| one.audit() == other.audit()) {
         if interrupt::requested() {
-            applied.error = Some(interrupted(applied.rows.len(), repairs.len()).into());
+            applied.error = Some(interrupted(applied.rows.len(), repairs.len()));
             break;
         }
         let activity: Result<ActivityId> =
-            group[0].activity.parse().context("the activity of a repair").map_err(Error::from);
+            group[0].activity.parse().context("the activity of a repair").map_err(Failure::from);
         match activity.and_then(|activity| Ok(apply::repair(store, &activity, group, dry_run, reason)?)) {
             Ok(done) => {
                 let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status);
@@ -190,7 +187,7 @@ const MAX_SHOWN: usize = 100;
 ///
 /// # Errors
 /// Nobody said yes.
-pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<(), Error> {
+pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<()> {
     if out.terminal().asks {
         show_plan(repairs, transfers, out)?;
     }
@@ -198,7 +195,7 @@ pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output)
         1 => "1 repair".to_owned(),
         count => format!("{count} repairs"),
     };
-    Ok(out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs, transfers)), false)?)
+    out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs, transfers)), false)
 }
 
 fn show_plan(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<()> {
@@ -211,7 +208,7 @@ fn show_plan(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -
     let count = repairs.len() + transfers.len();
     let mut stderr = Output::to(std::io::stderr(), Format::Table, terminal);
     // A table keeps its distance from what was written before, which the report on standard output was.
-    stderr.text("")?;
+    stderr.text("");
     stderr.table(Some("plan"), &rows)?;
     if count > rows.len() {
         out.note(format!("{} more repairs; `--plan FILE` writes all of them", count - rows.len()));

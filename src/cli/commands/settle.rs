@@ -3,16 +3,13 @@
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::refund::user_hex;
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{self, BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::cli::shared::session::changing;
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::order::OrderOutcome;
 use crate::model::order::hold::{HoldEnd, Step};
-use crate::model::status::Status;
+use crate::model::{ActivityId, RequestId, Status, StoredUser, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -33,7 +30,7 @@ seckill confirm --from payments.csv --map activity=sku,request=order_id
 ")]
 pub struct ConfirmArgs {
     #[command(flatten)]
-    which: SettleArgs,
+    pub(super) which: SettleArgs,
 }
 
 /// Return the units of a hold: it will not be paid
@@ -51,7 +48,7 @@ seckill release --from cancelled.csv
 ")]
 pub struct ReleaseArgs {
     #[command(flatten)]
-    which: SettleArgs,
+    pub(super) which: SettleArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,10 +57,10 @@ pub struct ReleaseArgs {
      Each row is settled exactly once; the same command resumes. Columns: activity, request and, if wanted, user and reason. \
      Rows of a sharded activity need the user."
 )))]
-struct SettleArgs {
+pub(super) struct SettleArgs {
     /// Activity whose units are held
     #[arg(required_unless_present = "from", conflicts_with = "from")]
-    activity: Option<ActivityId>,
+    pub(super) activity: Option<ActivityId>,
     /// Request id of the hold
     #[arg(long, value_name = "ID", required_unless_present = "from", conflicts_with = "from")]
     request: Option<RequestId>,
@@ -76,13 +73,10 @@ struct SettleArgs {
     #[arg(long, value_name = "HEX", value_parser = user_hex, conflicts_with_all = ["user", "from"])]
     user_hex: Option<StoredUser>,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
     #[command(flatten)]
     bulk: BulkArgs,
 }
-
-changing!(ConfirmArgs: which.mutating, which.activity);
-changing!(ReleaseArgs: which.mutating, which.activity);
 
 /// Confirms a hold, or says why not.
 pub fn confirm(args: &ConfirmArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cli::args::Global;
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output};
 
 /// Print the version, the commit and the scripts of this build
@@ -34,7 +33,7 @@ struct Version {
 /// Prints it.
 pub fn run(_: VersionArgs, _: &Global, out: &mut Output) -> Result<Exit> {
     if out.format() == Format::Table {
-        out.text(&format!("seckill {TEXT}\n"))?;
+        out.text(&format!("seckill {TEXT}\n"));
         return Ok(Exit::Done);
     }
     let (head, scripts) = TEXT.split_once("\nscripts\n").unwrap_or((TEXT, ""));

@@ -4,16 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{self, Columns, Mapping, Refusal};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
-use crate::model::activity::Plan;
 use crate::model::activity::field_change::FieldChange;
-use crate::model::id::ActivityId;
-use crate::model::number::{Limit, Units};
+use crate::model::{ActivityId, Limit, Plan, Units};
 
 /// The columns, named as the fields of a fixture. The first two are required.
 const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];
@@ -28,7 +26,7 @@ pub struct List {
 ///
 /// # Errors
 /// One failure for all that is wrong with it.
-pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List, Failure> {
+pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
     let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
     let source = Source::read(path)?;
     let first = source.text.lines().next().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Reads archives: a folder with a manifest and the files that it names, each of which is verified before it is used.
+//! Reads archives: a folder with a manifest and the files that it names. Each file is verified before it is used.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::unreadable;
 use crate::model::archive::{Bytes, Digest, MANIFEST, Manifest, Part, SUMS, Sealed, read_line};
-use crate::model::layout::Kind;
+use crate::model::{ActivityId, Kind};
 
 /// A manifest is some kilobytes.
 const MAX_MANIFEST: u64 = 16 * 1024 * 1024;
@@ -19,6 +19,7 @@ const BUFFER: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Archive {
     folder: PathBuf,
+    pub id: ActivityId,
     pub sealed: Sealed,
 }
 
@@ -26,7 +27,7 @@ pub struct Archive {
 ///
 /// # Errors
 /// There is none, or a manifest cannot be used.
-pub fn find(directory: &Path) -> Result<Vec<Archive>, Failure> {
+pub fn find(directory: &Path) -> Result<Vec<Archive>> {
     if directory.join(MANIFEST).exists() {
         return Ok(vec![Archive::open(directory)?]);
     }
@@ -59,12 +60,13 @@ impl Archive {
     ///
     /// # Errors
     /// They cannot be read, or are not of an archive.
-    pub fn open(folder: &Path) -> Result<Self, Failure> {
+    pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(MANIFEST);
         let text = read(&path, MAX_MANIFEST)?;
         let invalid = |why: String| Failure::usage(format!("`{}` is no manifest of an archive: {why}", path.display()));
         let manifest: Manifest = serde_json::from_slice(&text).map_err(|error| invalid(error.to_string()))?;
         manifest.check().map_err(invalid)?;
+        let id = manifest.id().map_err(Failure::usage)?;
         let sealed = Sealed { manifest, sha256: Digest::of(&text) };
         let sums = folder.join(SUMS);
         let listed = String::from_utf8_lossy(&read(&sums, MAX_MANIFEST)?).into_owned();
@@ -72,7 +74,7 @@ impl Archive {
         if !is_listed {
             return Err(damaged(&path, format!("its SHA-256 is not the one in `{SUMS}`")));
         }
-        Ok(Self { folder: folder.to_owned(), sealed })
+        Ok(Self { folder: folder.to_owned(), id, sealed })
     }
 
     pub fn folder(&self) -> &Path {
@@ -84,7 +86,7 @@ impl Archive {
     ///
     /// # Errors
     /// A file is not as it was written.
-    pub fn verify(&self, mut read: impl FnMut(u64)) -> Result<(), Failure> {
+    pub fn verify(&self, mut read: impl FnMut(u64)) -> Result<()> {
         let kind = self.sealed.manifest.layout.kind();
         for part in Part::of(kind) {
             let mut lines = self.lines(*part)?;
@@ -105,7 +107,7 @@ impl Archive {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub fn lines(&self, part: Part) -> Result<Lines, Failure> {
+    pub fn lines(&self, part: Part) -> Result<Lines> {
         Lines::open(&self.folder.join(part.file_name()), part, self.sealed.manifest.layout.kind())
     }
 }
@@ -123,7 +125,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn open(path: &Path, part: Part, kind: Kind) -> Result<Self, Failure> {
+    fn open(path: &Path, part: Part, kind: Kind) -> Result<Self> {
         let file = File::open(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
         Ok(Self {
             path: path.to_owned(),
@@ -141,7 +143,7 @@ impl Lines {
     ///
     /// # Errors
     /// It cannot be read, or is none of this part.
-    pub fn next_line(&mut self) -> Result<Option<Vec<Bytes>>, Failure> {
+    pub fn next_line(&mut self) -> Result<Option<Vec<Bytes>>> {
         self.line.clear();
         let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut self.line);
         read.map_err(|error| unreadable(&self.path.display().to_string(), &error))?;
@@ -166,7 +168,7 @@ impl Lines {
     ///
     /// # Errors
     /// It is not.
-    pub fn finish(self, manifest: &Manifest) -> Result<(), Failure> {
+    pub fn finish(self, manifest: &Manifest) -> Result<()> {
         let Some(file) = manifest.file(self.part) else { return Ok(()) };
         let found = self.digest.finish();
         if (self.number, self.bytes) != (file.lines, file.bytes) {
@@ -180,7 +182,7 @@ impl Lines {
     }
 }
 
-fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut text));
     read.map_err(|error| unreadable(&path.display().to_string(), &error))?;

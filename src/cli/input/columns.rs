@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{did_you_mean, listed, quoted};
 
 /// Ignored columns that are named; of more only the number.
@@ -57,7 +57,7 @@ impl Columns {
     ///
     /// # Errors
     /// Usage: the mapping names a column that is none of these, or says that a required one is not there.
-    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self, Failure> {
+    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self> {
         let known: Vec<&str> = required.iter().chain(optional).copied().collect();
         for (ours, theirs) in &mapping.0 {
             if !known.contains(&ours.as_str()) {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::cli::failure::{Failure, shell_quoted};
+use crate::cli::failure::{Failure, Result, shell_quoted};
 use crate::cli::input::error::command_failed;
 use crate::error::cause;
 use crate::redis::connect::Pem;
@@ -19,7 +19,7 @@ const MAX_PEM_BYTES: u64 = 4 * 1024 * 1024;
 ///
 /// # Errors
 /// Usage: it cannot be read, is empty or too long.
-pub fn pem(what: &str, flag: &str, path: &Path) -> Result<Pem, Failure> {
+pub fn pem(what: &str, flag: &str, path: &Path) -> Result<Pem> {
     let origin = format!("the {what} `{}` (`{flag}`)", path.display());
     let unread = |why: &str| {
         Failure::usage(format!("cannot read {origin}: {why}")).hint(format!("`{flag}` expects the path of a PEM file"))
@@ -44,7 +44,7 @@ const MAX_PASSWORD_BYTES: u64 = 64 * 1024;
 ///
 /// # Errors
 /// It cannot be run, fails, or prints no password.
-pub fn password_of_command(command: &str) -> Result<String, Failure> {
+pub fn password_of_command(command: &str) -> Result<String> {
     let failed = |what: String| {
         command_failed("password", program(command), &what)
             .hint("it is `password_command` of the context; its exit status must be 0")
@@ -81,7 +81,7 @@ fn password(bytes: Vec<u8>) -> Result<String, String> {
 ///
 /// # Errors
 /// Usage: it cannot be read, others may read it, it is empty, too long or not UTF-8.
-pub fn password_of_file(path: &Path) -> Result<String, Failure> {
+pub fn password_of_file(path: &Path) -> Result<String> {
     let shown = path.display();
     let unread = |why: &str| Failure::usage(format!("cannot read the password file `{shown}`: {why}"));
     let mut bytes = Vec::new();

@@ -4,7 +4,7 @@
 use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
 use std::{fmt, io};
 
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::error::cause;
 
 /// A file, or what else is read, that cannot be opened or read. A wrong path is a usage error; a disk that fails is not.
@@ -183,7 +183,7 @@ impl Problems {
     ///
     /// # Errors
     /// There is at least one problem.
-    pub fn end(mut self) -> Result<(), Failure> {
+    pub fn end(mut self) -> Result<()> {
         self.shown.sort_by_key(|problem| (problem.at.line, problem.at.column));
         let shown = |problem: &Problem| format!("{}:{}: {}", self.file, problem.at, problem.message);
         match self.shown.as_slice() {

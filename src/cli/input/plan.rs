@@ -4,16 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::class::Class;
 use crate::audit::plan::repair::{Audited, Repair, incomplete};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::source::Source;
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::layout::Layout;
-use crate::model::ledger::EntryId;
 use crate::model::number::MAX_UNITS;
+use crate::model::{ActivityId, EntryId, Layout, RequestId, StoredUser, UserId};
 
 /// Reads a plan; `-` is standard input.
-pub fn read(path: &str) -> Result<Vec<Repair>, Failure> {
+pub fn read(path: &str) -> Result<Vec<Repair>> {
     let source = Source::read(path)?;
     let mut problems = Problems::of(&source.name);
     let mut repairs = Vec::new();

@@ -8,17 +8,15 @@ use std::thread::JoinHandle;
 use std::{io, thread};
 
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns;
 use crate::cli::input::error::{Problems, command_failed};
 use crate::cli::input::orders::{
     Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape,
 };
 use crate::error::cause;
-use crate::model::id::ActivityId;
 use crate::model::id::interner::Interner;
-use crate::model::ledger::EntryId;
-use crate::model::shards::Shards;
+use crate::model::{ActivityId, EntryId, Shards};
 
 /// The most activities that one input may name when none are wanted in particular: more than any shop audits at
 /// once, and a bound on memory if another column was taken for the activity.
@@ -129,12 +127,12 @@ pub struct RecordsSource {
 
 impl RecordsSource {
     /// A file; `-` is standard input.
-    pub fn file(path: &str) -> Result<Self, Failure> {
+    pub fn file(path: &str) -> Result<Self> {
         Ok(Self { blocks: Blocks::open(path)?, export: None })
     }
 
     /// What a shell command prints.
-    pub fn command(line: &str) -> Result<Self, Failure> {
+    pub fn command(line: &str) -> Result<Self> {
         let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut export = match spawned {
             Ok(child) => Export { line: line.to_owned(), child },
@@ -148,7 +146,7 @@ impl RecordsSource {
     ///
     /// # Errors
     /// It cannot be read, a row is not valid, or the command failed.
-    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, RecordsSummary), Failure> {
+    pub fn read(self, reading: &Reading) -> Result<(OrderRecords, RecordsSummary)> {
         let mut sums: Vec<(Interner, OrderSums)> = Vec::new();
         let read = read(self.blocks, reading, &mut |index, rows| {
             if index >= sums.len() {
@@ -176,7 +174,7 @@ impl RecordsSource {
 
 /// Records that a thread is reading.
 pub struct Unfinished {
-    thread: JoinHandle<Result<(Activities, RecordsSummary), Failure>>,
+    thread: JoinHandle<Result<(Activities, RecordsSummary)>>,
     export: Option<Export>,
 }
 
@@ -185,7 +183,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// As [`RecordsSource::read`]: nothing that was handed over may be believed.
-    pub fn finish(self) -> Result<RecordsSummary, Failure> {
+    pub fn finish(self) -> Result<RecordsSummary> {
         let read = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         end(read, self.export).map(|(_, summary)| summary)
     }
@@ -199,7 +197,7 @@ struct Export {
 
 impl Drop for Export {
     fn drop(&mut self) {
-        // It may wait for ever for somebody to read on.
+        // It may block for ever on a pipe that is no longer read.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -210,7 +208,7 @@ fn failed(line: &str, what: &str) -> Failure {
 }
 
 /// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.
-fn end<T>(read: Result<T, Failure>, export: Option<Export>) -> Result<T, Failure> {
+fn end<T>(read: Result<T>, export: Option<Export>) -> Result<T> {
     let Some(mut export) = export else { return read };
     if read.is_err() {
         let _ = export.child.kill();
@@ -235,7 +233,7 @@ fn read(
     mut blocks: Blocks,
     reading: &Reading,
     hand_over: &mut impl FnMut(usize, &mut OrderRows),
-) -> Result<(Activities, RecordsSummary), Failure> {
+) -> Result<(Activities, RecordsSummary)> {
     let (mut activities, mut summary) = (Activities::default(), RecordsSummary::default());
     for activity in &reading.wanted {
         activities.index_of(activity.clone(), &reading.sharded);

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::{fs, io};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{self, Location, Problem, Problems, quoted, quoted_path, unreadable, utf16};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
@@ -19,7 +19,7 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn read(path: &str) -> Result<Self, Failure> {
+    pub fn read(path: &str) -> Result<Self> {
         let mut bytes = Vec::new();
         let (name, read) = match path {
             "-" => {
@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// Takes bytes as UTF-8.
-    pub fn of(name: &str, bytes: Vec<u8>) -> Result<Self, Failure> {
+    pub fn of(name: &str, bytes: Vec<u8>) -> Result<Self> {
         if error::is_utf16(&bytes[..bytes.len().min(4)]) {
             return Err(utf16(name));
         }

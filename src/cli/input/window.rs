@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::model::time::{GivenTime, Millis};
+use crate::model::Millis;
+use crate::model::time::GivenTime;
 
 /// A time in a file: the same wherever it is read, so a time without an offset is none.
 #[derive(Debug)]

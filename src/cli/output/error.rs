@@ -6,7 +6,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::format::Format;
-use crate::cli::output::sink::{Unwritable, in_words};
+use crate::cli::output::sink::{in_words, stdout_failure};
 use crate::cli::output::terminal::{ColorChoice, Terminal};
 use crate::cli::output::text::{Tone, escape, hanging, labelled, paint};
 
@@ -22,9 +22,7 @@ pub fn report(failure: &Failure, format: Format, color: ColorChoice) -> Exit {
 pub fn report_usage(error: &clap::Error, correction: Option<String>, format: Format, color: ColorChoice) -> Exit {
     if !error.use_stderr() {
         return match error.print() {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                report(&Failure::failed(Unwritable::from(error).to_string()), format, color)
-            }
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => report(&stdout_failure(&error), format, color),
             _ => Exit::Done,
         };
     }

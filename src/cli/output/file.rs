@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::error::cause;
 
@@ -41,7 +41,7 @@ impl OutputFile {
     /// # Errors
     /// Usage, if the target is `-`, standard output, or one of the inputs, also by another name or as a hard link.
     /// Failed, if it cannot be written.
-    pub fn create(flag: &str, path: &Path, inputs: &[&str]) -> Result<Self, Failure> {
+    pub fn create(flag: &str, path: &Path, inputs: &[&str]) -> Result<Self> {
         let shown = path.display();
         if path == Path::new("-") {
             return Err(Failure::usage(format!("`{flag} -`: standard output has the results"))
@@ -93,7 +93,7 @@ impl OutputFile {
     }
 
     /// Appends bytes.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.content.write_all(bytes).map_err(|error| unwritable(&self.path, &error))
     }
 
@@ -106,7 +106,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// It cannot be written; the target is what it was.
-    pub fn commit(mut self) -> Result<(), Failure> {
+    pub fn commit(mut self) -> Result<()> {
         // A second Ctrl-C would leave the file under its temporary name.
         interrupt::uncut(|| self.put()).map_err(|error| unwritable(&self.path, &error))
     }
@@ -115,7 +115,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    pub fn commit_readable(mut self) -> Result<(), Failure> {
+    pub fn commit_readable(mut self) -> Result<()> {
         if let Target::Replaced { permissions, .. } = &mut self.target {
             *permissions = Some(Permissions::from_mode(0o644));
         }
@@ -140,7 +140,7 @@ impl OutputFile {
     }
 }
 
-/// Writes a file beside its place and renames it: whoever reads it gets the old content or the new one, whole.
+/// Writes a file beside its target and renames it, so that a reader gets either the old content or the new one, complete.
 fn replace(path: &Path, mode: u32, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let permissions = Permissions::from_mode(mode);
     let named = tempfile::Builder::new().prefix(".seckill-").permissions(permissions).tempfile_in(directory(path))?;
@@ -201,7 +201,7 @@ impl PrivateFile {
     ///
     /// # Errors
     /// The folder cannot be made or locked.
-    pub fn lock(path: &Path) -> Result<Self, Failure> {
+    pub fn lock(path: &Path) -> Result<Self> {
         let open = || {
             let path = resolve(path)?;
             let folder = path.parent().unwrap_or(Path::new("."));
@@ -217,7 +217,7 @@ impl PrivateFile {
     ///
     /// # Errors
     /// It cannot be written; the file is what it was.
-    pub fn replace(&self, text: &str) -> Result<(), Failure> {
+    pub fn replace(&self, text: &str) -> Result<()> {
         let put = |mut file: &File| file.write_all(text.as_bytes());
         interrupt::uncut(|| replace(&self.path, 0o600, put)).map_err(|error| unwritable(&self.path, &error))
     }

@@ -23,7 +23,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::sink::Sink;
 use crate::cli::output::stream::Dry;
 use crate::cli::output::table::Table;
@@ -36,11 +36,11 @@ pub use crate::cli::output::renaming::Renaming;
 pub(crate) use crate::cli::output::row::row;
 pub use crate::cli::output::row::{Chosen, Column, Field, Row};
 pub use crate::cli::output::screen::{Frame, Key, Screen, restore as restore_screen};
-pub use crate::cli::output::sink::OutputError;
+pub(crate) use crate::cli::output::sink::unencodable;
 pub use crate::cli::output::stream::RowStream;
 pub use crate::cli::output::table::cell::{Cell, Tone};
 pub use crate::cli::output::terminal::{ColorChoice, Terminal, Warnings};
-pub use crate::cli::output::text::{bars, hanging, wrapped};
+pub use crate::cli::output::text::{bars, bytes, counted, duration, hanging, named, plural, wrapped};
 
 /// Where a command puts what it found, in the form the user asked for.
 pub struct Output {
@@ -116,20 +116,20 @@ impl Output {
 
     /// Keeps rows that report changes, for a nested value: if standard output cannot be written, standard error names
     /// them. Rows that are printed as rows are kept anyway.
-    pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<(), OutputError> {
+    pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<()> {
         let changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
-        changes.into_iter().try_for_each(|row| Ok(self.sink.keep_change(row)?))
+        changes.into_iter().try_for_each(|row| self.sink.keep_change(row))
     }
 
     /// The command is over: if standard output could not be written, that is an error, and the changes that were made
     /// come with it. A reader that closed the pipe changes nothing.
-    pub fn end(&mut self, ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
+    pub fn end(&mut self, ended: Result<Exit>) -> Result<Exit> {
         self.sink.show();
         if self.is_dry && self.format != Format::Table && ended.is_ok() {
             self.note("dry run: nothing was changed");
         }
         let ended = match self.sink.take_lost() {
-            Some((why, changes)) => Err(sink::output_lost(&why, changes, ended)),
+            Some((why, changes)) => Err(sink::output_lost(why, changes, ended)),
             None => ended,
         };
         match (ended, self.target.take()) {
@@ -151,7 +151,7 @@ impl Output {
     }
 
     /// Prints one row: an object for machines, a table of one row for people.
-    pub fn object<T: Row>(&mut self, row: &T) -> Result<(), OutputError> {
+    pub fn object<T: Row>(&mut self, row: &T) -> Result<()> {
         match self.format {
             Format::Json | Format::Yaml => {
                 self.keep_changes(std::slice::from_ref(row))?;
@@ -162,7 +162,7 @@ impl Output {
     }
 
     /// Prints rows: an array for machines, a table for people.
-    pub fn array<T: Row>(&mut self, rows: &[T]) -> Result<(), OutputError> {
+    pub fn array<T: Row>(&mut self, rows: &[T]) -> Result<()> {
         if self.format == Format::Table && !rows.is_empty() {
             return self.table(None, rows);
         }
@@ -175,45 +175,41 @@ impl Output {
     ///
     /// # Errors
     /// The failure, or rows that have no text.
-    pub fn array_until<T: Row, E: From<OutputError>>(
-        &mut self,
-        rows: &[T],
-        failed: Option<impl Into<E>>,
-    ) -> Result<(), E> {
+    pub fn array_until<T: Row>(&mut self, rows: &[T], failed: Option<Failure>) -> Result<()> {
         if failed.is_none() || !rows.is_empty() {
             self.array(rows)?;
         }
-        failed.map_or(Ok(()), |failed| Err(failed.into()))
+        failed.map_or(Ok(()), Err)
     }
 
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
-    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>, OutputError> {
+    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>> {
         let format = self.format;
         RowStream::new(self, format)
     }
 
     /// The same for programs: JSON lines instead of a table.
-    pub fn stream_of_data<T: Row>(&mut self) -> Result<RowStream<'_, T>, OutputError> {
+    pub fn stream_of_data<T: Row>(&mut self) -> Result<RowStream<'_, T>> {
         let format = if self.format == Format::Table { Format::Jsonl } else { self.format };
         RowStream::new(self, format)
     }
 
     /// Prints a nested value. The caller has rows for the formats that are flat.
-    pub fn document<T: Serialize>(&mut self, value: &T) -> Result<(), OutputError> {
+    pub fn document<T: Serialize>(&mut self, value: &T) -> Result<()> {
         if self.is_dry {
             return self.written(&Dry::new(value));
         }
         self.written(value)
     }
 
-    fn written<T: Serialize>(&mut self, value: &T) -> Result<(), OutputError> {
+    fn written<T: Serialize>(&mut self, value: &T) -> Result<()> {
         let mut text = Vec::new();
         match self.format {
-            Format::Json => serde_json::to_writer_pretty(&mut text, value)?,
-            Format::Jsonl => serde_json::to_writer(&mut text, value)?,
-            Format::Yaml => format::yaml::encode(value, &mut text)?,
+            Format::Json => serde_json::to_writer_pretty(&mut text, value).map_err(unencodable)?,
+            Format::Jsonl => serde_json::to_writer(&mut text, value).map_err(unencodable)?,
+            Format::Yaml => format::yaml::encode(value, &mut text).map_err(unencodable)?,
             Format::Table | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
-                return Err(OutputError::NoForm(self.format.name()));
+                return Err(no_form(self.format));
             }
         }
         if !text.ends_with(b"\n") {
@@ -225,7 +221,7 @@ impl Output {
     }
 
     /// Prints a table for people, whatever the format, with a blank line between it and what came before.
-    pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<(), OutputError> {
+    pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<()> {
         if rows.is_empty() {
             self.terminal
                 .note(format!("{}nothing to show", title.map(|title| format!("{title}: ")).unwrap_or_default()));
@@ -245,18 +241,18 @@ impl Output {
         Ok(())
     }
 
-    pub fn line(&mut self, text: &str) -> Result<(), OutputError> {
-        self.text(text)?;
-        self.text("\n")
+    pub fn line(&mut self, text: &str) {
+        self.text(text);
+        self.text("\n");
     }
 
     /// Prints a line for people in the colour of its tone.
-    pub fn toned(&mut self, text: &str, tone: Tone) -> Result<(), OutputError> {
-        self.parts(&[(text, tone)])
+    pub fn toned(&mut self, text: &str, tone: Tone) {
+        self.parts(&[(text, tone)]);
     }
 
     /// Prints a line of texts, each in the colour of its tone.
-    pub fn parts<T: AsRef<str>>(&mut self, parts: &[(T, Tone)]) -> Result<(), OutputError> {
+    pub fn parts<T: AsRef<str>>(&mut self, parts: &[(T, Tone)]) {
         let mut line = String::new();
         for (text, tone) in parts {
             text::paint(&mut line, &text::escape(text.as_ref()), *tone, self.terminal.colours_data);
@@ -264,14 +260,12 @@ impl Output {
         line.push('\n');
         self.sink.write_safe(&line);
         self.sink.show();
-        Ok(())
     }
 
     /// Prints a text exactly as it is.
-    pub fn text(&mut self, text: &str) -> Result<(), OutputError> {
+    pub fn text(&mut self, text: &str) {
         self.sink.write_data(text.as_bytes());
         self.sink.show();
-        Ok(())
     }
 
     pub fn note(&self, text: impl AsRef<str>) {
@@ -286,7 +280,7 @@ impl Output {
         self.terminal.warn(text);
     }
 
-    /// For warnings of which there may be many.
+    /// For warnings that may be many: only the first ones are printed, then their number.
     pub fn warnings(&self) -> Warnings {
         Warnings::new(self.terminal)
     }
@@ -295,7 +289,7 @@ impl Output {
         self.terminal.detail(text);
     }
 
-    pub fn confirm(&self, question: &str, yes: bool) -> Result<(), Failure> {
+    pub fn confirm(&self, question: &str, yes: bool) -> Result<()> {
         self.terminal.confirm(question, yes)
     }
 
@@ -303,6 +297,12 @@ impl Output {
     pub fn progress(&self, label: &str, total: u64) -> Progress {
         Progress::new(&self.terminal, label, total)
     }
+}
+
+/// A nested value, asked for in a flat format.
+fn no_form(format: Format) -> Failure {
+    let why = format!("this result has no form as {}", format.name());
+    Failure::usage(why).hint("`-o json`, `jsonl` and `yaml` show it")
 }
 
 /// Draws the first rows of a table below its titles.

@@ -4,11 +4,7 @@ use serde::Serialize;
 use serde::ser::SerializeTuple;
 
 use crate::cli::output::table::cell::{Cell, Tone};
-use crate::model::id::StoredUser;
-use crate::model::ledger::EntryId;
-use crate::model::order::Bought;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Bought, EntryId, Millis, Status, StoredUser};
 
 /// One row of a result; [`row!`] declares them. `Serialize` gives its fields to json, jsonl and yaml.
 pub trait Row: Serialize {

@@ -12,13 +12,13 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
-use tabled::grid::util::string::get_line_width;
 
+use crate::cli::failure::Result;
 use crate::cli::output::row::{Column, Row};
-use crate::cli::output::sink::{OutputError, Unwritable};
+use crate::cli::output::sink::stdout_failure;
 use crate::cli::output::table::Table;
 use crate::cli::output::terminal::{self, Terminal};
-use crate::cli::output::text::{Tone, cut, escape, paint, width};
+use crate::cli::output::text::{Tone, cut, escape, paint, painted_width, width};
 
 /// The alternate screen, no cursor, no line that continues on the next.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
@@ -53,7 +53,7 @@ impl Screen {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn enter(terminal: Terminal) -> Result<Self, OutputError> {
+    pub fn enter(terminal: Terminal) -> Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -98,7 +98,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal cannot be written.
-    pub fn draw(&mut self, frame: Frame) -> Result<(), OutputError> {
+    pub fn draw(&mut self, frame: Frame) -> Result<()> {
         let (text, floors) = frame.end();
         self.floors = floors;
         if text == self.drawn {
@@ -113,7 +113,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal cannot be written after the process was resumed.
-    pub fn wait(&mut self, at_most: Duration) -> Result<Vec<Key>, OutputError> {
+    pub fn wait(&mut self, at_most: Duration) -> Result<Vec<Key>> {
         let keys = self.pressed(at_most);
         if keys.contains(&REDRAW) {
             self.drawn.clear();
@@ -153,7 +153,7 @@ impl Screen {
         }
     }
 
-    fn take_over(&mut self) -> Result<(), OutputError> {
+    fn take_over(&mut self) -> Result<()> {
         self.drawn.clear();
         let stdin = io::stdin();
         let mut before = None;
@@ -191,13 +191,13 @@ pub fn restore() {
 }
 
 /// Writes past the buffer of standard output, whose lock a panic may hold.
-fn write(text: &str) -> Result<(), OutputError> {
+fn write(text: &str) -> Result<()> {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         match rustix::io::write(io::stdout(), rest) {
             Ok(written) => rest = &rest[written..],
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-            Err(error) => return Err(Unwritable::from(io::Error::from(error)).into()),
+            Err(error) => return Err(stdout_failure(&error.into())),
         }
     }
     Ok(())
@@ -285,7 +285,7 @@ impl Frame {
         self.lines.resize(self.height, String::new());
         for line in &mut self.lines {
             // At the end of a full line the cursor is still on its last character.
-            if get_line_width(line) < self.width {
+            if painted_width(line) < self.width {
                 line.push_str("\u{1b}[K");
             }
         }

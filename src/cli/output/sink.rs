@@ -16,68 +16,21 @@ use rustix::io::ioctl_fionread;
 use serde::Serialize;
 use serde_yaml::Value;
 
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::output::text::escape_data;
-use crate::error::cause;
 
 /// Bytes kept until they are written at once.
 const BUFFER: usize = 64 * 1024;
 
-#[derive(Debug, thiserror::Error)]
-pub enum OutputError {
-    #[error(transparent)]
-    Unwritable(#[from] Unwritable),
-    /// A value that the format has no text for.
-    #[error("cannot encode the result: {0:#}")]
-    Encode(anyhow::Error),
-    /// A nested value, asked for in a flat format.
-    #[error("this result has no form as {0}")]
-    NoForm(&'static str),
+/// Standard output that cannot be written.
+pub(crate) fn stdout_failure(error: &io::Error) -> Failure {
+    let cause = Cause::Output { is_closed: error.kind() == io::ErrorKind::BrokenPipe };
+    Failure { cause, ..Failure::failed(format!("cannot write to standard output: {}", crate::error::cause(error))) }
 }
 
-impl OutputError {
-    /// Whether the reader of standard output closed it.
-    pub fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Unwritable(why) if why.is_closed())
-    }
-}
-
-impl From<serde_json::Error> for OutputError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Encode(error.into())
-    }
-}
-
-impl From<serde_yaml::Error> for OutputError {
-    fn from(error: serde_yaml::Error) -> Self {
-        Self::Encode(error.into())
-    }
-}
-
-impl From<csv::Error> for OutputError {
-    fn from(error: csv::Error) -> Self {
-        Self::Encode(error.into())
-    }
-}
-
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("cannot write to standard output: {cause}")]
-pub struct Unwritable {
-    kind: io::ErrorKind,
-    cause: String,
-}
-
-impl Unwritable {
-    /// Whether a reader closed the pipe, as `head` does: it has what it wanted.
-    pub fn is_closed(&self) -> bool {
-        self.kind == io::ErrorKind::BrokenPipe
-    }
-}
-
-impl From<io::Error> for Unwritable {
-    fn from(error: io::Error) -> Self {
-        Self { kind: error.kind(), cause: cause(&error) }
-    }
+/// A value that the format has no text for.
+pub(crate) fn unencodable(error: impl Into<anyhow::Error>) -> Failure {
+    Failure::from(error.into().context("cannot encode the result"))
 }
 
 pub(crate) struct Sink {
@@ -89,7 +42,7 @@ pub(crate) struct Sink {
     /// Whether anything was written, so that a table knows to keep its distance.
     pub(crate) used: bool,
     /// The first error. All data after it is dropped.
-    lost: Option<Unwritable>,
+    lost: Option<Failure>,
     /// Changes whose rows were not flushed yet. YAML's values keep the order of their fields, JSON's do not.
     changes: RefCell<Vec<Value>>,
 }
@@ -131,21 +84,21 @@ impl Sink {
     }
 
     /// Why nothing is written any more.
-    pub(crate) fn lost(&self) -> Option<&Unwritable> {
+    pub(crate) fn lost(&self) -> Option<&Failure> {
         self.lost.as_ref()
     }
 
     /// Keeps a row that reports a change until it was flushed: if it cannot be, standard error gets it instead.
-    pub(crate) fn keep_change(&self, row: &impl Serialize) -> serde_yaml::Result<()> {
-        if !self.lost.as_ref().is_some_and(Unwritable::is_closed) {
-            self.changes.borrow_mut().push(serde_yaml::to_value(row)?);
+    pub(crate) fn keep_change(&self, row: &impl Serialize) -> Result<()> {
+        if !self.lost.as_ref().is_some_and(Failure::is_broken_pipe) {
+            self.changes.borrow_mut().push(serde_yaml::to_value(row).map_err(unencodable)?);
         }
         Ok(())
     }
 
     /// The error and the changes that standard output did not get; nothing if a reader closed the pipe.
-    pub(crate) fn take_lost(&mut self) -> Option<(Unwritable, Vec<Value>)> {
-        let lost = self.lost.take_if(|lost| !lost.is_closed())?;
+    pub(crate) fn take_lost(&mut self) -> Option<(Failure, Vec<Value>)> {
+        let lost = self.lost.take_if(|lost| !lost.is_broken_pipe())?;
         Some((lost, std::mem::take(self.changes.get_mut())))
     }
 
@@ -158,7 +111,7 @@ impl Sink {
     }
 
     fn lose(&mut self, error: io::Error) {
-        self.lost = Some(error.into());
+        self.lost = Some(stdout_failure(&error));
         // What is buffered is dropped too, or it would be tried again at the end.
         let nowhere = BufWriter::with_capacity(0, Box::new(io::sink()) as Box<dyn Write + Send>);
         drop(std::mem::replace(&mut self.out, nowhere).into_parts());
@@ -186,11 +139,11 @@ impl Write for Sink {
 }
 
 /// The failure of a command whose data nobody got. A command that failed as well keeps its own exit code and hint.
-pub(crate) fn output_lost(why: &Unwritable, changes: Vec<Value>, ended: Result<Exit, Failure>) -> Failure {
+pub(crate) fn output_lost(why: Failure, changes: Vec<Value>, ended: Result<Exit>) -> Failure {
     let mut failure = match ended {
-        Ok(_) => Failure::failed(why.to_string()),
+        Ok(_) => why,
         // A run that stopped because of it has said so.
-        Err(failure) if failure.message.contains(&why.to_string()) => failure,
+        Err(failure) if failure.message.contains(&why.message) => failure,
         Err(failure) => Failure { message: format!("{}; and {why}", failure.message), ..failure },
     };
     failure.hint = failure.hint.or_else(|| {

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use serde::ser::SerializeTuple;
 use serde::{Serialize, Serializer};
 
+use crate::cli::failure::{Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::output::format::Format;
 use crate::cli::output::renaming::{Renamed, Renaming};
 use crate::cli::output::row::{Chosen, Column, Row};
-use crate::cli::output::sink::{OutputError, Sink, Unwritable};
+use crate::cli::output::sink::{Sink, stdout_failure, unencodable};
 use crate::cli::output::table::Table;
 use crate::cli::output::table::cell::Cell;
 use crate::cli::output::terminal::Terminal;
@@ -56,7 +57,7 @@ enum Page {
 }
 
 impl<'a, T: Row> RowStream<'a, T> {
-    pub(crate) fn new(out: &'a mut Output, format: Format) -> Result<Self, OutputError> {
+    pub(crate) fn new(out: &'a mut Output, format: Format) -> Result<Self> {
         let (terminal, is_dry, chosen, renaming) = (out.terminal, out.is_dry, out.chosen, out.renaming.clone());
         let sink = &mut out.sink;
         if out.bom && format == Format::Csv && !sink.used {
@@ -70,7 +71,7 @@ impl<'a, T: Row> RowStream<'a, T> {
             Format::Json => plain(sink, Form::Json { empty: true }),
             Format::Yaml => plain(sink, Form::Yaml { empty: true }),
             Format::Name if T::NAME.is_some() => plain(sink, Form::Names),
-            Format::Name | Format::Prometheus => return Err(OutputError::NoForm(out.format.name())),
+            Format::Name | Format::Prometheus => return Err(crate::cli::output::no_form(format)),
             Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
         };
         Ok(Self { rows, terminal, shown: Instant::now(), is_dry, chosen, renaming, is_strict: false, of: PhantomData })
@@ -94,30 +95,30 @@ impl<'a, T: Row> RowStream<'a, T> {
         self.is_lost() || crate::cli::output::sink::reader_left()
     }
 
-    fn lost(&self) -> Option<&Unwritable> {
+    fn lost(&self) -> Option<&Failure> {
         match &self.rows {
             Rows::Separated(writer) => writer.get_ref().lost(),
             Rows::Plain { sink, .. } => sink.lost(),
         }
     }
 
-    fn checked(&self) -> Result<(), OutputError> {
+    fn checked(&self) -> Result<()> {
         match self.lost() {
-            Some(lost) if self.is_strict => Err(lost.clone().into()),
+            Some(lost) if self.is_strict => Err(lost.clone()),
             _ => Ok(()),
         }
     }
 
-    pub fn push(&mut self, row: &T) -> Result<(), OutputError> {
+    pub fn push(&mut self, row: &T) -> Result<()> {
         self.push_borrowed(row)
     }
 
     /// The same for a row of the same fields that borrows from something short-lived.
-    pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<(), OutputError> {
+    pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<()> {
         let is_change = !self.is_dry && row.is_change();
         match &mut self.rows {
             Rows::Separated(writer) => {
-                writer.serialize(Record { row, chosen: self.chosen, is_dry: self.is_dry })?;
+                writer.serialize(Record { row, chosen: self.chosen, is_dry: self.is_dry }).map_err(unencodable)?;
                 if is_change {
                     writer.get_ref().keep_change(row)?;
                 }
@@ -153,7 +154,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     }
 
     /// Shows what was pushed, before a wait that may be long.
-    pub fn flush(&mut self) -> Result<(), OutputError> {
+    pub fn flush(&mut self) -> Result<()> {
         if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
             page.decide::<T>(sink, &self.terminal, self.chosen, self.is_dry, false);
         }
@@ -164,16 +165,16 @@ impl<'a, T: Row> RowStream<'a, T> {
     ///
     /// # Errors
     /// The reader is gone, and did not take all of it.
-    pub fn taken(&mut self) -> Result<(), OutputError> {
+    pub fn taken(&mut self) -> Result<()> {
         self.flush()?;
         if let Some(lost) = self.lost() {
-            return Err(lost.clone().into());
+            return Err(lost.clone());
         }
-        Ok(crate::cli::output::sink::taken().map_err(Unwritable::from)?)
+        crate::cli::output::sink::taken().map_err(|error| stdout_failure(&error))
     }
 
     /// Ends the result.
-    pub fn finish(mut self) -> Result<(), OutputError> {
+    pub fn finish(mut self) -> Result<()> {
         if let Rows::Plain { sink, form, .. } = &mut self.rows {
             match form {
                 Form::Json { empty: true } => sink.write_data(b"[]\n"),
@@ -187,10 +188,10 @@ impl<'a, T: Row> RowStream<'a, T> {
         self.flush()
     }
 
-    fn show(&mut self) -> Result<(), OutputError> {
+    fn show(&mut self) -> Result<()> {
         self.shown = Instant::now();
         match &mut self.rows {
-            Rows::Separated(writer) => writer.flush().map_err(Unwritable::from)?,
+            Rows::Separated(writer) => writer.flush().map_err(|error| stdout_failure(&error))?,
             Rows::Plain { sink, .. } => sink.show(),
         }
         self.checked()
@@ -212,20 +213,20 @@ impl<'a, T> Dry<'a, T> {
 }
 
 impl Form {
-    fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<(), OutputError> {
+    fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Lines => {
-                serde_json::to_writer(&mut *buffer, row)?;
+                serde_json::to_writer(&mut *buffer, row).map_err(unencodable)?;
                 buffer.push(b'\n');
             }
             // A row a line: an array of a million can be read with `less`, and two of them compared with `diff`.
             Self::Json { empty } => {
                 buffer.extend_from_slice(if *empty { b"[\n  " } else { b",\n  " });
-                serde_json::to_writer(&mut *buffer, row)?;
+                serde_json::to_writer(&mut *buffer, row).map_err(unencodable)?;
                 *empty = false;
             }
             Self::Yaml { empty } => {
-                crate::cli::output::format::yaml::encode(&[row], buffer)?;
+                crate::cli::output::format::yaml::encode(&[row], buffer).map_err(unencodable)?;
                 *empty = false;
             }
             Self::Names | Self::Table(_) => (),
@@ -293,11 +294,10 @@ fn separated<'a, T: Row>(
     is_dry: bool,
     chosen: Chosen,
     renaming: Option<&Renaming>,
-) -> Result<Rows<'a>, OutputError> {
+) -> Result<Rows<'a>> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(sink);
     let name = |field: &'static str| renaming.map_or(field, |renaming| renaming.name(field)).to_owned();
-    writer.write_record(
-        Column::names(T::FIELDS, chosen).into_iter().map(name).chain(is_dry.then(|| "dry_run".to_owned())),
-    )?;
+    let fields = Column::names(T::FIELDS, chosen).into_iter().map(name).chain(is_dry.then(|| "dry_run".to_owned()));
+    writer.write_record(fields).map_err(unencodable)?;
     Ok(Rows::Separated(Box::new(writer)))
 }

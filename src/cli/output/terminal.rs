@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::{env, io};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::output::text::{Tone, escape, hanging, labelled};
 use crate::error::cause;
 
@@ -200,7 +200,7 @@ impl Warnings {
 impl Terminal {
     /// Asks before something is lost; `yes` has answered already. Without a terminal it refuses instead of waiting
     /// for an answer that cannot come.
-    pub fn confirm(&self, question: &str, yes: bool) -> Result<(), Failure> {
+    pub fn confirm(&self, question: &str, yes: bool) -> Result<()> {
         if yes {
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl Terminal {
     }
 
     /// Asks for the name of a protected context. A yes that was given beforehand is for other questions.
-    pub fn confirm_name(&self, name: &str, shown: &str) -> Result<(), Failure> {
+    pub fn confirm_name(&self, name: &str, shown: &str) -> Result<()> {
         if !self.asks {
             return Err(Failure::usage(format!(
                 "`{name}` is protected: its change needs confirmation, but stdin is no terminal"

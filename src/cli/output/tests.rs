@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use crate::cli::failure::Result;
 use crate::cli::output::*;
 
 /// A writer that can be looked at afterwards.
@@ -31,7 +32,7 @@ fn row(user: &str, bought: Option<u64>) -> Bought {
     Bought { activity: "0123", user: user.to_owned(), bought }
 }
 
-fn printed(format: Format, terminal: Terminal, print: impl FnOnce(&mut Output) -> Result<(), OutputError>) -> String {
+fn printed(format: Format, terminal: Terminal, print: impl FnOnce(&mut Output) -> Result<()>) -> String {
     let seen = Seen::default();
     let mut out = Output::to(seen.clone(), format, terminal);
     print(&mut out).unwrap();
@@ -188,7 +189,7 @@ fn another_error_fails_at_the_end_and_keeps_the_exit_code_of_a_failure() {
         out.array(&[row("7", None)]).unwrap();
     }
     let mut out = Output::to(Refusing(io::ErrorKind::StorageFull), Format::Csv, Terminal::default());
-    out.line("x").unwrap();
+    out.line("x");
     let lost = out.end(Err(Failure::new(Exit::Unknown, "no reply"))).unwrap_err();
     assert_eq!(lost.exit, Exit::Unknown);
     assert!(lost.message.starts_with("no reply; and cannot write to standard output"), "{lost}");

@@ -3,12 +3,8 @@
 use std::collections::HashMap;
 
 use crate::cli::failure::Failure;
-use crate::cli::output::Output;
-use crate::cli::output::text::counted;
-use crate::model::activity::Snapshot;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::status::Status;
+use crate::cli::output::{Output, counted, named};
+use crate::model::{ActivityId, Layout, Snapshot, Status};
 use crate::read::{index, snapshot};
 use crate::store::Store;
 
@@ -68,9 +64,8 @@ pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
         let failure = Failure::usage(format!("the preheat of the shards of `{activity}` is unfinished: {what}"));
         return meta.plan.as_ref().map(|_| failure.hint(format!("`seckill inspect {activity}` shows it")));
     }
-    let shards: Vec<String> = snapshot.parts().iter().map(|shard| format!("`{shard}`")).collect();
     let failure = Failure::usage(format!("the units of `{activity}` are in shards: {what}"));
-    Some(failure.hint(format!("its shards are {}", shards.join(", "))))
+    Some(failure.hint(format!("its shards are {}", named(&snapshot.parts(), usize::MAX))))
 }
 
 /// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::format::prometheus::{Exposition, families};
 use crate::cli::output::{Format, Output, OutputFile};
 use crate::cli::shared::session::own_clock;
@@ -33,8 +32,7 @@ impl MetricsArgs {
         let is_prometheus = format == Format::Prometheus;
         if self.to.is_some() && !is_prometheus {
             return Err(Failure::usage(format!("`--to` needs `-o prometheus`, and the output is {}", format.name()))
-                .hint("add `-o prometheus`, or send standard output to the file")
-                .into());
+                .hint("add `-o prometheus`, or send standard output to the file"));
         }
         Ok(is_prometheus)
     }
@@ -63,8 +61,8 @@ impl MetricsArgs {
         // Of a server that answered, there may be nothing to audit.
         let has_answered = match &ended {
             Ok(_) => Some(true),
-            Err(Error::Failure(failure)) if failure.exit == Exit::Refused => Some(true),
-            Err(Error::Store(_)) => Some(false),
+            Err(failure) if failure.exit == Exit::Refused => Some(true),
+            Err(failure) if failure.store().is_some() => Some(false),
             Err(_) => None,
         };
         if let Some(has_answered) = has_answered {
@@ -81,7 +79,7 @@ impl MetricsArgs {
                     // The collector is another user.
                     file.commit_readable()?;
                 }
-                None => out.text(text.text())?,
+                None => out.text(text.text()),
             }
         }
         ended

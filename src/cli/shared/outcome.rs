@@ -1,15 +1,12 @@
 //! What commands that move units have in common: their rows, their exit code, what is asked of a user.
 
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
 use crate::cli::shared::hints;
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::layout::Layout;
-use crate::model::number::Limit;
-use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Outcome};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{
+    ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Outcome, RequestId, Status,
+    StoredUser, UserId,
+};
 use crate::sell::bulk::{BulkOrder, DecidedOrder, Operation};
 use crate::store::Store;
 
@@ -21,7 +18,7 @@ row! {
         /// Of an order of a file.
         optional line: Option<u64> = None => Cell::known(row.line);
         activity: &'a str = id.as_str(), flexible;
-        user: Option<&'a str> = buyer.map(UserId::as_str) => row.user_cell();
+        user: Option<&'a str> = buyer.map(UserId::as_str) => Cell::user(row.user, row.user_hex.as_ref()), flexible;
         quantity: Option<u64> = outcome.quantity;
         status: Status = outcome.status;
         stock: Option<u64> = outcome.stock;
@@ -76,13 +73,6 @@ impl<'a> OutcomeRow<'a> {
             request: Some(request),
             deadline: (operation == Operation::Hold).then_some(decided.deadline),
             user_hex: decided.hold_user.and_then(StoredUser::user_hex),
-        }
-    }
-
-    fn user_cell(&self) -> Cell {
-        match &self.user_hex {
-            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
-            None => Cell::text(self.user.unwrap_or_default()).flexible(),
         }
     }
 }
@@ -209,8 +199,7 @@ pub fn show(
 pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
     if user.is_none() && layout.kind().has_users() {
         return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
-            .hint("give `--user USER`; only the layout `product` does without")
-            .into());
+            .hint("give `--user USER`; only the layout `product` does without"));
     }
     Ok(())
 }
@@ -222,8 +211,7 @@ pub fn fitting_limit(limit: Option<Limit>, layout: Layout) -> Result<()> {
     if !kind.has_users() || (kind.records_once() && limit.get() != 1) {
         let why = if kind.has_users() { "records a user once: the limit is always 1" } else { "knows no users" };
         return Err(Failure::usage(format!("`--per-user-limit {limit}`: the layout `{}` {why}", layout.name()))
-            .hint("leave `--per-user-limit` out")
-            .into());
+            .hint("leave `--per-user-limit` out"));
     }
     Ok(())
 }

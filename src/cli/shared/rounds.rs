@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
-use crate::error::StoreError;
 
 /// How often a service does its work.
 pub fn every(text: &str) -> Result<Duration, String> {
@@ -32,16 +32,16 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// What failed, if a later round may succeed; else the error, which ends the service.
+    /// What failed, if a later round may succeed; else the failure, which ends the service.
     ///
     /// # Errors
-    /// The error.
-    pub fn began(&mut self, error: StoreError, warn: impl FnOnce(String)) -> Result<(), StoreError> {
-        if !(error.is_transient() || error.is_connection()) {
-            return Err(error);
+    /// The failure.
+    pub fn began(&mut self, failure: Failure, warn: impl FnOnce(String)) -> Result<()> {
+        if !failure.store().is_some_and(|error| error.is_transient() || error.is_connection()) {
+            return Err(failure);
         }
         if !std::mem::replace(&mut self.is_said, true) {
-            warn(format!("{error}; trying again"));
+            warn(format!("{}; trying again", failure.message));
         }
         Ok(())
     }

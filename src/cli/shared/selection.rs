@@ -6,15 +6,10 @@ use std::collections::{HashSet, VecDeque};
 use glob::Pattern;
 
 use crate::admin::activities;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
-use crate::cli::output::text::named;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::ledger::{Entry, EntryId};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
+use crate::cli::output::named;
+use crate::model::{ActivityId, Entry, EntryId, Layout, Shards, Status};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
@@ -73,7 +68,7 @@ impl ActivitySelector {
                     .hint("`*` means any text, `?` for one character, `[ab]` for one of them, `[*]` for `*` itself")
             })
         };
-        Ok(Self { arguments: arguments.iter().map(read).collect::<Result<_, Failure>>()? })
+        Ok(Self { arguments: arguments.iter().map(read).collect::<Result<_>>()? })
     }
 
     /// Whether the index has to be asked.
@@ -97,7 +92,7 @@ impl ActivitySelector {
             }
             // Another system may have created one of that very name.
             if snapshot::snapshot(store, argument)?.status == Status::NotPreheated {
-                return Err(nothing_fits(argument, &preheated, store).into());
+                return Err(nothing_fits(argument, &preheated, store));
             }
             return Ok([found, vec![argument.clone()]].concat());
         }
@@ -196,9 +191,9 @@ pub fn each_merged(
 
 /// Refuses a command that is of one shard at a time: `again` is the command for one.
 pub fn refuse(activity: &ActivityId, shards: &Shards, what: &str, again: &str) -> Failure {
-    let names: Vec<String> = shards.ids(activity).map(|shard| format!("`{shard}`")).collect();
+    let names: Vec<ActivityId> = shards.ids(activity).collect();
     let first = activity.shard(shards.numbers()[0]);
-    Failure::usage(format!("`{activity}` is sharded, and {what} is of one shard: {}", names.join(", "))).hint(format!(
+    Failure::usage(format!("`{activity}` is sharded, and {what} is of one shard: {}", named(&names, usize::MAX))).hint(format!(
         "`seckill {again} '{first}'`; `seckill reconcile {activity}` and `seckill ledger {activity}` are of all shards"
     ))
 }

@@ -4,15 +4,13 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use crate::cli::args::{Global, Mutating, variable};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::target::{self, Chosen, InUse, Login, Standing};
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
+use crate::model::{ActivityId, Layout};
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
 use crate::store::Replicated;
@@ -41,13 +39,7 @@ impl<'a> Consent<'a> {
     ///
     /// # Errors
     /// The name is another one, or nobody is there to ask. Nothing was changed.
-    pub fn given(
-        self,
-        context: Option<&str>,
-        protected_by: &[String],
-        shown: &str,
-        out: &Output,
-    ) -> Result<(), Failure> {
+    pub fn given(self, context: Option<&str>, protected_by: &[String], shown: &str, out: &Output) -> Result<()> {
         let protection = protected_by.first().map(String::as_str);
         let Some(name) = self.confirm else {
             return match protection {
@@ -64,31 +56,6 @@ impl<'a> Consent<'a> {
         }
     }
 }
-
-/// Arguments of a command that changes data.
-pub trait Changing {
-    fn mutating(&self) -> &Mutating;
-
-    /// The activities that the command line names.
-    fn activities(&self) -> impl Iterator<Item = &ActivityId>;
-}
-
-/// Says where arguments have their [`Mutating`], and the activity or activities that they name.
-macro_rules! changing {
-    ($args:ty: $($mutating:ident).+, $($activities:ident).+) => {
-        impl $crate::cli::shared::session::Changing for $args {
-            fn mutating(&self) -> &$crate::cli::args::Mutating {
-                &self.$($mutating).+
-            }
-
-            fn activities(&self) -> impl Iterator<Item = &crate::model::id::ActivityId> {
-                self.$($activities).+.iter()
-            }
-        }
-    };
-}
-
-pub(crate) use changing;
 
 /// The options every command takes, and what follows from them.
 pub struct Session {
@@ -157,8 +124,7 @@ impl Session {
             return Ok(());
         }
         Err(Failure::usage(format!("{what} needs a server that is named"))
-            .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`")
-            .into())
+            .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`"))
     }
 
     fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
@@ -173,7 +139,7 @@ impl Session {
         if let Some(directory) = &self.global.embedded {
             return Ok((self.start_embedded(directory)?, None));
         }
-        let run = |command: &str| Ok(credentials::password_of_command(command)?);
+        let run = |command: &str| credentials::password_of_command(command);
         let Chosen { target, context } = target::target(&self.global, self.in_use.as_ref(), run)?;
         Ok((target, context))
     }
@@ -199,7 +165,7 @@ impl Session {
                 Failure { message, ..failure }
             }
         };
-        Err(Failure { exit: Exit::Unknown, ..failure }.into())
+        Err(Failure { exit: Exit::Unknown, ..failure })
     }
 
     /// Runs a command that needs no fixture.
@@ -209,13 +175,14 @@ impl Session {
     }
 
     /// Runs a command that changes data and needs no fixture.
-    pub fn change<A: Changing>(
+    pub fn change<'a>(
         &mut self,
-        args: &A,
-        command: impl FnOnce(&A, &mut Store, &mut Output) -> Result<Exit>,
+        mutating: &Mutating,
+        activities: impl IntoIterator<Item = &'a ActivityId>,
+        command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>,
     ) -> Result<Exit> {
-        let mut store = self.store_to_change(self.layout(None)?, Consent::of(args.mutating()), args.activities())?;
-        command(args, &mut store, &mut self.out)
+        let mut store = self.store_to_change(self.layout(None)?, Consent::of(mutating), activities)?;
+        command(&mut store, &mut self.out)
     }
 
     /// Starts a private server or cluster, which stops at exit.
@@ -254,7 +221,7 @@ impl Session {
 ///
 /// # Errors
 /// `--bom` with another format than csv.
-pub fn output(global: &Global) -> Result<Output, Failure> {
+pub fn output(global: &Global) -> Result<Output> {
     let mut out = Output::new(global.output(), global.color, global.quiet, global.verbose);
     if global.bom && global.output() != Format::Csv {
         return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))

@@ -5,14 +5,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::{Global, config_file, variable};
-use crate::cli::error::Result;
-use crate::cli::failure::{Failure, shell_quoted};
+use crate::cli::failure::{Failure, Result, shell_quoted};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::input::yaml::{contexts, layouts};
-use crate::model::layout::Layout;
+use crate::model::Layout;
 use crate::model::time::Zone;
-use crate::redis::connect::{Certificates, Pem, Target, address};
+use crate::redis::connect::{Certificates, Target, address};
 use crate::redis::embedded::Embedded;
 
 const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
@@ -56,7 +55,7 @@ pub fn in_use(global: &Global) -> Result<Option<InUse>> {
     let known: Vec<&str> = contexts.iter().flat_map(|all| &all.all).map(|context| context.name.as_str()).collect();
     match contexts.as_ref().and_then(|contexts| contexts.find(&name)) {
         Some(context) => Ok(Some(InUse { context: context.clone(), is_flag })),
-        None => Err(unknown(&name, &known).into()),
+        None => Err(unknown(&name, &known)),
     }
 }
 
@@ -70,7 +69,7 @@ pub fn unknown(name: &str, known: &[&str]) -> Failure {
 }
 
 /// The URL that the environment has, and the variable.
-fn url_of_environment() -> Result<Option<(String, &'static str)>, Failure> {
+fn url_of_environment() -> Result<Option<(String, &'static str)>> {
     for name in URL_VARIABLES {
         if let Some(url) = variable(name)? {
             return Ok(Some((url, name)));
@@ -98,8 +97,7 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
             flag.name(),
             fixture.name()
         ))
-        .hint("leave the flag out, or change the fixture")
-        .into());
+        .hint("leave the flag out, or change the fixture"));
     }
     let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
     // A private cluster is wanted by a flag, or was by the one that made its directory.
@@ -111,8 +109,7 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
     match variable("SECKILL_LAYOUT")? {
         Some(name) if Layout::named(&name).is_none() && !layouts::is_file(&name) => {
             Err(Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
-                .hint(layouts::EXPECTED)
-                .into())
+                .hint(layouts::EXPECTED))
         }
         Some(name) => Ok(layouts::given(&name)?),
         None => Ok(of_context(false).unwrap_or_default()),
@@ -120,7 +117,7 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout
 }
 
 /// Whether a flag, the environment or a context names the server; else it is the default.
-pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool, Failure> {
+pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool> {
     let is_given = global.embedded.is_some() || global.url.is_some() || in_use.is_some();
     Ok(is_given || url_of_environment()?.is_some())
 }
@@ -139,7 +136,7 @@ struct NamedUrl<'a> {
     context: Option<&'a Context>,
 }
 
-fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>, Failure> {
+fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>> {
     let named = |url: &str, source: String, context| NamedUrl { url: url.to_owned(), source, context };
     let of = |context: &'a Context| named(&context.url, of_context(context), Some(context));
     if let Some(url) = &global.url {
@@ -175,7 +172,7 @@ fn password_source(
     in_use: Option<&InUse>,
     context: Option<&Context>,
     target: &Target,
-) -> Result<PasswordSource, Failure> {
+) -> Result<PasswordSource> {
     if let Some(path) = &global.password_file {
         return Ok(PasswordSource::File(path.clone()));
     }
@@ -194,7 +191,7 @@ fn password_source(
     Ok(variable.or_else(|| of_context(false)).unwrap_or(PasswordSource::Absent))
 }
 
-fn variable_with_password() -> Result<Option<&'static str>, Failure> {
+fn variable_with_password() -> Result<Option<&'static str>> {
     for name in ["SECKILL_PASSWORD", "REDISCLI_AUTH"] {
         if variable(name)?.is_some() {
             return Ok(Some(name));
@@ -248,15 +245,10 @@ pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<Login> {
     let NamedUrl { url, source, context } = named_url(global, in_use)?;
     let target = Target::new(&url, &source, global.timeout())?;
     let password = password_source(global, in_use, context, &target)?;
-    // A pair of flags replaces the context's pair.
-    let of_pair = context.filter(|_| global.cert.is_none());
-    let files = [
-        ("--cacert", global.cacert.as_ref().or(context.and_then(|of| of.cacert.as_ref()))),
-        ("--cert", global.cert.as_ref().or(of_pair.and_then(|of| of.cert.as_ref()))),
-        ("--key", global.key.as_ref().or(of_pair.and_then(|of| of.key.as_ref()))),
-    ];
-    let given = files.into_iter().filter_map(|(flag, file)| Some([flag.to_owned(), file?.display().to_string()]));
-    let certificates = if target.has_tls() { given.flatten().collect() } else { Vec::new() };
+    let files = certificate_files(global, context).into_iter().flatten().filter(|_| target.has_tls());
+    let option =
+        |(name, file): (&str, &Path)| [format!("--{}", name.trim_start_matches('-')), file.display().to_string()];
+    let certificates = files.flat_map(option).collect();
     Ok(Login { password, certificates })
 }
 
@@ -322,41 +314,40 @@ fn of_context(context: &Context) -> String {
     format!("the URL of context `{}`", context.name)
 }
 
-/// The files of `--cacert`, `--cert` and `--key`, else of the context, if the server is one with TLS.
-fn certificates(global: &Global, of: Option<&Context>, target: &Target) -> Result<Option<Certificates>> {
-    let Global { cacert, cert, key, .. } = global;
-    let given = [("--cacert", cacert), ("--cert", cert), ("--key", key)];
-    if let Some((flag, _)) = given.iter().find(|(_, file)| file.is_some())
-        && !target.has_tls()
-    {
-        return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
-            .hint("write rediss:// instead of redis://, or leave it out")
-            .into());
-    }
+/// The files of `--cacert`, `--cert` and `--key`, else of the context, each with the flag or field that names it.
+fn certificate_files<'a>(global: &'a Global, of: Option<&'a Context>) -> [Option<(&'static str, &'a Path)>; 3] {
     // A pair of flags replaces the context's pair.
-    let has_pair = cert.is_some() || key.is_some();
-    let of_pair = of.filter(|_| !has_pair);
-    let client = match (cert, key, of_pair.and_then(|of| of.cert.as_ref().zip(of.key.as_ref()))) {
-        (Some(cert), Some(key), _) => Some(pair("--cert", cert, "--key", key)?),
-        (None, None, Some((cert, key))) => Some(pair("cert", cert, "key", key)?),
-        (None, None, None) => None,
-        (cert, _, _) => {
-            let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
-            return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
-                .hint("give the client's certificate and its private key, a PEM file each")
-                .into());
-        }
+    let of_pair = of.filter(|_| global.cert.is_none() && global.key.is_none());
+    let file = |flag: &'static str, given: &'a Option<PathBuf>, of_context: Option<&'a PathBuf>| match given {
+        Some(path) => Some((flag, path.as_path())),
+        None => of_context.map(|path| (&flag[2..], path.as_path())),
     };
-    let ca = match (cacert, of.and_then(|of| of.cacert.as_ref())) {
-        (Some(path), _) => Some(credentials::pem("CA file", "--cacert", path)?),
-        (None, Some(path)) => Some(credentials::pem("CA file", "cacert", path)?),
-        (None, None) => None,
-    };
-    Ok((ca.is_some() || client.is_some()).then_some(Certificates { ca, client }))
+    [
+        file("--cacert", &global.cacert, of.and_then(|of| of.cacert.as_ref())),
+        file("--cert", &global.cert, of_pair.and_then(|of| of.cert.as_ref())),
+        file("--key", &global.key, of_pair.and_then(|of| of.key.as_ref())),
+    ]
 }
 
-/// A client's certificate and its key; the names are those of the flags, or of the fields of a context.
-fn pair(cert_name: &str, cert: &Path, key_name: &str, key: &Path) -> Result<(Pem, Pem)> {
-    let cert = credentials::pem("certificate", cert_name, cert)?;
-    Ok((cert, credentials::pem("private key", key_name, key)?))
+/// The certificates of a server with TLS.
+fn certificates(global: &Global, of: Option<&Context>, target: &Target) -> Result<Option<Certificates>> {
+    let files = certificate_files(global, of);
+    let flag = files.iter().flatten().find(|(name, _)| name.starts_with("--"));
+    if let Some((flag, _)) = flag.filter(|_| !target.has_tls()) {
+        return Err(Failure::usage(format!("`{flag}` is for TLS, and `{}` is without", target.shown))
+            .hint("write rediss:// instead of redis://, or leave it out"));
+    }
+    let read = |what, (name, path)| credentials::pem(what, name, path);
+    let [ca, cert, key] = files;
+    let client = match (cert, key) {
+        (Some(cert), Some(key)) => Some((read("certificate", cert)?, read("private key", key)?)),
+        (None, None) => None,
+        (cert, _) => {
+            let (given, missing) = if cert.is_some() { ("--cert", "--key") } else { ("--key", "--cert") };
+            return Err(Failure::usage(format!("`{given}` needs `{missing}`"))
+                .hint("give the client's certificate and its private key, a PEM file each"));
+        }
+    };
+    let ca = ca.map(|ca| read("CA file", ca)).transpose()?;
+    Ok((ca.is_some() || client.is_some()).then_some(Certificates { ca, client }))
 }

@@ -60,7 +60,6 @@ impl Interner {
     }
 
     /// Half a hash is kept: that distinguishes four thousand million users well enough.
-    #[allow(clippy::cast_possible_truncation)]
     fn hash(&self, user: &[u8]) -> u32 {
         self.hasher.hash_one(user) as u32
     }
@@ -106,7 +105,6 @@ fn name<'a>(slot: &'a [u8; SHORT + 1], long: &'a [u8]) -> &'a [u8] {
     }
     let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *slot;
     // It was a place in memory once.
-    #[allow(clippy::cast_possible_truncation)]
     let start = u64::from_le_bytes([a, b, c, d, e, f, g, h]) as usize;
     &long[start..start + u32::from_le_bytes([i, j, k, l]) as usize]
 }

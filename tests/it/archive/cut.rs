@@ -7,15 +7,15 @@ use crate::support::scripts::cut_after;
 use crate::support::{COUPON, Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, SKU, Scripts, When, wait_until};
 
 /// Runs a command that is killed at its n-th command for the server; false if it has fewer.
-fn killed(shop: &Shop, args: &[&str], nth: usize, fault: Fault) -> bool {
+fn killed(shop: &Shop, args: &[&str], number: usize, fault: Fault) -> bool {
     let proxy = Proxy::before(&shop.redis);
-    proxy.inject(When::Nth(nth), fault);
+    proxy.inject(When::Nth(number), fault);
     let mut call = proxy.seckill(["-l", shop.layout.name, "-q"]).args(args).spawn();
     let mut ended = false;
-    while !ended && !proxy.try_wait_for_commands(nth, Duration::from_millis(5)) {
+    while !ended && !proxy.try_wait_for_commands(number, Duration::from_millis(5)) {
         ended = call.has_ended();
     }
-    if proxy.commands().len() < nth {
+    if proxy.commands().len() < number {
         call.wait().code(0);
         return false;
     }
@@ -34,20 +34,20 @@ fn an_archive_that_is_killed_at_any_command_is_resumed() {
         let shop = Shop::small(layout);
         shop.call("script load").code(0);
         let before = shop.state();
-        for nth in 1.. {
-            let was_cut = killed(&shop, &["archive", "1", "--yes", "--to", shop.to()], nth, fault);
+        for number in 1.. {
+            let was_cut = killed(&shop, &["archive", "1", "--yes", "--to", shop.to()], number, fault);
             if was_cut {
                 // Wherever it was: the server has everything, or the files do.
                 shop.archive().code(0);
             }
-            assert_eq!(shop.names(), [format!("1.{}.1", layout.name)], "{layout:?} {nth}");
+            assert_eq!(shop.names(), [format!("1.{}.1", layout.name)], "{layout:?} {number}");
             let left = layout.keys("1").into_iter().filter(|key| shop.redis.exists(key)).count();
-            assert_eq!(left, 1, "{layout:?} {nth}");
+            assert_eq!(left, 1, "{layout:?} {number}");
             shop.restore().code(0);
-            assert_eq!(shop.state(), before, "{layout:?} {nth}");
+            assert_eq!(shop.state(), before, "{layout:?} {number}");
             std::fs::remove_dir_all(shop.folder()).unwrap();
             if !was_cut {
-                assert!(nth > 15, "{layout:?}: {nth}");
+                assert!(number > 15, "{layout:?}: {number}");
                 break;
             }
         }
@@ -67,8 +67,8 @@ fn a_restore_that_is_killed_at_any_command_is_resumed() {
         shop.call("script load").code(0);
         let before = shop.state();
         shop.archive().code(0);
-        for nth in 1.. {
-            let was_cut = killed(&shop, &["preheat", "--restore", shop.to()], nth, fault);
+        for number in 1.. {
+            let was_cut = killed(&shop, &["preheat", "--restore", shop.to()], number, fault);
             if was_cut && shop.redis.hgetall(&layout.meta("1")).contains_key("restore") {
                 // Nobody buys, and nobody refunds, before all is there.
                 shop.call("deduct 1 --user late").code(3).stdout_has("ended");
@@ -79,9 +79,9 @@ fn a_restore_that_is_killed_at_any_command_is_resumed() {
             if was_cut {
                 shop.restore().code(0);
             }
-            assert_eq!(shop.state(), before, "{layout:?} {nth}");
+            assert_eq!(shop.state(), before, "{layout:?} {number}");
             if !was_cut {
-                assert!(nth > 5, "{layout:?}: {nth}");
+                assert!(number > 5, "{layout:?}: {number}");
                 break;
             }
             // On an empty server, the next time.
@@ -96,22 +96,22 @@ fn a_lost_reply_is_settled_by_what_is_there() {
     let shop = Shop::small(SECKILL);
     shop.call("script load").code(0);
     let before = shop.state();
-    for nth in 1.. {
-        let fault = if nth % 2 == 0 { Fault::LoseReply } else { Fault::LoseRequest };
+    for number in 1.. {
+        let fault = if number % 2 == 0 { Fault::LoseReply } else { Fault::LoseRequest };
         let proxy = Proxy::before(&shop.redis);
-        proxy.inject(When::Nth(nth), fault);
+        proxy.inject(When::Nth(number), fault);
         let outcome = proxy.seckill(["-q", "archive", "1", "--yes", "--to", shop.to()]).run();
-        let ended = proxy.commands().len() < nth;
+        let ended = proxy.commands().len() < number;
         // The watch is lost with its connection: then nothing was removed.
         if outcome.status.code() != Some(0) {
-            assert_eq!(outcome.status.code(), Some(5), "{fault:?} {nth}: {}", outcome.stderr);
-            assert_eq!(shop.state(), before, "{fault:?} {nth}");
+            assert_eq!(outcome.status.code(), Some(5), "{fault:?} {number}: {}", outcome.stderr);
+            assert_eq!(shop.state(), before, "{fault:?} {number}");
             shop.archive().code(0);
         }
         let restoring = Proxy::before(&shop.redis);
-        restoring.inject(When::Nth(nth), fault);
+        restoring.inject(When::Nth(number), fault);
         restoring.seckill(["preheat", "--restore", shop.to()]).code(0);
-        assert_eq!(shop.state(), before, "{fault:?} {nth}");
+        assert_eq!(shop.state(), before, "{fault:?} {number}");
         std::fs::remove_dir_all(shop.folder()).unwrap();
         if ended {
             break;
@@ -173,7 +173,7 @@ fn a_script_that_is_cut_after_any_write_is_finished_by_the_same_command() {
         let [name, sha256, _] = archive.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{archive}") };
         // The removal: as it was before it, with the files there and the archive named.
         let all_keys = layout.all_keys("1");
-        for nth in 0.. {
+        for number in 0.. {
             shop.redis.cmd("FLUSHALL");
             for (key, dump) in keys.iter().zip(&dumps) {
                 shop.redis.cmd(("RESTORE", key, 0, dump));
@@ -182,25 +182,25 @@ fn a_script_that_is_cut_after_any_write_is_finished_by_the_same_command() {
             let plan = scripts.call("archive", &all_keys, &[layout.kind, "plan"]);
             let seen = plan.split(' ').skip(3).take(7).collect::<Vec<_>>().join(" ");
             let reply = scripts.eval(
-                &cut_after("archive", nth),
+                &cut_after("archive", number),
                 &all_keys,
                 &[layout.kind, "remove", name, "1", sha256, &seen, "me"],
             );
-            assert!(reply.contains("CUT") || reply == "1", "{layout:?} {nth}: {reply}");
-            if nth > 0 {
+            assert!(reply.contains("CUT") || reply == "1", "{layout:?} {number}: {reply}");
+            if number > 0 {
                 shop.archive().code(0);
                 let left = keys.iter().filter(|key| shop.redis.exists(key)).count();
-                assert_eq!((left, shop.redis.hgetall(&layout.meta("1")).len()), (1, 2), "{layout:?} {nth}");
+                assert_eq!((left, shop.redis.hgetall(&layout.meta("1")).len()), (1, 2), "{layout:?} {number}");
                 shop.restore().code(0);
-                assert_eq!(shop.state(), before, "{layout:?} {nth}");
+                assert_eq!(shop.state(), before, "{layout:?} {number}");
             }
             if reply == "1" {
-                assert!(nth >= 2, "{layout:?}: {nth}");
+                assert!(number >= 2, "{layout:?}: {number}");
                 break;
             }
         }
         // The restore's last step, behind pages that are whole.
-        for nth in 0.. {
+        for number in 0.. {
             shop.redis.cmd("FLUSHALL");
             let [meta, stock] = [1, 0].map(|at| (&keys[at], &dumps[at]));
             for (key, dump) in keys.iter().zip(&dumps).filter(|(key, _)| *key != stock.0) {
@@ -219,12 +219,12 @@ fn a_script_that_is_cut_after_any_write_is_finished_by_the_same_command() {
             let seen = format!("{last} {counts}");
             let mut args = vec![layout.kind, "switch", sha256, &seen, "me", "8", "[]"];
             args.extend(fields.iter().map(String::as_str));
-            let reply = scripts.eval(&cut_after("restore", nth), &keys, &args);
-            assert!(reply.contains("CUT") || reply == "1", "{layout:?} {nth}: {reply}");
+            let reply = scripts.eval(&cut_after("restore", number), &keys, &args);
+            assert!(reply.contains("CUT") || reply == "1", "{layout:?} {number}: {reply}");
             shop.restore().code(0);
-            assert_eq!(shop.state(), before, "{layout:?}: restore cut after {nth}");
+            assert_eq!(shop.state(), before, "{layout:?}: restore cut after {number}");
             if reply == "1" {
-                assert!(nth >= 3, "{layout:?}: {nth}");
+                assert!(number >= 3, "{layout:?}: {number}");
                 break;
             }
         }

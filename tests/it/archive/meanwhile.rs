@@ -1,4 +1,4 @@
-//! Whoever writes between the verification and the removal is not lost: nothing is removed then.
+//! A write between the verification and the removal is not lost: nothing is removed then.
 
 use super::Shop;
 use crate::support::{COUPON, Fault, LAYOUTS, Layout, Proxy, SECKILL, SKU, When};
@@ -101,10 +101,10 @@ fn what_is_written_each_time_is_not_archived() {
         proxy.inject(When::Next("TIME"), Fault::Hold);
         proxy.seckill(["-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()]).spawn()
     };
-    for nth in 0..3 {
+    for index in 0..3 {
         proxy.wait_until_held();
-        shop.redis.cmd(("HSET", SECKILL.meta("1"), "title", nth));
-        if nth < 2 {
+        shop.redis.cmd(("HSET", SECKILL.meta("1"), "title", index));
+        if index < 2 {
             proxy.inject(When::Next("TIME"), Fault::Hold);
         }
         proxy.release();

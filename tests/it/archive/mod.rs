@@ -34,7 +34,7 @@ impl Shop {
         let orders = "activity,user,request\n1,d,\n1,e,r\"e\n1,a,\n1,用户,\n";
         shop.call("deduct --from - --job night").stdin(orders).run();
         if layout.has_users() {
-            // Somebody wrote past the scripts, and that was repaired.
+            // A write outside the scripts was repaired.
             match layout.kind {
                 "hash" => drop(shop.redis.cmd(("HSET", layout.participants("1"), "z", 2))),
                 _ => drop(shop.redis.cmd(("SADD", layout.participants("1"), "z"))),

@@ -3,7 +3,7 @@
 use super::{Orders, held, preheat, start_and_hold, statuses};
 use crate::support::{Fault, Proxy, TestRedis, When};
 
-/// Ten units, then nothing: of so many users, and one invalid line.
+/// Orders of that many users for ten units, and one invalid line.
 fn too_many(users: usize) -> Orders {
     let rows: String = (0..users).map(|user| format!("1001,u{user},1\n")).collect();
     Orders::new(&format!("activity,user,quantity\n1001,x,-1\n{rows}"))

@@ -49,7 +49,7 @@ fn one_batch_that_is_refused_among_many_in_flight_is_not_overtaken() {
             proxy.inject(When::Nth(5), Fault::Refuse(words));
             let outcome = proxy.seckill([command, "--fast", "-o", "jsonl", "--from", orders.path()]).code(code);
             let refused = if command == "deduct" { "out_of_stock" } else { "exceeds_bought" };
-            let expected = |nth: usize| format!("{} {}", nth + 2, if nth < 500 { "ok" } else { refused });
+            let expected = |index: usize| format!("{} {}", index + 2, if index < 500 { "ok" } else { refused });
             assert_eq!(statuses(&outcome), (0..900).map(expected).collect::<Vec<_>>(), "{command} {words}");
             outcome.stderr("");
         }

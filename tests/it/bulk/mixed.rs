@@ -20,7 +20,7 @@ fn preheat_all(redis: &TestRedis, layout: Layout, stock: u64) {
 
 /// Rows of all activities in turn; `more` is what comes behind the user of a row.
 fn mixed(header: &str, more: impl Fn(usize) -> String) -> Orders {
-    let row = |nth: usize| format!("{},u{nth},{}\n", nth % ACTIVITIES, more(nth));
+    let row = |index: usize| format!("{},u{index},{}\n", index % ACTIVITIES, more(index));
     Orders::new(&format!("{header}\n{}", (0..ROWS).map(row).collect::<String>()))
 }
 
@@ -59,8 +59,8 @@ fn count(outcome: &Outcome, status: &str) -> usize {
 
 #[test]
 fn what_shared_calls_write_and_report_is_what_a_call_for_each_activity_does() {
-    let ids = mixed("activity,user,quantity,request", |nth| format!("1,order-{nth}"));
-    let some = mixed("activity,user,quantity,request", |nth| format!("{},{}", 1 + nth % 2, "x".repeat(nth % 3)));
+    let ids = mixed("activity,user,quantity,request", |index| format!("1,order-{index}"));
+    let some = mixed("activity,user,quantity,request", |index| format!("{},{}", 1 + index % 2, "x".repeat(index % 3)));
     for (layout, orders) in
         [(SECKILL, &plain()), (SECKILL, &ids), (SECKILL, &some), (CLUSTER, &plain()), (SKU, &ids), (COUPON, &plain())]
     {
@@ -107,16 +107,16 @@ fn an_activity_that_is_not_plain_holds_up_no_other() {
     let text = std::fs::read_to_string(&orders.path).unwrap().replace(",u11,", ",\"u \\ 11\",");
     std::fs::write(&orders.path, text).unwrap();
     let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
-    let expected = |nth: usize| match nth % ACTIVITIES {
+    let expected = |index: usize| match index % ACTIVITIES {
         1 => "paused",
-        2 if nth > 2 => "out_of_stock",
+        2 if index > 2 => "out_of_stock",
         4 => "not_preheated",
         3 | 5 | 7 | 8 => "corrupt",
-        6 if nth == 6 => "corrupt",
+        6 if index == 6 => "corrupt",
         10 => "ended",
         _ => "ok",
     };
-    let expected: Vec<String> = (0..ROWS).map(|nth| format!("{} {}", nth + 2, expected(nth))).collect();
+    let expected: Vec<String> = (0..ROWS).map(|index| format!("{} {}", index + 2, expected(index))).collect();
     assert_eq!(statuses(&outcome), expected);
     assert_eq!(redis.int(&SECKILL.stock("39")), 995);
     assert_eq!(redis.hget(&SECKILL.participants("11"), "u \\ 11").as_deref(), Some("1"));

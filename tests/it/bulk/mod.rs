@@ -41,7 +41,7 @@ impl Orders {
         Self { dir, path }
     }
 
-    /// One unit of `activity` for each of so many users.
+    /// One unit of `activity` for each of that many users.
     fn of_users(activity: &str, users: usize) -> Self {
         let rows: String = (0..users).map(|user| format!("{activity},u{user},1\n")).collect();
         Self::new(&format!("activity,user,quantity\n{rows}"))
@@ -61,11 +61,11 @@ fn preheat(redis: &TestRedis, activity: &str, stock: u64, limit: Option<u64>) {
     .code(0);
 }
 
-/// Starts a call and lets it come as far as its `nth` command, whose reply is held: until `release` it stands still in its
+/// Starts a call and lets it come as far as that command, whose reply is held: until `release` it waits in its
 /// midst, however slow the machine is.
 #[track_caller]
-fn start_and_hold(proxy: &Proxy, nth: usize, call: Call) -> Running {
-    proxy.inject(When::Nth(nth), Fault::Hold);
+fn start_and_hold(proxy: &Proxy, number: usize, call: Call) -> Running {
+    proxy.inject(When::Nth(number), Fault::Hold);
     let running = call.args(["--timeout", "60s"]).spawn();
     proxy.wait_until_held();
     running

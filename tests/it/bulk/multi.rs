@@ -100,12 +100,12 @@ fn a_bad_line_is_named_and_nothing_applied_unless_asked() {
 #[test]
 fn rows_come_in_the_order_of_the_file_whatever_is_in_flight() {
     let redis = TestRedis::start();
-    let list: String = (0..800).map(|nth| format!("m{nth},9\n")).collect();
+    let list: String = (0..800).map(|index| format!("m{index},9\n")).collect();
     redis.seckill(["preheat", "--from", "-"]).stdin(format!("id,stock\n{list}")).code(0);
     // Twice over all activities: in between, calls have nothing in common.
-    let line = |nth: usize| {
-        let (one, other) = (2 * nth % 800, (2 * nth + 1) % 800);
-        format!("{{\"user\":{nth},\"items\":{{\"m{one}\":4,\"m{other}\":5}}}}\n")
+    let line = |index: usize| {
+        let (one, other) = (2 * index % 800, (2 * index + 1) % 800);
+        format!("{{\"user\":{index},\"items\":{{\"m{one}\":4,\"m{other}\":5}}}}\n")
     };
     let orders = Orders::named("o.jsonl", (0..800).map(line).collect::<String>());
     let proxy = Proxy::before(&redis);
@@ -114,7 +114,7 @@ fn rows_come_in_the_order_of_the_file_whatever_is_in_flight() {
     // The second call comes though the first is not answered.
     proxy.wait_for_commands(1_603);
     proxy.release();
-    let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 400 { "ok" } else { "refused" });
+    let expected = |index: usize| format!("{} {}", index + 1, if index < 400 { "ok" } else { "refused" });
     assert_eq!(statuses(&call.wait().code(3)), (0..800).map(expected).collect::<Vec<_>>());
     assert_eq!(redis.int("seckill:stock:m1"), 4);
 }
@@ -140,7 +140,7 @@ fn a_call_that_is_refused_is_not_overtaken_by_one_that_takes_the_same() {
         let proxy = Proxy::before(&redis);
         proxy.inject(When::Nth(11), Fault::Refuse(words));
         let outcome = proxy.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(3);
-        let expected = |nth: usize| format!("{} {}", nth + 1, if nth < 450 { "ok" } else { "refused" });
+        let expected = |index: usize| format!("{} {}", index + 1, if index < 450 { "ok" } else { "refused" });
         assert_eq!(statuses(&outcome), (0..500).map(expected).collect::<Vec<_>>(), "{words}");
         outcome.stderr("");
     }

@@ -5,9 +5,9 @@ use crate::support::{Fault, Proxy, TestRedis, When};
 
 const MANY: usize = 450;
 
-/// A list of `MANY` activities, each with so many units.
+/// A list of `MANY` activities, each with that many units.
 fn list(stock: usize) -> Orders {
-    let rows: String = (0..MANY).map(|nth| format!("a{nth},{stock}\n")).collect();
+    let rows: String = (0..MANY).map(|index| format!("a{index},{stock}\n")).collect();
     Orders::named("activities.csv", format!("id,stock\n{rows}"))
 }
 
@@ -15,7 +15,7 @@ fn list(stock: usize) -> Orders {
 #[track_caller]
 fn all_alike(rows: &serde_json::Value, count: usize) -> String {
     let rows = rows.as_array().unwrap();
-    let ids: Vec<String> = (0..count).map(|nth| format!("a{nth}")).collect();
+    let ids: Vec<String> = (0..count).map(|index| format!("a{index}")).collect();
     assert_eq!(
         rows.iter().map(|row| row["activity"].as_str().unwrap()).collect::<Vec<_>>(),
         ids,
@@ -32,7 +32,7 @@ fn all_alike(rows: &serde_json::Value, count: usize) -> String {
 #[test]
 fn a_list_is_preheated_in_few_round_trips() {
     let redis = TestRedis::start();
-    let rows: String = (0..1_000).map(|nth| format!("{nth},{},\"Item, {nth}\",2,false\n", nth + 1)).collect();
+    let rows: String = (0..1_000).map(|index| format!("{index},{},\"Item, {index}\",2,false\n", index + 1)).collect();
     let list = Orders::named("activities.csv", format!("id,stock,title,per_user_limit,ledger\n{rows}"));
     let proxy = Proxy::before(&redis);
     let outcome = proxy.seckill(["preheat", "-o", "json", "--from", list.path()]).code(0);
@@ -133,7 +133,7 @@ fn many_are_updated_and_reset_in_few_round_trips() {
 #[test]
 fn a_fixture_of_many_runs_after_few_round_trips() {
     let redis = TestRedis::start();
-    let activities: String = (0..MANY).map(|nth| format!("  - {{id: a{nth}, stock: 5}}\n")).collect();
+    let activities: String = (0..MANY).map(|index| format!("  - {{id: a{index}, stock: 5}}\n")).collect();
     let step = "steps:\n  - deduct: {activity: a449, user: 7}\n    expect: ok\n";
     let fixture = Orders::named("sale.yaml", format!("activities:\n{activities}{step}"));
     let proxy = Proxy::before(&redis);
@@ -158,9 +158,9 @@ fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
         let replayed = rows.iter().filter(|row| row["status"] == "replayed").count();
         let ran = matches!(fault, Fault::LoseReply | Fault::CutReply(_));
         assert!(if ran { (1..=100).contains(&replayed) } else { replayed == 0 }, "{fault:?}: {replayed}");
-        let ledger = |nth: usize| redis.xrange(&format!("seckill:ledger:a{nth}")).len();
-        assert!((0..MANY).all(|nth| redis.int(&format!("seckill:stock:a{nth}")) == 12), "{fault:?}");
-        assert!((0..MANY).all(|nth| ledger(nth) == 2), "{fault:?}: each is updated once");
+        let ledger = |index: usize| redis.xrange(&format!("seckill:ledger:a{index}")).len();
+        assert!((0..MANY).all(|index| redis.int(&format!("seckill:stock:a{index}")) == 12), "{fault:?}");
+        assert!((0..MANY).all(|index| ledger(index) == 2), "{fault:?}: each is updated once");
     }
 }
 
@@ -176,7 +176,7 @@ fn a_reset_that_may_have_happened_is_not_done_again_but_shown() {
     assert_eq!(all_alike(&outcome.json(), 50), "reset ok 10 4");
     outcome.stderr_has("50 of 450 activities are done").stderr_has("seckill inspect a50");
     let epochs: Vec<String> =
-        (0..MANY).map(|nth| redis.rule(&format!("seckill:meta:a{nth}"), "epoch").unwrap()).collect();
+        (0..MANY).map(|index| redis.rule(&format!("seckill:meta:a{index}"), "epoch").unwrap()).collect();
     assert!(epochs.iter().all(|epoch| epoch == "1" || epoch == "2"), "none was reset twice: {epochs:?}");
     assert!(epochs[..51].iter().all(|epoch| epoch == "2"));
 }

@@ -117,7 +117,7 @@ fn is_at(call: &Running, label: &str) {
 fn a_preheat_of_many_shows_how_far_it_is() {
     let redis = TestRedis::start();
     redis.seckill(["script", "load"]).code(0);
-    let rows: String = (0..450).map(|nth| format!("a{nth},5\n")).collect();
+    let rows: String = (0..450).map(|index| format!("a{index},5\n")).collect();
     let list = Orders::named("activities.csv", format!("id,stock\n{rows}"));
     let proxy = Proxy::before(&redis);
     // In the midst of what is planned, and of what is created.

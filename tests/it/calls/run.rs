@@ -196,10 +196,12 @@ fn every_layout(language: &str, layout: Layout) {
 
 /// Users at home in each of three shards.
 fn at_home(shard: usize) -> impl Iterator<Item = String> {
-    (0..).map(|nth| format!("user-{nth}")).filter(move |user| crc32fast::hash(user.as_bytes()) as usize % 3 == shard)
+    (0..)
+        .map(|index| format!("user-{index}"))
+        .filter(move |user| crc32fast::hash(user.as_bytes()) as usize % 3 == shard)
 }
 
-/// A sharded activity is sold to its last unit, whoever has it; then it is sold out.
+/// A sharded activity is sold to its last unit, whichever shard has it; then it is sold out.
 fn shards(language: &Language) {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, CLUSTER);
@@ -218,7 +220,7 @@ fn shards(language: &Language) {
     assert_eq!(buy(&one, 1, "r1"), "requestconflict 0 2");
     assert_eq!(buy(&two, 1, "r2"), "ok 4 1", "half of what the fullest shard has");
     assert_eq!(buy(&three, 1, "r3"), "ok 1 1");
-    // An open transfer that somebody left is finished by whoever needs units.
+    // An open transfer is finished by the next order that needs units.
     let lent = scripts.call("lend", &CLUSTER.keys("1#3")[..4], &["t", &"a".repeat(40), "1", "17", "4", "4", ""]);
     assert!(lent.starts_with("1 4 "), "{lent}");
     let record = format!("4 17 {}", 1_700_000_000_000u64);

@@ -29,7 +29,7 @@ fn a_sale_runs_from_preheat_to_repair() {
     let ledger = cluster.seckill(["ledger", "--all", "-o", "jsonl"]).code(0).jsonl();
     assert_eq!(ledger.iter().filter(|row| row["op"] == "deduct").count(), 3);
     cluster.seckill(["reconcile"]).code(0);
-    // Somebody writes past the scripts: found, and repaired.
+    // A write outside the scripts is found, and repaired.
     for id in &ids {
         let participants = CLUSTER.participants(id);
         let _: i64 = cluster.ask(&participants, ("HSET", &participants, "8", 5));

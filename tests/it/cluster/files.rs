@@ -27,9 +27,9 @@ impl Sale {
         cluster.seckill(["preheat", "--from", "-", "--yes"]).stdin(list).code(0);
         let mut file = NamedTempFile::with_suffix(".csv").unwrap();
         writeln!(file, "activity,user").unwrap();
-        for nth in 0..orders {
+        for index in 0..orders {
             // In no regular order.
-            writeln!(file, "{},u{nth}", activities[(nth * 7 + nth / 11) % activities.len()]).unwrap();
+            writeln!(file, "{},u{index}", activities[(index * 7 + index / 11) % activities.len()]).unwrap();
         }
         Self { cluster, activities, orders, file }
     }
@@ -50,7 +50,7 @@ impl Sale {
         STOCK - left
     }
 
-    /// Waits until so many of the first activity of a node are sold.
+    /// Waits until that many units of the first activity of a node are sold.
     fn wait_until_sold(&self, node: usize, count: i64) {
         wait_until("some are sold", || self.sold(&self.activities[4 * node]) >= count);
     }
@@ -139,8 +139,8 @@ fn what_a_failover_lost_behind_an_activitys_last_order_is_noticed_at_the_end() {
     }
     let mut file = NamedTempFile::with_suffix(".csv").unwrap();
     writeln!(file, "activity,user").unwrap();
-    (0..300).for_each(|nth| writeln!(file, "{early},u{nth}").unwrap());
-    (0..4_000).for_each(|nth| writeln!(file, "{late},u{nth}").unwrap());
+    (0..300).for_each(|index| writeln!(file, "{early},u{index}").unwrap());
+    (0..4_000).for_each(|index| writeln!(file, "{late},u{index}").unwrap());
     wait_until("the replica knows the activity", || {
         cluster.node(3).ask::<String>(("INFO", "keyspace")).contains("db0")
     });
@@ -161,8 +161,8 @@ fn slots_move_while_their_orders_are_applied() {
     let sale = Sale::new(TestCluster::start(3), 10_000);
     let run = sale.apply();
     sale.wait_until_sold(0, 20);
-    for (nth, activity) in sale.activities.iter().enumerate() {
-        sale.cluster.move_slot(sale.cluster.slot_of(activity), (nth / 4 + 1) % 3);
+    for (index, activity) in sale.activities.iter().enumerate() {
+        sale.cluster.move_slot(sale.cluster.slot_of(activity), (index / 4 + 1) % 3);
     }
     // And back.
     sale.cluster.move_slot(sale.cluster.slot_of(&sale.activities[0]), 0);
@@ -192,7 +192,7 @@ fn a_slot_whose_keys_have_all_moved_is_served_behind_asking() {
     let slot = sale.cluster.slot_of(&sale.activities[0]);
     sale.cluster.seckill(["deduct", &sale.activities[0], "--user", "first", "--request", "r1"]).code(0);
     sale.cluster.seckill(["refund", &sale.activities[0], "--user", "first", "--request", "r2"]).code(0);
-    // Somebody must hold units, or the participants are absent.
+    // A user must hold units, or the participants are absent.
     sale.cluster.seckill(["deduct", &sale.activities[0], "--user", "u0", "--request", "r3"]).code(0);
     sale.cluster.begin_move(slot, 1);
     sale.cluster.move_keys(slot, 0, 1, usize::MAX);
@@ -225,15 +225,15 @@ fn multi_orders_of_a_file_are_of_one_slot_or_of_several() {
     for id in pairs.iter().flat_map(|(one, other)| [one, other]) {
         cluster.seckill(["preheat", "--id", id, "--stock", "5000"]).code(0);
     }
-    let line = |nth: usize, one: &str, other: &str| {
-        format!("{{\"user\":\"u{nth}\",\"items\":{{\"{one}\":1,\"{other}\":2}}}}\n")
+    let line = |index: usize, one: &str, other: &str| {
+        format!("{{\"user\":\"u{index}\",\"items\":{{\"{one}\":1,\"{other}\":2}}}}\n")
     };
     let file = |text: &str| {
         let mut file = NamedTempFile::with_suffix(".jsonl").unwrap();
         file.write_all(text.as_bytes()).unwrap();
         file
     };
-    let one_slot: String = (0..1_000).map(|nth| line(nth, pairs[nth % 2].0, pairs[nth % 2].1)).collect();
+    let one_slot: String = (0..1_000).map(|index| line(index, pairs[index % 2].0, pairs[index % 2].1)).collect();
     let spread = one_slot.clone() + &line(1_000, "1216", "1214") + &line(1_001, "1216", "sku-1");
     let one_seed = format!("redis://127.0.0.1:{}", cluster.node(0).port().unwrap());
     let spread = file(&spread);
@@ -268,9 +268,9 @@ fn multi_orders_survive_a_primary_that_is_killed() {
         cluster.seckill(["preheat", "--id", id, "--stock", "50000"]).code(0);
     }
     let mut file = NamedTempFile::with_suffix(".jsonl").unwrap();
-    for nth in 0..6_000 {
-        let (one, other) = pairs[nth % 2];
-        writeln!(file, "{{\"user\":\"u{nth}\",\"items\":{{\"{one}\":1,\"{other}\":2}}}}").unwrap();
+    for index in 0..6_000 {
+        let (one, other) = pairs[index % 2];
+        writeln!(file, "{{\"user\":\"u{index}\",\"items\":{{\"{one}\":1,\"{other}\":2}}}}").unwrap();
     }
     let path = file.path().to_str().unwrap();
     let run = cluster.seckill(["multi-deduct", "--from", path, "--rate", "3000", "--timeout", "1s"]).spawn();

@@ -15,7 +15,7 @@ fn calls(node: &TestRedis) -> (u64, bool) {
 /// The seeds from a node on.
 fn seeds(cluster: &TestCluster, order: &[usize]) -> String {
     let seeds: Vec<String> =
-        order.iter().map(|nth| format!("127.0.0.1:{}", cluster.node(*nth).port().unwrap())).collect();
+        order.iter().map(|index| format!("127.0.0.1:{}", cluster.node(*index).port().unwrap())).collect();
     format!("redis://{}", seeds.join(","))
 }
 
@@ -161,7 +161,7 @@ fn what_a_node_refuses_for_a_while_is_sent_again() {
     let url = networks.iter().map(Proxy::url).collect::<Vec<_>>().join(",").replace(",redis://", ",");
     let mut file = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
     let mut left = 100;
-    for (nth, words) in [
+    for (index, words) in [
         "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
         "READONLY You can't write against a read only replica.",
         "CLUSTERDOWN The cluster is down",
@@ -170,17 +170,17 @@ fn what_a_node_refuses_for_a_while_is_sent_again() {
     .into_iter()
     .enumerate()
     {
-        let user = format!("u{nth}");
+        let user = format!("u{index}");
         networks[1].inject(When::Next("EVALSHA"), Fault::Refuse(words));
         let order = cluster.seckill(["deduct", &activity, "--user", &user, "-o", "json", "-u", &url]).code(0);
         left -= 1;
         assert_eq!((&order.json()["status"], &order.json()["stock"]), (&"ok".into(), &left.into()), "{words}");
 
-        writeln!(file, "{}{activity},f{nth}", if nth == 0 { "activity,user\n" } else { "" }).unwrap();
+        writeln!(file, "{}{activity},f{index}", if index == 0 { "activity,user\n" } else { "" }).unwrap();
         networks[1].inject(When::Next("EVALSHA"), Fault::Refuse(words));
         let path = file.path().to_str().unwrap();
-        cluster.seckill(["deduct", "--from", path, "--job", &format!("j{nth}"), "-u", &url]).code(0);
-        left -= i64::try_from(nth).unwrap() + 1;
+        cluster.seckill(["deduct", "--from", path, "--job", &format!("j{index}"), "-u", &url]).code(0);
+        left -= i64::try_from(index).unwrap() + 1;
         assert_eq!(cluster.ask::<i64>(&CLUSTER.stock(&activity), ("GET", CLUSTER.stock(&activity))), left, "{words}");
     }
     cluster.seckill(["reconcile"]).code(0);

@@ -6,7 +6,7 @@ use crate::support::{CLUSTER, Running, TestCluster, wait_until};
 
 const USERS: usize = 60_000;
 
-/// An activity that so many users bought, past the scripts: it has no ledger.
+/// An activity that this many users bought outside the scripts: it has no ledger.
 fn bought(cluster: &TestCluster, node: usize) -> String {
     let activity = cluster.activity_on(node, "a");
     let args = ["preheat", "--from", "-", "--yes"];

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{of_check, text, words};
 use crate::support::TestRedis;
 
-/// One of which nothing else is wrong.
+/// One that has nothing else wrong.
 fn start() -> TestRedis {
     TestRedis::with(["--appendonly", "yes"])
 }
@@ -66,7 +66,7 @@ fn what_a_reader_may_not_run_is_named_with_the_rights_that_it_lacks() {
     let deduct = rows.iter().find(|row| row["target"] == "deduct").unwrap();
     assert_eq!(deduct["status"], "warn");
     assert_eq!(deduct["found"], "user `reader` lacks +decrby +exists +hset +type +xadd");
-    // Whoever grants rights is somebody else.
+    // Rights are granted by another user.
     assert!(!text(deduct, "fix").contains("--user"), "{deduct}");
     let grant = words(text(deduct, "fix"));
     assert_eq!(grant[3], "--askpass");

@@ -146,9 +146,9 @@ fn what_was_looked_at_for_foreign_writes_is_said() {
     redis.cmd(("INCRBY", SECKILL.stock("2"), 3000));
     let buy = |count: usize| {
         let mut orders = redis::pipe();
-        for nth in 0..count {
+        for index in 0..count {
             let order = orders.cmd("EVAL").arg(shown("deduct")).arg(5).arg(&SECKILL.keys("2")[..]);
-            order.arg(&["hash", "shop", &format!("u{nth}"), "1", "", "first"]).ignore();
+            order.arg(&["hash", "shop", &format!("u{index}"), "1", "", "first"]).ignore();
         }
         orders.exec(&mut redis.connection()).unwrap();
     };

@@ -114,7 +114,7 @@ fn several_skus_are_taken_from_the_stocks_that_the_tool_sells_from() {
     assert_eq!(shop.call(SKU_MULTI.keys, &["2", "5"]), "");
     let seen = json(&redis, support::SKU, "inspect 1 2");
     assert_eq!((&seen[0]["stock"], &seen[1]["state"]), (&3.into(), &"sold_out".into()), "{seen}");
-    // Nobody is recorded, as if the records were lost: the tool does not sell until somebody is.
+    // No user is recorded, as if the records were lost: the tool does not sell until one is.
     assert_eq!(json(&redis, support::SKU, "deduct 1 --user 7")["status"], "corrupt");
     assert_eq!(Caller::of(&redis, SKU).call(SKU.keys, &["1", "8"]), "2");
     assert_eq!(json(&redis, support::SKU, "deduct 1 --user 7")["status"], "ok");

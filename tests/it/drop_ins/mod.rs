@@ -91,7 +91,7 @@ impl DropIn {
         if *self == SKU_MULTI { self.keys } else { &self.keys[..1] }
     }
 
-    /// Puts so many units into each stock.
+    /// Puts that many units into each stock.
     fn stock(&self, redis: &TestRedis, units: &str) {
         for key in self.stocks() {
             redis.cmd(("SET", *key, units));

@@ -24,7 +24,7 @@ fn a_wrong_or_missing_password_is_exit_4_and_is_never_shown() {
     redis.seckill(["inspect", "-v"]).env("SECKILL_PASSWORD", "correct-horse").code(0).stderr_lacks("correct-horse");
 }
 
-/// A command of each kind, all of which talk to the server.
+/// A command of each kind; all talk to the server.
 const ANY: [&str; 27] = [
     "preheat --id 1 --stock 5",
     "preheat --id 1 --adopt",

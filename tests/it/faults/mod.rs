@@ -9,7 +9,7 @@ mod unavailable;
 
 use crate::support::{Dump, TestRedis};
 
-/// Every command that changes something, for activity 1 with 10 units, of which user 7 holds one, and activity 2.
+/// Every command that changes something, for activity 1 with 10 units (user 7 holds one) and activity 2.
 const WRITES: [&str; 5] = [
     "deduct 1 --user 8",
     "refund 1 --user 7",

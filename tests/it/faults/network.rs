@@ -36,18 +36,26 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
     let proxy = Proxy::before(&redis);
     // A plan, the eviction policy and the index come first.
     for (action, flags, stock, writes) in [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update", 15, 4)] {
-        for nth in 1..=4 {
-            let id = nth.to_string();
+        for number in 1..=4 {
+            let id = number.to_string();
             let line = format!("preheat -o json --id {id} {flags}");
-            proxy.inject(When::Nth(nth), Fault::LoseReply);
+            proxy.inject(When::Nth(number), Fault::LoseReply);
             let row = proxy.seckill([]).args(line.split(' ')).code(0).json()[0].clone();
             proxy.heal();
-            let expected = (action, if nth == writes { "replayed" } else { "ok" });
-            assert_eq!((row["action"].as_str().unwrap(), row["status"].as_str().unwrap()), expected, "{line}: {nth}");
+            let expected = (action, if number == writes { "replayed" } else { "ok" });
+            assert_eq!(
+                (row["action"].as_str().unwrap(), row["status"].as_str().unwrap()),
+                expected,
+                "{line}: {number}"
+            );
             let before = (action == "update").then_some(10);
-            assert_eq!((row["total_before"].as_i64(), row["stock_before"].as_i64()), (before, before), "{line}: {nth}");
-            assert_eq!((row["total"].as_i64(), row["stock"].as_i64()), (Some(stock), Some(stock)), "{line}: {nth}");
-            assert_eq!(redis.int(&SECKILL.stock(&id)), stock, "{line}: {nth}");
+            assert_eq!(
+                (row["total_before"].as_i64(), row["stock_before"].as_i64()),
+                (before, before),
+                "{line}: {number}"
+            );
+            assert_eq!((row["total"].as_i64(), row["stock"].as_i64()), (Some(stock), Some(stock)), "{line}: {number}");
+            assert_eq!(redis.int(&SECKILL.stock(&id)), stock, "{line}: {number}");
         }
     }
     assert!(

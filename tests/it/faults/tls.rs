@@ -60,7 +60,7 @@ fn every_node_of_a_cluster_is_reached_with_the_same_certificates() {
         run(&format!("preheat --id {id} --stock 100"));
         run(&format!("deduct {id} --user 7"));
     }
-    let rows: String = (0..60).map(|nth| format!("{},u{nth},1\n", ids[nth % 3])).collect();
+    let rows: String = (0..60).map(|index| format!("{},u{index},1\n", ids[index % 3])).collect();
     let file = authority.write("orders.csv", &format!("activity,user,quantity\n{rows}"));
     run(&format!("deduct --from {file}")).stdout_has("ok");
     run("reconcile").stdout_has("match");

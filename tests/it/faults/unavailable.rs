@@ -72,7 +72,7 @@ fn a_loading_server_is_waited_for_and_named_where_it_takes_too_long() {
     if !TestRedis::start().can_load_slowly() {
         return;
     }
-    // Half a minute, unless it is told to hurry; it looks at its clients after every key.
+    // Half a minute, unless the script is killed; it looks at its clients after every key.
     let mut redis = TestRedis::with([
         "--key-load-delay",
         "30000",

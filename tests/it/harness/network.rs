@@ -17,7 +17,7 @@ fn incr(key: &str) -> Vec<u8> {
     format!("*2\r\n$4\r\nINCR\r\n${}\r\n{key}\r\n", key.len()).into_bytes()
 }
 
-/// Sends, and gives back what is answered: so many bytes, or all before the connection breaks.
+/// Sends, and gives back the reply: that number of bytes, or all before the connection breaks.
 fn exchange(stream: &mut UnixStream, sent: &[u8], bytes: usize) -> String {
     stream.write_all(sent).unwrap();
     let mut answer = Vec::new();

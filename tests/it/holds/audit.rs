@@ -4,7 +4,7 @@ use super::{WITH_USERS, quantity, units_left};
 use crate::support::layout::json_call;
 use crate::support::{Layout, SECKILL, TestRedis, wait_until};
 
-/// A sale of which user `a` bought, `b` holds, `c` confirmed and `d` let expire.
+/// A sale in which user `a` bought, `b` holds, `c` confirmed and `d` let expire.
 fn sale(layout: Layout) -> TestRedis {
     let redis = TestRedis::start();
     let call = |line: &str| drop(json_call(&redis, layout, line).code(0));
@@ -80,7 +80,7 @@ fn a_repair_leaves_what_is_held_open() {
         assert_eq!(redis.hget(&layout.participants("1"), "b").as_deref(), Some("3"), "1 bought and 2 held");
         json_call(&redis, layout, "reconcile 1").code(0);
         json_call(&redis, layout, "confirm 1 --request rb").code(0);
-        // A plan made by somebody who did not know of holds is refused.
+        // A plan made without knowing of holds is refused.
         json_call(&redis, layout, "hold 1 --user b --for 1h --request rx").code(0);
         let rules = redis.hget(&layout.meta("1"), "rules").unwrap();
         let epoch = rules.split(' ').nth(2).unwrap();

@@ -28,7 +28,7 @@ fn ops(redis: &TestRedis, layout: Layout) -> Vec<String> {
     redis.xrange(&layout.ledger("1")).into_iter().map(|(_, entry)| entry["op"].clone()).collect()
 }
 
-/// A fresh activity with ten units, of which `ann` has some by `order`.
+/// A fresh activity with ten units; `ann` has some by `order`.
 fn sale(redis: &TestRedis, layout: Layout, ledger: &str) -> Scripts {
     redis.cmd("FLUSHALL");
     let mut scripts = Scripts::of(redis, layout);
@@ -48,14 +48,14 @@ fn a_seller_without_the_rights_to_finish_sells_to_others_alone() {
         .map(|command| format!("+{command}"))
         .collect();
     for layout in [SECKILL, SKU, COUPON] {
-        for nth in 1..6 {
+        for index in 1..6 {
             let mut scripts = sale(&redis, layout, "1");
             let units = quantity(layout).to_string();
             assert!(scripts.deduct("1", ("ann", &units, "order")).starts_with("1 "));
             assert!(scripts.deduct("1", ("cat", "1", "third")).starts_with("1 "));
             let back = [layout.kind, "tester", "ann", &units, "back"];
-            assert!(scripts.eval(&cut_call("refund", layout, &back, nth), &layout.keys("1"), &back).contains("CUT"));
-            let context = format!("{} cut after {nth}", layout.name);
+            assert!(scripts.eval(&cut_call("refund", layout, &back, index), &layout.keys("1"), &back).contains("CUT"));
+            let context = format!("{} cut after {index}", layout.name);
             let is_pending = begun(&redis, layout).starts_with("begun ");
             // Its user is there from the first call on.
             scripts.multi_deduct("dry", "ann", "", &[("1", "1")]);
@@ -137,7 +137,7 @@ fn an_adoption_finishes_a_refund_that_was_cut() {
     let redis = TestRedis::start();
     for layout in [SECKILL, SKU, COUPON] {
         let units = quantity(layout);
-        for nth in 1..5 {
+        for index in 1..5 {
             redis.cmd("FLUSHALL");
             let mut scripts = Scripts::of(&redis, layout);
             redis.cmd(("SET", layout.stock("1"), 9 - units));
@@ -151,8 +151,8 @@ fn an_adoption_finishes_a_refund_that_was_cut() {
                 }
             }
             let back = [layout.kind, "tester", "ann", &units.to_string(), "back"];
-            let reply = scripts.eval(&cut_call("refund", layout, &back, nth), &layout.keys("1"), &back);
-            let context = format!("{} cut after {nth}: {reply}", layout.name);
+            let reply = scripts.eval(&cut_call("refund", layout, &back, index), &layout.keys("1"), &back);
+            let context = format!("{} cut after {index}: {reply}", layout.name);
             let is_withheld = begun(&redis, layout).starts_with("stock ") && units_left(&redis, layout) < 9;
             let total = if is_withheld { 10 - units } else { 10 };
             let adopt = ["-l", layout.name, "preheat", "--id", "1", "--adopt", "--yes"];
@@ -167,22 +167,22 @@ fn an_adoption_finishes_a_refund_that_was_cut() {
 #[test]
 fn a_trim_keeps_the_entries_by_which_a_cut_call_is_finished() {
     let redis = TestRedis::start();
-    for nth in [1, 2, 3] {
+    for index in [1, 2, 3] {
         let mut scripts = sale(&redis, SECKILL, "1");
         for user in ["ann", "bob"] {
             assert!(scripts.deduct("1", (user, "3", user)).starts_with("1 "));
         }
         let back = ["hash", "tester", "ann", "3", "back"];
-        assert!(scripts.eval(&cut_call("refund", SECKILL, &back, nth), &SECKILL.keys("1"), &back).contains("CUT"));
+        assert!(scripts.eval(&cut_call("refund", SECKILL, &back, index), &SECKILL.keys("1"), &back).contains("CUT"));
         // The last entry stays in any case: this one is.
         redis.seckill(["pause", "1"]).code(0);
         redis.seckill(["ledger", "trim", "1", "--before", "1ms", "--yes"]).code(0);
         let last = begun(&redis, SECKILL).split(' ').nth(1).unwrap().to_owned();
         let first = redis.xrange(&SECKILL.ledger("1"))[0].0.clone();
-        assert!(nth == 1 || first > last, "{first} {last}");
+        assert!(index == 1 || first > last, "{first} {last}");
         assert!(scripts.refund("1", ("ann", "3", "back")).starts_with("2 7 0 "));
         let refunds = ops(&redis, SECKILL).iter().filter(|op| *op == "refund").count();
-        assert_eq!(refunds, 1, "cut after {nth}");
+        assert_eq!(refunds, 1, "cut after {index}");
         redis.seckill(["reconcile", "1"]).code(0);
     }
 }

@@ -121,11 +121,11 @@ fn pages_of_holds_with_one_deadline_leave_none_out() {
     redis.seckill(["preheat", "--id", "1", "--stock", "9000"]).code(0);
     redis.seckill(["hold", "1", "--user", "7", "--for", "1h", "--request", "r"]).code(0);
     let mut pipe = redis::pipe();
-    for nth in 0..1700 {
+    for index in 0..1700 {
         // Many at one instant, over the border of a page.
-        let deadline = if nth < 300 { 5_000_000_000_000_u64 + nth } else { 6_000_000_000_000 };
-        pipe.zadd("seckill:deadlines:1", format!("h{nth}"), deadline).ignore();
-        pipe.hset("seckill:requests:1", format!("\th:h{nth}"), format!("held 1 {deadline} - u{nth}")).ignore();
+        let deadline = if index < 300 { 5_000_000_000_000_u64 + index } else { 6_000_000_000_000 };
+        pipe.zadd("seckill:deadlines:1", format!("h{index}"), deadline).ignore();
+        pipe.hset("seckill:requests:1", format!("\th:h{index}"), format!("held 1 {deadline} - u{index}")).ignore();
     }
     pipe.exec(&mut redis.connection()).unwrap();
     let rows = redis.seckill(["inspect", "1", "--holds", "-o", "jsonl"]).code(0).jsonl();

@@ -22,11 +22,11 @@ fn a_file_of_holds_is_settled_by_files_row_by_row_and_once() {
         redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "1000"]).code(0);
         let mut holds = "activity,user,quantity\n".to_owned();
         let (mut payments, mut cancelled) = ("activity,request,amount\n".to_owned(), "activity,request\n".to_owned());
-        for nth in 0..300 {
-            writeln!(holds, "1,u{nth},{}", if layout.kind == "coupon" { 1 } else { 1 + nth % 2 }).unwrap();
-            let file = if nth % 3 == 0 { &mut cancelled } else { &mut payments };
+        for index in 0..300 {
+            writeln!(holds, "1,u{index},{}", if layout.kind == "coupon" { 1 } else { 1 + index % 2 }).unwrap();
+            let file = if index % 3 == 0 { &mut cancelled } else { &mut payments };
             // The header is line 1.
-            writeln!(file, "1,night:{}{}", nth + 2, if nth % 3 == 0 { "" } else { ",9.90" }).unwrap();
+            writeln!(file, "1,night:{}{}", index + 2, if index % 3 == 0 { "" } else { ",9.90" }).unwrap();
         }
         payments.push_str("1,night:3,9.90\n1,unknown,9.90\n");
         let held = rows(&redis, layout, "hold --from - --for 1h --job night", &holds, 0);
@@ -129,20 +129,20 @@ fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
         // The same file again says until when each holds; of what was refused there is nothing to say.
         let again = run(file, holds, 3).jsonl();
         assert!(again.iter().all(|row| row["status"] == "replayed"), "{layout:?}");
-        for (nth, id) in ["ra", "rb", "rc"].into_iter().enumerate() {
+        for (index, id) in ["ra", "rb", "rc"].into_iter().enumerate() {
             let Some(record) = redis.hget(&layout.requests("1"), &format!("\th:{id}")) else {
-                assert!(held[nth]["status"] != "ok" && held[nth]["deadline"].is_null(), "{}", held[nth]);
-                assert!(again[nth]["deadline"].is_null(), "{}", again[nth]);
+                assert!(held[index]["status"] != "ok" && held[index]["deadline"].is_null(), "{}", held[index]);
+                assert!(again[index]["deadline"].is_null(), "{}", again[index]);
                 continue;
             };
-            let shown: jiff::Timestamp = held[nth]["deadline"].as_str().unwrap().parse().unwrap();
-            assert_eq!(record.split(' ').nth(2).unwrap(), shown.as_millisecond().to_string(), "{}", held[nth]);
-            assert_eq!(again[nth]["deadline"], held[nth]["deadline"]);
-            let user = held[nth]["user"].as_str().unwrap();
+            let shown: jiff::Timestamp = held[index]["deadline"].as_str().unwrap().parse().unwrap();
+            assert_eq!(record.split(' ').nth(2).unwrap(), shown.as_millisecond().to_string(), "{}", held[index]);
+            assert_eq!(again[index]["deadline"], held[index]["deadline"]);
+            let user = held[index]["user"].as_str().unwrap();
             let one = redis.seckill(["-l", layout.name, "-o", "json", "hold", "1", "--for", "2h", "--user", user]);
             assert_eq!(
                 one.args(["--request", id]).code(0).json()["deadline"],
-                held[nth]["deadline"],
+                held[index]["deadline"],
                 "as one hold says"
             );
         }

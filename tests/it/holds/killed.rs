@@ -11,10 +11,10 @@ fn a_primary_that_is_killed_holds_and_confirms_each_row_once() {
     let list: String = activities.iter().map(|id| format!("{id},10000\n")).collect();
     cluster.seckill(["preheat", "--from", "-", "--yes"]).stdin(format!("id,stock\n{list}")).code(0);
     let (mut holds, mut payments) = ("activity,user\n".to_owned(), "activity,request\n".to_owned());
-    for nth in 0..6_000 {
+    for index in 0..6_000 {
         // The header is line 1.
-        let (activity, line) = (&activities[nth % 3], nth + 2);
-        writeln!(holds, "{activity},u{nth}").unwrap();
+        let (activity, line) = (&activities[index % 3], index + 2);
+        writeln!(holds, "{activity},u{index}").unwrap();
         writeln!(payments, "{activity},night:{line}").unwrap();
     }
     let hold = ["hold", "--from", "-", "--for", "1h", "--job", "night", "--timeout", "1s", "--rate", "4000"];

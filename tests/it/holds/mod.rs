@@ -34,7 +34,7 @@ impl Scripts {
         self.call("settle", &self.layout.all_keys("1"), &[self.layout.kind, "tester", request, step])
     }
 
-    /// Expires what is overdue of activity 1, which a hold of so many ms is by now or soon.
+    /// Expires what is overdue of activity 1; a hold of that many ms is, or soon will be.
     fn expire_soon(&mut self) {
         wait_until("a hold is overdue", || self.settle("expire", "500").split(' ').nth(2) == Some("1"));
     }

@@ -4,7 +4,7 @@ use super::{BAD_QUANTITIES, BAD_USERS};
 use crate::support::layout::json_call;
 use crate::support::{LAYOUTS, SECKILL, TestRedis};
 
-/// A server with activity 1, of which user 7 holds two units.
+/// A server with activity 1; user 7 holds two units.
 fn sale() -> TestRedis {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1", "--stock", "10", "--per-user-limit", "5"]).code(0);

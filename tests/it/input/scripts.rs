@@ -4,7 +4,7 @@ use super::{BAD_QUANTITIES, BAD_USERS};
 use crate::support::scripts::SCRIPTS;
 use crate::support::{Dump, LAYOUTS, Layout, SECKILL, Scripts, TestRedis};
 
-/// A server with activities 1 and 2, of the first of which user 7 holds a unit.
+/// A server with activities 1 and 2; user 7 holds a unit of the first.
 fn sale(layout: Layout) -> (TestRedis, Scripts, Dump) {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, layout);

@@ -158,7 +158,7 @@ fn what_a_consumer_group_still_needs_is_kept() {
     // Read, and all but the fourth acknowledged: what is before that can go.
     let all = entries(&redis, SECKILL);
     redis.cmd(("XREADGROUP", "GROUP", "db", "me", "STREAMS", &ledger, ">"));
-    for entry in all.iter().enumerate().filter(|(nth, _)| *nth != 3).map(|(_, entry)| entry) {
+    for entry in all.iter().enumerate().filter(|(index, _)| *index != 3).map(|(_, entry)| entry) {
         redis.cmd(("XACK", &ledger, "db", entry.split(' ').next()));
     }
     let row = trim(&redis, &time).code(3).json();

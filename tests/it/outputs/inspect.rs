@@ -128,7 +128,7 @@ fn a_user_who_bought_nothing_holds_0() {
     }
 }
 
-/// Activities of which each has another key that is damaged.
+/// Activities, each with a different key damaged.
 fn damaged(count: usize) -> TestRedis {
     let redis = TestRedis::start();
     let list: String = (0..count).map(|id| format!("{id},10\n")).collect();

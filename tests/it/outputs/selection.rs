@@ -25,7 +25,7 @@ fn a_pattern_shows_the_activities_that_fit_it() {
     assert_eq!(shown(&redis, ["inspect", "sku-*"]), ["sku-1", "sku-2"]);
     assert_eq!(shown(&redis, ["inspect", "over", "*-[2-9]"]), ["over", "sku-2"]);
     assert_eq!(shown(&redis, ["inspect", "?u?"]), ["out"]);
-    // As a list: who bought is shown only if somebody asks.
+    // As a list: who bought is shown only with `--top`.
     redis.seckill(["inspect", "sku-*"]).code(0).stdout_lacks("Participants");
     redis.seckill(["inspect", "sku-*", "--top", "1"]).code(0).stdout_has("Participants of sku-2");
     let users = redis.seckill(["inspect", "sku-*", "--user", "7", "-o", "jsonl"]).code(0).jsonl();

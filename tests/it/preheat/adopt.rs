@@ -193,7 +193,7 @@ fn a_meta_lost_behind_a_trimmed_ledger_is_made_from_what_is_there() {
         let adopt = format!("preheat --id 1 --adopt --yes{}", total(layout, "10"));
         let row = json_call(&redis, layout, &adopt).code(0).json()[0].clone();
         assert_eq!((row["total"].as_u64(), row["stock"].as_u64()), (Some(10), Some(8)), "{layout:?}");
-        // What the ledger had is still there, for whoever reads it.
+        // The entries that the ledger had are still there.
         assert_eq!(redis.xrange(&layout.ledger("1"))[..entries.len()], entries[..]);
         assert_proven(&redis, layout);
         json_call(&redis, layout, "deduct 1 --user 9").code(0);

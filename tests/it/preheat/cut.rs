@@ -21,27 +21,27 @@ fn an_adoption_that_is_killed_at_any_command_is_resumed() {
     let layouts = if has_full_searches() { &LAYOUTS[..] } else { &[SECKILL, SKU] };
     for layout in layouts.iter().copied() {
         for fault in [Fault::HangRequest, Fault::HangReply] {
-            for nth in 1.. {
+            for number in 1.. {
                 let redis = foreign(layout);
                 redis.seckill(["script", "load"]).code(0);
                 let proxy = Proxy::before(&redis);
-                proxy.inject(When::Nth(nth), fault);
+                proxy.inject(When::Nth(number), fault);
                 let call = proxy.seckill(["-l", layout.name, "-o", "json"]).args(line(layout).split(' ')).spawn();
                 wait_until("it ends or hangs", || {
-                    redis.hget(&layout.meta("1"), "adopted").is_some() || proxy.commands().len() >= nth
+                    redis.hget(&layout.meta("1"), "adopted").is_some() || proxy.commands().len() >= number
                 });
-                let ended = proxy.commands().len() < nth;
+                let ended = proxy.commands().len() < number;
                 drop(call); // Killed.
-                assert!(units(&redis, layout) <= 10, "{layout:?} {fault:?} {nth}");
+                assert!(units(&redis, layout) <= 10, "{layout:?} {fault:?} {number}");
                 drop(proxy);
                 json_call(&redis, layout, line(layout)).code(0);
-                assert_eq!(redis.int(&layout.stock("1")), 10, "{layout:?} {fault:?} {nth}");
+                assert_eq!(redis.int(&layout.stock("1")), 10, "{layout:?} {fault:?} {number}");
                 let meta = redis.meta(&layout.meta("1"));
                 let left = ["withdrawn", "adopt"].map(|field| meta.contains_key(field));
                 assert_eq!((left, meta["state"].as_str(), meta["total"].as_str()), ([false; 2], "live", "13"));
                 assert_proven(&redis, layout);
                 if ended {
-                    assert!(nth > 5, "{layout:?}: {nth}");
+                    assert!(number > 5, "{layout:?}: {number}");
                     break;
                 }
             }
@@ -52,20 +52,20 @@ fn an_adoption_that_is_killed_at_any_command_is_resumed() {
 #[test]
 fn a_lost_reply_of_any_command_is_settled_by_the_same_call() {
     for fault in [Fault::LoseRequest, Fault::LoseReply] {
-        for nth in 1.. {
+        for number in 1.. {
             let redis = foreign(SECKILL);
             redis.seckill(["script", "load"]).code(0);
             let proxy = Proxy::before(&redis);
-            proxy.inject(When::Nth(nth), fault);
+            proxy.inject(When::Nth(number), fault);
             let outcome = proxy.seckill(["-o", "json"]).args(line(SECKILL).split(' ')).run();
-            let ended = proxy.commands().len() < nth;
+            let ended = proxy.commands().len() < number;
             // A scan is not sent again on another connection, and the next adoption resumes.
             if outcome.status.code() != Some(0) {
-                assert_eq!(outcome.status.code(), Some(5), "{fault:?} {nth}: {}", outcome.stderr);
+                assert_eq!(outcome.status.code(), Some(5), "{fault:?} {number}: {}", outcome.stderr);
                 json_call(&redis, SECKILL, line(SECKILL)).code(0);
             }
-            assert_eq!(redis.int("seckill:stock:1"), 10, "{fault:?} {nth}");
-            assert_eq!(redis.xrange("seckill:ledger:1").len(), 1, "{fault:?} {nth}: adopted once");
+            assert_eq!(redis.int("seckill:stock:1"), 10, "{fault:?} {number}");
+            assert_eq!(redis.xrange("seckill:ledger:1").len(), 1, "{fault:?} {number}: adopted once");
             assert_proven(&redis, SECKILL);
             if ended {
                 break;
@@ -123,10 +123,10 @@ fn buyers_of_a_plain_script_meanwhile_are_all_counted() {
             for client in 0..3 {
                 let mut connection = redis.connection();
                 scope.spawn(move || {
-                    for nth in 0..700 {
+                    for number in 0..700 {
                         let mut call = redis::cmd("EVAL");
                         call.arg(script).arg(2).arg(layout.stock("1")).arg(layout.participants("1"));
-                        call.arg(format!("u{client}-{nth}")).arg(1).arg(5);
+                        call.arg(format!("u{client}-{number}")).arg(1).arg(5);
                         call.exec(&mut connection).unwrap();
                     }
                 });
@@ -171,7 +171,9 @@ fn an_adoption_whose_script_is_cut_after_any_write_is_finished_by_the_next() {
             "coupon" => ("3", r#"[["7","1"],["8","1"],["9","1"]]"#),
             _ => ("2", r#"[["7","2"],["8","1"]]"#),
         };
-        for (step, nth) in ["withdraw", "switch"].into_iter().flat_map(|step| (0..14).map(move |nth| (step, nth))) {
+        for (step, number) in
+            ["withdraw", "switch"].into_iter().flat_map(|step| (0..14).map(move |number| (step, number)))
+        {
             let redis = foreign(layout);
             let mut scripts = Scripts::of(&redis, layout);
             let keys = layout.keys("1");
@@ -183,10 +185,10 @@ fn an_adoption_whose_script_is_cut_after_any_write_is_finished_by_the_next() {
                 assert!(scripts.call("adopt", &keys, &withdraw).starts_with("1 "));
                 assert_eq!(scripts.call("trim", &keys, &["page", "1", "a", "0", page]), "1");
             }
-            let reply = scripts.eval(&cut_after("adopt", nth), &keys, args);
+            let reply = scripts.eval(&cut_after("adopt", number), &keys, args);
             cuts += usize::from(reply.contains("CUT"));
-            assert!(reply.contains("CUT") || reply.starts_with("1 "), "{layout:?} {step} {nth}: {reply}");
-            assert!(units(&redis, layout) <= 10, "{layout:?} {step} {nth}");
+            assert!(reply.contains("CUT") || reply.starts_with("1 "), "{layout:?} {step} {number}: {reply}");
+            assert!(units(&redis, layout) <= 10, "{layout:?} {step} {number}");
             if redis.int(&layout.stock("1")) == 0 && !redis.exists(&layout.meta("1")) {
                 // Between two keys: what was another system's stock is written nowhere else yet.
                 continue;
@@ -194,7 +196,7 @@ fn an_adoption_whose_script_is_cut_after_any_write_is_finished_by_the_next() {
             json_call(&redis, layout, line(layout)).code(0);
             // The stock returns last; what a cut withheld of it, the ledger proves.
             json_call(&redis, layout, "reconcile 1 --fix --yes").run();
-            assert_eq!(units(&redis, layout), 10, "{layout:?} {step} {nth}: {reply}");
+            assert_eq!(units(&redis, layout), 10, "{layout:?} {step} {number}: {reply}");
             assert_proven(&redis, layout);
         }
         assert!(cuts > 14, "{layout:?}: {cuts}");

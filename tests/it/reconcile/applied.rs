@@ -170,7 +170,7 @@ fn a_repair_never_loses_what_is_sold_meanwhile() {
         redis.seckill(["reconcile", "1001", "--fix", "--yes"]).code(0);
         redis.cmd(("HSET", PARTICIPANTS, "stranger", 3));
         redis.seckill(["reconcile", "1001", "--fix", "--yes"]).code(0);
-        // These buy meanwhile: whoever does between audit and repair is skipped.
+        // These buy meanwhile: a user who buys between audit and repair is skipped.
         let lose = "local n = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0) \
                     if n > 1 then redis.call('HINCRBY', KEYS[1], ARGV[1], -1) end return n";
         for user in 0..50 {

@@ -109,16 +109,16 @@ fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
     let redis = sale();
     let counting = Proxy::before(&redis);
     counting.seckill(["reconcile", "1001"]).code(0);
-    for nth in 1..=counting.commands().len() {
+    for number in 1..=counting.commands().len() {
         let redis = sale();
         let network = Proxy::before(&redis);
-        network.inject(When::Nth(nth), Fault::Hold);
+        network.inject(When::Nth(number), Fault::Hold);
         let fixing = network.seckill(["reconcile", "1001", "--fix", "--yes"]).spawn();
         network.wait_until_held();
         let plain = "redis.call('DECRBY', KEYS[1], 1) redis.call('HINCRBY', KEYS[2], 'b', 1)";
         redis.cmd(("EVAL", plain, 2, "seckill:stock:1001", "seckill:participants:1001"));
         network.release();
         fixing.wait();
-        assert_eq!(redis.int("seckill:stock:1001"), 45, "while reply {nth} was on its way");
+        assert_eq!(redis.int("seckill:stock:1001"), 45, "while reply {number} was on its way");
     }
 }

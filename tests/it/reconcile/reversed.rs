@@ -80,7 +80,7 @@ impl Sale {
 
     /// Sells what is left, one unit a buyer, and says how many that were.
     fn sell_out(&self) -> usize {
-        let buys = |nth: &usize| self.deduct(&format!("buyer{nth}"), "1", &format!("buyer{nth}")) == "0 ok";
+        let buys = |index: &usize| self.deduct(&format!("buyer{index}"), "1", &format!("buyer{index}")) == "0 ok";
         (0..20).take_while(buys).count()
     }
 

@@ -14,7 +14,7 @@ use crate::support::{Layout, SECKILL, TestRedis};
 /// 2021-11-11T00:00:00+08:00.
 pub const MIDNIGHT: u64 = 1_636_560_000_000;
 
-/// The report of an activity, of which there is one.
+/// The report of the only activity.
 #[track_caller]
 pub fn report(redis: &TestRedis, layout: Layout) -> Value {
     let rows = redis.seckill(["report", "1001", "-o", "json", "-l", layout.name]).code(0).stderr("").json();
@@ -40,7 +40,7 @@ impl Sale {
         self.redis.cmd(&entry);
     }
 
-    /// Orders of so many users, from one on, of so many units each.
+    /// Orders of a range of users, each of the same number of units.
     fn orders(&mut self, after: u64, op: &str, users: std::ops::Range<u64>, units: i64) {
         let names: Vec<String> = users.map(|user| format!("user-{user}")).collect();
         let moved = if op == "refund" { -units } else { units };
@@ -132,16 +132,16 @@ pub fn sale_of_2021() -> TestRedis {
     redis.cmd(("DEL", SECKILL.ledger("1001")));
     let mut sale = Sale { redis, stock: 800, held: BTreeMap::new() };
     sale.add(0, "preheat", &[("total", "800"), ("epoch", "1")]);
-    for nth in 0..50 {
-        sale.orders(500 + nth * 20, "deduct", nth * 6..nth * 6 + 6, 2);
+    for index in 0..50 {
+        sale.orders(500 + index * 20, "deduct", index * 6..index * 6 + 6, 2);
     }
     sale.add(1600, "pause", &[("reason", "price\u{1b}[2J is \"wrong\" & <low>")]);
     sale.add(2600, "resume", &[]);
     sale.stock += 200;
     sale.add(2700, "update", &[("total", "1000")]);
     sale.orders(2900, "refund", 0..30, 1);
-    for nth in 0..43 {
-        sale.orders(2920 + nth * 40, "deduct", nth * 5..nth * 5 + 5, 2);
+    for index in 0..43 {
+        sale.orders(2920 + index * 40, "deduct", index * 5..index * 5 + 5, 2);
     }
     sale.orders(4700, "refund", 299..300, 2);
     sale.orders(86_400_000, "refund", 200..204, 1);

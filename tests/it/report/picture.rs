@@ -74,8 +74,8 @@ fn overlaps(text: &str) -> Vec<(String, String)> {
         spans.push((number(node, "y"), from, from + long, text.to_owned()));
     }
     let mut found = Vec::new();
-    for (nth, one) in spans.iter().enumerate() {
-        for other in &spans[nth + 1..] {
+    for (index, one) in spans.iter().enumerate() {
+        for other in &spans[index + 1..] {
             if (one.0 - other.0).abs() < 9.0 && one.1 < other.2 && other.1 < one.2 {
                 found.push((one.3.clone(), other.3.clone()));
             }

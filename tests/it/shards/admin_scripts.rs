@@ -88,8 +88,8 @@ fn a_shard_is_updated_once_a_plan_and_gives_at_most_what_is_left() {
     assert_eq!(shard(&mut scripts, "update", "1", "p1", "3"), "1 3 8 8");
     assert_eq!(shard(&mut scripts, "update", "1", "p1", "3"), "2 3 8 8");
     assert_eq!(redis.hget(&CLUSTER.requests("1#3"), "\tu:p1").as_deref(), Some("3"));
-    for nth in 0..6 {
-        scripts.deduct("1#3", (&nth.to_string(), "1", ""));
+    for index in 0..6 {
+        scripts.deduct("1#3", (&index.to_string(), "1", ""));
     }
     assert_eq!(shard(&mut scripts, "update", "1", "p2", "-5"), "1 -2 0 6", "two were left");
     assert_eq!(shard(&mut scripts, "update", "1", "p2", "-5"), "2 -2 0 6");

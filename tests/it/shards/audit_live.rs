@@ -79,8 +79,8 @@ impl<'a> Client<'a> {
     }
 
     /// Sells, gives back and borrows until it should stop, and leaves nothing open.
-    fn sell(&mut self, nth: u64, stop: &AtomicBool, calls: &AtomicU64, transfers: &AtomicU64) {
-        let mut dice = 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(nth + 1);
+    fn sell(&mut self, position: u64, stop: &AtomicBool, calls: &AtomicU64, transfers: &AtomicU64) {
+        let mut dice = 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(position + 1);
         let mut open: Option<(String, usize, usize)> = None;
         while !stop.load(Ordering::Relaxed) {
             dice ^= dice << 13;
@@ -95,7 +95,7 @@ impl<'a> Client<'a> {
             }
             if reply.starts_with("-3 ") {
                 let donor = (home + 1 + usize::from(dice & 64 > 0)) % 3;
-                let id = format!("{nth:08x}{:032x}", transfers.fetch_add(1, Ordering::Relaxed));
+                let id = format!("{position:08x}{:032x}", transfers.fetch_add(1, Ordering::Relaxed));
                 // Every other one is in transit for a while.
                 let ends = dice & 128 > 0;
                 self.transfer(&id, donor, home, ends);
@@ -125,9 +125,9 @@ fn audits_are_exact_at_any_instant_of_a_sharded_sale() {
     };
     let (stop, calls, transfers) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
-        for nth in 0..3 {
+        for position in 0..3 {
             let (sale, stop, calls, transfers) = (&sale, &stop, &calls, &transfers);
-            scope.spawn(move || Client::new(sale).sell(nth, stop, calls, transfers));
+            scope.spawn(move || Client::new(sale).sell(position, stop, calls, transfers));
         }
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             wait_until("they borrow", || transfers.load(Ordering::Relaxed) >= 20);

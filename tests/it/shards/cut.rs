@@ -1,4 +1,4 @@
-//! A transfer that is cut after any of its writes loses no unit for good: whoever needs units next, or a repair, finishes it.
+//! A transfer that is cut after any of its writes loses no unit for good: the next order that needs units, or a repair, finishes it.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn repaired(redis: &TestRedis) -> Vec<Value> {
         .collect()
 }
 
-/// Cuts a step of the transfer of 4 units from shard 3 to shard 9 after so many writes; false if it has no more.
+/// Cuts a step of the transfer of 4 units from shard 3 to shard 9 after that many writes; false if it has no more.
 fn cut(redis: &TestRedis, step: &'static str, writes: usize) -> bool {
     let mut scripts = sale(redis);
     // A shard that never sold refuses a buyer while stock and total differ.
@@ -86,7 +86,7 @@ fn a_transfer_that_is_cut_anywhere_is_named_and_repaired_at_once() {
                 assert_eq!(audited(&redis).0, 18, "{context}");
                 continue;
             }
-            // What is in transit as after any lend, whoever needs units finishes.
+            // A transfer in transit is finished by the next order that needs units.
             let mut store = store(&redis.url());
             seckill::internals::finish_transfers(&mut store, &"1".parse().unwrap(), true).unwrap();
             assert_arrived(&redis, &context);

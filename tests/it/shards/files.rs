@@ -37,16 +37,16 @@ impl Sale {
 #[test]
 fn a_file_sells_every_unit_wherever_it_is_and_says_so_of_the_parent() {
     let sale = Sale::new(&[40, 0, 0], None);
-    let rows = file("activity,user", (0..60).map(|nth| format!("1001,u{nth}")));
+    let rows = file("activity,user", (0..60).map(|index| format!("1001,u{index}")));
     let run = sale.apply("deduct", &rows).code(3);
     assert_eq!(summary(&run.json()), [("ok", 40, 40), ("out_of_stock", 20, 20)]);
     assert_eq!((sale.stocks(), sale.bought().len(), sale.in_transit()), (vec![0, 0, 0], 40, 0));
-    assert!((0..3).all(|nth| sale.open(nth).is_empty()), "all transfers are settled");
+    assert!((0..3).all(|index| sale.open(index).is_empty()), "all transfers are settled");
     sale.check(40);
     let again = sale.apply("deduct", &rows).code(3);
     assert_eq!(summary(&again.json()), [("replayed", 40, 40), ("refused_before", 20, 20)]);
     sale.check(40);
-    // What somebody returned is not for those who were refused.
+    // Units that were returned later are not for orders that were refused.
     let refunds = file("activity,user", sale.bought().into_keys().map(|user| format!("1001,{user}")));
     assert_eq!(summary(&sale.apply("refund", &refunds).code(0).json()), [("ok", 40, 40)]);
     assert_eq!((sale.stocks().iter().sum::<i64>(), sale.bought().len()), (40, 0));
@@ -58,7 +58,7 @@ fn a_file_sells_every_unit_wherever_it_is_and_says_so_of_the_parent() {
 #[test]
 fn rows_come_in_the_order_of_the_file_and_name_the_parent() {
     let sale = Sale::on(TestCluster::start(3), &[500, 100, 0, 0]);
-    let rows = file("activity,user,request", (0..700).map(|nth| format!("1001,u{nth},r{nth}")));
+    let rows = file("activity,user,request", (0..700).map(|index| format!("1001,u{index},r{index}")));
     let path = rows.path().display().to_string();
     let run = sale.seckill(&format!("deduct --from {path} -o jsonl")).code(3);
     let rows = run.jsonl();
@@ -67,9 +67,9 @@ fn rows_come_in_the_order_of_the_file_and_name_the_parent() {
     assert!(rows.iter().all(|row| row["activity"] == "1001" && row["stock"].is_null()), "{:?}", rows[0]);
     assert_eq!(rows.iter().filter(|row| row["status"] == "ok").count(), 600);
     sale.check(600);
-    // The same rows, as standard input of an activity of which nothing is known.
-    let text = (0..700).fold("activity,user,request\n".to_owned(), |mut text, nth| {
-        writeln!(text, "1001,u{nth},r{nth}").unwrap();
+    // The same rows, as standard input of an unknown activity.
+    let text = (0..700).fold("activity,user,request\n".to_owned(), |mut text, index| {
+        writeln!(text, "1001,u{index},r{index}").unwrap();
         text
     });
     let run = sale.seckill("deduct --from - --job other").stdin(text).code(3);
@@ -95,16 +95,17 @@ fn who_wants_more_than_is_left_does_not_hold_up_who_wants_less() {
 #[test]
 fn holds_of_a_file_are_confirmed_and_released_at_the_homes_of_their_users() {
     let sale = Sale::new(&[0, 30, 0], None);
-    let holds = file("activity,user,quantity,request", (0..12).map(|nth| format!("1001,u{nth},2,h{nth}")));
+    let holds = file("activity,user,quantity,request", (0..12).map(|index| format!("1001,u{index},2,h{index}")));
     assert_eq!(summary(&sale.apply("hold --for 10m", &holds).code(0).json()), [("ok", 12, 24)]);
-    let paid = (0..8).map(|nth| format!("1001,h{nth},u{nth}")).chain(["1001,nothing,u3".to_owned()]);
+    let paid = (0..8).map(|index| format!("1001,h{index},u{index}")).chain(["1001,nothing,u3".to_owned()]);
     let paid = file("activity,request,user", paid);
     let path = paid.path().display().to_string();
     let rows = sale.seckill(&format!("confirm --from {path} -o jsonl")).code(3).jsonl();
-    let row = |nth: usize| (rows[nth]["user"].as_str(), rows[nth]["quantity"].as_u64(), rows[nth]["status"].as_str());
+    let row =
+        |index: usize| (rows[index]["user"].as_str(), rows[index]["quantity"].as_u64(), rows[index]["status"].as_str());
     assert_eq!(row(3), (Some("u3"), Some(2), Some("ok")));
     assert_eq!((rows.len(), rows[8]["status"].as_str(), rows[8]["user"].as_str()), (9, Some("not_held"), Some("u3")));
-    let dropped = file("activity,request,user", (8..12).map(|nth| format!("1001,h{nth},u{nth}")));
+    let dropped = file("activity,request,user", (8..12).map(|index| format!("1001,h{index},u{index}")));
     assert_eq!(summary(&sale.apply("release", &dropped).code(0).json()), [("ok", 4, 8)]);
     assert_eq!((sale.bought().len(), sale.bought().values().sum::<i64>()), (8, 16));
     sale.check(30);
@@ -116,16 +117,17 @@ fn holds_of_a_file_are_confirmed_and_released_at_the_homes_of_their_users() {
 #[test]
 fn what_a_payments_file_called_not_held_its_second_run_does_not_confirm() {
     let sale = Sale::new(&[9, 9, 9], None);
-    let users: Vec<String> = (0..3).map(|nth| sale.user(nth, "u")).collect();
-    let paid = file("activity,request,user", (0..3).map(|nth| format!("1001,h{nth},{}", users[nth])));
+    let users: Vec<String> = (0..3).map(|index| sale.user(index, "u")).collect();
+    let paid = file("activity,request,user", (0..3).map(|index| format!("1001,h{index},{}", users[index])));
     assert_eq!(summary(&sale.apply("confirm", &paid).code(3).json()), [("not_held", 3, 0)]);
-    for (nth, user) in users.iter().enumerate() {
-        assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h{nth}")), "ok");
+    for (index, user) in users.iter().enumerate() {
+        assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h{index}")), "ok");
     }
     let again = sale.apply("confirm", &paid).code(3).json();
     assert_eq!(summary(&again), [("refused_before", 3, 0)]);
-    // Whoever has a row of that id, and none of that user, has no hold.
-    let of_others = file("activity,request,user", (0..3).map(|nth| format!("1001,h{nth},{}", users[(nth + 1) % 3])));
+    // A row with that id and another user names no hold.
+    let of_others =
+        file("activity,request,user", (0..3).map(|index| format!("1001,h{index},{}", users[(index + 1) % 3])));
     assert_eq!(summary(&sale.apply("confirm", &of_others).code(3).json()), [("not_held", 3, 0)]);
     assert_eq!(summary(&sale.apply("confirm --job other", &paid).code(0).json()), [("ok", 3, 3)]);
     sale.check(27);
@@ -165,7 +167,7 @@ fn late_payments_of_a_file_borrow_and_are_refused_only_if_nothing_is_left() {
         expired += sale.seckill("expire 1001").code(0).json()[0]["holds"].as_u64().unwrap_or(0);
         expired == 3
     });
-    // Somebody else buys two of four.
+    // Another user buys two of four.
     let buyer = sale.user(0, "buyer");
     assert_eq!(sale.status(&format!("deduct 1001 --user {buyer} --quantity 2")), "ok");
     let paid = [(&first[0], "a"), (&first[1], "b"), (&second[0], "c")];
@@ -202,7 +204,7 @@ fn units_that_a_run_returned_itself_are_sold_by_it_at_once() {
 #[test]
 fn a_run_that_is_killed_is_resumed_and_no_row_is_applied_twice() {
     let sale = Sale::on(TestCluster::start(3), &[3_000, 0, 0, 0, 0, 0]);
-    let rows = file("activity,user", (0..3_000).map(|nth| format!("1001,u{nth}")));
+    let rows = file("activity,user", (0..3_000).map(|index| format!("1001,u{index}")));
     let path = rows.path().display().to_string();
     for sold in [1, 600] {
         let run = sale.seckill(&format!("deduct --from {path} --rate 3000")).spawn();
@@ -223,7 +225,7 @@ fn a_run_that_is_killed_is_resumed_and_no_row_is_applied_twice() {
 fn at_least_95_percent_of_the_units_are_sold_without_borrowing() {
     let stocks = [63, 63, 63, 63, 63, 63, 63, 63, 62, 62, 62, 62, 62, 62, 62, 62];
     let sale = Sale::new(&stocks, None);
-    let rows = file("activity,user", (0..4_000).map(|nth| format!("1001,customer-{nth}")));
+    let rows = file("activity,user", (0..4_000).map(|index| format!("1001,customer-{index}")));
     let run = sale.apply("deduct", &rows).code(3);
     assert_eq!(summary(&run.json()), [("ok", 1_000, 1_000), ("out_of_stock", 3_000, 3_000)]);
     let transfers = sale.transfers();
@@ -234,7 +236,7 @@ fn at_least_95_percent_of_the_units_are_sold_without_borrowing() {
 #[test]
 fn a_reset_stops_the_run_and_names_the_parent() {
     let sale = Sale::new(&[500, 500], None);
-    let rows = file("activity,user", (0..1_000).map(|nth| format!("1001,u{nth}")));
+    let rows = file("activity,user", (0..1_000).map(|index| format!("1001,u{index}")));
     let run = sale.seckill(&format!("deduct --from {} --rate 500", rows.path().display())).spawn();
     wait_until("some are sold", || !sale.bought().is_empty());
     sale.preheat("reset", &sale.shards, &[500, 500], None);
@@ -246,9 +248,9 @@ fn a_reset_stops_the_run_and_names_the_parent() {
 #[test]
 fn a_job_goes_on_with_the_shards_of_after_a_reset() {
     let sale = Sale::new(&[10, 0], None);
-    let text = (0..4).fold("activity,user\n".to_owned(), |text, nth| text + &format!("1001,u{nth}\n"));
+    let text = (0..4).fold("activity,user\n".to_owned(), |text, index| text + &format!("1001,u{index}\n"));
     sale.seckill("deduct --from - --job night").stdin(&text).code(0);
-    let keys: Vec<String> = (0..2).flat_map(|nth| CLUSTER.all_keys(&sale.id(nth))).collect();
+    let keys: Vec<String> = (0..2).flat_map(|index| CLUSTER.all_keys(&sale.id(index))).collect();
     sale.redis().cmd(("UNLINK", &keys));
     sale.preheat("create", &[80, 81], &[2, 2], None);
     let rows = sale.seckill("deduct --from - --job night").stdin(&text).code(0).json();

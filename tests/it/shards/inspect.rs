@@ -18,7 +18,7 @@ fn sale() -> (TestRedis, Scripts, Whole) {
 
 /// Lends units of the shard that has most to another one, which does not get them.
 fn lend(scripts: &mut Scripts, whole: &Whole, units: &str) {
-    let donor = (0..3).max_by_key(|nth| whole.stocks()[*nth]).unwrap();
+    let donor = (0..3).max_by_key(|index| whole.stocks()[*index]).unwrap();
     let keys = &CLUSTER.keys(&whole.ids()[donor])[..4];
     let home = whole.numbers()[(donor + 1) % 3].to_string();
     let reply = scripts.call("lend", keys, &["t", &transfer(7), "1", &home, units, units, ""]);

@@ -25,12 +25,12 @@ mod transfers;
 use crate::support::{CLUSTER, Scripts, TestRedis};
 
 /// An id of a transfer.
-fn transfer(nth: u32) -> String {
-    format!("{nth:040x}")
+fn transfer(index: u32) -> String {
+    format!("{index:040x}")
 }
 
 impl Scripts {
-    /// Two shards of activity 1, of which the first has all units.
+    /// Two shards of activity 1; the first has all units.
     fn two_shards(redis: &TestRedis, total: &str) -> Self {
         let mut scripts = Self::of(redis, CLUSTER);
         scripts.preheat("1#3", total);

@@ -1,4 +1,4 @@
-//! Orders of several activities of which one is sharded.
+//! Orders of several activities, one of them sharded.
 
 use super::sale::Sale;
 

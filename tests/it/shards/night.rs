@@ -36,7 +36,7 @@ fn a_sale_over_eight_shards_on_six_nodes_outlives_its_primaries_and_each_audit_i
     let mut fixture = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
     fixture.write_all(SALE.as_bytes()).unwrap();
     cluster.seckill(["preheat", fixture.path().to_str().unwrap()]).code(0);
-    let rows: String = (0..120).map(|nth| format!("1001,file{nth},1\n")).collect();
+    let rows: String = (0..120).map(|index| format!("1001,file{index},1\n")).collect();
     let orders = format!("activity,user,quantity\n{rows}");
     let url = cluster.url();
     let call = |line: &str| {
@@ -44,10 +44,10 @@ fn a_sale_over_eight_shards_on_six_nodes_outlives_its_primaries_and_each_audit_i
     };
     let (stop, ok) = (AtomicBool::new(false), AtomicU64::new(0));
     let sell = |buyer: u32| {
-        let mut nth = 0;
+        let mut index = 0;
         while !stop.load(Ordering::Relaxed) {
-            let user = format!("b{buyer}-{nth}");
-            let run = match nth % 3 {
+            let user = format!("b{buyer}-{index}");
+            let run = match index % 3 {
                 0 => call(&format!("deduct 1001 --user {user}")).run(),
                 1 => call(&format!("multi-deduct --user {user} 1001=1 2002=1")).run(),
                 _ => {
@@ -56,7 +56,7 @@ fn a_sale_over_eight_shards_on_six_nodes_outlives_its_primaries_and_each_audit_i
                 }
             };
             ok.fetch_add(u64::from(run.status.success()), Ordering::Relaxed);
-            nth += 1;
+            index += 1;
         }
     };
     let audits = thread::scope(|scope| {

@@ -64,8 +64,8 @@ fn nobody_is_refused_while_a_unit_is_left_and_sold_out_is_exact() {
     }
     assert_eq!(sale.stocks(), [0, 0, 0]);
     let before = sale.redis().dump_all();
-    for nth in 0..3 {
-        let line = format!("deduct 1001 --user {} --request r", sale.user(nth, "late"));
+    for number in 0..3 {
+        let line = format!("deduct 1001 --user {} --request r", sale.user(number, "late"));
         let row = sale.seckill(&line).code(3).json();
         assert_eq!((&row["status"], &row["stock"]), (&"out_of_stock".into(), &0.into()));
     }
@@ -154,7 +154,7 @@ fn one_request_id_of_two_users_is_two_holds_and_two_confirmations() {
     for user in [&ann, &bob] {
         assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h")), "ok");
     }
-    // Their home keeps what an id was used for; nobody ends the hold of somebody else by it.
+    // Their home keeps what an id was used for; the hold of another user cannot be ended by it.
     assert_eq!(sale.status(&format!("hold 1001 --user {of_same_home} --for 10m --request h")), "request_conflict");
     for step in ["confirm", "release"] {
         assert_eq!(sale.status(&format!("{step} 1001 --user {of_same_home} --request h")), "not_held");
@@ -190,9 +190,9 @@ fn a_request_id_of_a_sharded_activity_says_nothing_without_its_user() {
 #[test]
 fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
     let sale = Sale::new(&[2, 2], None);
-    let confirm = |nth, rest: &str| format!("confirm 1001 --user {} --request {rest}", sale.user(nth, "u"));
-    for (nth, request) in [(0, "a"), (1, "b")] {
-        let user = sale.user(nth, "u");
+    let confirm = |number, rest: &str| format!("confirm 1001 --user {} --request {rest}", sale.user(number, "u"));
+    for (number, request) in [(0, "a"), (1, "b")] {
+        let user = sale.user(number, "u");
         assert_eq!(sale.status(&format!("hold 1001 --user {user} --quantity 2 --for 1ms --request {request}")), "ok");
     }
     let mut expired = (0, 0);
@@ -202,7 +202,7 @@ fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
         expired.1 += rows[0]["units"].as_u64().unwrap_or(0);
         expired == (2, 4)
     });
-    // The units of `a` are sold to somebody of its home; those of `b` are still there.
+    // The units of `a` are sold to a user of its home; those of `b` are still there.
     assert_eq!(sale.status(&format!("deduct 1001 --user {} --quantity 2", sale.user(0, "v"))), "ok");
     let before = sale.redis().dump_all();
     assert_eq!(sale.status(&confirm(0, "a --dry-run")), "ok");
@@ -220,7 +220,7 @@ fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
 fn units_on_their_way_are_waited_for_and_then_finished_by_whoever_needs_them() {
     let sale = Sale::new(&[0, 6], None);
     let requests = CLUSTER.requests(&sale.id(1));
-    // Somebody lent all and died.
+    // A client lent all units and died.
     let keys = &CLUSTER.keys(&sale.id(1))[..4];
     let lend = crate::support::scripts::shown("lend");
     let id = super::transfer(7);
@@ -248,7 +248,7 @@ fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
         let sale = Sale::new(&[0, 6], None);
         sale.redis().seckill(["script", "load"]).code(0);
         let (donor, home) = (sale.id(1), sale.shards[0].to_string());
-        // Somebody lent all and died.
+        // A client lent all units and died.
         let lend = crate::support::scripts::shown("lend");
         let args = ["t", &super::transfer(7), "1", &home, "6", "6", ""];
         let keys = &CLUSTER.keys(&donor)[..4];
@@ -277,8 +277,8 @@ fn a_list_of_shards_that_became_old_is_read_again() {
     let mut store = store(&sale.redis().url());
     let mut buy = |user: &str| seckill::deduct(&mut store, &order(user, 1), false).unwrap();
     assert_eq!(buy("7").status, Status::Ok);
-    for nth in 0..2 {
-        let keys = CLUSTER.all_keys(&sale.id(nth));
+    for number in 0..2 {
+        let keys = CLUSTER.all_keys(&sale.id(number));
         sale.redis().cmd(("UNLINK", &keys));
     }
     let damaged = buy("8");
@@ -295,8 +295,8 @@ fn a_list_of_shards_that_became_old_is_read_again() {
 #[test]
 fn what_refuses_all_orders_of_a_shard_is_final() {
     let sale = Sale::new(&[0, 5], None);
-    for nth in 0..2 {
-        let meta = CLUSTER.meta(&sale.id(nth));
+    for number in 0..2 {
+        let meta = CLUSTER.meta(&sale.id(number));
         let rules = sale.redis().hget(&meta, "rules").unwrap().replace("live", "paused");
         sale.redis().cmd(("HSET", &meta, "rules", rules));
     }
@@ -323,27 +323,27 @@ fn customers_who_come_one_by_one_rarely_need_a_transfer() {
 #[test]
 fn a_client_that_dies_after_any_command_loses_no_unit() {
     let mut commands = 0;
-    for nth in 1.. {
+    for number in 1.. {
         let sale = Sale::new(&[0, 2, 6], None);
         sale.redis().seckill(["script", "load"]).code(0);
         let proxy = Proxy::before(sale.redis());
-        proxy.inject(When::Nth(nth), Fault::Hold);
+        proxy.inject(When::Nth(number), Fault::Hold);
         let user = sale.user(0, "u");
         let line = ["-l", "cluster", "deduct", "1001", "--request", "r", "--quantity", "2", "--user", &user];
         let run = proxy.seckill(line).spawn();
-        if !proxy.try_wait_until_held(Duration::from_secs(if nth > 8 { 1 } else { 20 })) {
+        if !proxy.try_wait_until_held(Duration::from_secs(if number > 8 { 1 } else { 20 })) {
             run.wait().code(0);
             break;
         }
         run.signal(libc::SIGKILL);
         drop(run);
-        commands = nth;
+        commands = number;
         sale.check(8);
         sale.age_transfers();
         // The same order again, and all that is left.
         sale.seckill(&format!("deduct 1001 --request r --quantity 2 --user {user}")).code(0);
         let rest = format!("deduct 1001 --quantity 6 --user {}", sale.user(1, "v"));
-        assert_eq!(sale.status(&rest), "ok", "killed after command {nth}: {:?}", proxy.commands());
+        assert_eq!(sale.status(&rest), "ok", "killed after command {number}: {:?}", proxy.commands());
         assert_eq!(sale.stocks(), [0, 0, 0]);
         sale.check(8);
     }

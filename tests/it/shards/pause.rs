@@ -54,22 +54,22 @@ fn a_pause_that_is_killed_after_any_step_is_finished_by_the_same_command() {
     call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
     for line in ["pause 1001", "pause 1001 --withdraw-stock", "resume 1001"] {
         let before = Copy::of(&redis);
-        for nth in 1.. {
+        for number in 1.. {
             before.put_back(&redis);
             let proxy = Proxy::before(&redis);
-            proxy.inject(When::Nth(nth), Fault::HangReply);
+            proxy.inject(When::Nth(number), Fault::HangReply);
             let mut running = proxy.seckill(["-l", "cluster"]).args(line.split(' ')).spawn();
-            wait_until("it hangs or ends", || proxy.commands().len() >= nth || running.has_ended());
-            let ended = proxy.commands().len() < nth;
+            wait_until("it hangs or ends", || proxy.commands().len() >= number || running.has_ended());
+            let ended = proxy.commands().len() < number;
             drop(running); // Killed.
             drop(proxy);
             call(&redis, line).code(0);
             let expected = if line == "resume 1001" { "live" } else { "paused" };
-            assert_eq!(states(&redis), [expected; 4], "{line} cut at {nth}");
+            assert_eq!(states(&redis), [expected; 4], "{line} cut at {number}");
             let entries = Whole::of(&redis).ids().iter().map(|id| redis.xrange(&CLUSTER.ledger(id)).len()).max();
             assert!(entries <= Some(4), "each shard was paused once: {entries:?}");
             if ended {
-                assert!(nth > 5, "{nth}");
+                assert!(number > 5, "{number}");
                 break;
             }
         }

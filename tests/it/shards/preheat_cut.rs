@@ -3,7 +3,7 @@
 use super::sharded::{Whole, call, fixture};
 use crate::support::{CLUSTER, Call, Copy, Fault, Outcome, Proxy, TestRedis, When, wait_until};
 
-/// What is done to an activity of 12 units over 3 shards, of which 5 are sold.
+/// What is done to an activity of 12 units over 3 shards; 5 units are sold.
 const CHANGES: [(&str, u64, usize); 5] = [
     ("preheat - --update", 20, 3),
     ("preheat - --update", 6, 3),
@@ -52,16 +52,16 @@ fn cut_everywhere(redis: &TestRedis, line: &str, text: &str) {
     let first = commands.iter().position(|name| name == "SADD").unwrap() + 1;
     // A reset that is done and given again is another one.
     let last = commands.len() - usize::from(line.contains("--reset"));
-    for nth in first..=last {
+    for number in first..=last {
         before.put_back(redis);
         let proxy = Proxy::before(redis);
-        proxy.inject(When::Nth(nth), Fault::HangReply);
+        proxy.inject(When::Nth(number), Fault::HangReply);
         let running = command(&proxy).spawn();
-        wait_until("it hangs", || proxy.commands().len() >= nth);
+        wait_until("it hangs", || proxy.commands().len() >= number);
         drop(running); // Killed.
         drop(proxy);
         call(redis, line).stdin(text).code(0);
-        assert_eq!(state(redis), expected, "{line} cut after {nth} of {commands:?}");
+        assert_eq!(state(redis), expected, "{line} cut after {number} of {commands:?}");
         assert_eq!(call(redis, "preheat -").stdin(text).code(0).json()[0]["action"], "unchanged");
     }
     before.put_back(redis);

@@ -27,7 +27,7 @@ fn a_late_set_never_makes_a_removed_shard_again() {
             assert_eq!(preheat_shard(&mut scripts, "set", late), "-21 2");
         }
         assert_eq!(preheat_shard(&mut scripts, "remove", "1"), "-21 2");
-        // For every other script it is not there: whoever has the old list reads it again.
+        // For every other script it is not there: a client with the old list reads it again.
         assert_eq!(scripts.deduct("1#9", ("7", "1", "r")), "-4 nil nil");
         assert_eq!(scripts.refund("1#9", ("7", "1", "r")), "-4 nil nil");
         assert_eq!(scripts.multi_deduct("first", "7", "r", &[("1#9", "1")]), "-1 -4,,");

@@ -30,9 +30,9 @@ impl Sale {
     #[track_caller]
     pub fn on(cluster: TestCluster, stocks: &[u64]) -> Self {
         let mut shards = Vec::new();
-        for nth in 0..stocks.len() {
+        for index in 0..stocks.len() {
             let fits =
-                |number: &u32| cluster.owner_of(&format!("1001#{number}")) == nth % 3 && !shards.contains(number);
+                |number: &u32| cluster.owner_of(&format!("1001#{number}")) == index % 3 && !shards.contains(number);
             let number = (0..).find(fits).unwrap();
             shards.push(number);
         }
@@ -95,7 +95,7 @@ impl Sale {
         }
     }
 
-    /// Sends a command to whoever serves a key.
+    /// Sends a command to the node that serves a key.
     #[track_caller]
     pub fn ask<T: FromRedisValue>(&self, key: &str, args: impl ToRedisArgs) -> T {
         match &self.servers {
@@ -120,35 +120,35 @@ impl Sale {
         self.seckill(line).run().json()["status"].as_str().unwrap().to_owned()
     }
 
-    pub fn id(&self, nth: usize) -> String {
-        format!("1001#{}", self.shards[nth])
+    pub fn id(&self, index: usize) -> String {
+        format!("1001#{}", self.shards[index])
     }
 
-    /// The name of a user whose home is the nth shard.
-    pub fn user(&self, nth: usize, prefix: &str) -> String {
+    /// The name of a user whose home is the shard at `index`.
+    pub fn user(&self, index: usize, prefix: &str) -> String {
         let home = |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len();
-        (0..).map(|n| format!("{prefix}{n}")).find(|user| home(user) == nth).unwrap()
+        (0..).map(|n| format!("{prefix}{n}")).find(|user| home(user) == index).unwrap()
     }
 
-    /// So many users whose home is the nth shard.
-    pub fn users(&self, nth: usize, count: usize) -> Vec<String> {
+    /// So many users whose home is the shard at `index`.
+    pub fn users(&self, index: usize, count: usize) -> Vec<String> {
         let home = |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len();
-        (0..).map(|n| format!("u{n}")).filter(|user| home(user) == nth).take(count).collect()
+        (0..).map(|n| format!("u{n}")).filter(|user| home(user) == index).take(count).collect()
     }
 
     /// Units left in each shard.
     #[track_caller]
     pub fn stocks(&self) -> Vec<i64> {
-        let stock = |nth| CLUSTER.stock(&self.id(nth));
-        (0..self.shards.len()).map(|nth| self.ask(&stock(nth), &["GET", &stock(nth)][..])).collect()
+        let stock = |index| CLUSTER.stock(&self.id(index));
+        (0..self.shards.len()).map(|index| self.ask(&stock(index), &["GET", &stock(index)][..])).collect()
     }
 
     /// What each user has, of all shards.
     #[track_caller]
     pub fn bought(&self) -> BTreeMap<String, i64> {
         let mut all = BTreeMap::new();
-        for nth in 0..self.shards.len() {
-            let key = CLUSTER.participants(&self.id(nth));
+        for index in 0..self.shards.len() {
+            let key = CLUSTER.participants(&self.id(index));
             let held: BTreeMap<String, i64> = self.ask(&key, &["HGETALL", &key][..]);
             all.extend(held);
         }
@@ -157,8 +157,8 @@ impl Sale {
 
     /// Ids of open transfers of a shard.
     #[track_caller]
-    pub fn open(&self, nth: usize) -> Vec<String> {
-        let key = CLUSTER.requests(&self.id(nth));
+    pub fn open(&self, index: usize) -> Vec<String> {
+        let key = CLUSTER.requests(&self.id(index));
         let text: Option<String> = self.ask(&key, &["HGET", &key, "\tlent"][..]);
         text.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
     }
@@ -167,8 +167,8 @@ impl Sale {
     #[track_caller]
     pub fn in_transit(&self) -> i64 {
         let mut units = 0;
-        for nth in 0..self.shards.len() {
-            let requests = CLUSTER.requests(&self.id(nth));
+        for index in 0..self.shards.len() {
+            let requests = CLUSTER.requests(&self.id(index));
             let fields: BTreeMap<String, String> = self.ask(&requests, &["HGETALL", &requests][..]);
             for (field, record) in fields {
                 let Some(id) = field.strip_prefix("\ttt:") else { continue };
@@ -177,7 +177,10 @@ impl Sale {
                 let requests = CLUSTER.requests(&format!("1001#{home}"));
                 let arrived: bool = self.ask(&requests, &["HEXISTS", &requests, &format!("\ttb:{id}")][..]);
                 if !arrived {
-                    assert!(self.open(nth).contains(&id.to_owned()), "the invariant: a transfer in transit is listed");
+                    assert!(
+                        self.open(index).contains(&id.to_owned()),
+                        "the invariant: a transfer in transit is listed"
+                    );
                     units += lent;
                 }
             }
@@ -188,9 +191,9 @@ impl Sale {
     /// Makes open transfers of all shards look ten seconds old.
     #[track_caller]
     pub fn age_transfers(&self) {
-        for nth in 0..self.shards.len() {
-            let requests = CLUSTER.requests(&self.id(nth));
-            for id in self.open(nth) {
+        for index in 0..self.shards.len() {
+            let requests = CLUSTER.requests(&self.id(index));
+            for id in self.open(index) {
                 let field = format!("\ttt:{id}");
                 let record: String = self.ask(&requests, &["HGET", &requests, &field][..]);
                 let (rest, ms) = record.rsplit_once(' ').unwrap();
@@ -203,8 +206,8 @@ impl Sale {
     /// How often units were borrowed.
     #[track_caller]
     pub fn transfers(&self) -> usize {
-        let borrows = |nth| {
-            let ledger = CLUSTER.ledger(&self.id(nth));
+        let borrows = |index| {
+            let ledger = CLUSTER.ledger(&self.id(index));
             let entries: Vec<(String, BTreeMap<String, String>)> =
                 self.ask(&ledger, &["XRANGE", &ledger, "-", "+"][..]);
             entries.iter().filter(|(_, entry)| entry["op"] == "borrow").count()
@@ -218,13 +221,13 @@ impl Sale {
         let (stock, bought, transit) =
             (self.stocks().iter().sum::<i64>(), self.bought().values().sum::<i64>(), self.in_transit());
         assert_eq!(stock + bought + transit, total, "{stock} in stock, {bought} bought, {transit} in transit");
-        for nth in 0..self.shards.len() {
-            let meta = CLUSTER.meta(&self.id(nth));
+        for index in 0..self.shards.len() {
+            let meta = CLUSTER.meta(&self.id(index));
             let rules: String = self.ask(&meta, &["HGET", &meta, "rules"][..]);
             let total: i64 = rules.split(' ').nth(4).unwrap().parse().unwrap();
-            let participants = CLUSTER.participants(&self.id(nth));
+            let participants = CLUSTER.participants(&self.id(index));
             let bought: Vec<i64> = self.ask(&participants, &["HVALS", &participants][..]);
-            assert_eq!(total, self.stocks()[nth] + bought.iter().sum::<i64>(), "the total of shard {nth}");
+            assert_eq!(total, self.stocks()[index] + bought.iter().sum::<i64>(), "the total of shard {index}");
         }
     }
 }

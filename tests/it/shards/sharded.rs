@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{CLUSTER, Call, Scripts, TestRedis};
 
-/// A fixture of the activity 1001 with so many units and shards.
+/// A fixture of the activity 1001 with that many units and shards.
 pub fn fixture(total: u64, shards: usize) -> String {
     format!(
         "layout: cluster\nactivities:\n  - id: 1001\n    title: phone\n    stock: {total}\n    per_user_limit: 2\n    shards: {shards}\n    \
@@ -84,8 +84,8 @@ impl Whole {
     #[track_caller]
     pub fn sell(&self, redis: &TestRedis, shard: &str, units: usize) {
         let mut scripts = Scripts::of(redis, CLUSTER);
-        for nth in 0..units {
-            let reply = scripts.deduct(shard, (&format!("{shard} {nth}"), "1", ""));
+        for index in 0..units {
+            let reply = scripts.deduct(shard, (&format!("{shard} {index}"), "1", ""));
             assert!(reply.starts_with("1 "), "{reply}");
         }
     }

@@ -50,8 +50,8 @@ fn an_audit_finds_orders_that_are_bought_in_part() {
         ),
     ]) {
         sale = sale.another(&prefix.to_string());
-        assert!(held.iter().all(|nth| sale.hold(*nth, "900000") == 1), "{held:?}");
-        assert!(steps.iter().all(|(nth, step)| sale.settle(*nth, step) == 1), "{steps:?}");
+        assert!(held.iter().all(|index| sale.hold(*index, "900000") == 1), "{held:?}");
+        assert!(steps.iter().all(|(index, step)| sale.settle(*index, step) == 1), "{steps:?}");
         assert_eq!(split_orders(&sale, &sale.ids), found, "{held:?} held, then {steps:?}");
     }
 }
@@ -60,7 +60,7 @@ fn an_audit_finds_orders_that_are_bought_in_part() {
 #[test]
 fn a_repair_leaves_an_order_that_is_split_and_says_so() {
     let sale = Sale::start(false);
-    assert!((0..2).all(|nth| sale.hold(nth, "900000") == 1) && (0..2).all(|nth| sale.confirm(nth) == 1));
+    assert!((0..2).all(|index| sale.hold(index, "900000") == 1) && (0..2).all(|index| sale.confirm(index) == 1));
     let participants = CLUSTER.participants(&sale.ids[0]);
     let () = sale.cluster.ask(&participants, ("HSET", &participants, "7", 2));
     let fix = || sale.cluster.seckill(["reconcile", &sale.ids[0], "--fix", "--yes"]).code(7);
@@ -119,7 +119,7 @@ fn an_order_is_not_split_by_a_repair_that_takes_back_one_item() {
 #[test]
 fn an_order_is_not_split_because_a_sale_was_trimmed_reset_or_archived() {
     let sale = Sale::start(false);
-    assert!((0..3).all(|nth| sale.hold(nth, "900000") == 1) && (0..3).all(|nth| sale.confirm(nth) == 1));
+    assert!((0..3).all(|index| sale.hold(index, "900000") == 1) && (0..3).all(|index| sale.confirm(index) == 1));
     sale.cluster.seckill(["ledger", "trim", &sale.ids[0], "--before", "1ms", "--yes"]).code(0);
     assert!(split_orders(&sale, &sale.ids).is_empty(), "trimmed");
     sale.cluster.seckill(["preheat", "--id", &sale.ids[1], "--stock", "5", "--reset", "--yes"]).code(0);

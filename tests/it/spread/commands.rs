@@ -46,8 +46,8 @@ fn the_same_request_finishes_what_a_dead_client_began() {
     let mut sale = Sale::start(false);
     for (prefix, (held, confirmed)) in (10..).zip([(1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)]) {
         sale = sale.another(&prefix.to_string());
-        assert!((0..held).all(|nth| sale.hold(nth, "900000") == 1));
-        assert!((0..confirmed).all(|nth| sale.confirm(nth) == 1));
+        assert!((0..held).all(|index| sale.hold(index, "900000") == 1));
+        assert!((0..confirmed).all(|index| sale.confirm(index) == 1));
         let (code, order) = sale.again();
         let expected = if confirmed > 0 { "replayed" } else { "ok" };
         assert_eq!(
@@ -67,8 +67,8 @@ fn expire_ends_an_order_as_its_primary_was_decided() {
     let cases = [(&[0][..], 0), (&[1, 2], 0), (&[0, 1, 2], 0), (&[0, 1, 2], 1), (&[0, 1, 2], 2)];
     for (prefix, (held, confirmed)) in (10..).zip(cases) {
         sale = sale.another(&prefix.to_string());
-        assert!(held.iter().all(|nth| sale.hold(*nth, "1") == 1));
-        assert!((0..confirmed).all(|nth| sale.confirm(nth) == 1));
+        assert!(held.iter().all(|index| sale.hold(*index, "1") == 1));
+        assert!((0..confirmed).all(|index| sale.confirm(index) == 1));
         let left = if confirmed > 0 { [4, 4, 4] } else { [5, 5, 5] };
         let is_open = || {
             sale.of_all("expire -q").code(0).stderr("");
@@ -84,11 +84,11 @@ fn expire_ends_an_order_as_its_primary_was_decided() {
     }
 }
 
-/// The primary may be gone since: whoever cannot ask it gives nothing back of what may be bought.
+/// The primary may be gone since: without it, nothing that may be bought is given back.
 #[test]
 fn nothing_returns_of_an_order_whose_primary_cannot_say_whether_it_is_bought() {
     let sale = Sale::start(false);
-    assert!((0..3).all(|nth| sale.hold(nth, "1") == 1) && sale.confirm(0) == 1);
+    assert!((0..3).all(|index| sale.hold(index, "1") == 1) && sale.confirm(0) == 1);
     let stock = CLUSTER.stock(&sale.ids[0]);
     let () = sale.cluster.ask(&stock, ("DEL", &stock));
     let [a, b, c] = sale.items([1, 1, 1]);
@@ -106,7 +106,7 @@ fn nothing_returns_of_an_order_whose_primary_cannot_say_whether_it_is_bought() {
 fn items_return_if_their_request_id_is_of_another_order_at_the_primary() {
     let sale = Sale::start(false);
     sale.cluster.seckill(["deduct", &sale.ids[0], "--user", "7", "--request", "r"]).code(0);
-    assert!([1, 2].iter().all(|nth| sale.hold(*nth, "1") == 1));
+    assert!([1, 2].iter().all(|index| sale.hold(*index, "1") == 1));
     wait_until("the items returned", || {
         sale.cluster.seckill(["expire"]).code(0);
         sale.stocks() == [4, 5, 5]

@@ -1,4 +1,4 @@
-//! Orders of activities in several slots: holds with one request id, of which the primary decides.
+//! Orders of activities in several slots: holds with one request id; the primary decides.
 
 mod audit;
 mod commands;

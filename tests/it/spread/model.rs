@@ -75,7 +75,7 @@ enum Phase {
     Gone,
 }
 
-/// Somebody with a call that was executed, and whose wait has not ended.
+/// A client whose call was executed, and whose wait has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Actor {
     phase: Phase,
@@ -139,7 +139,7 @@ impl State {
     }
 }
 
-/// The calls that somebody may send next.
+/// The calls that a client may send next.
 fn calls(phase: Phase, rules: Rules) -> Vec<(usize, Call)> {
     let missing =
         |done: u8, call| (0..ITEMS).filter(move |item| done & (1 << item) == 0).map(move |item| (item, call)).collect();
@@ -155,7 +155,7 @@ fn calls(phase: Phase, rules: Rules) -> Vec<(usize, Call)> {
     }
 }
 
-/// What somebody does after a reply.
+/// What a client does after a reply.
 fn after(phase: Phase, item: usize, reply: Reply) -> Phase {
     let all = (1 << ITEMS) - 1;
     match phase {
@@ -249,7 +249,7 @@ fn next(state: &State, rules: Rules) -> Vec<State> {
             }
         }
     }
-    // A replica takes over: what it has not is lost, and whoever waited there asks again.
+    // A replica takes over: what it has not is lost, and a client that waited there asks again.
     if state.failovers_left > 0 {
         for item in 0..ITEMS {
             let mut failed = State { failovers_left: state.failovers_left - 1, ..*state };

@@ -35,7 +35,7 @@ impl Sale {
 
     /// Items of each activity, with these quantities.
     pub fn items(&self, quantities: [u32; 3]) -> [String; 3] {
-        std::array::from_fn(|nth| format!("{}={}", self.ids[nth], quantities[nth]))
+        std::array::from_fn(|index| format!("{}={}", self.ids[index], quantities[index]))
     }
 
     pub fn stocks(&self) -> Vec<i64> {
@@ -43,8 +43,8 @@ impl Sale {
     }
 
     /// Calls a script as a client does, for the item of an activity of order `r`.
-    fn call(&self, script: &'static str, nth: usize, args: &[&str]) -> i64 {
-        let keys = CLUSTER.all_keys(&self.ids[nth]);
+    fn call(&self, script: &'static str, index: usize, args: &[&str]) -> i64 {
+        let keys = CLUSTER.all_keys(&self.ids[index]);
         let mut command = vec!["EVAL".to_owned(), shown(script).to_owned(), keys.len().to_string()];
         command.extend(keys.iter().cloned().chain(args.iter().map(|text| (*text).to_owned())));
         let reply: Vec<redis::Value> = self.cluster.ask(&keys[0], command);
@@ -56,21 +56,21 @@ impl Sale {
     }
 
     /// Holds an item of the order of user 7 for one unit each, as a client that dies afterwards.
-    pub fn hold(&self, nth: usize, ms: &str) -> i64 {
+    pub fn hold(&self, index: usize, ms: &str) -> i64 {
         let mut asked: Vec<String> = self.ids.iter().map(|id| format!("{} 1", CLUSTER.stock(id))).collect();
         asked.sort();
         let sha1: String = self.cluster.node(0).ask(("EVAL", "return redis.sha1hex(ARGV[1])", 0, asked.join("\n")));
-        let others = [1, 2].map(|nth| CLUSTER.stock(&self.ids[nth])).join(" ");
-        let (digest, items) = (format!("multi_deduct {sha1}"), if nth == 0 { others } else { String::new() });
-        self.call("hold", nth, &["hash", "dead", "7", "1", "r", "first", "", ms, &self.order(), &digest, &items])
+        let others = [1, 2].map(|index| CLUSTER.stock(&self.ids[index])).join(" ");
+        let (digest, items) = (format!("multi_deduct {sha1}"), if index == 0 { others } else { String::new() });
+        self.call("hold", index, &["hash", "dead", "7", "1", "r", "first", "", ms, &self.order(), &digest, &items])
     }
 
-    pub fn confirm(&self, nth: usize) -> i64 {
-        self.settle(nth, "confirm")
+    pub fn confirm(&self, index: usize) -> i64 {
+        self.settle(index, "confirm")
     }
 
-    pub fn settle(&self, nth: usize, step: &str) -> i64 {
-        self.call("settle", nth, &["hash", "dead", "r", step, &self.order()])
+    pub fn settle(&self, index: usize, step: &str) -> i64 {
+        self.call("settle", index, &["hash", "dead", "r", step, &self.order()])
     }
 
     pub fn again(&self) -> (i32, Value) {

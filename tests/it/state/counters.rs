@@ -91,7 +91,7 @@ fn an_update_that_would_lift_the_stock_beyond_is_refused() {
     for layout in LAYOUTS {
         let redis = TestRedis::start();
         json_call(&redis, layout, "preheat --id 1 --stock 10").code(0);
-        redis.cmd(("SET", layout.stock("1"), 20)); // somebody else's doing
+        redis.cmd(("SET", layout.stock("1"), 20)); // outside the scripts
         let before = redis.dump_all();
         json_call(&redis, layout, &format!("preheat --id 1 --stock {MOST} --update")).code(2).stderr_has("2^53");
         redis.assert_unchanged_since(&before);

@@ -11,7 +11,7 @@ mod rules;
 use crate::support::layout::json_call;
 use crate::support::{Layout, TestRedis};
 
-/// A server with activities 1 (10 units, of which user 7 holds one) and 2.
+/// A server with activities 1 (10 units; user 7 holds one) and 2.
 fn sale(layout: Layout) -> TestRedis {
     let redis = TestRedis::start();
     for line in ["preheat --id 1 --stock 10", "preheat --id 2 --stock 10", "deduct 1 --user 7 --request r1"] {

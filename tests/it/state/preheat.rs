@@ -101,7 +101,7 @@ fn an_activity_is_there_if_any_of_its_keys_is() {
                 redis.cmd(("DEL", key));
             }
             if !redis.exists(&kept) {
-                continue; // units, of which all hold one
+                continue; // units; all users hold one
             }
             let before = redis.dump_all();
             let row = json_call(&redis, layout, "preheat --id 1 --stock 10").code(3).json()[0].clone();

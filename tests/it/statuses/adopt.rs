@@ -8,7 +8,7 @@ fn adopt(scripts: &mut Scripts, args: &[&str]) -> String {
     scripts.call("adopt", &keys, &[&[kind], args].concat())
 }
 
-/// The arguments of a switch of ten units, of which nobody holds any.
+/// The arguments of a switch of ten units; no user holds any.
 fn switch(name: &str) -> [&str; 15] {
     ["switch", "me", "why", name, "10", "0", "10", "0", "", "0", "", "", "", "", "live"]
 }

@@ -62,7 +62,7 @@ fn orders_of_a_call() {
     scripts.preheat("1", "10");
     let (keys, all_keys) = (SECKILL.keys("1"), SECKILL.all_keys("1"));
     for (count, expected) in [(2000, true), (2001, false)] {
-        let users = list(count, |nth| nth.to_string());
+        let users = list(count, |index| index.to_string());
         let job = ["", "", "", "", "", "", "", "", "", "", "dry"];
         for script in ["deduct", "refund"] {
             let args = [&["hash", "t", &users, "1"], &job[..]].concat();
@@ -73,12 +73,12 @@ fn orders_of_a_call() {
         assert_eq!(is_accepted(&mut scripts, "multi_deduct_file", &keys, &args), expected, "multi_deduct_file {count}");
     }
     for (count, expected) in [(1000, true), (1001, false)] {
-        let (users, ids) = (list(count, |nth| nth.to_string()), list(count, |nth| format!("r{nth}")));
+        let (users, ids) = (list(count, |index| index.to_string()), list(count, |index| format!("r{index}")));
         let args = ["hash", "t", &users, "1", "", "", "", "", "", &ids, "", "", "", "1", "dry"];
         assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "hold {count}");
         let args = ["hash", "t", &ids, "confirm", "", "", "", "", "", "", "", "", "", "", "dry"];
         assert_eq!(is_accepted(&mut scripts, "settle", &all_keys, &args), expected, "settle {count}");
-        let ids: Vec<String> = (0..count).map(|nth| format!("r{nth}")).collect();
+        let ids: Vec<String> = (0..count).map(|index| format!("r{index}")).collect();
         let repairs: Vec<&str> = ids.iter().flat_map(|id| [id, "", "0", "0", "0"]).collect();
         let args = [&["hash", "t", "", "1", "1", "0"], &repairs[..]].concat();
         assert_eq!(is_accepted(&mut scripts, "repair", &keys, &args), expected, "repair {count}");
@@ -91,7 +91,7 @@ fn totals() {
     scripts.preheat("1", "10");
     assert!(scripts.preheat_as("update", "1", MOST_UNITS, &[]).starts_with("1 update 10 "));
     assert!(scripts.preheat_as("update", "1", "9007199254740992", &[]).starts_with("ERROR USAGE"));
-    // Units that somebody added pass it.
+    // Units that were added outside the scripts pass it.
     scripts.preheat("2", "10");
     scripts.send(&["INCRBY", &SECKILL.stock("2"), "1"]);
     assert!(scripts.preheat_as("update", "2", "9007199254740990", &[]).starts_with("1 update 10 "));
@@ -132,7 +132,7 @@ fn a_repair_that_raises_the_stock_looks_at_64_new_entries() {
 fn a_meta_of_any_number_of_fields_is_cleared() {
     let (redis, mut scripts) = scripts(CLUSTER);
     let meta = CLUSTER.meta("1");
-    let others: Vec<String> = (0..2500).flat_map(|nth| [format!("other{nth}"), "x".to_owned()]).collect();
+    let others: Vec<String> = (0..2500).flat_map(|index| [format!("other{index}"), "x".to_owned()]).collect();
     let fill = |scripts: &mut Scripts| {
         scripts.send(&[&["HSET", &meta], &others.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
     };

@@ -75,7 +75,7 @@ fn exceeds_bought_is_more_than_the_user_holds_or_than_was_sold() {
         }
         redis.assert_unchanged_since(&before);
     }
-    // A counter that somebody else raised: the stock would pass the total.
+    // A counter that was raised outside the scripts: the stock would pass the total.
     let (redis, mut scripts) = scripts(SECKILL);
     scripts.preheat("1", "10");
     redis.cmd(("HSET", SECKILL.participants("1"), "7", "2"));

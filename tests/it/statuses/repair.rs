@@ -37,7 +37,7 @@ fn repair_has_every_status_of_its_header_and_only_ok_writes() {
         }
         redis.assert_unchanged_since(&before);
 
-        // Letters: out of stock, past the total, and, if users are recorded, somebody who changed.
+        // Letters: out of stock, past the total, and, if users are recorded, a user who changed.
         let refused = [units("s", "-19"), units("x", "3")].concat();
         assert_eq!(repair(&mut scripts, ["1", "0"], &refused), "1 8 sx", "{layout:?}");
         assert_eq!(redis.hget(&layout.meta("1"), "repairs").as_deref(), Some("1"));
@@ -198,7 +198,7 @@ fn a_user_gains_more_than_the_stock_gives_only_if_the_stock_is_as_audited() {
     }
 }
 
-/// Reverses the request id of a user, who holds so many units and then none.
+/// Reverses the request id of a user, who holds that many units and then none.
 fn reverse(scripts: &mut super::Scripts, user: &str, units: &str, ids: &str) -> String {
     let layout = scripts.layout;
     let id = format!("i-{}", ids.split('\t').next().unwrap());

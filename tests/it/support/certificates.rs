@@ -64,7 +64,7 @@ impl TestRedis {
         }
         // One connection: a build of Valkey that ships in a wheel ends when it is asked to listen for TLS.
         let mut connection = self.connection();
-        // Between finding a free port and using it, somebody else may take it.
+        // Between finding a free port and using it, another process may take it.
         let port = (0..10).find_map(|_| {
             let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
             let mut command = redis::cmd("CONFIG");

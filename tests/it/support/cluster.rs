@@ -16,7 +16,7 @@ use super::wait_until;
 const SLOTS: u16 = 16384;
 /// How far a node's port for other nodes is from its port for clients.
 const BUS: u16 = 10_000;
-/// A node is taken for dead after so many milliseconds while a failover is wanted, which then takes about three seconds.
+/// A node is taken for dead after this many milliseconds while a failover is wanted, which then takes about three seconds.
 const NODE_TIMEOUT: &str = "2000";
 /// And while none is wanted: on a busy machine a node can be silent for seconds that only waits for its turn.
 const CALM_NODE_TIMEOUT: &str = "20000";
@@ -46,7 +46,7 @@ impl TestCluster {
     #[track_caller]
     pub fn with(primaries: usize, replicas: bool, args: &[&str]) -> Self {
         let count = if replicas { 2 * primaries } else { primaries };
-        // Between finding free ports and using them, somebody else may take one.
+        // Between finding free ports and using them, another process may take one.
         let mut why = String::new();
         for _ in 0..10 {
             match launch(primaries, count, args) {
@@ -75,12 +75,12 @@ impl TestCluster {
         seckill(args).env("SECKILL_URL", &self.url()).env("SECKILL_LAYOUT", "cluster")
     }
 
-    pub fn node(&self, nth: usize) -> &TestRedis {
-        &self.nodes[nth]
+    pub fn node(&self, index: usize) -> &TestRedis {
+        &self.nodes[index]
     }
 
-    pub fn node_mut(&mut self, nth: usize) -> &mut TestRedis {
-        &mut self.nodes[nth]
+    pub fn node_mut(&mut self, index: usize) -> &mut TestRedis {
+        &mut self.nodes[index]
     }
 
     pub fn nodes(&self) -> &[TestRedis] {
@@ -161,7 +161,7 @@ impl TestCluster {
         let knows = |other: &TestRedis| {
             let ranges: Vec<Vec<Value>> = other.ask(("CLUSTER", "SLOTS"));
             ranges.iter().any(|range| {
-                let bound = |nth: usize| u16::from_redis_value_ref(&range[nth]).unwrap();
+                let bound = |index: usize| u16::from_redis_value_ref(&range[index]).unwrap();
                 let Value::Array(owner) = &range[2] else { return false };
                 (bound(0)..=bound(1)).contains(&slot) && u16::from_redis_value_ref(&owner[1]).unwrap() == port
             })
@@ -333,7 +333,7 @@ fn nodes_conf(own: usize, primaries: usize, ports: &[u16]) -> String {
         let epoch = if node < primaries { primary + 1 } else { 0 };
         text += &format!("{} {address} {myself}{role} 0 0 {epoch} connected", node_id(node, ports));
         if node < primaries {
-            let first = |nth: usize| nth * usize::from(SLOTS) / primaries;
+            let first = |index: usize| index * usize::from(SLOTS) / primaries;
             text += &format!(" {}-{}", first(node), first(node + 1) - 1);
         }
         text.push('\n');
@@ -342,8 +342,8 @@ fn nodes_conf(own: usize, primaries: usize, ports: &[u16]) -> String {
 }
 
 /// Forty hexadecimal digits, another for each cluster of this machine: a port may have been another test's before.
-fn node_id(nth: usize, ports: &[u16]) -> String {
-    format!("{:024x}{:08x}{nth:08x}", std::process::id(), ports[0])
+fn node_id(index: usize, ports: &[u16]) -> String {
+    format!("{:024x}{:08x}{index:08x}", std::process::id(), ports[0])
 }
 
 /// Ports for clients that are free, as are their ports for other nodes. They are below those that clients get.
@@ -351,8 +351,8 @@ fn free_ports(count: usize) -> Vec<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut ports = Vec::new();
     while ports.len() < count {
-        let nth = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(7919));
-        let port = 10_000 + u16::try_from(nth % 11_000).expect("below 11000");
+        let index = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id().wrapping_mul(7919));
+        let port = 10_000 + u16::try_from(index % 11_000).expect("below 11000");
         let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
         if free(port) && free(port + BUS) {
             ports.push(port);

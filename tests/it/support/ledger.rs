@@ -16,5 +16,5 @@ pub fn orders(entry: &BTreeMap<String, String>) -> Vec<Vec<String>> {
     let columns = [Some(users), quantities, column("from"), column("to"), requests, column("reasons")];
     let columns: Vec<Vec<String>> = columns.into_iter().flatten().collect();
     assert!(columns.iter().all(|column| column.len() == columns[0].len()), "{entry:?}");
-    (0..columns[0].len()).map(|nth| columns.iter().map(|column| column[nth].clone()).collect()).collect()
+    (0..columns[0].len()).map(|index| columns.iter().map(|column| column[index].clone()).collect()).collect()
 }

@@ -5,7 +5,7 @@ pub fn value_len(bytes: &[u8]) -> Option<usize> {
     let line_len = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
     let count = || -> usize {
         let digits = std::str::from_utf8(&bytes[1..line_len - 2]).unwrap_or_default();
-        digits.parse().unwrap_or(0) // -1 stands for nil, which has no more to it
+        digits.parse().unwrap_or(0) // -1 means nil, which has no content
     };
     match bytes[0] {
         b'$' | b'!' | b'=' if bytes[1] != b'-' => {

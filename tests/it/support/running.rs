@@ -84,7 +84,7 @@ impl Running {
         send_signal(self.process.id(), signal);
     }
 
-    /// Waits until the process has so many threads: one listens for signals, another reads what is no file.
+    /// Waits until the process has that many threads: one listens for signals, another reads what is no file.
     #[track_caller]
     pub fn wait_for_threads(&self, count: usize) {
         let tasks = format!("/proc/{}/task", self.process.id());

@@ -252,17 +252,17 @@ pub fn line(value: &Value) -> String {
     }
 }
 
-/// The script with an error in place of what follows its `nth` write.
-pub fn cut_after(name: &'static str, nth: usize) -> String {
-    cut_text(shown(name), nth)
+/// The script with an error in place of what follows its `index` write.
+pub fn cut_after(name: &'static str, index: usize) -> String {
+    cut_text(shown(name), index)
 }
 
 /// The same of the script that a call with these arguments runs.
-pub fn cut_call(name: &'static str, layout: Layout, args: &[&str], nth: usize) -> String {
-    cut_text(shown_of(script_of(name, args), layout), nth)
+pub fn cut_call(name: &'static str, layout: Layout, args: &[&str], index: usize) -> String {
+    cut_text(shown_of(script_of(name, args), layout), index)
 }
 
-fn cut_text(text: &str, nth: usize) -> String {
+fn cut_text(text: &str, index: usize) -> String {
     let (header, code) = text.split_once("]]\n").unwrap();
     let wrapper = format!(
         "local server, writes = redis, 0\n\
@@ -271,7 +271,7 @@ fn cut_text(text: &str, nth: usize) -> String {
          local function cuts(name)\n\
            return function(command, ...)\n\
              if not reads[command] then\n\
-               if writes == {nth} then error('CUT') end\n\
+               if writes == {index} then error('CUT') end\n\
                writes = writes + 1\n\
              end\n\
              return server[name](command, ...)\n\

@@ -27,7 +27,7 @@ impl TestSentinel {
     #[track_caller]
     pub fn of(port: u16, settings: &str) -> Self {
         let mut why = String::new();
-        // Between finding a free port and using it, somebody else may take it.
+        // Between finding a free port and using it, another process may take it.
         for _ in 0..10 {
             match Self::launch(port, settings).ready() {
                 Ok(sentinel) => return sentinel,

@@ -59,7 +59,7 @@ impl TestRedis {
     pub fn with_tcp<const N: usize>(args: [&str; N]) -> Self {
         let mut redis = Self::with(args);
         redis.stop();
-        // Between finding a free port and using it, somebody else may take it.
+        // Between finding a free port and using it, another process may take it.
         for _ in 0..10 {
             let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|found| found.local_addr());
             redis.port = Some(free.expect("a free port").port());

@@ -204,7 +204,7 @@ fn flags_that_do_not_fit_are_refused() {
     denied.code(4);
 }
 
-/// Rows that raise the alarm for writes of somebody else.
+/// Rows that raise the alarm for foreign writes.
 fn alarmed(text: &str) -> usize {
     let is_foreign = |row: &Value| row["alarms"].as_array().unwrap().contains(&"foreign_writer".into());
     rows(text).iter().filter(|row| is_foreign(row)).count()

@@ -12,22 +12,18 @@ use crate::audit::read::{self, shards};
 use crate::audit::result::Verdict;
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::row::{ArchiveRow, Refused};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::output::format::archive::ArchiveDirectory;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{expand, find};
-use crate::cli::shared::session::changing;
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::activity::rules::PackedRules;
 use crate::model::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Layout, Status};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server
@@ -50,22 +46,20 @@ seckill preheat --restore /backup/sales/1001.seckill.1
 pub struct ArchiveArgs {
     /// Activities to archive, or patterns such as 'sku-*'
     #[arg(required = true, value_name = "ACTIVITY")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// Directory that gets a folder for each activity
     ///
     /// It is made if it is missing. Files hold who bought: only their owner can read them.
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(ArchiveArgs: mutating, activities);
 
 /// Activities that a hint names; if they are more, it is of all that the directory has of the layout.
 const MAX_NAMED: usize = 5;
 
-/// How often an activity is read again if somebody wrote to it meanwhile.
+/// How often an activity is read if it is written to meanwhile.
 const TRIES: usize = 3;
 
 /// Archives.
@@ -217,7 +211,7 @@ impl<'a> Run<'a> {
     fn archive(&mut self, activity: &'a ActivityId, directory: &ArchiveDirectory) -> Result<()> {
         for _ in 0..TRIES {
             if interrupt::requested() {
-                return Err(interrupted(activity).into());
+                return Err(interrupted(activity));
             }
             let found = match self.check(activity)? {
                 Checked::Ready(found) => found,
@@ -282,7 +276,7 @@ impl<'a> Run<'a> {
     }
 
     /// Shows the rows, also of what was done before an error; then what they have no room for.
-    fn finish(self, failed: Option<Error>) -> Result<Exit> {
+    fn finish(self, failed: Option<Failure>) -> Result<Exit> {
         let dry_run = self.args.mutating.dry_run;
         if failed.is_none() || !self.rows.is_empty() {
             self.out.array(&self.rows)?;
@@ -311,7 +305,7 @@ enum Written<'a> {
 
 /// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
 /// is the one in the meta.
-fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<(), Failure> {
+fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<()> {
     let path = directory.folder(folder);
     if !path.exists() {
         return Ok(());
@@ -368,10 +362,10 @@ impl<'a> Run<'a> {
             if lines % 1000 == 0 {
                 progress.inc(1000);
                 if interrupt::requested() {
-                    return Err(Error::from(interrupted(activity)));
+                    return Err(interrupted(activity));
                 }
             }
-            Ok::<_, Error>(writer.line(part, texts)?)
+            writer.line(part, texts)
         })?;
         progress.finish();
         let store = &*self.store;
@@ -386,7 +380,7 @@ impl<'a> Run<'a> {
         Archive::open(writer.path())?.verify(|lines| progress.inc(lines))?;
         progress.finish();
         if interrupt::requested() {
-            return Err(interrupted(activity).into());
+            return Err(interrupted(activity));
         }
         writer.publish()?;
         let reason = self.args.mutating.reason.as_deref();

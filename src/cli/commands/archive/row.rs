@@ -5,16 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::admin::archive::Archivable;
 use crate::audit::result::Verdict;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, Tone, row};
-use crate::model::activity::State;
+use crate::cli::output::{Cell, Output, Tone, counted, row};
 use crate::model::archive::{Manifest, Part};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Millis, State, Status};
 
 row! {
     /// The outcome for one activity.
+    #[derive(Default)]
     pub(super) struct ArchiveRow<'a> as row {
         activity: &'a str, flexible;
         status: &'static str => Cell::text(row.status).tone(row.tone());
@@ -66,9 +63,7 @@ impl<'a> ArchiveRow<'a> {
             Refused::NotOver(state) => Some(state.clone()),
             _ => None,
         };
-        let status = refused.status();
-        let activity = activity.as_str();
-        Self { activity, status, state, users: None, requests: None, entries: None, bytes: None, folder: None }
+        Self { activity: activity.as_str(), status: refused.status(), state, ..Self::default() }
     }
 
     /// Whether it was archived now.

@@ -13,15 +13,13 @@ use crate::bench::{
 };
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::id::RequestId;
-use crate::model::layout::Kind;
-use crate::model::number::{Limit, Quantity, between};
+use crate::model::number::between;
+use crate::model::{Kind, Limit, Quantity, RequestId};
 use crate::sell::bulk::Limits;
 use crate::store::Store;
 
@@ -165,8 +163,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     let terms = args.scenario.terms(args.users, args.until(), layout.kind());
     if args.scenario == Scenario::Conflict && layout.kind() == Kind::Counter {
         return Err(Failure::usage("the scenario `conflict` needs users, and the layout `product` knows none")
-            .hint("choose another --scenario, or another --layout")
-            .into());
+            .hint("choose another --scenario, or another --layout"));
     }
     session.require_named("a load test")?;
     if args.strategies().iter().any(|name| *name != StrategyName::Batch) {

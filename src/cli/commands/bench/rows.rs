@@ -8,11 +8,10 @@ use std::time::Duration;
 use crate::bench::{self, Measured, StrategyName, Until};
 use crate::cli::commands::bench::BenchArgs;
 use crate::cli::commands::bench::scenario::Terms;
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Cell, Output, Tone, row};
+use crate::model::Limit;
 use crate::model::names::names;
-use crate::model::number::Limit;
 use crate::store::Store;
 
 row! {

@@ -1,9 +1,8 @@
 //! What is sold in each scenario, and to whom.
 
 use crate::bench::{Buyers, Until};
-use crate::model::layout::Kind;
 use crate::model::names::names;
-use crate::model::number::{Limit, Units};
+use crate::model::{Kind, Limit, Units};
 
 names! {
     /// Who wants how much of what there is.

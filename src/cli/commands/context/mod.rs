@@ -1,22 +1,20 @@
-//! `seckill context`: servers by name.
-//! `seckill context add`: the options that are given are those that are kept.
-//! A context as it is shown: without a password.
+//! `seckill context`: servers by name, kept in a file. They are shown without their passwords.
 
-mod file;
-
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::args::{Global, variable};
-use crate::cli::commands::context::file::ContextFile;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use anyhow::Context as _;
+use serde_yaml::{Mapping, Value};
+
+use crate::cli::args::{Global, config_file, variable};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials::program;
-use crate::cli::input::yaml::contexts::{Context, Contexts, check, name};
+use crate::cli::input::yaml::contexts::{self, Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
-use crate::cli::output::{Cell, Format, Output, Tone, row};
+use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row};
 use crate::cli::shared::target::{self, URL_VARIABLES};
-use crate::model::layout::Layout;
+use crate::model::Layout;
+use crate::model::layout::CustomLayout;
 use crate::redis::connect::Target;
 
 /// Name servers, and choose one
@@ -122,10 +120,10 @@ pub fn run(command: ContextCommand, global: &Global, out: &mut Output) -> Result
 }
 
 fn list(global: &Global, out: &mut Output) -> Result<Exit> {
-    let Contexts { current, all } = file::read()?;
+    let Contexts { current, all } = known()?;
     let in_use = named(global)?.or(current);
     if all.is_empty() {
-        out.note(format!("there are no contexts in `{}`", file::path()?.display()));
+        out.note(format!("there are no contexts in `{}`", path()?.display()));
         out.hint("`seckill context add NAME --url URL` makes one");
     }
     let row = |context: &Context| ContextRow::new(context, in_use.as_ref() == Some(&context.name));
@@ -140,7 +138,7 @@ fn list(global: &Global, out: &mut Output) -> Result<Exit> {
 }
 
 /// The context that this command line or its environment names.
-fn named(global: &Global) -> Result<Option<String>, Failure> {
+fn named(global: &Global) -> Result<Option<String>> {
     match &global.context {
         Some(name) => Ok(Some(name.clone())),
         None => variable("SECKILL_CONTEXT"),
@@ -199,7 +197,7 @@ fn show(name: Option<String>, global: &Global, out: &mut Output) -> Result<Exit>
 fn current(global: &Global, out: &mut Output) -> Result<Exit> {
     let row = named_or_in_use(None, global)?;
     match out.format() {
-        Format::Table => out.line(&row.name)?,
+        Format::Table => out.line(&row.name),
         _ => out.object(&row)?,
     }
     if named(global)?.is_none() {
@@ -209,8 +207,8 @@ fn current(global: &Global, out: &mut Output) -> Result<Exit> {
 }
 
 /// The context of that name, else the one in use.
-fn named_or_in_use(name: Option<String>, global: &Global) -> Result<ContextRow, Failure> {
-    let contexts = file::read()?;
+fn named_or_in_use(name: Option<String>, global: &Global) -> Result<ContextRow> {
+    let contexts = known()?;
     let in_use = named(global)?.or_else(|| contexts.current.clone());
     let Some(name) = name.or_else(|| in_use.clone()) else {
         return Err(Failure::usage("no context is in use")
@@ -235,7 +233,7 @@ fn remove(name: &str, out: &mut Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context, Failure> {
+fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context> {
     contexts.find(name).ok_or_else(|| {
         let known: Vec<&str> = contexts.all.iter().map(|context| context.name.as_str()).collect();
         target::unknown(name, &known)
@@ -243,7 +241,7 @@ fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context, Failure> 
 }
 
 /// A path that stays what it is wherever the next command runs.
-fn absolute(path: &std::path::Path) -> Result<PathBuf, Failure> {
+fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path)
         .map_err(|error| Failure::failed(format!("`{}`: {}", path.display(), crate::error::cause(&error))))
 }
@@ -282,19 +280,17 @@ pub struct AddArgs {
 fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     let AddArgs { name, password_command, protected, replace } = args;
     if global.embedded.is_some() || global.context.is_some() {
-        return Err(Failure::usage("a context has a server of its own").hint("give it by `--url`").into());
+        return Err(Failure::usage("a context has a server of its own").hint("give it by `--url`"));
     }
     let Some(url) = global.url.clone() else {
         return Err(Failure::usage(format!("context `{name}` needs the URL of its server"))
-            .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379"))
-            .into());
+            .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379")));
     };
     Target::new(&url, "the value of `--url`", global.timeout())?;
     let path = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
     if global.password_file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Failure::usage("`--password-file -`: standard input cannot be kept")
-            .hint("give the path of a file, or `--password-command CMD`")
-            .into());
+            .hint("give the path of a file, or `--password-command CMD`"));
     }
     let context = Context {
         name,
@@ -315,8 +311,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     match contexts.all.iter_mut().find(|other| other.name == name) {
         Some(_) if !replace => {
             return Err(Failure::usage(format!("there is a context `{name}` already"))
-                .hint("`--replace` replaces all of it; `seckill context show` shows it")
-                .into());
+                .hint("`--replace` replaces all of it; `seckill context show` shows it"));
         }
         Some(other) => *other = context.clone(),
         None => contexts.all.push(context.clone()),
@@ -334,9 +329,9 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
 }
 
 row! {
-    pub(super) struct ContextRow as row from (context: &Context, current: bool) {
+    struct ContextRow as row from (context: &Context, current: bool) {
         table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
-        pub(super) name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
+        name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
         /// Whether it is in use.
         data current: bool = current;
         /// Without its password.
@@ -363,7 +358,7 @@ row! {
 
 row! {
     /// A field of a context, a line of a table for people.
-    pub(super) struct FieldRow as row {
+    struct FieldRow as row {
         field: &'static str => Cell::text(row.field).tone(Tone::Strong);
         value: String, flexible;
     }
@@ -371,7 +366,7 @@ row! {
 
 impl FieldRow {
     /// The fields that are set.
-    pub(super) fn of(row: &ContextRow) -> Vec<Self> {
+    fn of(row: &ContextRow) -> Vec<Self> {
         let fields = [
             ("name", Some(row.name.clone())),
             ("current", row.current.then(|| "yes".to_owned())),
@@ -387,4 +382,84 @@ impl FieldRow {
         ];
         fields.into_iter().filter_map(|(field, value)| Some(Self { field, value: value? })).collect()
     }
+}
+
+const HEAD: &str =
+    "# Contexts of seckill: see `seckill context --help`. It writes this file anew: comments are not kept.\n";
+
+/// The contexts that there are.
+fn known() -> Result<Contexts> {
+    Ok(contexts::read(&path()?)?.unwrap_or_default())
+}
+
+/// The file, while nobody else changes it.
+struct ContextFile {
+    path: PathBuf,
+    locked: PrivateFile,
+}
+
+impl ContextFile {
+    fn lock() -> Result<Self> {
+        let path = path()?;
+        Ok(Self { locked: PrivateFile::lock(&path)?, path })
+    }
+
+    fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn read(&self) -> Result<Contexts> {
+        Ok(contexts::read(&self.path)?.unwrap_or_default())
+    }
+
+    fn write(&self, contexts: &Contexts) -> Result<()> {
+        let each = |context: &Context| Ok((Value::from(context.name.as_str()), Value::Mapping(stored(context)?)));
+        let all = contexts.all.iter().map(each).collect::<Result<Mapping>>()?;
+        let current = contexts.current.clone().map(Value::from);
+        let document = mapping([("current", current), ("contexts", Some(Value::Mapping(all)))]);
+        let text = serde_yaml::to_string(&document).context("cannot encode the contexts")?;
+        self.locked.replace(&format!("{HEAD}{text}"))
+    }
+}
+
+fn path() -> Result<PathBuf> {
+    config_file().ok_or_else(|| {
+        Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so contexts have no place")
+            .hint("set XDG_CONFIG_HOME to an absolute path")
+    })
+}
+
+/// A context as the file has it.
+fn stored(context: &Context) -> Result<Mapping> {
+    let path = |path: &Option<PathBuf>| {
+        let not_utf8 = |path: &Path| Failure::usage(format!("`{}` is not UTF-8: rename it", path.display()));
+        path.as_deref().map(|path| path.to_str().map(Value::from).ok_or_else(|| not_utf8(path))).transpose()
+    };
+    let text = |text: &Option<String>| text.clone().map(Value::from);
+    let (named, custom) = match context.layout {
+        Some(Layout::Custom(custom)) => (None, Some(custom)),
+        layout => (layout.map(|layout| Value::from(layout.name())), None),
+    };
+    let keys = |custom: &CustomLayout| {
+        let participants = custom.participants().map(|pattern| Value::from(pattern.as_str()));
+        mapping([("stock", Some(Value::from(custom.stock().as_str()))), ("participants", participants)])
+    };
+    Ok(mapping([
+        ("url", Some(Value::from(context.url.as_str()))),
+        ("password_file", path(&context.password_file)?),
+        ("password_command", text(&context.password_command)),
+        ("layout", named),
+        ("kind", custom.map(|custom| Value::from(custom.kind().name()))),
+        ("keys", custom.map(|custom| Value::Mapping(keys(custom)))),
+        ("timezone", text(&context.timezone)),
+        ("cacert", path(&context.cacert)?),
+        ("cert", path(&context.cert)?),
+        ("key", path(&context.key)?),
+        ("protected", context.protected.then_some(Value::Bool(true))),
+    ]))
+}
+
+/// A mapping of what is set.
+fn mapping<const N: usize>(fields: [(&str, Option<Value>); N]) -> Mapping {
+    fields.into_iter().filter_map(|(name, value)| Some((Value::from(name), value?))).collect()
 }

@@ -3,7 +3,7 @@
 use crate::cli::args::Global;
 use crate::cli::failure::shell_quoted;
 use crate::cli::shared::target::{self, Login, PasswordSource};
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]

@@ -1,24 +1,21 @@
 //! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
 mod fix;
-mod memory;
-mod persistence;
 mod replication;
 mod rights;
 mod row;
 mod sale;
 mod scripts;
+mod storage;
 
 use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Format;
 use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
 use crate::cli::shared::target::PasswordSource;
-use crate::model::activity::Snapshot;
-use crate::model::id::ActivityId;
+use crate::model::{ActivityId, Snapshot};
 use crate::read::health::{Health, Node};
 use crate::read::{health, snapshot, whole};
 use crate::store::Store;
@@ -76,7 +73,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);
     match session.out.format() {
-        Format::Table => row::tables(&rows, persistence::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
+        Format::Table => row::tables(&rows, storage::loss(health.nodes.iter()).as_deref(), &mut session.out)?,
         _ => session.out.array(&rows)?,
     }
     if options.hides_password(&session.global) && rows.iter().any(CheckRow::is_fixed_by_seckill) {
@@ -112,13 +109,13 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
     };
     let findings = [
         (Check::Role, replication::role(reading, &node.name, is_cluster, scheme, fixes)),
-        (Check::Persistence, persistence::persistence(reading, fixes)),
-        (Check::Fsync, persistence::fsync(reading, fixes)),
-        (Check::Eviction, memory::eviction(reading, fixes)),
+        (Check::Persistence, storage::persistence(reading, fixes)),
+        (Check::Fsync, storage::fsync(reading, fixes)),
+        (Check::Eviction, storage::eviction(reading, fixes)),
         (Check::Replicas, replication::replicas(reading, &node.name, health.slots.as_ref(), fixes)),
         (Check::MinReplicas, replication::min_replicas(reading, fixes)),
-        (Check::Memory, memory::memory(reading, fixes)),
-        (Check::OutputBuffers, memory::output_buffers(reading, fixes)),
+        (Check::Memory, storage::memory(reading, fixes)),
+        (Check::OutputBuffers, storage::output_buffers(reading, fixes)),
         (Check::BusyReply, scripts::busy_reply(reading, fixes)),
         (Check::SlowScripts, scripts::slow(reading, fixes)),
         (Check::Clock, scripts::clock(reading)),
@@ -132,12 +129,12 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 /// The checks of the activities.
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
     let mut activities = match selection::resolve(&args.activities, store) {
-        Err(Error::Store(error)) if args.activities.is_empty() => return skip_sale(error, store, rows),
+        Err(failure) if args.activities.is_empty() => return skip_sale(failure, store, rows),
         found => found?,
     };
     let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
-        Err(error) => return skip_sale(error, store, rows),
+        Err(error) => return skip_sale(error.into(), store, rows),
     };
     rows.push(sale::windows(&snapshots, store, fixes));
     // The keys of a sharded activity are those of its shards, and its parent's.
@@ -153,10 +150,8 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
 }
 
 /// A user who may not look at the sale still learns about the server.
-fn skip_sale(error: crate::error::StoreError, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
-    if !error.is_refusal() {
-        return Err(error.into());
-    }
+fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
+    let Some(error) = failure.store().filter(|error| error.is_refusal()) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());
     rows.extend(checks.map(skip));

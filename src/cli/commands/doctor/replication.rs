@@ -4,9 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
-use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
-use crate::cli::output::text::{bytes, counted, duration};
+use crate::cli::commands::doctor::storage::{refused, setting};
+use crate::cli::output::{bytes, counted, duration};
 use crate::read::health::{Info, NodeName, Reading, ReplicaInfo, Role, Slots};
 
 /// Servers in commands that cannot know them: another one, and this one as the other calls it.

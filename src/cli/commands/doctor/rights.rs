@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
-use crate::model::layout::{Kind, Layout};
+use crate::model::{Kind, Layout};
 use crate::read::health::{Granted, Node};
 use crate::script::keys::Keys;
 use crate::script::{self, Script};

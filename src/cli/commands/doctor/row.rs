@@ -2,8 +2,8 @@
 //! The checks for people: a short table, then what is wrong, why it matters, and what to paste.
 
 use crate::cli::commands::doctor::fix::SECKILL;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, OutputError, Tone, row, wrapped};
+use crate::cli::failure::Result;
+use crate::cli::output::{Cell, Output, Tone, counted, row, wrapped};
 use crate::names;
 
 names! {
@@ -207,7 +207,7 @@ row! {
 const WIDTH: usize = 100;
 
 /// Tables, counts, and what may be lost.
-pub(super) fn tables(rows: &[CheckRow], loss: Option<&str>, out: &mut Output) -> Result<(), OutputError> {
+pub(super) fn tables(rows: &[CheckRow], loss: Option<&str>, out: &mut Output) -> Result<()> {
     let mut ordered: Vec<&CheckRow> = rows.iter().collect();
     ordered.sort_by_key(|row| (row.check, row.status));
     let lines: Vec<Line> = ordered.chunk_by(|one, other| are_one_line(one, other)).map(line).collect();
@@ -217,17 +217,17 @@ pub(super) fn tables(rows: &[CheckRow], loss: Option<&str>, out: &mut Output) ->
     for status in [CheckStatus::Fail, CheckStatus::Warn] {
         let of_status: Vec<&CheckRow> = rows.iter().filter(|row| row.status == status).collect();
         for same in of_status.chunk_by(|one, other| one.check == other.check) {
-            block(same, width, out)?;
+            block(same, width, out);
             is_set |= same.iter().any(|row| row.fix.as_ref().is_some_and(|fix| fix.contains(" CONFIG SET ")));
         }
     }
     let count = |status| lines.iter().filter(|line| line.status == status).count();
     let statuses = [CheckStatus::Fail, CheckStatus::Warn, CheckStatus::Skip, CheckStatus::Ok];
     let counts: Vec<String> = statuses.into_iter().map(|status| format!("{} {status}", count(status))).collect();
-    out.line("")?;
-    out.line(&counts.join(", "))?;
+    out.line("");
+    out.line(&counts.join(", "));
     for line in loss.into_iter().flat_map(|loss| wrapped(loss, width)) {
-        out.line(&line)?;
+        out.line(&line);
     }
     if is_set {
         out.note(
@@ -259,24 +259,23 @@ fn line(rows: &[&CheckRow]) -> Line {
 }
 
 /// What is wrong by one check: why once, then targets that it found the same of, with a fix each.
-fn block(rows: &[&CheckRow], width: usize, out: &mut Output) -> Result<(), OutputError> {
+fn block(rows: &[&CheckRow], width: usize, out: &mut Output) {
     let first = rows[0];
-    out.line("")?;
+    out.line("");
     let name = format!("{} {}", first.status, first.check);
-    out.toned(&name, first.status.tone())?;
+    out.toned(&name, first.status.tone());
     for line in wrapped(first.why, width.saturating_sub(2)) {
-        out.line(&format!("  {line}"))?;
+        out.line(&format!("  {line}"));
     }
     for same in rows.chunk_by(|one, other| one.found == other.found) {
         let targets: Vec<&str> = same.iter().map(|row| row.target.as_str()).collect();
         let text = format!("{}: {}", targets.join(", "), same[0].found);
         for (index, line) in wrapped(&text, width.saturating_sub(4)).iter().enumerate() {
-            out.line(&format!("  {} {line}", if index == 0 { "-" } else { " " }))?;
+            out.line(&format!("  {} {line}", if index == 0 { "-" } else { " " }));
         }
         // Never wrapped: they are to be pasted.
         for fix in same.iter().filter_map(|row| row.fix.as_ref()) {
-            out.toned(&format!("    $ {fix}"), Tone::Info)?;
+            out.toned(&format!("    $ {fix}"), Tone::Info);
         }
     }
-    Ok(())
 }

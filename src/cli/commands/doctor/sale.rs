@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
-use crate::cli::error::Result;
-use crate::cli::output::text::{counted, duration};
-use crate::error::StoreError;
+use crate::cli::failure::{Result, permitted};
+use crate::cli::output::{counted, duration};
 use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::activity::{Snapshot, State};
-use crate::model::id::ActivityId;
-use crate::model::ledger::{Entry, EntryId, unexplained_changes};
-use crate::model::status::Status;
+use crate::model::ledger::unexplained_changes;
+use crate::model::{ActivityId, Entry, EntryId, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, KeyLifetime, Ttl};
 use crate::read::ledger;
@@ -23,12 +20,8 @@ use crate::store::Store;
 
 /// Activities that lack something or cannot be read.
 pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {
-    let mut rows = Vec::new();
-    for snapshot in snapshots {
-        if let Some(finding) = fault(snapshot, store, fixes) {
-            rows.push(finding.row(Check::Keys, snapshot.activity.as_str()));
-        }
-    }
+    let row = |snapshot: &Snapshot| Some(fault(snapshot, store, fixes)?.row(Check::Keys, snapshot.activity.as_str()));
+    let mut rows: Vec<CheckRow> = snapshots.iter().filter_map(row).collect();
     if rows.is_empty() {
         let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
         rows.push(sound(count, Check::Keys, store));
@@ -139,13 +132,9 @@ pub(super) fn expiry(
     store: &mut Store,
     fixes: &Fixes,
 ) -> Result<Vec<CheckRow>> {
-    let lifetimes = match index::lifetimes(store, activities) {
-        Ok(lifetimes) => lifetimes,
-        Err(StoreError::Permission { .. }) => {
-            let skip = Finding::skip("this user may not run PTTL").row(Check::Expiry, store.layout().name());
-            return Ok(vec![skip]);
-        }
-        Err(error) => return Err(error.into()),
+    let layout = store.layout().name();
+    let Some(lifetimes) = permitted(index::lifetimes(store, activities))? else {
+        return Ok(vec![Finding::skip("this user may not run PTTL").row(Check::Expiry, layout)]);
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
     let mut rows = Vec::new();
@@ -156,7 +145,7 @@ pub(super) fn expiry(
         let is_over = activity
             .as_ref()
             .is_some_and(|activity| matches!(states.get(activity), Some(State::Ended | State::Archived)));
-        // Of a sale that is over, somebody may mean it.
+        // After a sale an expiry may be intended.
         let finding = if is_over { Finding::warn(found, fix) } else { Finding::fail(found, fix) };
         let target = activity.as_ref().map_or("index", ActivityId::as_str);
         rows.push(finding.row(Check::Expiry, target));
@@ -185,13 +174,9 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .collect();
     let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
-    let entries = match ledger::ledger_ends(store, &ends, most) {
-        Ok(entries) => entries,
-        Err(StoreError::Permission { .. }) => {
-            let skip = Finding::skip("this user may not run XREVRANGE");
-            return Ok(vec![skip.row(Check::ForeignWrites, store.layout().name())]);
-        }
-        Err(error) => return Err(error.into()),
+    let layout = store.layout().name();
+    let Some(entries) = permitted(ledger::ledger_ends(store, &ends, most))? else {
+        return Ok(vec![Finding::skip("this user may not run XREVRANGE").row(Check::ForeignWrites, layout)]);
     };
     let mut rows = Vec::new();
     for ((snapshot, _), entries) in with_ledger.iter().zip(&entries) {
@@ -210,9 +195,9 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
     }
     if rows.is_empty() {
         rows.push(match whole_activities(ends.iter().map(|(activity, _)| activity)) {
-            0 => Finding::skip("no activity has a ledger").row(Check::ForeignWrites, store.layout().name()),
+            0 => Finding::skip("no activity has a ledger").row(Check::ForeignWrites, layout),
             count => Finding::ok(format!("{}: {}", counted(count, "activity"), looked_at(&entries, most)))
-                .row(Check::ForeignWrites, store.layout().name()),
+                .row(Check::ForeignWrites, layout),
         });
     }
     Ok(rows)
@@ -247,13 +232,10 @@ const STOPPED: Duration = Duration::from_secs(600);
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
     let layout = store.layout().name();
-    let feeds = match ledger::feeds(store, activities) {
-        Ok(feeds) => feeds,
-        Err(StoreError::Permission { .. }) => {
-            let skip = Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE");
-            return Ok(vec![skip.row(Check::Feeds, layout)]);
-        }
-        Err(error) => return Err(error.into()),
+    let Some(feeds) = permitted(ledger::feeds(store, activities))? else {
+        return Ok(vec![
+            Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE").row(Check::Feeds, layout),
+        ]);
     };
     let now = store.now()?;
     let mut rows = Vec::new();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
-use crate::cli::commands::doctor::persistence::{refused, setting};
 use crate::cli::commands::doctor::row::Finding;
-use crate::cli::output::text::{counted, duration};
+use crate::cli::commands::doctor::storage::{refused, setting};
+use crate::cli::output::{counted, duration};
 use crate::read::health::{Clock, Reading, SlowCall};
 
 /// The usual time after which a script that hangs may be killed, and bounds of what is sensible, in ms.

@@ -4,16 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
-use crate::cli::error::{Error, Result};
-use crate::cli::output::text::counted;
-use crate::cli::output::{Warnings, row};
-use crate::model::activity::Snapshot;
+use crate::cli::failure::{Failure, Result};
+use crate::cli::output::{Warnings, counted, row};
 use crate::model::activity::rules::PackedRules;
 use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::layout::Kind;
-use crate::model::order::Bought;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Bought, Kind, Snapshot, Status, StoredUser};
 use crate::read::participants;
 use crate::store::Store;
 
@@ -41,7 +36,7 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
         for part in snapshot.parts() {
             participants::each(store, &part, |user, units| {
                 tally.count(user, units);
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
         tally.held()
@@ -159,6 +154,7 @@ impl InvalidRecords {
 }
 
 /// What a pass over the participants finds, in memory for `top` of them.
+#[derive(Default)]
 pub struct TopBuyers {
     top: usize,
     /// The largest first; units that are unknown come last.
@@ -166,21 +162,14 @@ pub struct TopBuyers {
     /// Units of those in `most`: a scan may find a user twice, with another count the second time.
     units: HashMap<Vec<u8>, Option<u64>>,
     held: u64,
-    /// Whether somebody's units are unknown.
+    /// Whether the units of a user are unknown.
     is_open: bool,
     pub invalid: InvalidRecords,
 }
 
 impl TopBuyers {
     pub fn new(top: usize) -> Self {
-        Self {
-            top,
-            most: BTreeSet::new(),
-            units: HashMap::new(),
-            held: 0,
-            is_open: false,
-            invalid: InvalidRecords::default(),
-        }
+        Self { top, ..Self::default() }
     }
 
     pub fn count(&mut self, user: &[u8], units: Result<Bought, String>) {

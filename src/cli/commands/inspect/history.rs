@@ -5,16 +5,12 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
-use crate::cli::output::text::{counted, named};
-use crate::cli::output::{Output, row};
+use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::failure::{Exit, Result};
+use crate::cli::output::{Output, counted, named, row};
 use crate::cli::shared::hints;
-use crate::model::activity::Snapshot;
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::{Entry, EntryId, Op, column};
-use crate::model::time::Millis;
+use crate::model::ledger::column;
+use crate::model::{ActivityId, Entry, EntryId, Millis, Op, Snapshot, UserId};
 use crate::read::history::TrimmedUnits;
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
@@ -66,7 +62,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let mut pushed = Ok(());
         ledger::each_entry(store, home, after, last, |entry| {
             if names(entry.users.as_deref(), user.as_str()) {
-                pushed = each_row(activity, entry, Some(user), |row, _| Ok::<_, Error>(rows.push(&row)?));
+                pushed = each_row(activity, entry, Some(user), |row, _| rows.push(&row));
             }
             pushed.is_ok() && !rows.is_lost()
         })?;

@@ -2,15 +2,10 @@
 
 use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::commands::inspect::{InspectArgs, chosen, detail, exit, selection, snapshots};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result, permitted};
 use crate::cli::output::Output;
 use crate::cli::output::format::prometheus::{Exposition, Family, families};
-use crate::error::StoreError;
-use crate::model::activity::{Snapshot, State};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Millis, Snapshot, State, Status};
 use crate::read::ledger::Feed;
 use crate::read::stats::info::{CallStats, Info, Section};
 use crate::read::{ledger, stats};
@@ -42,13 +37,11 @@ families! {
 pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if args.all || !args.user.is_empty() || args.top.is_some() || args.request.is_some() {
         return Err(Failure::usage("`-o prometheus` has no users: each would be a series of its own")
-            .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users")
-            .into());
+            .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users"));
     }
     if args.watch.interval().is_some() {
         return Err(Failure::usage("`-o prometheus` is one reading, and `--watch` many")
-            .hint("leave `--watch` out: a timer runs the command again, see docs/monitoring.md")
-            .into());
+            .hint("leave `--watch` out: a timer runs the command again, see docs/monitoring.md"));
     }
     args.metrics.write("inspect", store, out, |store, out, metrics| {
         let activities = chosen(args, store, out)?;
@@ -118,11 +111,8 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
         ([("activity", snapshot.activity.as_str().into())], count)
     });
     // A user who may not ask has no groups to see.
-    let (feeds, now) = match ledger::feeds(store, &activities) {
-        Ok(feeds) => (feeds, store.now()?.get()),
-        Err(StoreError::Permission { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(feeds) = permitted(ledger::feeds(store, &activities))? else { return Ok(()) };
+    let now = store.now()?.get();
     let waiting = |feed: &Feed| {
         let millis = feed.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
         format!("{}.{:03}", millis / 1000, millis % 1000)
@@ -148,12 +138,8 @@ const BUCKETS: [u64; 18] = [
 fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let mut servers: Vec<(String, Info)> = Vec::new();
     for server in stats::info(store, &[Section::Replication, Section::CommandStats])? {
-        match server.info {
-            Ok(info) => servers.push((server.server, info)),
-            // Without the right to ask, nothing is known.
-            Err(StoreError::Permission { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        // Without the right to ask, nothing is known.
+        servers.extend(permitted(server.info)?.map(|info| (server.server, info)));
     }
     let replicas = servers.iter().flat_map(|(node, info)| info.replicas().into_iter().map(move |it| (node, info, it)));
     let of = |node: &'_ String| [("node", node.clone().into())];

@@ -2,7 +2,6 @@
 
 pub mod detail;
 mod history;
-mod holds;
 mod metrics;
 mod request;
 pub mod rows;
@@ -15,18 +14,16 @@ use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
 use crate::cli::commands::inspect::selection::{AlertBelow, Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Format, Output};
+use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::{Cell, Format, Output, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
 use crate::cli::shared::selection::{ActivitySelector, is_pattern};
-use crate::model::activity::Snapshot;
-use crate::model::id::{ActivityId, RequestId, UserId};
 use crate::model::number::between;
-use crate::model::status::Status;
+use crate::model::order::hold::OpenHold;
+use crate::model::{ActivityId, Millis, RequestId, Snapshot, Status, StoredUser, UserId};
 use crate::read::whole::Holdings;
-use crate::read::{participants, snapshot, whole};
+use crate::read::{holds, participants, snapshot, whole};
 use crate::store::Store;
 
 /// How many participants are shown unless `--top` says otherwise.
@@ -153,8 +150,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
             "--user"
         };
         return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
-            .hint("leave it out to see the stock; `--layout` names another contract of keys")
-            .into());
+            .hint("leave it out to see the stock; `--layout` names another contract of keys"));
     }
     if args.metrics.are_wanted(out.format())? {
         return metrics::run(args, store, out);
@@ -165,8 +161,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     }
     if args.selection.sort == Some(SortBy::Rate) {
         return Err(Failure::usage("`--sort rate`: one reading has no rate")
-            .hint("add `--watch`: `seckill inspect --sort rate --watch`")
-            .into());
+            .hint("add `--watch`: `seckill inspect --sort rate --watch`"));
     }
     if args.why {
         return why(args, store, out);
@@ -176,7 +171,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         return request::run(request, &args.user, &activities, store, out);
     }
     if args.holds {
-        return holds::run(&activities, args.overdue, store, out);
+        return held_open(&activities, args.overdue, store, out);
     }
     if activities.is_empty() && out.format() == Format::Table {
         Ok(Exit::Done)
@@ -197,8 +192,7 @@ fn why(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         ([user], []) => history::run(user, store, out),
         ([user], [activity]) if !is_pattern(activity) => why::run(activity, user, store, out),
         _ => Err(Failure::usage("`--why` explains one activity to one user")
-            .hint("give one ACTIVITY and one `--user`; without ACTIVITY it lists what the user did")
-            .into()),
+            .hint("give one ACTIVITY and one `--user`; without ACTIVITY it lists what the user did")),
     }
 }
 
@@ -383,7 +377,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
             participants::each(store, &part, |user, units| {
                 let bought = units.map_err(|text| invalid.add(user, &text)).ok();
                 stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
         sound &= invalid.is_empty();
@@ -397,4 +391,40 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
 /// 0 if every activity is there and can be read, else 3.
 fn exit(sound: bool) -> Exit {
     if sound { Exit::Done } else { Exit::Refused }
+}
+
+row! {
+    /// One open hold.
+    struct HoldRow<'a> as row {
+        activity: &'a str, flexible;
+        request: String, flexible;
+        user: StoredUser => Cell::text(row.user.to_string()), flexible;
+        quantity: u64;
+        deadline: Millis;
+        nested user_hex: Option<String>;
+    }
+    named request
+}
+
+/// Streams a row for each.
+fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let snapshots = snapshots(activities, store, out)?;
+    let mut warnings = out.warnings();
+    snapshots.iter().for_each(|snapshot| detail::warn(&mut warnings, snapshot));
+    warnings.end();
+    hints::other_layouts(missing(&snapshots), store, out);
+    let mut rows = out.stream::<HoldRow<'_>>()?;
+    for snapshot in snapshots.iter().filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0)) {
+        let activity = snapshot.activity.as_str();
+        for part in snapshot.parts() {
+            holds::open_holds(store, &part, overdue, |OpenHold { request, record }| {
+                let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
+                let user_hex = user.user_hex();
+                rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
+                Ok::<_, Failure>(())
+            })?;
+        }
+    }
+    rows.finish()?;
+    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }

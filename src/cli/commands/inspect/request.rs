@@ -4,17 +4,13 @@ use std::convert::Infallible;
 
 use crate::audit::evidence::purchases::RequestRecord;
 use crate::cli::commands::inspect::history::names;
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::order::hold::HoldState;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Entry, EntryId, Millis, Op, RequestId, Status, UserId};
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
@@ -27,10 +23,7 @@ row! {
         status: Status = Status::Ok => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
         /// `multi_deduct` of an order of several activities, if that is known.
         op: Option<String> = Some(of.op), flexible;
-        user: Option<String> = of.user => match &row.user_hex {
-            Some(hex) => Cell::text(format!("hex:{hex}")).flexible(),
-            None => text(row.user.as_ref()),
-        };
+        user: Option<String> = of.user => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
         quantity: Option<i64> = of.quantity;
         data stock: Option<u64> = of.stock;
         id: Option<EntryId> as "entry" = Some(of.id) => row.id.map_or_else(Cell::unknown, Cell::number);
@@ -62,10 +55,6 @@ impl RequestRow {
     }
 }
 
-fn text(text: Option<&String>) -> Cell {
-    Cell::text(text.map(String::as_str).unwrap_or_default()).flexible()
-}
-
 /// Finds it in the activities that were named, else in all that were preheated; that of the user, if one is given.
 pub(super) fn run(
     request: &RequestId,
@@ -77,7 +66,7 @@ pub(super) fn run(
     let user = match users {
         [] => None,
         [user] => Some(user.as_str()),
-        _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`").into()),
+        _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`")),
     };
     let sharded = selection::find(activities, store)?;
     let home = |activity: &ActivityId| match (sharded.get(activity), user) {
@@ -121,8 +110,7 @@ pub(super) fn run(
                 "the job is known and has decided that line: it was refused, is of another activity, or its entry was \
                  trimmed",
             ),
-        }
-        .into());
+        });
     }
     rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;

@@ -1,11 +1,7 @@
 //! What inspect shows, and a run at its end: activities, participants, and who holds how many.
 
 use crate::cli::output::{Cell, Field, Tone, row};
-use crate::model::activity::{Snapshot, State};
-use crate::model::id::StoredUser;
-use crate::model::order::Bought;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Bought, Millis, Snapshot, State, Status, StoredUser};
 
 row! {
     /// One activity at one instant. What all participants hold is asked only of an activity whose total nobody knows.
@@ -45,7 +41,7 @@ row! {
         sparse pub(crate) withdrawn: Option<u64> = meta.and_then(|meta| meta.withdrawn).filter(|units| *units > 0);
         /// Only if something is wrong; `state` says it too.
         nested pub(crate) status: Option<Status> = (!sound).then_some(status);
-        /// Whether too few units are left: only if somebody asked.
+        /// Whether too few units are left, if `--alert-below` asks.
         optional data pub(crate) alert: Option<bool> = None;
     }
     where {
@@ -79,7 +75,7 @@ impl ActivityRow {
     }
 }
 
-/// Negative if somebody raised the stock above the total: that is drift, and not to be hidden.
+/// Negative if the stock was raised above the total: that is drift, and not to be hidden.
 fn less(total: u64, stock: u64) -> Option<i64> {
     i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
 }
@@ -138,7 +134,7 @@ row! {
     /// One participant among all of them.
     pub struct BuyerRow<'a> as row {
         activity: &'a str;
-        user: Option<&'a str> => row.user_cell();
+        user: Option<&'a str> => Cell::user(row.user, row.user_hex.as_ref());
         /// `None` if the record is no number.
         bought: Option<Bought>;
         /// Of an id that is not UTF-8.
@@ -152,11 +148,6 @@ impl<'a> BuyerRow<'a> {
         let text = std::str::from_utf8(user).ok();
         let user_hex = text.is_none().then(|| StoredUser::new(user).hex());
         Self { activity, user: text, bought, user_hex }
-    }
-
-    fn user_cell(&self) -> Cell {
-        let hex = || self.user_hex.as_ref().map(|hex| format!("hex:{hex}"));
-        Cell::text(self.user.map(str::to_owned).or_else(hex).unwrap_or_default())
     }
 }
 

@@ -4,14 +4,12 @@
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValuesParser;
 
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::output::Warnings;
-use crate::cli::output::text::counted;
-use crate::model::activity::State;
+use crate::cli::output::{Warnings, counted};
 use crate::model::number::whole;
-use crate::model::status::Status;
+use crate::model::{State, Status};
 use crate::names;
 
 names! {
@@ -35,7 +33,7 @@ pub(super) struct Selection {
     /// upcoming, live, sold_out, paused, ended, not_preheated or corrupt. The exit code covers all activities that were
     /// read, also those that are not shown.
     #[arg(long, value_name = "STATE", value_delimiter = ',', hide_possible_values = true, value_parser = states(), conflicts_with_all = ["user", "all"])]
-    pub state: Vec<&'static str>,
+    pub state: Vec<String>,
     /// Sort by rate, stock or sold
     ///
     /// The highest rate, the most sold or the fewest left come first; what is not known comes last. Rates need two
@@ -45,14 +43,9 @@ pub(super) struct Selection {
 }
 
 /// The words that `state` of a row may have.
-fn states() -> impl TypedValueParser<Value = &'static str> {
+fn states() -> PossibleValuesParser {
     let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
-    let names: Vec<&'static str> = State::ALL.iter().map(|state| state.name()).chain(wrong).collect();
-    let name = {
-        let names = names.clone();
-        move |text: String| names.iter().copied().find(|name| *name == text).ok_or("unknown state")
-    };
-    PossibleValuesParser::new(names).try_map(name)
+    State::ALL.iter().map(|state| state.name()).chain(wrong).into()
 }
 
 impl Selection {
@@ -64,7 +57,7 @@ impl Selection {
         rate: impl Fn(&T) -> Option<f64>,
     ) {
         if !self.state.is_empty() {
-            items.retain(|item| self.state.contains(&row(item).state));
+            items.retain(|item| self.state.iter().any(|state| state == row(item).state));
         }
         // The sort is stable: of equal rows the first by id stays first.
         match self.sort {

@@ -4,19 +4,13 @@ use serde::Serialize;
 
 use crate::cli::commands::inspect::history::{EntryRow, UserEntries};
 use crate::cli::commands::inspect::{detail, missing, without_buyers};
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output, hanging, row};
+use crate::cli::failure::{Exit, Result};
+use crate::cli::output::{Format, Output, counted, hanging, row};
 use crate::cli::shared::hints;
+use crate::model::activity::Meta;
 use crate::model::activity::rules::StoredState;
-use crate::model::activity::{Meta, Snapshot};
-use crate::model::id::{ActivityId, UserId};
-use crate::model::layout::Kind;
 use crate::model::number::MAX_QUANTITY;
-use crate::model::order::Bought;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Bought, Kind, Millis, Snapshot, Status, UserId};
 use crate::read::history::TrimmedUnits;
 use crate::read::{snapshot, whole};
 use crate::store::Store;
@@ -109,9 +103,9 @@ fn people(why: &Why, activity: &ActivityId, user: &UserId, out: &mut Output) -> 
         (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
         (Status::Ok, units) => format!("`{user}` can buy up to {} of `{activity}` now.", counted(units, "unit")),
         (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
-    })?;
+    });
     for sentence in &why.because {
-        out.line(&hanging(&format!("- {sentence}"), out.terminal().width))?;
+        out.line(&hanging(&format!("- {sentence}"), out.terminal().width));
     }
     if !why.entries.is_empty() {
         out.table(Some(&format!("Orders of {user}")), &why.entries)?;

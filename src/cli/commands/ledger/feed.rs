@@ -6,16 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
 use crate::cli::commands::ledger::sources::Sources;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Failure;
+use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output, OutputError, Renaming, RowStream, Terminal};
+use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
 use crate::error::cause;
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::{Entry, EntryId};
+use crate::model::{ActivityId, Entry, EntryId, UserId};
 use crate::read::ledger;
 use crate::store::Store;
 
@@ -57,7 +54,7 @@ impl Delivery<'_> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<(), OutputError> {
+    pub(super) fn finish(self) -> Result<()> {
         match self {
             Self::Print(stream) => stream.finish(),
             Self::Exec(_) => Ok(()),
@@ -81,39 +78,29 @@ impl Batch<'_, '_> {
             each_row(activity, entry, self.only, |row, _| {
                 // Only now, and not at the last row of an entry: that entry is complete with this batch.
                 if self.rows.len() >= self.delivery.batch() {
-                    deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)?;
+                    self.flush(store)?;
                 }
                 self.rows.push(row);
-                Ok::<_, Error>(())
+                Ok::<_, Failure>(())
             })?;
         }
         self.done.push((activity.clone(), id));
         Ok(())
     }
 
+    /// Delivers the rows, and acknowledges the entries that are complete with them.
     fn flush(&mut self, store: &mut Store) -> Result<()> {
-        deliver(self.delivery, &mut self.rows, self.group, &mut self.done, store)
+        if !self.rows.is_empty() {
+            self.delivery.deliver(&self.rows)?;
+            self.rows.clear();
+        }
+        for entries in self.done.chunk_by(|one, other| one.0 == other.0) {
+            let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
+            ledger::acknowledge(store, &entries[0].0, self.group, &ids)?;
+        }
+        self.done.clear();
+        Ok(())
     }
-}
-
-/// Delivers rows, and acknowledges the entries that are complete with them.
-fn deliver(
-    delivery: &mut Delivery<'_>,
-    rows: &mut Vec<LedgerRow>,
-    group: &str,
-    done: &mut Vec<(ActivityId, EntryId)>,
-    store: &mut Store,
-) -> Result<()> {
-    if !rows.is_empty() {
-        delivery.deliver(rows)?;
-        rows.clear();
-    }
-    for entries in done.chunk_by(|one, other| one.0 == other.0) {
-        let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
-        ledger::acknowledge(store, &entries[0].0, group, &ids)?;
-    }
-    done.clear();
-    Ok(())
 }
 
 /// Delivers what the group has not acknowledged yet; with `follow` also what comes, until Ctrl-C or until nobody reads.
@@ -230,12 +217,11 @@ impl Loader {
             return Err(failed(match status.code() {
                 Some(code) => format!("ended with {code}"),
                 None => "was ended by a signal".to_owned(),
-            })
-            .into());
+            }));
         }
         match written {
             // It had enough: that it ended with 0 is what counts.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unusable(error).into()),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unusable(error)),
             _ => Ok(()),
         }
     }

@@ -1,25 +1,23 @@
-//! `seckill ledger`: what happened to activities, as rows.
+//! `seckill ledger`: what happened to activities, as rows: one for each order of an entry, or one for an entry without orders.
 
 mod feed;
-pub mod rows;
 mod sources;
 pub mod trim;
 
 use std::str::FromStr;
 
+use crate::audit::ledger_state::transfers::Direction;
 use crate::cli::commands::ledger::feed::{Delivery, Loader, feed};
-use crate::cli::commands::ledger::rows::LedgerRow;
 use crate::cli::commands::ledger::sources::Sources;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Column, Format, Output, Renaming, Row};
+use crate::cli::output::{Cell, Column, Format, Output, Renaming, Row, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::EntryId;
+use crate::model::ledger::OrderTexts;
 use crate::model::number::between;
 use crate::model::time::GivenTime;
+use crate::model::{ActivityId, Entry, EntryId, Millis, Op, StoredUser, UserId};
 use crate::store::Store;
 
 /// Show the history of activities, follow it, feed a database
@@ -139,7 +137,7 @@ fn group(text: &str) -> Result<String, String> {
 }
 
 /// The names of `--map`; `None` if it is not given.
-fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
+fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>> {
     if map.is_empty() {
         return Ok(None);
     }
@@ -156,7 +154,9 @@ fn names(map: &[Renaming], out: &Output) -> Result<Option<Renaming>, Failure> {
 /// Shows or trims ledgers.
 pub fn run(args: &LedgerArgs, session: &mut Session) -> Result<Exit> {
     match &args.command {
-        Some(LedgerCommand::Trim(trim)) => session.change(trim, trim::run),
+        Some(LedgerCommand::Trim(args)) => {
+            session.change(&args.mutating, &args.activities, |store, out| trim::run(args, store, out))
+        }
         None => session.with(|store, out| show(&args.shown, store, out)),
     }
 }
@@ -200,4 +200,84 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         (false, true) => Exit::Done,
         (false, false) => Exit::Refused,
     })
+}
+
+row! {
+    /// One thing that happened. `(activity, id, n)` is a key.
+    pub struct LedgerRow as row {
+        activity: String, flexible;
+        data pub(crate) id: EntryId;
+        /// Numbers the orders of an entry, from 1 on.
+        data pub(crate) n: usize;
+        pub(crate) time: Millis;
+        pub(crate) op: String;
+        pub(crate) user: Option<String> => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
+        pub(crate) quantity: Option<i64>;
+        pub(crate) stock: Option<u64>;
+        pub(crate) request: Option<String>, flexible;
+        pub(crate) by: Option<String>, flexible;
+        pub(crate) reason: Option<String>, flexible;
+        /// The other shard of a transfer.
+        nested shard: Option<String>;
+        nested pub(crate) user_hex: Option<String>;
+    }
+}
+
+// Without `id` and `n` in tables: they give the reason room, and only machines need them.
+
+/// The rows of an entry, of all users or of one, each given to `each` with what the entry has of that order.
+pub fn each_row<E>(
+    activity: &ActivityId,
+    entry: &Entry,
+    only: Option<&UserId>,
+    mut each: impl FnMut(LedgerRow, &OrderTexts) -> Result<(), E>,
+) -> Result<(), E> {
+    let text = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let (op, by, reason) = (String::from_utf8_lossy(&entry.op).into_owned(), text(&entry.by), text(&entry.reason));
+    let known = entry.known_op();
+    let is_repair = known == Some(Op::Repair);
+    // What cannot be read is shown as far as it goes; an audit names it.
+    let orders = entry.rows().unwrap_or_default();
+    let whole = [OrderTexts([const { None }; 4])];
+    let orders = if orders.is_empty() { &whole[..] } else { &orders[..] };
+    let names = entry.line_names(orders.len());
+    for (index, order) in orders.iter().enumerate() {
+        if only.is_some_and(|user| user.as_str().as_bytes() != order.user()) {
+            continue;
+        }
+        let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
+        let quantity = match known {
+            Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
+            Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.count(1),
+            Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
+            Some(Op::Lend | Op::Borrow) => units(&entry.units),
+            _ => units(&entry.total),
+        };
+        let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
+        let shard = known.and_then(Direction::of).zip(entry.other_shard()).map(|(direction, number)| {
+            let parent = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
+            (direction, parent.shard(number).to_string())
+        });
+        let way = shard.as_ref().map(|(direction, shard)| match direction {
+            Direction::Lend => format!("to {shard}"),
+            Direction::Borrow => format!("from {shard}"),
+        });
+        let row = LedgerRow {
+            activity: activity.to_string(),
+            id: entry.id,
+            n: index + 1,
+            time: entry.id.at(),
+            op: op.clone(),
+            user: order.text(0).map(str::to_owned),
+            quantity,
+            stock: Entry::count(entry.stock.as_deref()),
+            request: request.or_else(|| names.get(index).cloned()).or_else(|| text(&entry.transfer)),
+            by: by.clone(),
+            reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()).or(way),
+            shard: shard.map(|(_, shard)| shard),
+            user_hex: StoredUser::new(order.user()).user_hex(),
+        };
+        each(row, order)?;
+    }
+    Ok(())
 }

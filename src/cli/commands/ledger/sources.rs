@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 
 use crate::admin::activities;
 use crate::cli::commands::ledger::Since;
-use crate::cli::commands::ledger::rows::{LedgerRow, each_row};
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};
 use crate::cli::shared::selection::{each_merged, expand};
 use crate::cli::shared::{hints, selection};
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::EntryId;
-use crate::model::status::Status;
+use crate::model::{ActivityId, EntryId, Status, UserId};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
@@ -63,7 +60,7 @@ impl Sources {
                 hints::other_layouts([activity], store, out);
                 let missing = format!("`{activity}` is not_preheated: it has no ledger");
                 if activities.len() == 1 && listed.is_none() {
-                    return Err(Failure::new(Exit::Refused, missing).into());
+                    return Err(Failure::new(Exit::Refused, missing));
                 }
                 out.warn(missing);
                 sources.all_found = false;

@@ -2,16 +2,12 @@
 
 use crate::admin::trim::{self, Sums, Trim, Untrimmed};
 use crate::cli::args::Mutating;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, Tone, row};
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
-use crate::cli::shared::session::changing;
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
-use crate::model::status::Status;
-use crate::model::time::{GivenTime, Millis};
+use crate::model::time::GivenTime;
+use crate::model::{ActivityId, EntryId, Millis, Status};
 use crate::store::Store;
 
 /// Remove old entries of ledgers; audits stay exact
@@ -33,7 +29,7 @@ seckill ledger trim --all --before 7d
 pub struct TrimArgs {
     /// Activities whose ledgers to trim, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
-    activities: Vec<ActivityId>,
+    pub(super) activities: Vec<ActivityId>,
     /// Trim the ledgers of all preheated activities
     #[arg(long, conflicts_with = "activities")]
     all: bool,
@@ -43,10 +39,8 @@ pub struct TrimArgs {
     #[arg(long, value_name = "TIME")]
     before: GivenTime,
     #[command(flatten)]
-    mutating: Mutating,
+    pub(super) mutating: Mutating,
 }
-
-changing!(TrimArgs: mutating, activities);
 
 row! {
     struct TrimRow<'a> as row {
@@ -112,7 +106,7 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
             match Planned::new(activity, before, run.store).and_then(|planned| run.apply(planned)) {
                 Ok(()) => {}
                 // Of this ledger: the others can be trimmed all the same.
-                Err(Error::Failure(failure)) => failures.push(failure),
+                Err(failure) if failure.is_own() => failures.push(failure),
                 Err(error) => return run.finish(activities.len(), failures, Some(error)),
             }
         }
@@ -131,7 +125,7 @@ fn ask<'a>(
     for activity in activities {
         match Planned::new(activity, before, store) {
             Ok(planned) => all.push(planned),
-            Err(Error::Failure(_)) if activities.len() > 1 => {}
+            Err(failure) if failure.is_own() && activities.len() > 1 => {}
             Err(error) => return Err(error),
         }
         if activities.len() > 1 {
@@ -197,8 +191,8 @@ impl<'a> Run<'a> {
     }
 
     /// Shows the rows, also of what was done before an error; then what they have no room for.
-    fn finish(self, count: usize, mut failures: Vec<Failure>, error: Option<Error>) -> Result<Exit> {
-        let failed = error.or_else(|| failures.pop().map(Error::from));
+    fn finish(self, count: usize, mut failures: Vec<Failure>, error: Option<Failure>) -> Result<Exit> {
+        let failed = error.or_else(|| failures.pop());
         if failed.is_none() || !self.rows.is_empty() {
             self.out.array(&self.rows)?;
         }

@@ -5,18 +5,13 @@ use crate::admin::adopt::{Adopted, Found, Unadoptable};
 use crate::admin::{adopt, preheat};
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::interrupt;
-use crate::cli::output::Output;
-use crate::cli::output::text::counted;
+use crate::cli::output::{Output, counted};
 use crate::cli::shared::session::{Consent, Session};
 use crate::cli::shared::{hints, target};
-use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
-use crate::model::id::ActivityId;
-use crate::model::number::{Limit, Units};
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
+use crate::model::activity::FieldDifference;
+use crate::model::{Action, ActivityId, Corrupt, Limit, Plan, Preheat, Preheated, Status, Units};
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
 use crate::store::Store;
@@ -43,7 +38,7 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
     let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&snapshot::snapshot(&mut store, activity)?, what) {
-        return Err(failure.into());
+        return Err(failure);
     }
     let out = &mut session.out;
     let options = target::options(&session.global);
@@ -87,7 +82,7 @@ impl Adoption<'_> {
         // From here on a Ctrl-C must not leave the activity without its stock.
         interrupt::stop_gracefully();
         let ended = self.take_over(&found, planned);
-        if let Err(Error::Store(_)) = ended {
+        if ended.as_ref().is_err_and(|failure| failure.store().is_some()) {
             let id = &self.plan.id;
             self.out.warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id} --adopt` resumes"));
         }
@@ -105,7 +100,7 @@ impl Adoption<'_> {
         {
             Finished::Done(_) => self.done(found, adopted, Status::Ok),
             Finished::Replayed(_) => self.done(found, adopted, Status::Replayed),
-            Finished::Stale => Err(self.moving().into()),
+            Finished::Stale => Err(self.moving()),
         }
     }
 
@@ -114,8 +109,7 @@ impl Adoption<'_> {
         for _ in 0..TRIES {
             let Some(found) = adopt::withdraw(&mut self.store, &self.plan.id, &self.name, planned.total)? else {
                 return Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
-                    .hint(format!("`seckill inspect {}` shows it", self.plan.id))
-                    .into());
+                    .hint(format!("`seckill inspect {}` shows it", self.plan.id)));
             };
             if found.status != Status::Ok {
                 return self.refuse(&found, found.status, found.corrupt.clone(), Vec::new());
@@ -159,7 +153,7 @@ impl Adoption<'_> {
         }
         let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
         adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
-        Err(self.moving().into())
+        Err(self.moving())
     }
 
     fn scan(&mut self) -> Result<Holders> {
@@ -181,7 +175,7 @@ impl Adoption<'_> {
         found.adopted()
     }
 
-    fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<(), Failure> {
+    fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<()> {
         let left = match found.units {
             Some(units) => format!("{units} are left"),
             None => format!("its stock key is gone, so {} are left", adopted.units),
@@ -227,7 +221,7 @@ impl Adoption<'_> {
         let plan = Plan { total: self.args.total.or(Units::new(total)), ..self.plan.clone() };
         let mut planned = Vec::new();
         preheat::preheat_all(&mut self.store, &[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
-        let Some(result) = planned.pop() else { return Err(self.moving().into()) };
+        let Some(result) = planned.pop() else { return Err(self.moving()) };
         if result.action != Action::Unchanged {
             match result.status {
                 Status::Exists => self.out.hint(explain::of_existing(&result, Preheat::Update)),
@@ -247,8 +241,7 @@ impl Adoption<'_> {
                 Some(_) => format!("how much of `{id}` is sold is not recorded in the layout `{layout}`"),
                 None => format!("the stock key of `{id}` is gone, and no meta says its total"),
             })
-            .hint("give `--total N`, the units that it had at the beginning")
-            .into()),
+            .hint("give `--total N`, the units that it had at the beginning")),
             Unadoptable::Evicted => {
                 let key = self.store.keys(&id).participants.unwrap_or_default();
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };

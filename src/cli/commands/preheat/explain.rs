@@ -2,17 +2,12 @@
 //! The rows of `preheat`.
 //! What a reset destroys, as a question.
 
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Output, row};
-use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
-use crate::model::layout::Kind;
+use crate::cli::output::{Cell, Output, counted, row};
+use crate::model::activity::FieldDifference;
 use crate::model::number::whole;
-use crate::model::order::Bought;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Action, ActivityId, Bought, Kind, Millis, Plan, Preheat, Preheated, Status};
 use crate::read::{participants, snapshot};
 use crate::store::Store;
 
@@ -168,9 +163,9 @@ row! {
 }
 
 /// Shows what was done, until something failed.
-pub(super) fn show(results: &[Preheated], failed: Option<Error>, out: &mut Output) -> Result<Exit> {
+pub(super) fn show(results: &[Preheated], failed: Option<Failure>, out: &mut Output) -> Result<Exit> {
     let rows: Vec<PreheatRow<'_>> = results.iter().map(|result| PreheatRow::new(result, false)).collect();
-    out.array_until::<_, Error>(&rows, failed)?;
+    out.array_until(&rows, failed)?;
     let refused = results.iter().any(|result| !result.status.is_done());
     Ok(if refused { Exit::Refused } else { Exit::Done })
 }
@@ -227,13 +222,16 @@ fn sold(result: &Preheated, store: &mut Store) -> Result<String> {
     Ok(match (kind, snapshot.buyers) {
         (_, None) => "units sold unknown".to_owned(),
         (Kind::Set, Some(buyers)) => format!("{}, units sold unknown", counted(buyers, "buyer")),
-        (_, Some(_)) => {
-            let mut held: u64 = 0;
-            participants::each(store, &result.activity, |_, units| {
-                held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-                Ok::<_, Error>(())
-            })?;
-            format!("{} sold", counted(held, "unit"))
-        }
+        (_, Some(_)) => format!("{} sold", counted(held(store, &result.activity)?, "unit")),
     })
+}
+
+/// What all users of an activity hold, as far as it is recorded.
+pub(crate) fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
+    let mut held: u64 = 0;
+    participants::each(store, activity, |_, units| {
+        held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
+        Ok::<_, Failure>(())
+    })?;
+    Ok(held)
 }

@@ -1,30 +1,30 @@
-//! `seckill preheat`: create or change activities.
+//! `seckill preheat`: create or change activities. It plans, asks, applies, and shows what came of it.
 
 mod adopt;
-mod apply;
 mod explain;
 mod restore;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
+use crate::admin::{activities, preheat};
 use crate::cli::args::Mutating;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::commands::preheat::explain::PreheatRow;
+use crate::cli::error::advice;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
-use crate::cli::input::{activities, window};
+use crate::cli::input::{self, window};
+use crate::cli::output::{Format, Output};
+use crate::cli::shared::hints;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::activity::Plan;
 use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::shard_plan::ShardCount;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::number::{Limit, Units};
 use crate::model::time::GivenTime;
+use crate::model::{Action, ActivityId, Layout, Limit, Plan, Preheat, Preheated, Status, Units};
+use crate::store::Store;
 
-pub use crate::cli::commands::preheat::apply::plan;
-pub use crate::cli::commands::preheat::explain::explain;
+pub(crate) use crate::cli::commands::preheat::explain::{explain, held};
 
 /// Create or change activities from YAML fixtures, or from flags
 ///
@@ -159,7 +159,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let plans = fitted(plans, layout)?;
     let names = plans.iter().map(|plan| &plan.id);
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
-    apply::apply(&plans, args, &mut store, &mut session.out)
+    apply(&plans, args, &mut store, &mut session.out)
 }
 
 /// The plans of all fixtures, or the one of the flags, and their layout.
@@ -168,14 +168,13 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
         let plan = plan_of_flags(id, args)?;
         if !FIELDS.into_iter().any(|field| plan.gives(field)) {
             return Err(Failure::usage(format!("`--update` of `{id}`: nothing is given that could change"))
-                .hint("give `--stock`, `--per-user-limit`, `--title`, `--starts-at` or `--ends-at`")
-                .into());
+                .hint("give `--stock`, `--per-user-limit`, `--title`, `--starts-at` or `--ends-at`"));
         }
         return Ok((vec![plan], session.layout(None)?));
     }
     if let Some(from) = &args.from {
         let mapping = Mapping::joined(&args.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
-        let mut list = activities::read(from, &mapping, RowFormat { dialect: None, delimiter: args.delimiter })?;
+        let mut list = input::activities::read(from, &mapping, RowFormat { dialect: None, delimiter: args.delimiter })?;
         if let Some(ignored) = &list.ignored {
             session.out.note(ignored);
         }
@@ -191,7 +190,7 @@ fn plans(args: &PreheatArgs, session: &Session) -> Result<(Vec<Plan>, Layout)> {
     let mut seen = HashSet::new();
     for plan in &plans {
         if !seen.insert(plan.id.as_str()) {
-            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)).into());
+            return Err(Failure::usage(format!("activity `{}` is in more than one fixture", plan.id)));
         }
     }
     only(&mut plans, &args.only, "a fixture")?;
@@ -207,17 +206,17 @@ fn plan_of_flags(id: &ActivityId, args: &PreheatArgs) -> Result<Plan> {
     if let (Some(start), Some(end)) = (starts_at.value(), ends_at.value())
         && start >= end
     {
-        return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")).into());
+        return Err(Failure::usage(format!("the window ends ({end}) before it starts ({start})")));
     }
     let (id, title, per_user_limit) = (id.clone(), args.title.clone(), args.per_user_limit.unwrap_or_default());
     Ok(Plan { id, title, total: args.stock, per_user_limit, starts_at, ends_at, ledger: None, shards: args.shards })
 }
 
-/// Leaves only the activities that were asked for, each of which must be there.
+/// Keeps only the activities that `--activity` names; each must be there.
 fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()> {
     let known: HashSet<&str> = plans.iter().map(|plan| plan.id.as_str()).collect();
     if let Some(missing) = wanted.iter().find(|wanted| !known.contains(wanted.as_str())) {
-        return Err(Failure::usage(format!("no activity `{missing}` in {place}")).into());
+        return Err(Failure::usage(format!("no activity `{missing}` in {place}")));
     }
     if !wanted.is_empty() {
         let wanted: HashSet<&ActivityId> = wanted.iter().collect();
@@ -235,6 +234,139 @@ fn fitted_plan(plan: Plan, layout: Layout) -> Result<Plan> {
     let needs_cluster = plan.shards.is_some() && layout != Layout::Cluster;
     plan.fitted(layout).map_err(|why| {
         let failure = Failure::usage(why);
-        if needs_cluster { failure.hint("`--layout cluster`").into() } else { failure.into() }
+        if needs_cluster { failure.hint("`--layout cluster`") } else { failure }
     })
+}
+
+/// Rows of a plan that a terminal shows before it asks; the others are counted.
+const MAX_PLANNED: usize = 20;
+
+/// Shows the plan or carries it out, one activity at a time.
+fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let how = match (args.update, args.if_total, args.reset) {
+        (true, Some(total), _) => Preheat::UpdateFrom(total.get()),
+        (true, None, _) => Preheat::Update,
+        (_, _, true) => Preheat::Reset,
+        _ => Preheat::Create,
+    };
+    let reason = args.mutating.reason.as_deref();
+    explain::warn_of_past(plans, out);
+    let planned = plan(plans, how, store, out)?;
+    if planned.iter().any(|result| result.shards.is_some()) {
+        out.choose(&["shards"]);
+    }
+    let mut results = planned.clone();
+    let mut failed = None;
+    let mut is_explained = false;
+    if !args.mutating.dry_run {
+        let question = if args.mutating.yes { None } else { explain::question_of_reset(&planned, store)? };
+        if let Some(question) = question {
+            is_explained = show_plan(&planned, how, out)?;
+            out.confirm(&question, false)?;
+        }
+        warn_of_eviction(store, out);
+        // What an earlier call made so is waited for too.
+        let unchanged = results.iter().filter(|result| result.action == Action::Unchanged);
+        unchanged.for_each(|result| store.changed(&result.activity));
+        failed = carry_out(plans, how, reason, store, &mut results, out).err();
+    }
+    let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
+    hints::other_layouts(missing.map(|result| &result.activity), store, out);
+    hints::order_sets(results.iter().map(|result| &result.activity), store, out);
+    if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
+        explain(&results, how, out);
+    }
+    explain::show(&results, failed, out)
+}
+
+/// What would become of each activity.
+pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
+    let progress = out.progress("planning", plans.len() as u64);
+    let all: Vec<&Plan> = plans.iter().collect();
+    let mut planned = BTreeMap::new();
+    preheat::preheat_all(store, &all, how, true, None, |plan, result| {
+        progress.inc(1);
+        planned.insert(plan, result);
+    })?;
+    progress.finish();
+    Ok(planned.into_values().collect())
+}
+
+/// Shows a person what the question is about: false if only the result is shown.
+fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bool> {
+    if out.format() != Format::Table || !out.terminal().shows_data {
+        return Ok(false);
+    }
+    let concerned: Vec<&Preheated> = planned.iter().filter(|result| result.action != Action::Unchanged).collect();
+    if concerned.is_empty() {
+        return Ok(false);
+    }
+    let rows: Vec<PreheatRow<'_>> =
+        concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::new(result, true)).collect();
+    out.table(Some("Plan"), &rows)?;
+    if concerned.len() > MAX_PLANNED {
+        out.note(format!("and {} activities more", concerned.len() - MAX_PLANNED));
+    }
+    explain(planned, how, out);
+    Ok(true)
+}
+
+/// Does what was planned. If that fails, only the results of what was done, or needed nothing, are left.
+fn carry_out(
+    plans: &[Plan],
+    how: Preheat,
+    reason: Option<&str>,
+    store: &mut Store,
+    results: &mut Vec<Preheated>,
+    out: &Output,
+) -> Result<()> {
+    let unchanged: Vec<&ActivityId> =
+        results.iter().filter(|result| result.action == Action::Unchanged).map(|result| &result.activity).collect();
+    preheat::restore_index(store, &unchanged)?;
+    let moves = |result: &Preheated| {
+        matches!(result.action, Action::Create | Action::Update | Action::Reset) && result.status == Status::Ok
+    };
+    let due: Vec<usize> = (0..plans.len()).filter(|plan| moves(&results[*plan])).collect();
+    let progress = out.progress("preheating", due.len() as u64);
+    let mut left: HashSet<usize> = due.iter().copied().collect();
+    // What a reset found absent is only created: nobody was asked about what another system made meanwhile.
+    let (created, others): (Vec<usize>, Vec<usize>) =
+        due.iter().partition(|plan| how == Preheat::Reset && results[**plan].action == Action::Create);
+    let mut done = Ok(());
+    for (how, group) in [(Preheat::Create, created), (how, others)] {
+        let group_plans: Vec<&Plan> = group.iter().map(|plan| &plans[*plan]).collect();
+        done = preheat::preheat_all(store, &group_plans, how, false, reason, |at, result| {
+            progress.inc(1);
+            results[group[at]] = result.of_plan(&results[group[at]]);
+            left.remove(&group[at]);
+        });
+        if done.is_err() {
+            break;
+        }
+    }
+    progress.finish();
+    let Err(error) = done else { return Ok(()) };
+    let (advice, mut failure) = (advice(&error), Failure::from(error));
+    if left.len() < due.len() {
+        out.warn(format!("{} of {} activities are done, as shown", due.len() - left.len(), due.len()));
+        // Without a word that nothing was changed.
+        failure.hint = advice;
+    }
+    let mut plan = 0;
+    results.retain(|_| {
+        plan += 1;
+        !left.contains(&(plan - 1))
+    });
+    Err(failure)
+}
+
+/// Stock that is evicted in mid-sale is lost.
+fn warn_of_eviction(store: &mut Store, out: &Output) {
+    // A server that does not let us ask is not worth an error.
+    if let Ok(Some(policy)) = activities::eviction_policy(store)
+        && policy != "noeviction"
+    {
+        out.warn(format!("the server's maxmemory-policy is `{policy}`: stock and buyers may vanish in mid-sale"));
+        out.hint("`noeviction` is the only right policy for a sale: CONFIG SET maxmemory-policy noeviction");
+    }
 }

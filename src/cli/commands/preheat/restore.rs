@@ -5,8 +5,7 @@ use std::path::Path;
 
 use crate::admin::restore::{self, Restorable, Restored};
 use crate::cli::commands::preheat::{PreheatArgs, explain};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
@@ -14,33 +13,23 @@ use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::activity::rules::StoredState;
-use crate::model::activity::{Action, Preheated};
 use crate::model::archive::Part;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::status::Status;
+use crate::model::{Action, ActivityId, Layout, Preheated, Status};
 use crate::read::snapshot;
 use crate::shards;
 use crate::store::Store;
-
-/// An activity and its archive.
-struct ArchivedActivity {
-    id: ActivityId,
-    archive: Archive,
-}
 
 /// Verifies the files, then restores one activity after the other.
 pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let of_flag = session.global.layout.as_deref().map(layouts::given).transpose()?;
     let wanted = wanted(directory, args, of_flag)?;
-    let layout = wanted[0].archive.sealed.manifest.layout;
-    if wanted.iter().any(|it| it.archive.sealed.manifest.layout != layout) {
+    let layout = wanted[0].sealed.manifest.layout;
+    if wanted.iter().any(|it| it.sealed.manifest.layout != layout) {
         return Err(Failure::usage(format!("`{}` has archives of several layouts", directory.display()))
-            .hint(format!("choose one by `--layout`: {}", names(&wanted)))
-            .into());
+            .hint(format!("choose one by `--layout`: {}", names(&wanted))));
     }
     let layout = session.layout(Some(layout))?;
-    for ArchivedActivity { archive, .. } in &wanted {
+    for archive in &wanted {
         let progress = session.out.progress("verifying", lines(archive));
         archive.verify(|lines| progress.inc(lines))?;
         progress.finish();
@@ -49,8 +38,7 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
     let out = &mut session.out;
     interrupt::stop_gracefully();
-    let (results, mut failed) =
-        until_failed(wanted.iter().map(|it| restore(&it.id, &it.archive, args, &mut store, out)));
+    let (results, mut failed) = until_failed(wanted.iter().map(|it| restore(it, args, &mut store, out)));
     if failed.is_none() && !args.mutating.dry_run {
         failed = hint_parents(&wanted, &mut store, out).err();
         note_pauses(&wanted, &results, layout, out);
@@ -59,13 +47,13 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
 }
 
 /// Says which came back paused, as they were archived.
-fn note_pauses(restored: &[ArchivedActivity], results: &[Preheated], layout: Layout, out: &Output) {
+fn note_pauses(restored: &[Archive], results: &[Preheated], layout: Layout, out: &Output) {
     let is_paused =
         |archive: &Archive| archive.sealed.manifest.rules().is_some_and(|rules| rules.state == StoredState::Paused);
     let paused: BTreeSet<ActivityId> = restored
         .iter()
         .zip(results)
-        .filter(|(it, result)| result.action == Action::Restore && is_paused(&it.archive))
+        .filter(|(it, result)| result.action == Action::Restore && is_paused(it))
         .map(|(it, _)| layout.whole(&it.id))
         .collect();
     if !paused.is_empty() {
@@ -75,16 +63,16 @@ fn note_pauses(restored: &[ArchivedActivity], results: &[Preheated], layout: Lay
 }
 
 /// Says how to make the parents that the server does not have: files have the shards alone.
-fn hint_parents(restored: &[ArchivedActivity], store: &mut Store, out: &Output) -> Result<()> {
+fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result<()> {
     let layout = store.layout();
-    let parent_of = |it: &ArchivedActivity| Some(layout.whole(&it.id)).filter(|whole| *whole != it.id);
+    let parent_of = |it: &Archive| Some(layout.whole(&it.id)).filter(|whole| *whole != it.id);
     let parents: BTreeSet<ActivityId> = restored.iter().filter_map(parent_of).collect();
     for parent in parents {
         if snapshot::snapshot(store, &parent)?.meta.is_some() {
             continue;
         }
-        let shards: Vec<&ArchivedActivity> = restored.iter().filter(|it| layout.whole(&it.id) == parent).collect();
-        let total: u64 = shards.iter().map(|it| it.archive.sealed.manifest.total).sum();
+        let shards: Vec<&Archive> = restored.iter().filter(|it| layout.whole(&it.id) == parent).collect();
+        let total: u64 = shards.iter().map(|it| it.sealed.manifest.total).sum();
         let numbers: BTreeSet<u32> = shards.iter().filter_map(|it| Some(it.id.parent()?.1)).collect();
         let is_first_choice = numbers == shards::choose(&parent, shards.len(), 0).into_iter().collect();
         out.warn(format!("`{parent}` itself is not on this server: its shards alone are in files"));
@@ -102,45 +90,41 @@ fn hint_parents(restored: &[ArchivedActivity], store: &mut Store, out: &Output) 
 }
 
 /// The layouts of some archives, each once, in words.
-fn names(archives: &[ArchivedActivity]) -> String {
-    let names = archives.iter().map(|it| it.archive.sealed.manifest.layout.name());
+fn names(archives: &[Archive]) -> String {
+    let names = archives.iter().map(|it| it.sealed.manifest.layout.name());
     names.map(|name| format!("`{name}`")).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// The archives that are wanted, each activity once in a layout; of a sharded one those of its shards.
-fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Result<Vec<ArchivedActivity>> {
-    let all = find(directory)?.into_iter().map(|archive| {
-        let id = archive.sealed.manifest.id().map_err(Failure::usage)?;
-        Ok(ArchivedActivity { id, archive })
-    });
-    let all = all.collect::<Result<Vec<_>>>()?;
+fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Result<Vec<Archive>> {
+    let all = find(directory)?;
     let known_layouts = names(&all);
-    let mut wanted: Vec<ArchivedActivity> = Vec::new();
+    let mut wanted: Vec<Archive> = Vec::new();
     let mut places: HashMap<(ActivityId, Layout), usize> = HashMap::new();
     let mut missing: BTreeSet<&str> = args.only.iter().map(ActivityId::as_str).collect();
-    for ArchivedActivity { id, archive } in all {
+    for archive in all {
+        let id = &archive.id;
         let layout = archive.sealed.manifest.layout;
-        let whole = layout.whole(&id);
-        let is_named = args.only.is_empty() || args.only.iter().any(|only| *only == id || *only == whole);
+        let whole = layout.whole(id);
+        let is_named = args.only.is_empty() || args.only.iter().any(|only| only == id || *only == whole);
         if !is_named || of_flag.is_some_and(|flag| flag != layout) {
             continue;
         }
         missing.remove(id.as_str());
         missing.remove(whole.as_str());
         if let Some(other) = places.insert((id.clone(), layout), wanted.len()) {
-            let folders = [&wanted[other].archive, &archive].map(|archive| archive.folder().display().to_string());
+            let folders = [&wanted[other], &archive].map(|archive| archive.folder().display().to_string());
             return Err(Failure::usage(format!("two archives are of `{id}`: `{}` and `{}`", folders[0], folders[1]))
-                .hint("give the folder of the one to restore")
-                .into());
+                .hint("give the folder of the one to restore"));
         }
-        wanted.push(ArchivedActivity { id, archive });
+        wanted.push(archive);
     }
     if let Some(missing) = missing.first() {
-        return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())).into());
+        return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())));
     }
     if let (Some(flag), []) = (of_flag, &wanted[..]) {
         let why = format!("no archive in `{}` is of the layout `{}`", directory.display(), flag.name());
-        return Err(Failure::usage(why).hint(format!("there are {known_layouts}")).into());
+        return Err(Failure::usage(why).hint(format!("there are {known_layouts}")));
     }
     Ok(wanted)
 }
@@ -150,24 +134,18 @@ fn lines(archive: &Archive) -> u64 {
     archive.sealed.manifest.files.iter().map(|file| file.lines).sum()
 }
 
-fn restore(
-    id: &ActivityId,
-    archive: &Archive,
-    args: &PreheatArgs,
-    store: &mut Store,
-    out: &Output,
-) -> Result<Preheated> {
-    let sealed = &archive.sealed;
+fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Output) -> Result<Preheated> {
+    let Archive { id, sealed, .. } = archive;
     let mut found = restore::plan_restore(store, id, sealed)?;
     if matches!(found.status, Status::Ok | Status::Replayed) && !args.mutating.dry_run {
         found = restore::begin_restore(store, id, sealed)?;
         if found.status == Status::Ok {
             let progress = out.progress("restoring", lines(archive));
-            write(id, archive, store, &progress)?;
+            write(archive, store, &progress)?;
             progress.finish();
             if let Restored::Stale(seen) = restore::finish_restore(store, id, sealed, args.mutating.reason.as_deref())?
             {
-                return Err(stale(id, archive, seen.is_some(), store)?.into());
+                return Err(stale(archive, seen.is_some(), store)?);
             }
         }
     }
@@ -176,11 +154,12 @@ fn restore(
         store.changed(id);
     }
     explain_refusal(id, &found, out);
-    Ok(result(id, archive, &found))
+    Ok(result(archive, &found))
 }
 
 /// Writes all files, page by page.
-fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progress) -> Result<()> {
+fn write(archive: &Archive, store: &mut Store, progress: &Progress) -> Result<()> {
+    let id = &archive.id;
     let kind = archive.sealed.manifest.layout.kind();
     let mut pages = restore::restore_pages(store, id, &archive.sealed);
     let (mut count, mut is_under_way) = (0, true);
@@ -193,8 +172,7 @@ fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progr
                 progress.inc(1000);
                 if interrupt::requested() {
                     return Err(Failure::new(Exit::Interrupted, format!("interrupted: `{id}` is not restored yet"))
-                        .hint("the same command resumes; until then purchases of it return `ended`")
-                        .into());
+                        .hint("the same command resumes; until then purchases of it return `ended`"));
                 }
             }
             if !is_under_way {
@@ -208,12 +186,13 @@ fn write(id: &ActivityId, archive: &Archive, store: &mut Store, progress: &Progr
     }
     match pages.finish()? && is_under_way {
         true => Ok(()),
-        false => Err(stale(id, archive, false, store)?.into()),
+        false => Err(stale(archive, false, store)?),
     }
 }
 
 /// Somebody reset the activity, or wrote to it. What was written is removed in the latter case.
-fn stale(id: &ActivityId, archive: &Archive, is_written: bool, store: &mut Store) -> Result<Failure, Error> {
+fn stale(archive: &Archive, is_written: bool, store: &mut Store) -> Result<Failure> {
+    let id = &archive.id;
     if !is_written {
         return Ok(Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
             .hint(format!("`seckill inspect {id}` shows it; the files are as they were")));
@@ -242,12 +221,12 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
     });
 }
 
-fn result(id: &ActivityId, archive: &Archive, found: &Restorable) -> Preheated {
+fn result(archive: &Archive, found: &Restorable) -> Preheated {
     let manifest = &archive.sealed.manifest;
     let limit = manifest.rules().and_then(|rules| rules.per_user_limit);
     let done = |value| if found.status == Status::Ok { Some(value) } else { None };
     Preheated {
-        activity: id.clone(),
+        activity: archive.id.clone(),
         action: match found.status {
             Status::Ok => Action::Restore,
             Status::Replayed => Action::Unchanged,

@@ -9,22 +9,24 @@ use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
-use crate::cli::args::replicas;
-use crate::cli::commands::reconcile::report::Emit;
+use crate::cli::args::Mutating;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::plan::PlanRow;
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::shared::outcome::until_failed;
-use crate::cli::shared::session::Consent;
 use crate::model::number::between;
-use crate::model::order;
 use crate::store::Store;
 
 /// Flags about repairs.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Repair")]
+#[command(mut_arg("reason", |arg| arg.requires("fix")))]
+#[command(mut_arg("wait_replicas", |arg| arg.requires("fix")))]
+#[command(mut_arg("confirm", |arg| arg.requires("fix").help("Name of the protected context that is repaired").long_help(
+    "Name of the protected context that is repaired\n\nIt answers for scripts; `--yes` alone does not. If the server is of no \
+     context, or of another, nothing is changed.",
+)))]
 pub(super) struct FixArgs {
     /// Show the repairs, ask, and apply them
     ///
@@ -41,25 +43,10 @@ pub(super) struct FixArgs {
     ///
     /// They replace the report and are excluded from `--fix`. The units are sold: deliver the rows to your order
     /// database again, not to `deduct`.
-    #[arg(long, value_name = "CLASS", value_enum, hide_possible_values = true, requires = "records")]
-    pub emit: Option<Emit>,
-    /// Reason, kept in the ledger
-    #[arg(long, value_name = "TEXT", value_parser = order::given_reason, requires = "fix")]
-    pub reason: Option<String>,
-    /// Print what would happen; change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Do not ask for confirmation
-    #[arg(short, long)]
-    pub yes: bool,
-    /// Name of the protected context that is repaired
-    ///
-    /// It answers for scripts; `--yes` alone does not. If the server is of no context, or of another, nothing is changed.
-    #[arg(long, value_name = "NAME", requires = "fix")]
-    pub confirm: Option<String>,
-    /// Wait until N replicas have it; fewer is exit 6
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = replicas(), requires = "fix")]
-    pub wait_replicas: Option<u32>,
+    #[arg(long, value_name = "CLASS", value_parser = ["missing_order"], hide_possible_values = true, requires = "records")]
+    pub emit: Option<String>,
+    #[command(flatten)]
+    pub mutating: Mutating,
 }
 
 /// The outcome of the repairs.
@@ -68,7 +55,7 @@ pub(super) struct Fixed {
     /// What each audited activity is now, in their order.
     pub verdicts: Vec<Verdict>,
     /// Why not all repairs were decided.
-    pub error: Option<Error>,
+    pub error: Option<Failure>,
 }
 
 impl FixArgs {
@@ -79,20 +66,16 @@ impl FixArgs {
 
     /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
     /// the night on which something differs.
-    pub(super) fn check(&self, out: &Output) -> Result<(), Failure> {
-        if self.fix && !self.yes && !self.dry_run && !out.terminal().asks {
+    pub(super) fn check(&self, out: &Output) -> Result<()> {
+        if self.fix && !self.mutating.yes && !self.mutating.dry_run && !out.terminal().asks {
             return Err(Failure::usage("`--fix` needs confirmation, but stdin is no terminal")
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         Ok(())
     }
 
-    pub(super) fn consent(&self) -> Consent<'_> {
-        Consent { dry_run: self.dry_run, confirm: self.confirm.as_deref(), wait_replicas: self.wait_replicas }
-    }
-
     /// Begins the file of the plan, which may be none of the inputs.
-    pub(super) fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>, Failure> {
+    pub(super) fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>> {
         self.plan.as_ref().map(|path| OutputFile::create("--plan", path, inputs)).transpose()
     }
 
@@ -141,16 +124,15 @@ impl FixArgs {
                     self.max_repairs
                 ),
             )
-            .hint("look at them first (`--plan FILE`), then raise `--max-repairs`")
-            .into());
+            .hint("look at them first (`--plan FILE`), then raise `--max-repairs`"));
         }
-        let is_dry = self.dry_run;
-        if wanted > 0 && !is_dry && !self.yes {
+        let is_dry = self.mutating.dry_run;
+        if wanted > 0 && !is_dry && !self.mutating.yes {
             confirm(&repairs, &transfers, out)?;
         }
         let moved = self.repair_transfers(&transfers, store);
         let Applied { rows, error } = match moved.error {
-            None => apply(&repairs, is_dry, self.reason.as_deref(), store),
+            None => apply(&repairs, is_dry, self.mutating.reason.as_deref(), store),
             error => Applied { rows: Vec::new(), error },
         };
         let verdicts = self.verdicts(audits, &rows, &moved.rows);
@@ -162,7 +144,7 @@ impl FixArgs {
     /// Makes up for what transfers between shards lack.
     pub(super) fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
         let (rows, error) = until_failed(transfers.iter().map(|transfer| {
-            let status = if self.dry_run { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
+            let status = if self.mutating.dry_run { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
             Ok(RepairRow::of_transfer(transfer, status))
         }));
         Applied { rows, error }
@@ -182,7 +164,7 @@ impl FixArgs {
             rest_moved = others;
             let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
             let is_repaired = audit.verdict == Verdict::Drift
-                && !self.dry_run
+                && !self.mutating.dry_run
                 && !is_emitted
                 && audit.plan.kept.is_empty()
                 && wanted + wanted_moved > 0

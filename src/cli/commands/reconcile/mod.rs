@@ -18,18 +18,13 @@ use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
 use crate::cli::commands::reconcile::report::{LeftOut, View};
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Format, Output};
+use crate::cli::output::{Format, Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
-use crate::cli::shared::session::Session;
-use crate::model::activity::Snapshot;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::number::Units;
+use crate::cli::shared::session::{Consent, Session};
+use crate::model::{ActivityId, Layout, Snapshot, Units};
 use crate::read::snapshot;
 use crate::store::Store;
 
@@ -83,8 +78,8 @@ pub struct ReconcileArgs {
     /// Exit with 0 for this verdict (VERDICT: unproven)
     ///
     /// For an activity without a whole ledger, order records or a conclusive total, of which nothing differs.
-    #[arg(long, value_name = "VERDICT", value_enum, hide_possible_values = true)]
-    accept: Option<Accept>,
+    #[arg(long, value_name = "VERDICT", value_parser = ["unproven"], hide_possible_values = true)]
+    accept: Option<String>,
     #[command(flatten)]
     orders: OrdersArgs,
     #[command(flatten)]
@@ -95,42 +90,33 @@ pub struct ReconcileArgs {
     metrics: MetricsArgs,
 }
 
-/// Verdicts that may be accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum Accept {
-    /// No whole ledger, no order records and no conclusive total
-    Unproven,
-}
-
 /// Audits what is asked for, and says what differs.
 pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     if args.fixture.as_deref() == Some("-") && args.orders.file() == Some("-") {
         return Err(Failure::usage("standard input cannot be both the fixture and the order records")
-            .hint("give one of them as a file")
-            .into());
+            .hint("give one of them as a file"));
     }
     let has_metrics = args.metrics.are_wanted(session.out.format())?;
     args.service.check(args, has_metrics)?;
     let (wanted, of_fixture) = AuditTarget::of(args)?;
     if args.fix.fix && args.orders.is_pipe() {
         return Err(Failure::usage("`--fix` does not believe `--orders -`: a pipe hides an export that failed")
-            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked")
-            .into());
+            .hint("write a file, or give the export as `--orders-cmd CMD`, whose exit status is checked"));
     }
     args.fix.check(&session.out)?;
     if has_metrics && args.service.every.is_none() && (args.fix.fix || args.fix.emit.is_some() || args.differences) {
         return Err(Failure::usage(
             "`-o prometheus` prints an audit alone, without `--fix`, `--emit` and `--differences`",
         )
-        .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`")
-        .into());
+        .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`"));
     }
     let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
     let plan_file = args.fix.plan_file(&inputs)?;
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
-        true => session.store_to_change(layout, args.fix.consent(), wanted.iter().map(|it| &it.activity))?,
+        true => {
+            session.store_to_change(layout, Consent::of(&args.fix.mutating), wanted.iter().map(|it| &it.activity))?
+        }
         false => session.store(layout)?,
     };
     if let Some(every) = args.service.every {
@@ -145,7 +131,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
                 FixArgs::write(&audits, file, out)?;
             }
             report::add_metrics(&audits, began.elapsed(), metrics);
-            Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept))
+            Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept.is_some()))
         });
     }
     let (audits, left_out) = audited(args, wanted, &mut store, &session.out)?;
@@ -191,7 +177,7 @@ fn warn(audits: &[Audit], args: &ReconcileArgs, store: &mut Store, out: &Output)
 }
 
 /// Order records name activities: compared with one shard, the users of all others would be missing.
-fn of_no_shard(named: &[ActivityId]) -> Result<(), Failure> {
+fn of_no_shard(named: &[ActivityId]) -> Result<()> {
     match named.iter().find_map(|activity| Some((activity, activity.parent()?.0))) {
         Some((shard, parent)) => Err(Failure::usage(format!(
             "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"
@@ -281,15 +267,15 @@ fn finish(
     out: &mut Output,
 ) -> Result<Exit> {
     let fix = &args.fix;
-    let title = if fix.dry_run { "repairs that would be applied" } else { "repairs" };
-    out.set_dry_run(fix.dry_run);
+    let title = if fix.mutating.dry_run { "repairs that would be applied" } else { "repairs" };
+    out.set_dry_run(fix.mutating.dry_run);
     let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
     let view = |repairs| View {
         verdict: Verdict::worst(verdicts.iter().copied()),
         audits,
         differences: args.differences,
         repairs,
-        is_dry_run: fix.dry_run,
+        is_dry_run: fix.mutating.dry_run,
     };
     if fix.emit.is_some() {
         report::emit(audits, out)?;
@@ -300,7 +286,7 @@ fn finish(
         left_out.report(out);
     }
     if !fix.fix {
-        return Ok(exit(verdicts.iter().copied(), args.accept));
+        return Ok(exit(verdicts.iter().copied(), args.accept.is_some()));
     }
     let fixed = fix.fix(audits, store, out);
     if fix.emit.is_none() {
@@ -314,14 +300,14 @@ fn finish(
     let Fixed { rows, verdicts, error } = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
-    out.note(match (wanted, fix.dry_run) {
+    out.note(match (wanted, fix.mutating.dry_run) {
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {} would be applied", counted(wanted, "repair")),
         (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),
     });
     match error {
         Some(error) => Err(error),
-        None => Ok(exit(verdicts.into_iter(), args.accept)),
+        None => Ok(exit(verdicts.into_iter(), args.accept.is_some())),
     }
 }
 
@@ -331,8 +317,8 @@ pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> 
 }
 
 /// 7 if anything differs or cannot be proven, 3 if there is no such activity.
-fn exit(verdicts: impl Iterator<Item = Verdict>, accept: Option<Accept>) -> Exit {
-    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accept == Some(Accept::Unproven);
+fn exit(verdicts: impl Iterator<Item = Verdict>, accepts_unproven: bool) -> Exit {
+    let accepted = |verdict: &Verdict| *verdict == Verdict::Unproven && accepts_unproven;
     match Verdict::worst(verdicts.filter(|verdict| !accepted(verdict))) {
         Verdict::Match => Exit::Done,
         Verdict::NotPreheated => Exit::Refused,

@@ -6,15 +6,13 @@ use std::time::UNIX_EPOCH;
 
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
-use crate::cli::error::Result;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
 use crate::model::number::{MAX_UNITS, between};
-use crate::model::time::{GivenTime, Millis};
+use crate::model::time::GivenTime;
+use crate::model::{ActivityId, EntryId, Millis};
 use crate::store::Store;
 
 /// Flags about order records.
@@ -57,7 +55,7 @@ pub(super) struct OrdersArgs {
     expect_rows: Option<u64>,
 }
 
-/// Order records, and the time as of which they count.
+/// Order records, and the time of their export.
 pub(super) struct Orders {
     records: Records,
     as_of: Millis,
@@ -126,7 +124,7 @@ impl OrdersArgs {
 
 impl OrdersArgs {
     /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
-    fn check(&self, summary: &RecordsSummary, as_of: Millis, out: &Output) -> Result<(), Failure> {
+    fn check(&self, summary: &RecordsSummary, as_of: Millis, out: &Output) -> Result<()> {
         let rows = summary.rows;
         out.detail(format!("{rows} order records as of {as_of}"));
         let source = self.orders.as_ref().map_or_else(|| "`--orders-cmd`".to_owned(), |file| format!("`{file}`"));
@@ -187,7 +185,7 @@ impl Orders {
     ///
     /// # Errors
     /// They are not valid, not complete, or not as many as expected: what was compared with them means nothing.
-    pub(super) fn finish(self, args: &OrdersArgs, out: &Output) -> Result<(), Failure> {
+    pub(super) fn finish(self, args: &OrdersArgs, out: &Output) -> Result<()> {
         match self.records {
             Records::Read(_) => Ok(()),
             Records::Beside { unfinished, .. } => args.check(&unfinished.finish()?, self.as_of, out),

@@ -1,5 +1,5 @@
 //! How an audit is shown: a row of each activity, then everything that differs.
-//! Activities with sales of which the order records have no row. A user each would hide all else, and often it is the
+//! Activities with sales that the order records do not name. A difference for each user would hide all else, and often it is the
 //! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
 //! `reconcile -o prometheus`: each verdict, and how far things differ. Never a user.
 
@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
 use crate::cli::commands::repair::RepairRow;
-use crate::cli::error::Result;
+use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
-use crate::cli::output::{Cell, Field, Format, Output, OutputError, Row, Tone, row};
-use crate::model::id::{ActivityId, StoredUser};
+use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, row, unencodable};
+use crate::model::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
 const MAX_NOTES: usize = 50;
@@ -183,7 +183,7 @@ pub(super) struct View<'a> {
 impl View<'_> {
     /// Shows it: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat
     /// formats.
-    pub(super) fn show(&self, out: &mut Output) -> Result<(), OutputError> {
+    pub(super) fn show(&self, out: &mut Output) -> Result<()> {
         match out.format() {
             Format::Json | Format::Yaml => self.document(out),
             Format::Table => self.tables(out),
@@ -197,7 +197,7 @@ impl View<'_> {
         }
     }
 
-    fn document(&self, out: &mut Output) -> Result<(), OutputError> {
+    fn document(&self, out: &mut Output) -> Result<()> {
         out.keep_changes(self.repairs.unwrap_or_default())?;
         let dry_run = self.is_dry_run.then_some(true);
         out.document(&Document {
@@ -208,14 +208,14 @@ impl View<'_> {
         })
     }
 
-    fn tables(&self, out: &mut Output) -> Result<(), OutputError> {
+    fn tables(&self, out: &mut Output) -> Result<()> {
         stream(self.audits.iter().map(AuditRow::new), out)?;
         let classes: Vec<ClassRow<'_>> = self.audits.iter().flat_map(classes).collect();
         if classes.is_empty() {
             return Ok(());
         }
         out.table(Some("what differs"), &classes)?;
-        out.line("")?;
+        out.line("");
         let all: usize = self.audits.iter().map(|audit| audit.differences.len()).sum();
         let most = if self.differences { all } else { FIRST_DIFFERENCES };
         stream(self.rows().take(most), out)?;
@@ -233,7 +233,7 @@ impl View<'_> {
     }
 }
 
-fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<(), OutputError> {
+fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()> {
     let mut stream = out.stream()?;
     for row in rows {
         stream.push(&row)?;
@@ -282,14 +282,6 @@ impl LeftOut {
     }
 }
 
-/// Differences that can be printed as order rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(super) enum Emit {
-    /// Units that were taken and that no order record has; of a user who has some records, the rest
-    MissingOrder,
-}
-
 row! {
     /// An order that no record has.
     struct EmittedRow<'a> as row from (activity: &'a str, missing: &'a MissingOrder) {
@@ -301,13 +293,16 @@ row! {
 }
 
 /// Prints what is to be delivered again, a JSON object a line unless another format is asked for.
-pub(super) fn emit(audits: &[Audit], out: &mut Output) -> Result<(), OutputError> {
+pub(super) fn emit(audits: &[Audit], out: &mut Output) -> Result<()> {
     let mut rows = audits.iter().flat_map(|audit| {
         let activity = audit.activity.as_str();
         audit.missing_orders.iter().map(move |missing| EmittedRow::new(activity, missing))
     });
     if out.format() == Format::Table {
-        return rows.try_for_each(|row| out.line(&serde_json::to_string(&row)?));
+        return rows.try_for_each(|row| {
+            out.line(&serde_json::to_string(&row).map_err(unencodable)?);
+            Ok(())
+        });
     }
     let mut stream = out.stream()?;
     rows.try_for_each(|row| stream.push(&row))?;

@@ -10,15 +10,13 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
 use crate::cli::commands::repair::{Applied, RepairRow, apply};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Format, Output, Terminal, row};
+use crate::cli::output::{Cell, Format, Output, Terminal, counted, row};
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::session::own_clock;
+use crate::model::Millis;
 use crate::model::number::signed;
-use crate::model::time::Millis;
 use crate::store::Store;
 
 /// Flags of the service.
@@ -40,11 +38,11 @@ pub(super) struct ServiceArgs {
 
 impl ServiceArgs {
     /// Refuses what a service cannot be asked, or could not read a second time.
-    pub(super) fn check(&self, args: &ReconcileArgs, has_metrics: bool) -> Result<(), Failure> {
+    pub(super) fn check(&self, args: &ReconcileArgs, has_metrics: bool) -> Result<()> {
         if self.every.is_none() {
             return Ok(());
         }
-        if args.fix.fix && !args.fix.yes {
+        if args.fix.fix && !args.fix.mutating.yes {
             return Err(
                 Failure::usage("`--every` cannot ask before each repair").hint("add `--yes`, or leave out `--fix`")
             );
@@ -113,15 +111,14 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
             }
             // The next round would be the one that Ctrl-C ends.
             Err(_) if interrupt::requested() => {}
-            Err(Error::Store(error)) => outage.began(error, |text| terminal.warn(text))?,
-            Err(Error::Failure(failure)) if round > 0 => {
+            Err(failure) if failure.is_own() && round > 0 => {
                 // An export that failed may succeed the next time.
                 if failed.as_ref() != Some(&failure.message) {
                     terminal.warn(format!("{}; trying again", failure.message));
                 }
-                failed = Some(failure.message.clone());
+                failed = Some(failure.message);
             }
-            Err(error) => return Err(error),
+            Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
         }
         if let Some(rows) = &mut rows {
             rows.flush()?;
@@ -213,7 +210,7 @@ impl<'a> Ready<'a> {
         if moved.error.is_some() || self.repairs.is_empty() {
             return moved;
         }
-        let Applied { rows, error } = apply(&self.repairs, false, args.fix.reason.as_deref(), store);
+        let Applied { rows, error } = apply(&self.repairs, false, args.fix.mutating.reason.as_deref(), store);
         Applied { rows: moved.rows.into_iter().chain(rows).collect::<Vec<RepairRow>>(), error }
     }
 }

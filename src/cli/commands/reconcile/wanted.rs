@@ -11,14 +11,11 @@ use crate::audit::read::{self, shards};
 use crate::audit::result::Audit;
 use crate::cli::commands::reconcile::ReconcileArgs;
 use crate::cli::commands::reconcile::orders::Orders;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::input::yaml::fixture;
 use crate::cli::shared::selection::{self, ActivitySelector, find};
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::number::Units;
+use crate::model::{ActivityId, Layout, Units};
 use crate::read::index;
 use crate::store::Store;
 
@@ -34,7 +31,7 @@ impl AuditTarget {
     /// given.
     pub(super) fn of(args: &ReconcileArgs) -> Result<(Vec<Self>, Option<Layout>)> {
         if args.total.is_some() && args.activities.len() != 1 {
-            return Err(total_of_several().into());
+            return Err(total_of_several());
         }
         match &args.fixture {
             Some(file) => Self::of_fixture(file, args),
@@ -52,7 +49,7 @@ impl AuditTarget {
         let ids: Vec<ActivityId> = fixture.activities.iter().map(|plan| plan.id.clone()).collect();
         for named in &args.activities {
             if !selection::matches_any(named, &ids)? {
-                return Err(Failure::usage(format!("`{file}` has no activity `{named}`")).into());
+                return Err(Failure::usage(format!("`{file}` has no activity `{named}`")));
             }
         }
         let selected = ActivitySelector::new(&args.activities)?.among(&ids);
@@ -63,7 +60,7 @@ impl AuditTarget {
             .map(|plan| Self { activity: plan.id, total: args.total.or(plan.total) })
             .collect();
         if wanted.is_empty() {
-            return Err(Failure::usage(format!("`{file}` has no activities")).into());
+            return Err(Failure::usage(format!("`{file}` has no activities")));
         }
         Ok((wanted, fixture.layout))
     }
@@ -78,7 +75,7 @@ impl AuditTarget {
         }
         let found = selection::resolve(&args.activities, store)?;
         if args.total.is_some() && found.len() != 1 {
-            return Err(total_of_several().into());
+            return Err(total_of_several());
         }
         Ok(found.into_iter().map(|activity| Self { activity, total: args.total }).collect())
     }
@@ -98,12 +95,12 @@ impl AuditTarget {
             .collect();
         for activity in &recorded {
             if index::has_meta(store, activity)? {
-                return Err(index_is_lost(activity, store).into());
+                return Err(index_is_lost(activity, store));
             }
         }
         activities.extend(recorded);
         if activities.is_empty() {
-            return Err(nothing_to_audit(store).into());
+            return Err(nothing_to_audit(store));
         }
         Ok(activities.into_iter().map(|activity| Self { activity, total: None }).collect())
     }

@@ -6,15 +6,14 @@ mod read;
 mod row;
 mod series;
 mod text;
-mod words;
 
 use std::path::PathBuf;
 
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, OutputFile};
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 use crate::model::number::between;
+use crate::read::snapshot;
 use crate::store::Store;
 
 /// The most that `--top` shows, which are held in memory.
@@ -61,7 +60,7 @@ pub struct ReportArgs {
 pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     // What cannot be written is said before anything is read.
     let file = args.svg.as_ref().map(|path| OutputFile::create("--svg", path, &[])).transpose()?;
-    let found = read::snapshot(&args.activity, store)?;
+    let found = snapshot::snapshot(store, &args.activity)?;
     let report = read::read(found, args.top, store, out)?;
     if let Some(mut file) = file {
         file.append(figure::draw(&report).as_bytes())?;

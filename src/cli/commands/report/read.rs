@@ -5,19 +5,14 @@ use anyhow::Context;
 
 use crate::cli::commands::inspect::detail::TopBuyers;
 use crate::cli::commands::report::series::Series;
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::{each_merged, refuse};
+use crate::model::activity::Meta;
 use crate::model::activity::rules::StoredState;
-use crate::model::activity::{Meta, Snapshot, State};
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::ledger::{Entry, EntryId};
 use crate::model::number::signed;
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Entry, EntryId, Millis, Shards, Snapshot, State, Status, StoredUser};
 use crate::read::{history, ledger, participants, snapshot};
 use crate::report::Sales;
 use crate::report::merged::MergedLedgers;
@@ -77,12 +72,6 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
     Ok(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers })
 }
 
-pub(super) fn snapshot(activity: &ActivityId, store: &mut Store) -> Result<Snapshot> {
-    let snapshots = snapshot::snapshots(store, std::slice::from_ref(activity))?;
-    let missing = || Failure::failed(format!("the server did not answer for `{activity}`"));
-    Ok(snapshots.into_iter().next().ok_or_else(missing)?)
-}
-
 /// What the activity was preheated with, and the last entry of its ledger.
 ///
 /// # Errors
@@ -92,34 +81,29 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
     let refused = |why: String| Failure::new(Exit::Refused, why);
     if let Some(corrupt) = &snapshot.corrupt {
         return Err(refused(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what))
-            .hint("`seckill doctor` and `seckill reconcile` say what is left")
-            .into());
+            .hint("`seckill doctor` and `seckill reconcile` say what is left"));
     }
     match (&snapshot.meta, snapshot.ledger_last) {
         (Some(meta), Some(last)) => Ok((meta.clone(), last)),
         (Some(meta), None) if meta.stored_state == StoredState::Archived => {
             Err(refused(format!("`{activity}` is archived: its ledger is in the files of the archive"))
-                .hint("`seckill preheat --restore DIR` brings it back")
-                .into())
+                .hint("`seckill preheat --restore DIR` brings it back"))
         }
-        (Some(meta), None) if meta.ledger => Err(refused(format!("the ledger of `{activity}` is gone"))
-            .hint(format!(
-                "`seckill inspect {activity}` shows stock and buyers; `seckill doctor` looks for what else is gone"
-            ))
-            .into()),
-        (Some(_), None) => Err(refused(format!("`{activity}` has no ledger, and a report is made from it"))
-            .hint(format!(
+        (Some(meta), None) if meta.ledger => Err(refused(format!("the ledger of `{activity}` is gone")).hint(format!(
+            "`seckill inspect {activity}` shows stock and buyers; `seckill doctor` looks for what else is gone"
+        ))),
+        (Some(_), None) => {
+            Err(refused(format!("`{activity}` has no ledger, and a report is made from it")).hint(format!(
                 "it was preheated with `ledger: false`; `seckill inspect {activity}` shows stock and buyers, \
                  `seckill reconcile {activity} --orders FILE` audits them"
-            ))
-            .into()),
+            )))
+        }
         (None, _) if snapshot.status == Status::NotPreheated => {
             hints::other_layouts([activity], store, out);
-            Err(refused(format!("`{activity}` is not_preheated: it has no ledger")).into())
+            Err(refused(format!("`{activity}` is not_preheated: it has no ledger")))
         }
         (None, _) => Err(refused(format!("`{activity}` has no ledger: another system created it"))
-            .hint(format!("`seckill inspect {activity}` shows stock and buyers"))
-            .into()),
+            .hint(format!("`seckill inspect {activity}` shows stock and buyers"))),
     }
 }
 
@@ -151,7 +135,7 @@ fn participants(
                 users.count(bought.units());
             }
             tally.count(user, units);
-            Ok::<_, Error>(())
+            Ok::<_, Failure>(())
         })?;
         std::mem::take(&mut tally.invalid).warn(&mut warnings, activity);
     }
@@ -187,14 +171,14 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let names: Vec<ActivityId> = shards.ids(&whole.activity).collect();
     let (mut found, mut last) = (Vec::new(), Vec::new());
     for name in &names {
-        let shard = snapshot(name, store)?;
+        let shard = snapshot::snapshot(store, name)?;
         last.push(with_ledger(&shard, store, out)?.1);
         found.push(shard);
     }
     let partly = || refuse(&whole.activity, shards, "the beginning of a ledger was trimmed or is gone", "report");
     let is_trimmed = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.checkpoint.is_some());
     if found.iter().any(is_trimmed) {
-        return Err(partly().into());
+        return Err(partly());
     }
     let mut ledgers: Vec<(ActivityId, EntryId)> = names.iter().map(|name| (name.clone(), EntryId::ZERO)).collect();
     let mut first: Vec<Entry> = Vec::new();

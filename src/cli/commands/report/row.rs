@@ -5,10 +5,7 @@ use crate::cli::commands::inspect::rows::ParticipantRow;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Period, Series};
 use crate::cli::output::{Cell, row};
-use crate::model::id::StoredUser;
-use crate::model::ledger::Op;
-use crate::model::order::Bought;
-use crate::model::time::Millis;
+use crate::model::{Bought, Millis, Op, StoredUser};
 use crate::report::Mark;
 use crate::report::Objection;
 use crate::report::units_a_user::UnitRange;
@@ -101,7 +98,7 @@ row! {
 impl MarkRow {
     /// What was done, in words.
     pub(super) fn what(&self) -> String {
-        use crate::cli::commands::report::words::{count, units};
+        use crate::cli::commands::report::facts::{count, units};
         let number = self.quantity.unwrap_or_default();
         let size = number.unsigned_abs();
         match (self.op, self.total_before) {
@@ -130,7 +127,7 @@ row! {
 
 impl RangeRow {
     pub(super) fn label(&self) -> String {
-        use crate::cli::commands::report::words::count;
+        use crate::cli::commands::report::facts::count;
         match self.from == self.to {
             true => count(self.from),
             false => format!("{} to {}", count(self.from), count(self.to)),

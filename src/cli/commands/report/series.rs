@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::model::time::Millis;
+use crate::model::Millis;
 use crate::report::Sales;
 use crate::report::timeline::UnitMoves;
 
@@ -104,7 +104,7 @@ impl Series {
     }
 }
 
-/// One period of several, of which there is one at least.
+/// Merges periods, at least one, into one.
 fn merged(periods: &[Period]) -> Period {
     let (first, last) = (periods[0], periods[periods.len() - 1]);
     Period {

@@ -1,14 +1,12 @@
 //! The report for people: facts, two charts over time, then tables.
 
-use crate::cli::commands::report::facts::{self, Fact};
+use crate::cli::commands::report::facts::{self, Fact, between, count, rate};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Pace, Period, Series};
-use crate::cli::commands::report::words::{between, count, rate};
-use crate::cli::error::Result;
+use crate::cli::failure::Result;
 use crate::cli::output::{Output, Tone, bars, wrapped};
-use crate::model::activity::State;
-use crate::model::ledger::Op;
-use crate::model::time::{Millis, Tick};
+use crate::model::time::Tick;
+use crate::model::{Millis, Op, State};
 use crate::report::Mark;
 
 /// Columns if nothing bounds them, and the most and fewest that are used.
@@ -24,16 +22,16 @@ const NAMES: usize = 11;
 
 pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     let width = out.terminal().width.unwrap_or(WIDTH).clamp(MIN_WIDTH, MAX_WIDTH);
-    header(report, out)?;
+    header(report, out);
     for Fact { name, text, tone } in facts::all(report) {
         for (index, line) in wrapped(&text, width - NAMES).into_iter().enumerate() {
             let name = if index == 0 { name } else { "" };
-            out.parts(&[(format!("{name:<NAMES$}"), Tone::Dim), (line, tone)])?;
+            out.parts(&[(format!("{name:<NAMES$}"), Tone::Dim), (line, tone)]);
         }
     }
     match &report.series {
-        Some(series) => charts(report, series, width, out)?,
-        None => out.line("\nNobody has bought anything yet.")?,
+        Some(series) => charts(report, series, width, out),
+        None => out.line("\nNobody has bought anything yet."),
     }
     if !report.sales.marks.is_empty() {
         out.table(Some("Events"), &report.marks())?;
@@ -58,17 +56,16 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn header(report: &Report, out: &mut Output) -> Result<()> {
+fn header(report: &Report, out: &mut Output) {
     let mut parts = vec![(report.snapshot.activity.to_string(), Tone::Strong)];
     if !report.meta.title.is_empty() {
         parts.push((format!("  {}", report.meta.title), Tone::Strong));
     }
     parts.push((format!("  {}", state(report)), Tone::Dim));
-    out.parts(&parts)?;
+    out.parts(&parts);
     if let Some(window) = window(report) {
-        out.parts(&[(format!("{:<NAMES$}", "window"), Tone::Dim), (window, Tone::Plain)])?;
+        out.parts(&[(format!("{:<NAMES$}", "window"), Tone::Dim), (window, Tone::Plain)]);
     }
-    Ok(())
 }
 
 /// The state; of a sale that has not ended, with the time at which it was read.
@@ -96,7 +93,7 @@ struct Chart<'a> {
     labels: usize,
 }
 
-fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> Result<()> {
+fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) {
     let sold = |period: &Period| to_f64(period.sold.max(0));
     let most_sold = series.periods.iter().map(sold).fold(0.0, f64::max);
     let most_total = series.periods.iter().filter_map(|period| period.total).max().map_or(0.0, to_f64);
@@ -111,33 +108,32 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) -> R
     let marks: Vec<&Mark> = report.sales.marks.iter().filter(|mark| letter(mark).is_some()).collect();
 
     let shown: Vec<f64> = columns.iter().map(sold).collect();
-    out.line("")?;
-    out.parts(&[("Units sold", Tone::Strong)])?;
-    chart.draw(&shown, full, count_of, SOLD_LINES, Tone::Info, out)?;
-    chart.axis(series, &marks, out)?;
+    out.line("");
+    out.parts(&[("Units sold", Tone::Strong)]);
+    chart.draw(&shown, full, count_of, SOLD_LINES, Tone::Info, out);
+    chart.axis(series, &marks, out);
 
     let rates: Vec<f64> = columns.iter().map(|column| pace.bought(column)).collect();
     let most = peak(&columns).max(f64::MIN_POSITIVE);
-    out.line("")?;
-    out.parts(&[(format!("Units {}", pace.name), Tone::Strong)])?;
-    chart.draw(&rates, most, rate, RATE_LINES, Tone::Good, out)?;
+    out.line("");
+    out.parts(&[(format!("Units {}", pace.name), Tone::Strong)]);
+    chart.draw(&rates, most, rate, RATE_LINES, Tone::Good, out);
     let returns: Vec<f64> = columns.iter().map(|column| pace.returned(column)).collect();
     let most_returned = returns.iter().copied().fold(0.0, f64::max);
-    chart.axis(series, &[], out)?;
+    chart.axis(series, &[], out);
     if most_returned > 0.0 {
-        out.line("")?;
-        out.parts(&[(format!("Units returned {}", pace.name), Tone::Strong)])?;
-        chart.draw(&returns, most_returned, rate, RETURNED_LINES, Tone::Warn, out)?;
-        chart.axis(series, &[], out)?;
+        out.line("");
+        out.parts(&[(format!("Units returned {}", pace.name), Tone::Strong)]);
+        chart.draw(&returns, most_returned, rate, RETURNED_LINES, Tone::Warn, out);
+        chart.axis(series, &[], out);
     }
     let column = Millis::new(series.width * (series.periods.len() as u64).div_ceil(columns.len() as u64));
     let mut notes =
         vec![format!("time in {}; a column is {} at most", series.from.zone(), between(Millis::new(0), column))];
     notes.extend(facts::later(report));
     for line in wrapped(&notes.join("; "), width) {
-        out.parts(&[(line, Tone::Dim)])?;
+        out.parts(&[(line, Tone::Dim)]);
     }
-    Ok(())
 }
 
 fn to_f64(number: i64) -> f64 {
@@ -150,15 +146,7 @@ fn count_of(number: f64) -> String {
 
 impl Chart<'_> {
     /// Bars that are as high as `full` at most, with labels of the whole and the half of it if there is room.
-    fn draw(
-        &self,
-        values: &[f64],
-        full: f64,
-        label: fn(f64) -> String,
-        height: usize,
-        tone: Tone,
-        out: &mut Output,
-    ) -> Result<()> {
+    fn draw(&self, values: &[f64], full: f64, label: fn(f64) -> String, height: usize, tone: Tone, out: &mut Output) {
         for (index, line) in bars(values, full, height).into_iter().enumerate() {
             let label = match index {
                 0 => label(full),
@@ -166,9 +154,8 @@ impl Chart<'_> {
                 _ => String::new(),
             };
             let edge = if label.is_empty() { '│' } else { '┤' };
-            out.parts(&[(format!("{label:>width$} {edge}", width = self.labels), Tone::Dim), (line, tone)])?;
+            out.parts(&[(format!("{label:>width$} {edge}", width = self.labels), Tone::Dim), (line, tone)]);
         }
-        Ok(())
     }
 
     /// The column of an instant.
@@ -177,7 +164,7 @@ impl Chart<'_> {
     }
 
     /// The axis with its ticks, the times below it, and the letters of marks.
-    fn axis(&self, series: &Series, marks: &[&Mark], out: &mut Output) -> Result<()> {
+    fn axis(&self, series: &Series, marks: &[&Mark], out: &mut Output) {
         let count = self.columns.len();
         let ticks: Vec<(usize, Tick)> = Millis::ticks(series.from, series.to, (count / 12).max(1))
             .into_iter()
@@ -186,7 +173,7 @@ impl Chart<'_> {
         let mut line: Vec<char> = vec!['─'; count];
         ticks.iter().for_each(|(at, _)| line[*at] = '┬');
         let line: String = line.into_iter().collect();
-        out.parts(&[(format!("{:>width$} ┼{line}", 0, width = self.labels), Tone::Dim)])?;
+        out.parts(&[(format!("{:>width$} ┼{line}", 0, width = self.labels), Tone::Dim)]);
         let mut labels = String::new();
         for (at, tick) in &ticks {
             // A label begins below its tick, if it fits and the one before is over.
@@ -196,7 +183,7 @@ impl Chart<'_> {
                 labels.push_str(&tick.label);
             }
         }
-        out.parts(&[(format!("{:>width$}  {labels}", "", width = self.labels), Tone::Dim)])?;
+        out.parts(&[(format!("{:>width$}  {labels}", "", width = self.labels), Tone::Dim)]);
         let mut letters: Vec<char> = vec![' '; count];
         for mark in marks {
             if let Some((at, letter)) = self.column(mark.time).zip(letter(mark)) {
@@ -208,11 +195,10 @@ impl Chart<'_> {
             out.parts(&[
                 (format!("{:>width$}  ", "", width = self.labels), Tone::Plain),
                 (letters.trim_end().to_owned(), Tone::Warn),
-            ])?;
+            ]);
             let meanings = "P pause, R resume, U update, F repair, * several: see Events";
-            out.parts(&[(format!("{:>width$}  {meanings}", "", width = self.labels), Tone::Dim)])?;
+            out.parts(&[(format!("{:>width$}  {meanings}", "", width = self.labels), Tone::Dim)]);
         }
-        Ok(())
     }
 }
 

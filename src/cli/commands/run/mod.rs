@@ -8,13 +8,12 @@ use std::collections::HashSet;
 
 use crate::cli::args::Mutating;
 use crate::cli::commands::run::report::{Observed, RunReport, StepRow};
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 use crate::store::Store;
 
 /// Run a fixture: preheat, steps, expectations

@@ -4,27 +4,24 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use crate::admin::pause::{self, Pause, Paused};
+use crate::admin::pause::{self, Pause};
 use crate::bench::{
     self, Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
 };
 use crate::cli::commands::bench::too_many;
+use crate::cli::commands::expire::expire;
+use crate::cli::commands::preheat::held;
 use crate::cli::commands::reconcile;
 use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::Failure;
-use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation, Rush};
-use crate::cli::interrupt;
+use crate::cli::failure::Result;
+use crate::cli::input::yaml::fixture::{ActivityTask, Fixture, FixtureOperation, OfActivity, Rush};
 use crate::cli::output::Output;
 use crate::cli::shared::{hints, rounds};
-use crate::model::activity::Snapshot;
-use crate::model::id::{ActivityId, RequestId};
-use crate::model::order::{Bought, MultiOrder, MultiOutcome, Outcome};
-use crate::model::status::Status;
-use crate::read::{participants, snapshot};
+use crate::model::{ActivityId, Bought, MultiOrder, MultiOutcome, Outcome, RequestId, Snapshot, Status};
+use crate::read::snapshot;
 use crate::sell::bulk::Limits;
-use crate::sell::{holds, multi_orders, orders};
+use crate::sell::{multi_orders, orders};
 use crate::store::Store;
 
 /// Does what a step says. `may_rush` says for which activities buyers may be invented.
@@ -39,49 +36,36 @@ pub(super) fn perform(
         FixtureOperation::Refund(refund) => of_outcome(orders::refund(store, refund, false)?),
         FixtureOperation::Hold(hold) => of_outcome(orders::hold(store, hold, false)?.outcome),
         FixtureOperation::Settle(end) => of_outcome(orders::settle_hold(store, end, false)?.outcome),
-        FixtureOperation::Expire { activity, reason, .. } => expire(activity, reason.as_deref(), store)?,
         FixtureOperation::MultiDeduct(order) => of_multi(order, multi_orders::multi_deduct(store, order, false)?),
         FixtureOperation::Rush(rush) => rush_on(rush, may_rush, store, out)?,
-        FixtureOperation::Reconcile { activity, total } => {
-            Observed { word: reconcile::audit(store, activity, *total)?.name(), ..Observed::default() }
-        }
-        FixtureOperation::Pause { activity, reason } => of_pause(pause::set_paused(
-            store,
-            activity,
-            Pause::Pause { withdraw_stock: false },
-            reason.as_deref(),
-            false,
-        )?),
-        FixtureOperation::Resume { activity, reason } => {
-            of_pause(pause::set_paused(store, activity, Pause::Resume, reason.as_deref(), false)?)
-        }
+        FixtureOperation::OfActivity(of) => on_activity(of, store, out)?,
     })
+}
+
+fn on_activity(of: &OfActivity, store: &mut Store, out: &Output) -> Result<Observed> {
+    let OfActivity { task, activity, total, reason, .. } = of;
+    let to = match task {
+        ActivityTask::Expire => {
+            let row = expire(activity, reason.as_deref(), false, store, &mut out.warnings())?;
+            let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
+            let (word, cut_short) = (row.status.name(), row.is_cut_short);
+            return Ok(Observed { word, counts, cut_short, ..Observed::default() });
+        }
+        ActivityTask::Reconcile => {
+            let word = reconcile::audit(store, activity, *total)?.name();
+            return Ok(Observed { word, ..Observed::default() });
+        }
+        ActivityTask::Pause => Pause::Pause { withdraw_stock: false },
+        ActivityTask::Resume => Pause::Resume,
+    };
+    let paused = pause::set_paused(store, activity, to, reason.as_deref(), false)?;
+    Ok(Observed { word: paused.status.name(), corrupt: paused.corrupt, ..Observed::default() })
 }
 
 /// Waits as long as a step says. Returns whether no Ctrl-C came.
 pub(super) fn waited(operation: &FixtureOperation) -> bool {
-    let FixtureOperation::Expire { wait: Some(wait), .. } = operation else { return true };
+    let FixtureOperation::OfActivity(OfActivity { wait: Some(wait), .. }) = operation else { return true };
     rounds::wait(wait.duration(), Instant::now(), || false)
-}
-
-/// Expires all that is overdue of an activity, call by call.
-fn expire(activity: &ActivityId, reason: Option<&str>, store: &mut Store) -> Result<Observed> {
-    let (mut holds, mut units) = (0, 0);
-    loop {
-        let expired = holds::expire(store, activity, reason, false)?;
-        holds += expired.holds;
-        units += expired.units;
-        let cut_short = expired.has_more && interrupt::requested();
-        if !expired.has_more || cut_short {
-            let counts = known([("holds", Some(holds)), ("units", Some(units)), ("stock", expired.stock)]);
-            let word = expired.status.name();
-            return Ok(Observed { word, counts, corrupt: expired.corrupt, cut_short, ..Observed::default() });
-        }
-    }
-}
-
-fn of_pause(paused: Paused) -> Observed {
-    Observed { word: paused.status.name(), corrupt: paused.corrupt, ..Observed::default() }
 }
 
 fn of_outcome(outcome: Outcome) -> Observed {
@@ -112,7 +96,7 @@ const EXPECTED: [Status; 4] = [Status::Ok, Status::Replayed, Status::LimitExceed
 ///
 /// # Errors
 /// The system allows fewer. Nothing was sent.
-pub(super) fn prepare(fixtures: &[Fixture]) -> Result<(), Failure> {
+pub(super) fn prepare(fixtures: &[Fixture]) -> Result<()> {
     let clients = fixtures.iter().flat_map(|fixture| &fixture.steps).filter_map(|step| match &step.operation {
         FixtureOperation::Rush(rush) if rush.batch.is_none() => Some(clients(rush)),
         _ => None,
@@ -128,10 +112,10 @@ fn rush_on(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Stor
     let before = snapshot::snapshots(store, &activities)?;
     let what = "a rush sends its orders to one activity, and borrows nothing";
     if let Some(failure) = before.iter().find_map(|snapshot| hints::sharded(snapshot, what)) {
-        return Err(failure.into());
+        return Err(failure);
     }
     if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
-        return Err(preheat::rush_refused(&other.activity, "").into());
+        return Err(preheat::rush_refused(&other.activity, ""));
     }
     let measured = if activities.iter().all(may_rush) {
         Some(send_all(rush, store, out)?)
@@ -243,15 +227,6 @@ impl Counted {
         self.stock = sum(self.stock, other.stock);
         self.oversold = self.oversold.saturating_add(other.oversold);
     }
-}
-
-fn held(store: &mut Store, activity: &ActivityId) -> Result<u64> {
-    let mut held: u64 = 0;
-    participants::each(store, activity, |_, units| {
-        held = held.saturating_add(units.ok().and_then(Bought::units).unwrap_or_default());
-        Ok::<_, Error>(())
-    })?;
-    Ok(held)
 }
 
 /// How many buyers came, how fast, and how they ended.

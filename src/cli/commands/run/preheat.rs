@@ -4,13 +4,10 @@
 use std::collections::HashSet;
 
 use crate::admin::preheat;
-use crate::cli::error::Result;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::Output;
-use crate::model::activity::{Action, Plan, Preheat, Preheated, Snapshot};
-use crate::model::id::ActivityId;
-use crate::model::status::Status;
+use crate::model::{Action, ActivityId, Plan, Preheat, Preheated, Snapshot, Status};
 use crate::read::whole;
 use crate::store::Store;
 
@@ -31,7 +28,7 @@ pub(super) fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result
 fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
     let fit = |plan: &Plan| plan.clone().fitted(store.layout());
     let fitted = fixture.activities.iter().map(fit).collect::<Result<_, _>>();
-    fitted.map_err(|why| Failure::usage(format!("{}: {why}", fixture.file)).into())
+    fitted.map_err(|why| Failure::usage(format!("{}: {why}", fixture.file)))
 }
 
 /// Creates what is not there, as it was planned.
@@ -107,7 +104,7 @@ pub(super) fn ask(
             if let FixtureOperation::Rush(rush) = &step.operation
                 && let Some(known) = existing.iter().find(|known| rush.activities().any(|it| *it == known.activity))
             {
-                return Err(rush_refused(&known.activity, &format!("{}:{}: ", fixture.file, step.at)).into());
+                return Err(rush_refused(&known.activity, &format!("{}:{}: ", fixture.file, step.at)));
             }
         }
     }
@@ -120,7 +117,7 @@ pub(super) fn ask(
         named.push(format!("{} more", existing.len() - MAX_NAMED));
     }
     let server = store.server_name();
-    Ok(out.confirm(&format!("Change activities that exist already on `{server}`: {}?", named.join(", ")), false)?)
+    out.confirm(&format!("Change activities that exist already on `{server}`: {}?", named.join(", ")), false)
 }
 
 /// The error for a rush on an activity that this run did not create.
@@ -139,7 +136,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
     let changed: Vec<ActivityId> = fixtures
         .iter()
         .flat_map(|fixture| &fixture.steps)
-        .filter(|step| !matches!(step.operation, FixtureOperation::Reconcile { .. }))
+        .filter(|step| !step.operation.is_audit())
         .flat_map(|step| step.operation.activities())
         .filter(|activity| !created.contains(activity) && seen.insert(*activity))
         .cloned()

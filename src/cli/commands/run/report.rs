@@ -7,13 +7,11 @@ use serde::Serialize;
 
 use crate::cli::commands::inspect::detail::{self, ActivityDetail};
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::error::Result;
-use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, Step};
+use crate::cli::failure::Result;
+use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, OfActivity, Step};
 use crate::cli::output::{Cell, Format, Output, Row, Tone, row};
-use crate::model::id::ActivityId;
-use crate::model::number::Quantity;
-use crate::model::order::{Corrupt, RefundOf};
-use crate::model::status::Status;
+use crate::model::order::RefundOf;
+use crate::model::{ActivityId, Corrupt, Quantity, Status};
 use crate::read::whole;
 use crate::store::Store;
 
@@ -112,10 +110,6 @@ fn in_full(operation: &FixtureOperation) -> String {
             format!("hold {named}{} ({})", of(Some(&hold.user)), hold.hold_for)
         }
         FixtureOperation::Settle(end) => format!("{} {}: {}", end.step, end.activity, end.request),
-        FixtureOperation::Expire { activity, wait, .. } => match wait {
-            Some(wait) => format!("expire {activity} after {wait}"),
-            None => format!("expire {activity}"),
-        },
         FixtureOperation::MultiDeduct(order) => {
             let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
             format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))
@@ -125,9 +119,10 @@ fn in_full(operation: &FixtureOperation) -> String {
             let who = if rush.same_user { "orders of one user" } else { "users" };
             format!("rush {}: {} {who}", items.join(" "), rush.users)
         }
-        FixtureOperation::Reconcile { activity, .. } => format!("reconcile {activity}"),
-        FixtureOperation::Pause { activity, .. } => format!("pause {activity}"),
-        FixtureOperation::Resume { activity, .. } => format!("resume {activity}"),
+        FixtureOperation::OfActivity(OfActivity { task, activity, wait: Some(wait), .. }) => {
+            format!("{task} {activity} after {wait}")
+        }
+        FixtureOperation::OfActivity(OfActivity { task, activity, .. }) => format!("{task} {activity}"),
     }
 }
 

@@ -10,8 +10,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
+use crate::model::{ActivityId, Layout};
 use crate::script::keys::Keys;
 use crate::script::{Code, DEDUCT, Script};
 

@@ -8,12 +8,10 @@ use clap::builder::PossibleValuesParser;
 use crate::admin::activities;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::script::calls::Language;
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::row;
 use crate::cli::shared::session::Session;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
+use crate::model::{ActivityId, Layout};
 use crate::script::keys::Keys;
 use crate::script::{DROP_INS, Script};
 
@@ -117,12 +115,11 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
                     }
                     if !language.knows(script.name) {
                         return Err(Failure::usage("borrowing between shards is printed in java-jedis, go and python")
-                            .hint("their texts show each step; the headers of peek, lend and borrow have keys, arguments and replies")
-                            .into());
+                            .hint("their texts show each step; the headers of peek, lend and borrow have keys, arguments and replies"));
                     }
-                    session.out.text(&calls::call(*language, script, layout)?)?;
+                    session.out.text(&calls::call(*language, script, layout)?);
                 }
-                None => session.out.text(script.text)?,
+                None => session.out.text(script.text),
             }
         }
         ScriptCommand::Load => {
@@ -145,7 +142,7 @@ fn named(name: &str, layout: Layout) -> Result<&'static Script> {
             Some(_) => format!("the drop-in script is `seckill script show --drop-in {name}`"),
             None => format!("there are {}", names.join(", ")),
         };
-        failure.hint(hint).into()
+        failure.hint(hint)
     })
 }
 
@@ -157,7 +154,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
     }
     if matches!(script.name, "peek" | "lend") {
         let failure = Failure::usage(format!("a call of `{}` is part of that of `borrow`", script.name));
-        return Err(failure.hint("`seckill script show borrow --lang python`, or java-jedis or go").into());
+        return Err(failure.hint("`seckill script show borrow --lang python`, or java-jedis or go"));
     }
     let command = match script.name {
         "deduct_file" => "deduct --from FILE",
@@ -175,9 +172,7 @@ fn is_for_backends(script: &Script) -> Result<()> {
         "the script `{}` is for this tool alone: its arguments may change with any version",
         script.name
     ));
-    Err(failure
-        .hint(format!("use `seckill {command}`; backends call deduct, refund, multi_deduct, hold and settle"))
-        .into())
+    Err(failure.hint(format!("use `seckill {command}`; backends call deduct, refund, multi_deduct, hold and settle")))
 }
 
 fn drop_in_rows() -> Vec<DropInRow> {

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::error::{self, Location, Problem, quoted, unreadable, utf16};
 use crate::cli::input::orders::{Next, RowError};
 use crate::cli::interrupt;
@@ -70,7 +70,7 @@ pub(crate) enum BlockRead {
 
 impl Blocks {
     /// Opens a path; `-` is standard input.
-    pub fn open(path: &str) -> Result<Self, Failure> {
+    pub fn open(path: &str) -> Result<Self> {
         if path == "-" {
             return Ok(Self::standard_input());
         }
@@ -169,7 +169,7 @@ impl Blocks {
     ///
     /// # Errors
     /// Not a regular file, or it cannot be read.
-    pub fn again(mut self, expected: Checked) -> Result<Self, Failure> {
+    pub fn again(mut self, expected: Checked) -> Result<Self> {
         match &mut self.source {
             Source::File(file) => file.rewind().map_err(|error| unreadable(&self.name, &error))?,
             Source::Stream { .. } => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),
@@ -182,7 +182,7 @@ impl Blocks {
     }
 
     /// Appends the next block.
-    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<BlockRead, Failure> {
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<BlockRead> {
         match &mut self.source {
             Source::File(file) => {
                 let start = buffer.len();
@@ -226,7 +226,7 @@ impl Blocks {
     }
 
     /// The same, unless the user asks to stop: for what must be there before anything else is done.
-    pub(crate) fn wait_or_stop(&mut self) -> Result<(), Failure> {
+    pub(crate) fn wait_or_stop(&mut self) -> Result<()> {
         if interrupt::requested() {
             let message = format!("interrupted while waiting for {}: nothing was applied", quoted(&self.name));
             return Err(Failure::new(Exit::Interrupted, message));
@@ -236,7 +236,7 @@ impl Blocks {
     }
 
     /// Takes note of a block of a file, and holds it against what it was.
-    fn note(&mut self, block: &[u8]) -> Result<BlockRead, Failure> {
+    fn note(&mut self, block: &[u8]) -> Result<BlockRead> {
         let number = self.digests.len();
         let is_end = block.is_empty();
         if !is_end {
@@ -282,7 +282,7 @@ impl Lines {
     }
 
     /// Waits for the first bytes, and passes a byte order mark.
-    pub(crate) fn begin(&mut self) -> Result<(), Failure> {
+    pub(crate) fn begin(&mut self) -> Result<()> {
         while self.data.len() < 3 && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
         }
@@ -296,7 +296,7 @@ impl Lines {
     }
 
     /// The first line, or as much of it as is there.
-    pub(crate) fn first_line(&mut self) -> Result<&[u8], Failure> {
+    pub(crate) fn first_line(&mut self) -> Result<&[u8]> {
         while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
         }
@@ -343,7 +343,7 @@ impl Lines {
     }
 
     /// Reads on: [`Next::Row`] says that there is more in [`rest`](Self::rest).
-    pub(crate) fn fill(&mut self) -> Result<Next, Failure> {
+    pub(crate) fn fill(&mut self) -> Result<Next> {
         if self.ended {
             return Ok(Next::End);
         }

@@ -9,14 +9,13 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{Columns, Named, Refusal};
 use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
 use crate::cli::input::orders::{Next, OrderReader, RowError};
-use crate::model::id::ActivityId;
-use crate::model::number::Quantity;
-use crate::model::order::{Items, MultiOrder};
+use crate::model::order::Items;
+use crate::model::{ActivityId, MultiOrder, Quantity};
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MAX_KNOWN: usize = 64;
@@ -81,8 +80,8 @@ impl JsonLines {
 }
 
 impl Names {
-    /// Refuses an input no object of which has a column that was mapped: its name is misspelt.
-    fn check_mapped(&self, input: &str) -> Result<(), Failure> {
+    /// Refuses an input if a mapped column is in none of its objects: the name is misspelt.
+    fn check_mapped(&self, input: &str) -> Result<()> {
         let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
             Some((index, _)) if self.has_rows => {
@@ -150,7 +149,7 @@ impl Names {
 }
 
 /// Passes to the next line that holds something.
-pub(crate) fn line(lines: &mut Lines) -> Result<Next, Failure> {
+pub(crate) fn line(lines: &mut Lines) -> Result<Next> {
     loop {
         if lines.skip_empty() {
             match memchr::memchr(b'\n', lines.rest()) {

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::Columns;
 use crate::cli::input::error::Problem;
 use crate::cli::input::orders::blocks::Lines;
@@ -73,7 +73,7 @@ impl OrderReader {
     ///
     /// # Errors
     /// Usage, if the header lacks a column that is wanted; or the input cannot be read.
-    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self, Failure> {
+    pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self> {
         let columns = shape.names(mapping)?;
         let mut lines = Lines::new(blocks);
         lines.begin()?;
@@ -235,7 +235,7 @@ impl RowFormat {
     ///
     /// # Errors
     /// Usage: a delimiter is given, and this is not csv.
-    pub fn of(self, name: &str, first_line: &[u8]) -> Result<(Dialect, Delimiter), Failure> {
+    pub fn of(self, name: &str, first_line: &[u8]) -> Result<(Dialect, Delimiter)> {
         let named = self.dialect.or_else(|| Dialect::of_name(name));
         match (named, self.delimiter) {
             (None | Some(Dialect::Csv), Some(delimiter)) => Ok((Dialect::Csv, delimiter)),

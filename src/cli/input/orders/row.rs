@@ -1,13 +1,11 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::Result;
 use crate::cli::input::columns::{Columns, Mapping};
 use crate::cli::input::error::quoted;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::layout::Layout;
-use crate::model::ledger::EntryId;
-use crate::model::number::{MAX_QUANTITY, MAX_UNITS, Quantity, whole};
+use crate::model::number::{MAX_QUANTITY, MAX_UNITS, whole};
 use crate::model::order::{MAX_REASON, Reason};
+use crate::model::{ActivityId, EntryId, Layout, Quantity, RequestId, UserId};
 use crate::names;
 
 names! {
@@ -59,7 +57,7 @@ impl Shape {
     }
 
     /// What an input calls them, numbered as they come in [`columns`](Self::columns).
-    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns, Failure> {
+    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns> {
         let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
         let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
         // Orders of several activities come from backends, and have no `--map`.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::Result;
 use crate::cli::input::columns::{Columns, Refusal};
 use crate::cli::input::error::{Location, Problem, Problems, listed};
 use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
@@ -31,7 +31,7 @@ pub(crate) struct Separated {
 }
 
 impl Separated {
-    pub(crate) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
+    pub(crate) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self> {
         let mut separated = Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             delimiter,
@@ -245,7 +245,7 @@ impl Header {
         texts: Result<Option<Vec<String>>, RowError>,
         names: &Columns,
         shape: &Shape,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let wrong = |message: String, hint: Option<String>| {
             Problems::only(lines.name(), Problem::new(Location { line: 1, column: 1 }, message).hint(hint))
         };
@@ -275,7 +275,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(crate) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self, Failure> {
+    pub(crate) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self> {
         let found = loop {
             match line(lines)? {
                 Next::NotYet => lines.blocks.wait_or_stop()?,

@@ -6,13 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::credentials::{others_may_read, owner_alone};
 use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context as Reading, Fields, Text, distinct};
 use crate::cli::input::yaml::{Node, Reader, Value, layouts};
-use crate::model::layout::Layout;
+use crate::model::Layout;
 use crate::model::time::{UnknownZone, Zone};
 use crate::redis::connect::Target;
 
@@ -104,7 +104,7 @@ fn is_name(text: &str) -> bool {
 ///
 /// # Errors
 /// It cannot be read, is not valid, or others may change it, or read a password that it holds.
-pub fn read(path: &Path) -> Result<Option<Contexts>, Failure> {
+pub fn read(path: &Path) -> Result<Option<Contexts>> {
     let shown = path.display().to_string();
     let unreadable = |error: &io::Error| unreadable(&shown, error);
     let file = match File::open(path) {
@@ -137,7 +137,7 @@ pub fn read(path: &Path) -> Result<Option<Contexts>, Failure> {
 }
 
 /// Reads the text. Relative paths are relative to `folder`.
-fn parse(source: &Source, folder: &Path) -> Result<Contexts, Failure> {
+fn parse(source: &Source, folder: &Path) -> Result<Contexts> {
     let mut reading = Reading { source, problems: Problems::of(&source.name) };
     let mut contexts = Contexts::default();
     if let Err(problem) = document(&mut reading, folder, &mut contexts) {
@@ -275,7 +275,7 @@ fn absolute(path: &str, folder: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<Contexts, Failure> {
+    fn parsed(text: &str) -> Result<Contexts> {
         let source = Source { name: "c.yaml".to_owned(), text: text.to_owned() };
         parse(&source, Path::new("/etc/seckill"))
     }

@@ -8,11 +8,10 @@ use crate::cli::input::window::WindowTime;
 use crate::cli::input::yaml::{Node, Value};
 use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::shard_plan::ShardCount;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::layout::{Kind, Layout, Pattern};
-use crate::model::number::{Limit, Quantity, Units};
+use crate::model::layout::Pattern;
 use crate::model::order::Reason;
 use crate::model::order::hold::HoldFor;
+use crate::model::{ActivityId, Kind, Layout, Limit, Quantity, RequestId, Units, UserId};
 
 /// A value that is written as one text.
 pub trait Scalar: Sized {

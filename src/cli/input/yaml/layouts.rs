@@ -2,12 +2,13 @@
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{Location, Problem, Problems, Reported, quoted};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context, Fields};
 use crate::cli::input::yaml::{Node, Reader};
-use crate::model::layout::{CustomLayout, Kind, Layout, Pattern};
+use crate::model::layout::{CustomLayout, Pattern};
+use crate::model::{Kind, Layout};
 
 /// What a file of a layout has; fixtures and contexts may have the same fields.
 pub const FIELDS: [&str; 2] = ["kind", "keys"];
@@ -26,7 +27,7 @@ pub fn is_file(text: &str) -> bool {
 ///
 /// # Errors
 /// It is neither, or the file cannot be read or has no layout.
-pub fn given(text: &str) -> Result<Layout, Failure> {
+pub fn given(text: &str) -> Result<Layout> {
     match Layout::named(text) {
         Some(layout) => Ok(layout),
         None if is_file(text) => read(text),
@@ -59,7 +60,7 @@ impl TypedValueParser for LayoutParser {
 }
 
 /// The layout of a file.
-fn read(path: &str) -> Result<Layout, Failure> {
+fn read(path: &str) -> Result<Layout> {
     let source = Source::read(path)?;
     let mut context = Context { source: &source, problems: Problems::of(&source.name) };
     let layout = document(&mut context).unwrap_or_else(|problem| Err(context.problems.report(problem)));

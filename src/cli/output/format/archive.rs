@@ -9,11 +9,11 @@ use std::{fs, io};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::file::unwritable;
+use crate::model::Kind;
 use crate::model::archive::{Digest, FileSum, MANIFEST, Manifest, Part, SUMS, Sealed, encode_line};
-use crate::model::layout::Kind;
 
 /// Bytes that are written at once.
 const BUFFER: usize = 256 * 1024;
@@ -31,7 +31,7 @@ impl ArchiveDirectory {
     ///
     /// # Errors
     /// It cannot be made, or another process writes archives to it.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self> {
         let open = || {
             DirBuilder::new().recursive(true).mode(0o700).create(path)?;
             File::open(path)
@@ -56,7 +56,7 @@ impl ArchiveDirectory {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn begin(&self, name: &str, kind: Kind) -> Result<ArchiveWriter<'_>, Failure> {
+    pub fn begin(&self, name: &str, kind: Kind) -> Result<ArchiveWriter<'_>> {
         for left in [self.hidden(name, "part"), self.hidden(name, "old")] {
             removed(&left).map_err(|error| unwritable(&left, &error))?;
         }
@@ -69,7 +69,7 @@ impl ArchiveDirectory {
     ///
     /// # Errors
     /// It cannot be removed.
-    pub fn withdraw(&self, name: &str) -> Result<(), Failure> {
+    pub fn withdraw(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
         removed(&folder).map_err(|error| unwritable(&folder, &error))
     }
@@ -104,7 +104,7 @@ impl ArchiveWriter<'_> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<(), Failure> {
+    pub fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<()> {
         if self.file.as_ref().is_none_or(|open| open.part != part) {
             self.close()?;
             self.file = Some(self.create(part)?);
@@ -123,7 +123,7 @@ impl ArchiveWriter<'_> {
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn finish(&mut self, key: impl Fn(Part) -> String) -> Result<Vec<FileSum>, Failure> {
+    pub fn finish(&mut self, key: impl Fn(Part) -> String) -> Result<Vec<FileSum>> {
         self.close()?;
         let mut files = Vec::new();
         for part in Part::of(self.kind) {
@@ -146,7 +146,7 @@ impl ArchiveWriter<'_> {
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn seal(&self, manifest: Manifest) -> Result<Sealed, Failure> {
+    pub fn seal(&self, manifest: Manifest) -> Result<Sealed> {
         let mut text = serde_json::to_string_pretty(&manifest).map_err(|error| Failure::failed(error.to_string()))?;
         text.push('\n');
         let sha256 = Digest::of(text.as_bytes());
@@ -167,7 +167,7 @@ impl ArchiveWriter<'_> {
     ///
     /// # Errors
     /// It cannot be moved.
-    pub fn publish(self) -> Result<(), Failure> {
+    pub fn publish(self) -> Result<()> {
         let (folder, old) = (self.directory.folder(&self.name), self.directory.hidden(&self.name, "old"));
         let publish = || {
             File::open(&self.part)?.sync_all()?;
@@ -181,14 +181,14 @@ impl ArchiveWriter<'_> {
         interrupt::uncut(publish).map_err(|error| unwritable(&folder, &error))
     }
 
-    fn create(&self, part: Part) -> Result<Open, Failure> {
+    fn create(&self, part: Part) -> Result<Open> {
         let path = self.part.join(part.file_name());
         let file = create(&path).map_err(|error| unwritable(&path, &error))?;
         let buffer = Vec::with_capacity(BUFFER + 4096);
         Ok(Open { part, file, buffer, digest: Digest::default(), lines: 0, bytes: 0 })
     }
 
-    fn close(&mut self) -> Result<(), Failure> {
+    fn close(&mut self) -> Result<()> {
         let Some(mut open) = self.file.take() else { return Ok(()) };
         let ended = open.write().and_then(|()| open.file.sync_all());
         ended.map_err(|error| unwritable(&self.part.join(open.part.file_name()), &error))?;

@@ -4,10 +4,10 @@
 //! others still read 1.1, in which it is false, `12:30` is 750 and `1_000` a thousand. So whatever is not clearly a word is quoted
 //! as in JSON, which both versions read as the same text.
 
+use anyhow::Result;
 use serde::Serialize;
 use serde_yaml::Value;
 
-use crate::cli::output::sink::OutputError;
 use crate::cli::output::text::escape_data;
 
 /// Around a number, marks the place of a quoted text until serde_yaml has written the document: two names of one mapping must
@@ -15,7 +15,7 @@ use crate::cli::output::text::escape_data;
 const MARK: char = 'Q';
 
 /// Appends a value as a document.
-pub(crate) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), OutputError> {
+pub(crate) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<()> {
     let mut quoted = Vec::new();
     let value = mark(serde_yaml::to_value(value)?, &mut quoted)?;
     let written = serde_yaml::to_string(&value)?;
@@ -30,20 +30,20 @@ pub(crate) fn encode(value: &impl Serialize, text: &mut Vec<u8>) -> Result<(), O
 }
 
 /// Replaces each text that is no plain word by a mark, and keeps it, quoted.
-fn mark(value: Value, quoted: &mut Vec<String>) -> Result<Value, OutputError> {
+fn mark(value: Value, quoted: &mut Vec<String>) -> Result<Value> {
     Ok(match value {
         Value::String(text) if !is_word(&text) => {
             quoted.push(escape_data(&serde_json::to_string(&text)?).into_owned());
             Value::String(format!("{MARK}{}{MARK}", quoted.len() - 1))
         }
         Value::Sequence(items) => {
-            Value::Sequence(items.into_iter().map(|item| mark(item, quoted)).collect::<Result<_, _>>()?)
+            Value::Sequence(items.into_iter().map(|item| mark(item, quoted)).collect::<Result<_>>()?)
         }
         Value::Mapping(fields) => Value::Mapping(
             fields
                 .into_iter()
                 .map(|(name, field)| Ok((mark(name, quoted)?, mark(field, quoted)?)))
-                .collect::<Result<_, OutputError>>()?,
+                .collect::<Result<_>>()?,
         ),
         other => other,
     })

@@ -5,8 +5,7 @@ use std::fmt::Display;
 
 use crate::cli::input::window;
 use crate::cli::output::text::{cut, cut_id, escape, width, wrapped};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Millis, Status};
 
 pub use crate::cli::output::text::Tone;
 
@@ -92,6 +91,11 @@ impl Cell {
             _ => Tone::Bad,
         };
         Self::text(status.name()).tone(tone)
+    }
+
+    /// A user, by bytes if they are no text.
+    pub fn user(text: Option<&str>, hex: Option<&String>) -> Self {
+        hex.map_or_else(|| Self::text(text.unwrap_or_default()), |hex| Self::text(format!("hex:{hex}")))
     }
 
     #[must_use]

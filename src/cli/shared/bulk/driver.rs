@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use crate::cli::error::{Error, Result};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Checked, FileOrder, Next, RowError};
 use crate::cli::interrupt;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Output, Progress, Row, Terminal, Warnings};
+use crate::cli::output::{Output, Progress, Row, Terminal, Warnings, counted};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
 use crate::cli::shared::bulk::report::{
@@ -54,7 +52,7 @@ enum End {
     /// The user asked to stop.
     Interrupted,
     /// Something went wrong.
-    Failed(Error),
+    Failed(Failure),
 }
 
 /// What a run needs beside its lines.
@@ -308,7 +306,7 @@ impl<K: Kind> Driver<'_, K> {
         if let (Err(store), None) = (drained, &error) {
             error = Some(store.into());
         }
-        let is_read = !error.as_ref().is_some_and(Error::is_unwritable);
+        let is_read = !error.as_ref().is_some_and(Failure::is_unwritable);
         while is_read && self.run.skip_undecided() {
             if let Err(unwritable) = self.report() {
                 error = Some(unwritable);

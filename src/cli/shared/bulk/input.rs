@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::cli::error::Result;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{
     Blocks, Checked, Column, Delimiter, Dialect, FileOrder, Mapping, Next, OrderReader, Quantities, RowError,
     RowFormat, Shape,
@@ -245,14 +244,14 @@ pub(crate) fn check(
             Ok(Next::NotYet) => input.reader.wait(std::time::Duration::from_millis(100)),
             Ok(Next::End) => break,
             Err(RowError::Bad(problem)) => bad.add(problem, &input.reader)?,
-            Err(RowError::Fatal(failure)) => return Err(failure.into()),
+            Err(RowError::Fatal(failure)) => return Err(failure),
         }
     }
     progress.finish();
     input.ignored().iter().for_each(|text| out.note(text));
     if bad.count > 0 && !args.keep_going {
         return match bad.refusal() {
-            Some(failure) => Err(failure.into()),
+            Some(failure) => Err(failure),
             None => Ok(None),
         };
     }
@@ -277,7 +276,7 @@ impl CheckedInput {
         }
         rows.finish()?;
         match self.bad.failure() {
-            Some(failure) => Err(failure.into()),
+            Some(failure) => Err(failure),
             None => Ok(Exit::Done),
         }
     }

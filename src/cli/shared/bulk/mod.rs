@@ -10,8 +10,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::error::Result;
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::model::number::between;
 use crate::sell::bulk::Limits;
@@ -99,7 +98,7 @@ impl BulkArgs {
 
     /// All mappings as one.
     pub(crate) fn mapping(&self) -> Result<Mapping> {
-        Ok(Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?)
+        Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))
     }
 
     pub(crate) fn format(&self) -> RowFormat {
@@ -142,9 +141,9 @@ impl RunArgs {
 
 fn none_given(mut flags: impl Iterator<Item = (&'static str, bool)>) -> Result<()> {
     match flags.find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => Err(Failure::usage(format!("`{flag}` is for a file of orders"))
-            .hint("give the file by `--from FILE`")
-            .into()),
+        Some((flag, _)) => {
+            Err(Failure::usage(format!("`{flag}` is for a file of orders")).hint("give the file by `--from FILE`"))
+        }
         None => Ok(()),
     }
 }

@@ -1,8 +1,7 @@
 //! Files of orders of one activity each: `deduct --from`, `refund --from`, and those of holds.
 //! Files of orders of several activities each: `multi-deduct --from`.
 
-use crate::cli::error::Result;
-use crate::cli::failure::Exit;
+use crate::cli::failure::{Exit, Result};
 use crate::cli::input::orders::{Column, Dialect, FileOrder, Mapping, RowFormat};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::driver::{Kind, Task};

@@ -2,9 +2,9 @@
 //! The summary of a run: orders and units by activity and status. Its counts add up to the lines.
 //! How a run ended: its summary, its failure with a hint how to resume, its exit code.
 
-use crate::cli::error::{Error, Result, advice};
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Cell, Format, Output, OutputError, Row, RowStream, Tone, row};
+use crate::cli::error::advice;
+use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::{Cell, Format, Output, Row, RowStream, Tone, row};
 use crate::cli::shared::hints;
 use crate::error::StoreError;
 use crate::model::id::ActivityId;
@@ -33,7 +33,7 @@ impl<'o, R: Row> Report<'o, R> {
     }
 
     /// Shows what was reported, before a wait that may be long.
-    pub(crate) fn flush(&mut self) -> Result<(), OutputError> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         self.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
@@ -226,7 +226,7 @@ impl Summary {
     }
 
     /// Prints a row for each activity and status.
-    pub(crate) fn show(&self, out: &mut Output) -> Result<(), OutputError> {
+    pub(crate) fn show(&self, out: &mut Output) -> Result<()> {
         let mut rows = out.stream::<SummaryRow<'static>>()?;
         for activity in 0..self.names.count() {
             let name = self.name(activity);
@@ -283,9 +283,9 @@ impl RunOutcome {
             }
             (Some(failure), bad) => {
                 bad.iter().for_each(|bad| out.warn(&bad.message));
-                Err(failure.into())
+                Err(failure)
             }
-            (None, Some(failure)) => Err(failure.into()),
+            (None, Some(failure)) => Err(failure),
             (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
         }
     }
@@ -311,11 +311,11 @@ impl std::fmt::Display for RunProgress {
 }
 
 /// An error as a failure that says what was done before, and how to resume.
-pub(crate) fn with_hint(error: Error, done: RunProgress, how_to_resume: &str) -> Failure {
-    let failure = match error {
-        Error::Store(error) => return of_store(error, done, how_to_resume),
-        other => Failure::from(other),
-    };
+pub(crate) fn with_hint(failure: Failure, done: RunProgress, how_to_resume: &str) -> Failure {
+    if let Some(error) = failure.store() {
+        let hint = hint_of_store(error, done, how_to_resume);
+        return failure.hint(hint);
+    }
     match &failure.hint {
         None => failure.hint(how_to_resume),
         Some(hint)
@@ -328,7 +328,7 @@ pub(crate) fn with_hint(error: Error, done: RunProgress, how_to_resume: &str) ->
     }
 }
 
-fn of_store(error: StoreError, done: RunProgress, how_to_resume: &str) -> Failure {
+fn hint_of_store(error: &StoreError, done: RunProgress, how_to_resume: &str) -> String {
     // Without any order decided, only a refusal says that nothing ran.
     let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
     let resumes = !matches!(
@@ -338,9 +338,9 @@ fn of_store(error: StoreError, done: RunProgress, how_to_resume: &str) -> Failur
             | StoreError::OtherLimit { .. }
             | StoreError::Lost { .. }
     );
-    let said = [is_known.then(|| done.to_string()), advice(&error), resumes.then(|| how_to_resume.to_owned())];
+    let said = [is_known.then(|| done.to_string()), advice(error), resumes.then(|| how_to_resume.to_owned())];
     let hint: Vec<String> = said.into_iter().flatten().collect();
-    Failure::from(error).hint(hint.join("; "))
+    hint.join("; ")
 }
 
 #[cfg(test)]

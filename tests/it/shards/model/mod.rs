@@ -47,12 +47,12 @@ fn explore<S: Clone + Eq + Hash, E: Copy + std::fmt::Debug>(
     let mut known: HashSet<S, BuildHasherDefault<Mix>> = HashSet::default();
     known.insert(first.clone());
     let mut states: Vec<(S, usize, Option<E>)> = vec![(first, 0, None)];
-    let mut nth = 0;
-    while nth < states.len() {
-        let state = states[nth].0.clone();
+    let mut index = 0;
+    while index < states.len() {
+        let state = states[index].0.clone();
         if let Err(rule) = check(&state) {
             let mut history = Vec::new();
-            let mut at = nth;
+            let mut at = index;
             while let (_, before, Some(event)) = &states[at] {
                 history.push(format!("{event:?}"));
                 at = *before;
@@ -64,10 +64,10 @@ fn explore<S: Clone + Eq + Hash, E: Copy + std::fmt::Debug>(
             if let Some(next) = after(&state, event)
                 && known.insert(next.clone())
             {
-                states.push((next, nth, Some(event)));
+                states.push((next, index, Some(event)));
             }
         }
-        nth += 1;
+        index += 1;
     }
     Ok(states.len())
 }

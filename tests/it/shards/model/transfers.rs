@@ -97,7 +97,7 @@ enum Event {
     Replicate(usize),
     Failover(usize),
     Reset(usize),
-    /// Somebody buys a unit.
+    /// A user buys a unit.
     Buy(usize),
 }
 
@@ -130,7 +130,7 @@ impl Search {
         if self.flaw == Flaw::OneIdForTwoDonors { 0 } else { client }
     }
 
-    /// Whoever waits for replicas of a shard that fails over hears nothing, and sends its call again; what is not waited for is not missed.
+    /// A client that waits for replicas of a shard that fails over gets no reply, and sends its call again; what is not waited for is not missed.
     fn break_connections(&self, state: &mut State, shard: usize) {
         for client in 0..CLIENTS {
             let Wish { donor, home, .. } = self.wishes[client];
@@ -250,7 +250,7 @@ impl Search {
                 events.push(Event::TimedOut(client));
             }
             let donor = &state.now[self.wishes[client].donor];
-            // Whoever finds the id in the donor's list.
+            // A client that finds the id in the donor's list.
             let is_open = donor.open & (1 << self.id(client)) != 0;
             if state.finisher[client] != At::End && (is_open || state.finisher[client] != At::Begin) {
                 events.push(Event::Finisher(client));

@@ -9,9 +9,7 @@ use crate::cli::commands::inspect::watch::reader::Update;
 use crate::cli::commands::inspect::watch::row::WatchRow;
 use crate::cli::commands::inspect::watch::servers::Servers;
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Kind;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Kind, Millis};
 use crate::read::watch::{NewestOrder, View};
 
 /// A server that takes longer to answer than this is worth a line.

@@ -5,10 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
-use crate::cli::error::Result;
+use crate::cli::failure::Result;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
+use crate::model::ActivityId;
 use crate::read::stats::ServerInfo;
 use crate::read::stats::info::Section;
 use crate::read::watch::{NewestOrder, Reading, View, Watched, wholes};

@@ -1,5 +1,5 @@
 //! One activity at one reading: a row of the frame, or of the output.
-//! What somebody should look at, of one activity.
+//! What an operator should look at, of one activity.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,8 @@ use crate::cli::commands::inspect::rows::{ActivityRow, tone};
 use crate::cli::commands::inspect::selection::AlertBelow;
 use crate::cli::commands::inspect::watch::forecast::{Forecast, History};
 use crate::cli::commands::inspect::watch::servers::Figures;
-use crate::cli::output::text::counted;
-use crate::cli::output::{Cell, Field, Tone, row};
-use crate::model::activity::State;
-use crate::model::layout::Kind;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::cli::output::{Cell, Field, Tone, counted, row};
+use crate::model::{Kind, Millis, State, Status};
 use crate::names;
 use crate::read::watch::View;
 
@@ -106,11 +102,11 @@ fn rounded(rate: f64) -> f64 {
 /// The last columns, which go first on a narrow screen.
 pub(super) const SPARE: usize = 3;
 
-/// How long a write of somebody else is shown.
+/// How long a foreign write is shown.
 const FOREIGN_SHOWN: Duration = Duration::from_secs(60);
 
 names! {
-    /// Why somebody should look, the worst first.
+    /// Why an operator should look, the worst first.
     #[derive(PartialOrd, Ord)]
     pub enum Alarm {
         /// A key holds what it must not.
@@ -123,7 +119,7 @@ names! {
         AboveTotal = "stock_above_total",
         /// The stock changed outside the scripts.
         ForeignWriter = "foreign_writer",
-        /// Fewer units are left than somebody wants.
+        /// Fewer units are left than `--alert-below`.
         LowStock = "low_stock",
         /// It is paused.
         Paused = "paused",

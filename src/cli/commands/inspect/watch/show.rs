@@ -11,8 +11,7 @@ use crate::cli::commands::inspect::watch::forecast::Forecast;
 use crate::cli::commands::inspect::watch::row::{Alarm, SPARE, WatchRow};
 use crate::cli::output::{Frame, Key, Tone};
 use crate::error::StoreError;
-use crate::model::activity::State;
-use crate::model::ledger::Op;
+use crate::model::{Op, State};
 use crate::read::stats::info::Role;
 use crate::read::watch::NewestOrder;
 
@@ -131,7 +130,7 @@ fn scripts(board: &Board, frame: &mut Frame) {
     }
     if let Some(errors) = figures.errors.filter(|errors| *errors > 0.0) {
         parts.push((format!(", {} errors/s", per_second(errors)), Tone::Bad));
-        // All commands' errors, of which those of scripts are a part.
+        // The errors of all commands, scripts included.
         let names: Vec<&str> = figures.names.iter().take(2).map(|(name, _)| name.as_str()).collect();
         if !names.is_empty() {
             parts.push((format!(" ({})", names.join(", ")), Tone::Bad));
@@ -178,7 +177,7 @@ fn lost(board: &Board, title: &Title, frame: &mut Frame) {
     frame.line(&[(format!("     {error}"), Tone::Bad)]);
 }
 
-/// What somebody should look at, the worst first.
+/// What an operator should look at, the worst first.
 fn alarms(board: &Board, frame: &mut Frame) {
     let mut found: Vec<(Alarm, &WatchRow)> =
         board.rows.iter().flat_map(|row| row.alarms.iter().map(move |alarm| (*alarm, row))).collect();

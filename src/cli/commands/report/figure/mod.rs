@@ -4,11 +4,10 @@
 mod plot;
 
 use crate::audit::result::Verdict;
-use crate::cli::commands::report::facts;
+use crate::cli::commands::report::facts::{self, between, count, percent, units};
 use crate::cli::commands::report::figure::plot::short;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
-use crate::cli::commands::report::words::{between, count, percent, units};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 
 /// The picture's width, and the room at its edges.

@@ -3,15 +3,13 @@
 
 use std::fmt::Display;
 
-use crate::cli::commands::report::facts;
+use crate::cli::commands::report::facts::{self, count, rate, units};
 use crate::cli::commands::report::figure::{EDGE, SMALL, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
 use crate::cli::commands::report::series::{Pace, Period, Series};
-use crate::cli::commands::report::words::{count, rate, units};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
-use crate::model::ledger::Op;
-use crate::model::time::Millis;
+use crate::model::{Millis, Op};
 
 /// From the heading of the first plot to the last line below the second.
 pub(super) const HEIGHT: f64 = 530.0;
