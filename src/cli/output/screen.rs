@@ -12,13 +12,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
+use tabled::grid::util::string::get_line_width;
 
 use crate::cli::failure::Result;
 use crate::cli::output::row::{Column, Row};
 use crate::cli::output::sink::stdout_failure;
 use crate::cli::output::table::Table;
 use crate::cli::output::terminal::{self, Terminal};
-use crate::cli::output::text::{Tone, cut, escape, paint, painted_width, width};
+use crate::cli::output::text::{Tone, cut, escape, paint, width};
 
 /// The alternate screen, no cursor, no line that continues on the next.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l\u{1b}[?7l";
@@ -285,7 +286,7 @@ impl Frame {
         self.lines.resize(self.height, String::new());
         for line in &mut self.lines {
             // At the end of a full line the cursor is still on its last character.
-            if painted_width(line) < self.width {
+            if get_line_width(line) < self.width {
                 line.push_str("\u{1b}[K");
             }
         }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::time::Duration;
 
-use unicode_width::UnicodeWidthStr;
+use tabled::grid::util::string::get_string_width;
 use uuid::Uuid;
 
 /// Escapes whatever a terminal would act on, line breaks included: the result is one line.
@@ -93,14 +93,7 @@ pub(crate) fn paint(line: &mut String, text: &str, tone: Tone, coloured: bool) {
 
 /// Columns that a text takes on a terminal: two for 中 and most emoji.
 pub(crate) fn width(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.width() }
-}
-
-/// Columns that a painted line takes.
-pub(crate) fn painted_width(line: &str) -> usize {
-    let mut parts = line.split("\u{1b}[");
-    let before = width(parts.next().unwrap_or_default());
-    before + parts.map(|part| width(part.split_once('m').map_or("", |(_, text)| text))).sum::<usize>()
+    if text.is_ascii() { text.len() } else { get_string_width(text) }
 }
 
 /// A text in at most that many columns, with `…` at the cut, never in the middle of an emoji.

@@ -1,73 +1,118 @@
-//! Tables for people: how wide each column is, which ones a narrow terminal has no room for, and how a row is drawn.
+//! Tables for people.
+//!
+//! tabled draws them, and holds a whole table in memory to do so. What comes after the first page of a long one is
+//! therefore drawn line by line, to the widths of that page.
+//! How wide each column of a table is, and which ones a narrow terminal has no room for.
 
 pub(super) mod cell;
 
-use std::borrow::Cow;
-use std::iter::repeat_n;
+use tabled::builder::Builder;
+use tabled::settings::object::Columns;
+use tabled::settings::style::HorizontalLine;
+use tabled::settings::{Alignment, Padding, Style};
 
 use crate::cli::output::table::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH};
 use crate::cli::output::text::{Tone, cut, paint, width};
 use crate::model::time::RELATIVE_WIDTH;
 
-/// A table whose columns are decided once.
+/// A table whose columns are decided.
 #[derive(Debug)]
 pub(crate) struct Table {
-    columns: Vec<TableColumn>,
-    /// Headings of the columns that have no room.
-    hidden: Vec<String>,
-    /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
-    bounded: bool,
+    fitted: TableLayout,
     coloured: bool,
 }
 
 impl Table {
+    /// A table with columns for these rows, and for others like them.
+    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
+        Self { fitted: TableLayout::new(headings, rows, most), coloured }
+    }
+
+    /// The same with columns that are no narrower than before, and a number of last ones that may go early.
+    pub(crate) fn steady(
+        headings: &[&str],
+        rows: &[Vec<Cell>],
+        (most, spare): (usize, usize),
+        coloured: bool,
+        floors: &mut Vec<usize>,
+    ) -> Self {
+        Self { fitted: TableLayout::steady(headings, rows, (most, spare), floors), coloured }
+    }
+
     /// Headings of the columns that have no room.
     pub(crate) fn hidden(&self) -> &[String] {
-        &self.hidden
+        &self.fitted.hidden
     }
 
     /// Columns that this one of the rows' columns has; `None` if it is hidden.
     pub(crate) fn room(&self, index: usize) -> Option<usize> {
-        self.columns.iter().find(|column| column.index == index).map(|column| column.width)
+        self.fitted.columns.iter().find(|column| column.index == index).map(|column| column.width)
     }
 
     /// The headings and the first rows.
     pub(crate) fn page(&self, rows: &[Vec<Cell>]) -> String {
-        let mut page = String::new();
-        self.draw(self.columns.iter().map(|column| (cut(&column.heading, column.width), Tone::Strong)), &mut page);
-        page.extend(repeat_n('─', self.total()));
-        page.push('\n');
-        rows.iter().for_each(|row| self.line(row, &mut page));
-        page
-    }
-
-    /// Appends a row, to the same widths.
-    pub(crate) fn line(&self, row: &[Cell], page: &mut String) {
-        let lines = |column: &TableColumn| {
-            let cell = &row[column.index];
-            let columns = if self.bounded { column.width } else { column.width.max(cell.width()) };
-            (cell.lines(columns), cell.tone)
-        };
-        let cells: Vec<(Vec<Cow<'_, str>>, Tone)> = self.columns.iter().map(lines).collect();
-        for line in 0..cells.iter().map(|(lines, _)| lines.len()).max().unwrap_or_default() {
-            self.draw(cells.iter().map(|(lines, tone)| (lines.get(line).cloned().unwrap_or_default(), *tone)), page);
+        let columns = &self.fitted.columns;
+        let mut builder = Builder::with_capacity(rows.len() + 1, columns.len());
+        builder.push_record(columns.iter().map(|column| self.heading(column)));
+        for row in rows {
+            builder.push_record(
+                columns
+                    .iter()
+                    .map(|column| row.get(column.index).map_or_else(String::new, |cell| self.cell(cell, column))),
+            );
         }
+        let mut table = builder.build();
+        table
+            .with(Style::empty().horizontals([(1, HorizontalLine::new('─'))]))
+            .with(Padding::new(0, GAP, 0, 0))
+            .modify(Columns::last(), Padding::zero());
+        for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.right) {
+            table.modify(Columns::one(at), Alignment::right());
+        }
+        // The blanks after the last column would wrap on a terminal that has just become narrower.
+        table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
     }
 
-    /// Appends a line with a text in each column.
-    fn draw<'t>(&self, texts: impl Iterator<Item = (Cow<'t, str>, Tone)>, page: &mut String) {
-        let (start, mut owed) = (page.len(), 0);
-        for (at, (column, (shown, tone))) in self.columns.iter().zip(texts).enumerate() {
+    /// Appends one more row, to the same widths.
+    pub(crate) fn line(&self, row: &[Cell], line: &mut String) {
+        let mut owed = 0;
+        for (at, column) in self.fitted.columns.iter().enumerate() {
+            let Some(cell) = row.get(column.index) else { continue };
+            let columns = if self.fitted.bounded { column.width } else { column.width.max(cell.width()) };
+            let shown = cell.shown(columns);
             let blank = column.width.saturating_sub(width(&shown));
             let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
             let gap = if at == 0 { 0 } else { GAP };
-            page.extend(repeat_n(' ', owed + gap + before));
-            paint(page, &shown, tone, self.coloured);
+            line.extend(std::iter::repeat_n(' ', owed + gap + before));
+            paint(line, &shown, cell.tone, self.coloured);
             owed = after;
         }
-        // The blanks after the last column would wrap on a terminal that has just become narrower.
-        page.truncate(start + page[start..].trim_end().len());
-        page.push('\n');
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+    }
+
+    /// A heading as wide as its column, so that tabled cannot find a narrower one.
+    fn heading(&self, column: &TableColumn) -> String {
+        let heading = cut(&column.heading, column.width);
+        let blank = " ".repeat(column.width - width(&heading));
+        let mut text = String::new();
+        if column.right {
+            text.push_str(&blank);
+        }
+        paint(&mut text, &heading, Tone::Strong, self.coloured);
+        if !column.right {
+            text.push_str(&blank);
+        }
+        text
+    }
+
+    fn cell(&self, cell: &Cell, column: &TableColumn) -> String {
+        let mut text = String::new();
+        for (index, line) in cell.lines(column.width).iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { "\n" });
+            paint(&mut text, line, cell.tone, self.coloured);
+        }
+        text
     }
 }
 
@@ -84,11 +129,11 @@ fn natural(headings: &[&str], rows: &[Vec<Cell>]) -> Vec<TableColumn> {
 
 /// One column as it is drawn.
 #[derive(Debug, Clone)]
-struct TableColumn {
-    index: usize,
-    heading: String,
-    width: usize,
-    right: bool,
+pub(crate) struct TableColumn {
+    pub(crate) index: usize,
+    pub(crate) heading: String,
+    pub(crate) width: usize,
+    pub(crate) right: bool,
     bar: bool,
     time: bool,
     flexible: bool,
@@ -96,11 +141,21 @@ struct TableColumn {
     empty: bool,
 }
 
-impl Table {
+/// The columns of a table, decided once.
+#[derive(Debug)]
+pub(crate) struct TableLayout {
+    pub(crate) columns: Vec<TableColumn>,
+    /// Headings of the columns that have no room.
+    pub(crate) hidden: Vec<String>,
+    /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
+    pub(crate) bounded: bool,
+}
+
+impl TableLayout {
     /// Fits the columns to these rows, and to a width if there is one.
-    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
+    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
         let columns = natural(headings, rows);
-        let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some(), coloured };
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
         if let Some(most) = most {
             // What says nothing goes first.
             let is_tight = fitted.total() > most;
@@ -118,7 +173,6 @@ impl Table {
         headings: &[&str],
         rows: &[Vec<Cell>],
         (most, spare): (usize, usize),
-        coloured: bool,
         floors: &mut Vec<usize>,
     ) -> Self {
         let mut columns = natural(headings, rows);
@@ -127,7 +181,7 @@ impl Table {
             *floor = column.width.max(*floor);
             column.width = *floor;
         }
-        let mut fitted = Self { columns, hidden: Vec::new(), bounded: true, coloured };
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: true };
         for _ in 0..spare {
             let given = |column: &TableColumn| match column {
                 TableColumn { bar: true, .. } => column.width.saturating_sub(BAR_WIDTH - 5),
@@ -306,7 +360,7 @@ memory  warn    without maxm…
     }
 
     fn widths(most: Option<usize>) -> Vec<usize> {
-        let fitted = Table::new(&["activity", "title", "share", "left"], &one_row(), most, false);
+        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &one_row(), most);
         fitted.columns.iter().map(|column| column.width).collect()
     }
 
@@ -325,7 +379,7 @@ memory  warn    without maxm…
         let mut floors = vec![0, 20];
         let mut fit = |most, spare| {
             let fitted =
-                Table::steady(&["activity", "title", "share", "left"], &one_row(), (most, spare), false, &mut floors);
+                TableLayout::steady(&["activity", "title", "share", "left"], &one_row(), (most, spare), &mut floors);
             fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
         };
         assert_eq!(fit(80, 2), [8, 20, 15, 4]);
@@ -338,7 +392,7 @@ memory  warn    without maxm…
     #[test]
     fn an_empty_column_goes_before_anything_is_cut() {
         let rows = vec![vec![Cell::text("a user of a shop").flexible(), Cell::text(""), Cell::number(50)]];
-        let fit = |most| Table::new(&["user", "reason", "left"], &rows, Some(most), false);
+        let fit = |most| TableLayout::new(&["user", "reason", "left"], &rows, Some(most));
         assert!(fit(30).hidden.is_empty());
         assert_eq!((fit(29).hidden, fit(29).columns[0].width), (vec!["REASON".to_owned()], 16));
     }
@@ -348,7 +402,7 @@ memory  warn    without maxm…
         let title = || Cell::text("Double-11 phone").flexible();
         let rows = vec![vec![title(), Cell::text("1".repeat(36)).minor(), Cell::number(50)]];
         let widths = |most| {
-            let fitted = Table::new(&["title", "request", "left"], &rows, Some(most), false);
+            let fitted = TableLayout::new(&["title", "request", "left"], &rows, Some(most));
             fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
         };
         assert_eq!((widths(56), widths(55)), (vec![12, 36, 4], vec![15, 4]));
@@ -357,7 +411,7 @@ memory  warn    without maxm…
     #[test]
     fn a_minor_column_goes_before_the_last_one() {
         let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
-        let fit = |most| Table::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most), false);
+        let fit = |most| TableLayout::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
         assert!(fit(31).hidden.is_empty());
         assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
         assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
@@ -367,7 +421,7 @@ memory  warn    without maxm…
     fn times_are_relative_before_a_column_is_cut_or_dropped() {
         let time = || Cell::time(Millis::new(0));
         let rows = vec![vec![Cell::text("a user of a shop").flexible(), time(), time(), Cell::number(50)]];
-        let fit = |most| Table::new(&["user", "begin", "end", "left"], &rows, Some(most), false);
+        let fit = |most| TableLayout::new(&["user", "begin", "end", "left"], &rows, Some(most));
         let widths = |most| fit(most).columns.iter().map(|column| column.width).collect::<Vec<_>>();
         assert_eq!(widths(76), [16, 25, 25, 4]);
         assert_eq!(widths(75), [16, 25, 11, 4]);
@@ -378,7 +432,7 @@ memory  warn    without maxm…
 
     #[test]
     fn a_number_is_left_out_rather_than_cut() {
-        let fitted = Table::new(&["activity", "title", "share", "left"], &one_row(), Some(20), false);
+        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &one_row(), Some(20));
         assert_eq!(fitted.columns.len(), 3);
         assert_eq!(fitted.hidden, ["LEFT"]);
         assert_eq!(widths(Some(5)), [5]);
