@@ -4,6 +4,8 @@
 //! The steps of the latter are those of any transfer: lend, wait for a replica, borrow, wait for a replica, and then the donor may forget it.
 //! The scripts write a record that they find once more, so that a wait covers it.
 
+use std::time::Duration;
+
 use redis::Value;
 
 use crate::audit::class::Class;
@@ -20,6 +22,7 @@ use crate::model::status::call_code::STALE;
 use crate::model::status::{Status, call_code};
 use crate::read::ledger;
 use crate::redis::call::Call;
+use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, REPAIR, Script};
@@ -236,6 +239,9 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreE
     if answers.len() == count { Ok(answers) } else { Err(reply.invalid(letters)) }
 }
 
+/// How often a step is repeated that no replica has.
+const TRANSFER_TRIES: usize = 3;
+
 /// Repairs a transfer: a stuck one arrives at its home, an unbacked one is taken out of its donor, as far as its stock goes.
 ///
 /// # Errors
@@ -251,7 +257,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
     store.servers.look_for_replicas()?;
-    let lent = call_shard(store, &LEND, &context.lend_call(&known))?;
+    let lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
     if !lent.status.is_some_and(Status::is_done) {
         return Ok(refused(lent.status));
     }
@@ -259,7 +265,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     store.changed(donor);
     if *class == Class::UnbackedTransfer {
         // The home has the units: nobody may try to finish this.
-        call_shard(store, &LEND, &forget)?;
+        call_shard(store, &LEND, forget, context.patience)?;
         let is_all = lent_units == *units;
         return Ok(if is_all { Repaired::Ok } else { Repaired::OutOfStock });
     }
@@ -270,14 +276,14 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     if !lent.is_replicated {
         return Ok(Repaired::Changed);
     }
-    let came = call_shard(store, &BORROW, &context.borrow_call(&known, *units))?;
+    let came = call_shard(store, &BORROW, context.borrow_call(&known, *units), context.patience)?;
     let arrived = match came.status {
         Some(Status::Ok) => Repaired::Ok,
         Some(Status::Replayed) => Repaired::Replayed,
         other => return Ok(refused(other)),
     };
     if came.is_replicated {
-        call_shard(store, &LEND, &forget)?;
+        call_shard(store, &LEND, forget, context.patience)?;
     }
     store.changed(home);
     Ok(arrived)
@@ -292,7 +298,7 @@ pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -
         let by = store.operator.clone();
         let context = context(store, &by, &activity, epoch);
         let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
-        call_shard(store, &LEND, &context.lend_call(&nothing))?;
+        call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
     }
     Ok(())
 }
@@ -301,19 +307,29 @@ fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64)
     TransferContext { layout: store.layout, by, activity, epoch, patience: patience(&store.servers) }
 }
 
-/// Calls a script of transfers, which may be sent again, until a replica has what it wrote.
-fn call_shard(store: &mut Store, script: &Script, call: &Call) -> Result<Called, StoreError> {
-    let at_most = store.servers.target().timeout;
-    let (value, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
-    let reply = Reply::of(script);
-    let values = reply.array(value)?;
-    let is_of_epoch = values.first() != Some(&Value::Int(call_code::OTHER_EPOCH));
-    let status = if is_of_epoch { Some(reply.status(values.first())?) } else { None };
-    let units = if status.is_some_and(Status::is_done) { reply.count(values.get(1))? } else { None };
-    Ok(Called { status, units, is_replicated })
+/// Calls a script of transfers, which may be sent again, until a replica has what it wrote. What it refused is not repeated.
+fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called, StoreError> {
+    let (reply, calls) = (Reply::of(script), [call]);
+    let mut called = Called::default();
+    for _ in 0..TRANSFER_TRIES {
+        let answer = store.servers.call_replicated(&calls, ReplicaWait::for_one(patience))?;
+        called = Called { is_replicated: answer.is_replicated(), ..Called::default() };
+        let values = reply.array(answer.value())?;
+        if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
+            called.status = Some(reply.status(values.first())?);
+        }
+        if called.status.is_some_and(Status::is_done) {
+            called.units = reply.count(values.get(1))?;
+        }
+        if called.is_replicated || !called.status.is_some_and(Status::is_done) {
+            break;
+        }
+    }
+    Ok(called)
 }
 
 /// The outcome of a call.
+#[derive(Default)]
 struct Called {
     /// `None`: it is of another epoch.
     status: Option<Status>,
