@@ -257,7 +257,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
     store.servers.look_for_replicas()?;
-    let lent = call_shard(store, &LEND, &context.lend_call(&known), context.patience)?;
+    let lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
     if !lent.status.is_some_and(Status::is_done) {
         return Ok(refused(lent.status));
     }
@@ -265,7 +265,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     store.changed(donor);
     if *class == Class::UnbackedTransfer {
         // The home has the units: nobody may try to finish this.
-        call_shard(store, &LEND, &forget, context.patience)?;
+        call_shard(store, &LEND, forget, context.patience)?;
         let is_all = lent_units == *units;
         return Ok(if is_all { Repaired::Ok } else { Repaired::OutOfStock });
     }
@@ -276,14 +276,14 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     if !lent.is_replicated {
         return Ok(Repaired::Changed);
     }
-    let came = call_shard(store, &BORROW, &context.borrow_call(&known, *units), context.patience)?;
+    let came = call_shard(store, &BORROW, context.borrow_call(&known, *units), context.patience)?;
     let arrived = match came.status {
         Some(Status::Ok) => Repaired::Ok,
         Some(Status::Replayed) => Repaired::Replayed,
         other => return Ok(refused(other)),
     };
     if came.is_replicated {
-        call_shard(store, &LEND, &forget, context.patience)?;
+        call_shard(store, &LEND, forget, context.patience)?;
     }
     store.changed(home);
     Ok(arrived)
@@ -298,7 +298,7 @@ pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -
         let by = store.operator.clone();
         let context = context(store, &by, &activity, epoch);
         let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
-        call_shard(store, &LEND, &context.lend_call(&nothing), context.patience)?;
+        call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
     }
     Ok(())
 }
@@ -307,18 +307,21 @@ fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64)
     TransferContext { layout: store.layout, by, activity, epoch, patience: patience(&store.servers) }
 }
 
-/// Calls a script of transfers, which may be sent again, until a replica has what it wrote; a refusal wrote nothing.
-fn call_shard(store: &mut Store, script: &Script, call: &Call, patience: Duration) -> Result<Called, StoreError> {
-    let (reply, mut called) = (Reply::of(script), Called::default());
+/// Calls a script of transfers, which may be sent again, until a replica has what it wrote. What it refused is not repeated.
+fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called, StoreError> {
+    let (reply, calls) = (Reply::of(script), [call]);
+    let mut called = Called::default();
     for _ in 0..TRANSFER_TRIES {
-        let answer = store.servers.call_replicated(std::slice::from_ref(call), ReplicaWait::for_one(patience))?;
-        called.is_replicated = answer.is_replicated();
+        let answer = store.servers.call_replicated(&calls, ReplicaWait::for_one(patience))?;
+        called = Called { is_replicated: answer.is_replicated(), ..Called::default() };
         let values = reply.array(answer.value())?;
-        let is_of_epoch = values.first() != Some(&Value::Int(call_code::OTHER_EPOCH));
-        called.status = if is_of_epoch { Some(reply.status(values.first())?) } else { None };
-        let is_done = called.status.is_some_and(Status::is_done);
-        called.units = if is_done { reply.count(values.get(1))? } else { None };
-        if called.is_replicated || !is_done {
+        if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
+            called.status = Some(reply.status(values.first())?);
+        }
+        if called.status.is_some_and(Status::is_done) {
+            called.units = reply.count(values.get(1))?;
+        }
+        if called.is_replicated || !called.status.is_some_and(Status::is_done) {
             break;
         }
     }
