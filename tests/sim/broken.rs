@@ -381,6 +381,34 @@ const RULES_OF_HOLDS: [Rule; 14] = [
     ),
 ];
 
+/// Rules of what is replied.
+const RULES_OF_REPLIES: [Rule; 4] = [
+    (
+        "a dry run of an order takes its units",
+        "*",
+        &[("if mode == 'dry' then return {OK, left, bought} end", "")],
+        history::run,
+    ),
+    (
+        "a file counts a hold that it ended before as refused",
+        "settle_file",
+        &[("if letter ~= 'O' and letter ~= 'r' then refused", "if letter ~= 'O' then refused")],
+        history::run,
+    ),
+    (
+        "a refused order says that nothing is left",
+        "*",
+        &[("return {status, stock, had}", "return {status, 0, had}")],
+        history::run,
+    ),
+    (
+        "no item says why several activities are refused",
+        "multi_deduct",
+        &[("item.status = item.status or REFUSED", "item.status = REFUSED")],
+        history::run,
+    ),
+];
+
 /// Rules of orders, of several activities, and of what operators change.
 const RULES_OF_ORDERS: [Rule; 13] = [
     (
@@ -704,7 +732,7 @@ fn every_rule_that_is_broken_on_purpose_is_noticed() {
     let sound = Rc::new(Engine::new(|_, text| text.to_owned()));
     let rules = || {
         let of_sales = RULES.iter().chain(&RULES_OF_HOLDS).chain(&RULES_OF_ORDERS).chain(&RULES_OF_ENTRIES);
-        of_sales.chain(&RULES_OF_TOTALS).chain(&RULES_OF_TRANSFERS).chain(&RULES_OF_NIGHTS)
+        of_sales.chain(&RULES_OF_REPLIES).chain(&RULES_OF_TOTALS).chain(&RULES_OF_TRANSFERS).chain(&RULES_OF_NIGHTS)
     };
     // Each can still be broken; a fifth of them, without those that are noticed last, finds out whether the crowd still does what it did.
     let broken: Vec<_> = rules().map(|rule| (rule, engine_without(rule))).collect();

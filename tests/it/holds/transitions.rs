@@ -117,50 +117,6 @@ fn each_step_in_each_state_replies_and_writes_what_the_table_says() {
 }
 
 #[test]
-fn a_batch_is_decided_one_after_the_other_with_a_letter_each() {
-    for layout in WITH_USERS {
-        let redis = TestRedis::start();
-        let mut scripts = Scripts::of(&redis, layout);
-        scripts.preheat("1", "10");
-        let (kind, keys) = (layout.kind, layout.all_keys("1"));
-        let epoch = redis.hget(&layout.meta("1"), "rules").unwrap().split(' ').nth(2).unwrap().to_owned();
-        let hold = |users: &str, ids: &str, lines: &str, before: &str| {
-            let epoch = epoch.clone();
-            [kind, "tester", users, "1", "j", "d", &epoch, before, lines, ids, "1", "", "", LONG].map(str::to_owned)
-        };
-        let call = |scripts: &mut Scripts, name: &'static str, args: &[String]| {
-            scripts.call(name, &keys, &args.iter().map(String::as_str).collect::<Vec<_>>())
-        };
-        // The second user is refused the second time where a user is recorded once.
-        let first = hold("a\tb\tb", "ra\trb\trc", "1-3", "0");
-        let reply = call(&mut scripts, "hold", &first);
-        let (letters, left) = if kind == "hash" { ("ooo", 7) } else { ("ool", 8) };
-        assert!(reply.starts_with(&format!("{letters} 10 ")), "{layout:?}: {reply}");
-        assert_eq!(units_left(&redis, layout), left);
-        assert!(call(&mut scripts, "hold", &first).starts_with(&"r".repeat(3)), "{layout:?}");
-        assert!(call(&mut scripts, "hold", &hold("c", "rd", "9-9", "8")).starts_with("-20 3"));
-        // Confirmed, confirmed again, unknown.
-        let settle = |step: &str, ids: &str, lines: &str, before: &str, epoch: &str| {
-            [kind, "tester", ids, step, "p", "d", epoch, before, lines, "", "1"].map(str::to_owned)
-        };
-        let payments = settle("confirm", "ra\tra\tzz", "1-3", "0", &epoch);
-        let reply = call(&mut scripts, "settle", &payments);
-        assert_eq!(reply, format!("orh {left} 1 1,1,0 1 1 0\ta\ta\t"), "{layout:?}");
-        let again = call(&mut scripts, "settle", &payments);
-        assert!(again.starts_with(&format!("rrr {left} 1 ")), "{layout:?}: {again}");
-        let release = settle("release", "ra\trb", "5 7", "0", &epoch);
-        let reply = call(&mut scripts, "settle", &release);
-        assert_eq!(reply, format!("fo {left} 1 1 1 {}\ta\tb", if kind == "hash" { 1 } else { 0 }), "{layout:?}");
-        assert_eq!(units_left(&redis, layout), left + 1);
-        let (_, entry) = redis.xrange(&layout.ledger("1")).pop().unwrap();
-        assert_eq!((&*entry["op"], &*entry["job"], &*entry["lines"]), ("release", "p", "7"));
-        let other = settle("confirm", "rb", "4-4", "3", "77");
-        assert_eq!(call(&mut scripts, "settle", &other), format!("-21 {epoch}"));
-        redis.seckill(["-l", layout.name, "reconcile", "1"]).code(0);
-    }
-}
-
-#[test]
 fn a_hold_expires_what_is_overdue_if_it_is_short_and_keeps_its_own_order() {
     for layout in WITH_USERS {
         let redis = TestRedis::start();

@@ -2,7 +2,7 @@
 
 use super::{FUTURE, PAST, reply, scripts, spoil_record};
 use crate::support::ledger::orders;
-use crate::support::{COUPON, LAYOUTS, PRODUCT, SKU};
+use crate::support::{COUPON, LAYOUTS, SKU};
 
 #[test]
 fn ok_takes_the_units_and_tells_stock_and_bought_after_it() {
@@ -136,51 +136,6 @@ fn a_refused_first_try_leaves_no_trace_and_a_refused_retry_is_kept() {
         // The first try arrives late, when there is stock again: what was reported stays true.
         assert_eq!(scripts.deduct("1", ("7", "1", "r1")), reply(layout, -3, 5, 0), "{layout:?}");
         assert_eq!(scripts.deduct("1", ("7", "1", "r2")), reply(layout, 1, 4, 1), "{layout:?}");
-    }
-}
-
-#[test]
-fn dry_writes_nothing() {
-    for layout in LAYOUTS {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat("1", "10");
-        let before = redis.dump_all();
-        assert_eq!(scripts.orders("deduct", "dry", "1", &[("7", "1", "r1")]), reply(layout, 1, 9, 1), "{layout:?}");
-        redis.assert_unchanged_since(&before);
-    }
-}
-
-#[test]
-fn a_packed_reply_has_statuses_the_stock_and_what_users_hold() {
-    for layout in LAYOUTS {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat_with("1", if layout == COUPON { "2" } else { "5" }, &[("per_user_limit", "3")]);
-        spoil_record(&redis, layout, "1", "d");
-        let (orders, expected): (&[_], _) = match layout.kind {
-            "coupon" => (
-                &[("a", "1", "1"), ("a", "1", "2"), ("b", "1", "3"), ("c", "1", "4"), ("a", "1", "1"), ("b", "1", "1")],
-                "olosrq 2 3 1 1 1 0 1 1",
-            ),
-            "counter" => (&[("", "4", "1"), ("", "2", "2"), ("", "4", "1"), ("x", "4", "1")], "osrq 5 2 0 0 0 0"),
-            _ => (
-                &[
-                    ("a", "2", "1"),
-                    ("a", "2", "2"),
-                    ("b", "3", "3"),
-                    ("c", "1", "4"),
-                    ("a", "2", "1"),
-                    ("a", "1", "1"),
-                    ("d", "1", "5"),
-                ],
-                "olosrqc 5 4 2 2 3 0 2 2 0",
-            ),
-        };
-        assert_eq!(scripts.orders("deduct", "first", "1", orders), expected, "{layout:?}");
-        let left = if layout == PRODUCT { 1 } else { 0 };
-        assert_eq!(redis.int(&layout.stock("1")), left);
-        let ledger = redis.xrange(&layout.ledger("1"));
-        assert_eq!(ledger.len(), 2, "one entry a call");
-        assert_eq!(ledger[1].1["stock"], left.to_string());
     }
 }
 

@@ -76,20 +76,6 @@ fn refused_takes_nothing_and_names_every_item_that_falls_short() {
 }
 
 #[test]
-fn limit_exceeded_is_told_of_the_item_that_passes_it() {
-    for layout in LAYOUTS.into_iter().filter(|layout| layout.has_users()) {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat_with("1", "10", &[("per_user_limit", "1")]);
-        scripts.preheat("2", "10");
-        scripts.deduct("1", ("7", "1", "r1"));
-        let before = redis.dump_all();
-        let reply = scripts.multi_deduct("first", "7", "r2", &[("1", "1"), ("2", "1")]);
-        assert_eq!(reply, "-1 -2,9,1 -1,10,0", "{layout:?}");
-        redis.assert_unchanged_since(&before);
-    }
-}
-
-#[test]
 fn request_conflict_is_another_order_or_one_known_in_part() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);

@@ -130,24 +130,6 @@ fn refunds_go_on_while_a_sale_is_paused_or_over() {
 }
 
 #[test]
-fn a_packed_reply_has_a_letter_a_refund() {
-    for layout in LAYOUTS {
-        let (redis, mut scripts) = scripts(layout);
-        scripts.preheat("1", "10");
-        scripts.orders("deduct", "first", "1", &[("a", "1", "1"), ("b", "1", "2")]);
-        spoil_record(&redis, layout, "1", "d");
-        let refunds = [("a", "1", "3"), ("b", "2", "4"), ("b", "1", "1"), ("a", "1", "3"), ("d", "1", "5")];
-        let expected = match layout.kind {
-            "hash" | "set" => "oxqrc 8 3 0 1 1 0 0",
-            "coupon" => "oxqrx 8 3 0 1 1 0 0",
-            _ => "oxqro 8 2 0 0 0 0 0",
-        };
-        assert_eq!(scripts.orders("refund", "first", "1", &refunds), expected, "{layout:?}");
-        assert_eq!(redis.xrange(&layout.ledger("1")).len(), 3, "{layout:?}: one entry a call");
-    }
-}
-
-#[test]
 fn a_refused_retry_is_kept_and_dry_writes_nothing() {
     for layout in LAYOUTS {
         let (redis, mut scripts) = scripts(layout);

@@ -109,13 +109,20 @@ fn archives() {
         preheated(trial, kind, "10");
         trial.run("deduct", &trial.keys_of("deduct"), &[kind, "me", "7", units, "r1"]);
         trial.step("archive", &[kind, "plan"]);
+        // A feed that has read nothing, and one that has read all.
+        let ledger = trial.keys_of("deduct")[3].clone();
+        trial.send(&["XGROUP", "CREATE", &ledger, "feed", "0"]);
+        trial.step("archive", &[kind, "plan"]);
+        trial.send(&["XGROUP", "SETID", &ledger, "feed", "$"]);
         trial.step("archive", &[kind, "mark", "a", "1"]);
         trial.run("pause", &trial.keys_of("pause"), &["paused", "me", "", "0", ""]);
+        trial.send(&["XGROUP", "SETID", &ledger, "feed", "$"]);
         let left = 10 - units.parse::<u64>().unwrap();
         let (buyers, of_set) = (u8::from(kind != "counter"), u8::from(kind == "set"));
-        let seen = format!("{left} {} 1 3 {buyers} {of_set} 0", IDS[2]);
+        let seen = format!("{left} {} 1 3 {buyers} {of_set} 1", IDS[2]);
         trial.step("archive", &[kind, "plan"]);
         trial.step("archive", &[kind, "remove", "a", "1", SHA, &seen, "me"]);
+        trial.step("archive", &[kind, "remove", "b", "1", SHA, &seen, "me"]);
         let rules = "paused 1 1 3 10 - -";
         trial.step("restore", &[kind, "plan", SHA]);
         trial.step("restore", &[kind, "begin", SHA, rules]);
