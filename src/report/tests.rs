@@ -130,7 +130,7 @@ fn behind_a_checkpoint_its_sums_are_where_the_sale_begins() {
 #[test]
 fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
     let mut entries = sale();
-    entries[2].users = Some(b"no list".to_vec());
+    entries[2].quantity = Some(b"1\t2\t3".to_vec());
     entries[3].op = b"sell".to_vec();
     let sales = sales(&entries);
     assert_eq!(sales.unreadable.as_ref().map(|(id, _)| id.to_string()).as_deref(), Some("5900-0"));

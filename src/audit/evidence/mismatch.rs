@@ -49,14 +49,15 @@ impl Mismatch {
         self.orders.map(|orders| orders.saturating_add(self.newer.net))
     }
 
-    /// What the order records say, with what the ledger has that is newer. Where they may have what is held open or not, what
-    /// is nearer to the units held; what is held open at least.
+    /// What the order records say, with what the ledger has that is newer. Where they may have what is held open, or was, or not,
+    /// what is nearer to the units held; what is held open at least.
     pub(crate) fn ordered_now(&self) -> Option<i64> {
         let recorded = self.recorded_now()?;
         match self.holds {
             Holding::Units(units) => {
                 let open = self.open.max(0);
-                Some(signed(units).clamp(recorded, recorded.saturating_add(open)).max(open))
+                let most = recorded.saturating_add(open).saturating_add(self.newer.closed);
+                Some(signed(units).clamp(recorded, most).max(open))
             }
             _ => Some(recorded),
         }
@@ -209,7 +210,7 @@ mod tests {
             holds: Holding::Units(units),
             ledger: Some(5),
             orders: Some(orders),
-            newer: Newer { net, low, high },
+            newer: Newer { net, low, high, closed: 0 },
             open: 0,
         }
     }
@@ -257,8 +258,17 @@ mod tests {
             assert_eq!((open.against_orders(), open.ordered_now()), (class, Some(now)), "{orders}");
         }
         // They were confirmed since: the records were right then without them, and are too old now.
-        let confirmed = found(5, 3, (0, -2, 0));
-        assert_eq!((confirmed.against_orders(), confirmed.ordered_now()), (Some(Class::Timing), Some(3)));
+        let ended = |units, orders, (net, low): (i64, i64)| Mismatch {
+            newer: Newer { net, low, high: 0, closed: 2 },
+            ..found(units, orders, (0, 0, 0))
+        };
+        let confirmed = ended(5, 3, (0, -2));
+        assert_eq!((confirmed.against_orders(), confirmed.ordered_now()), (Some(Class::Timing), Some(5)));
+        // The records lack two units besides: of what was confirmed since, or released, nothing is taken.
+        let confirmed = ended(7, 3, (0, -2));
+        assert_eq!((confirmed.against_orders(), confirmed.ordered_now()), (Some(Class::QuantityMismatch), Some(5)));
+        let released = ended(7, 5, (-2, -2));
+        assert_eq!((released.against_orders(), released.ordered_now()), (Some(Class::QuantityMismatch), Some(5)));
     }
 
     #[test]
@@ -327,7 +337,7 @@ mod tests {
     fn add(evidence: &mut Evidence, (user, units): &(&str, i64)) {
         let mut entry = Entry::new(EntryId::first_at(Millis::new(evidence.ledger.entries + 1)));
         entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
-        entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
+        entry.users = Some(user.as_bytes().to_vec());
         entry.quantity = Some(units.abs().to_string().into_bytes());
         evidence.ledger.add(&entry);
     }

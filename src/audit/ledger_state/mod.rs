@@ -68,7 +68,7 @@ pub(crate) struct LedgerState {
     /// Whether the checkpoint holds what they cannot know: what is newer cannot be distinguished from what differs.
     orders_too_old: bool,
     /// How far each user's units moved since then, as [`Newer`] has it.
-    newer: Column<3>,
+    newer: Column<4>,
 }
 
 impl LedgerState {
@@ -287,10 +287,11 @@ impl LedgerState {
             self.move_held(user, units);
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
-            let [net, low, high] = self.newer.get(user);
+            let [net, low, high, closed] = self.newer.get(user);
             // The last state counts too, as `newer` adds it.
             let low = low.min(net - before);
-            self.newer.set(user, [net + units, low, high.max(net + units)]);
+            let closed = closed + (before - after).max(0);
+            self.newer.set(user, [net + units, low, high.max(net + units), closed]);
         }
     }
 
@@ -308,6 +309,8 @@ pub(crate) struct Newer {
     pub low: i64,
     /// The highest.
     pub high: i64,
+    /// Units of holds that ended meanwhile: the records may have them or not, as what is still held open.
+    pub closed: i64,
 }
 
 /// Order records and how far the ledger may be newer than they are.
@@ -388,7 +391,7 @@ impl LedgerState {
 
     /// How far a user's units moved since the order records were written.
     pub(crate) fn newer(&self, user: u32) -> Newer {
-        let [net, low, high] = self.newer.get(user);
-        Newer { net, low: low.min(net - self.open(user)), high }
+        let [net, low, high, closed] = self.newer.get(user);
+        Newer { net, low: low.min(net - self.open(user)), high, closed }
     }
 }

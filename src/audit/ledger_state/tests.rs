@@ -85,7 +85,10 @@ fn what_is_newer_than_the_order_records_is_told_apart() {
     state.add(&entry("6-0", "refund", None, "b 5"));
     let (a, b) = (state.user(b"a"), state.user(b"b"));
     assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), Newer::default()));
-    assert_eq!((state.units(b), state.ordered(b), state.newer(b)), (0, Some(0), Newer { net: -1, low: -1, high: 4 }));
+    assert_eq!(
+        (state.units(b), state.ordered(b), state.newer(b)),
+        (0, Some(0), Newer { net: -1, low: -1, high: 4, closed: 0 })
+    );
     state.begin_again();
     assert_eq!((state.units(a), state.ordered(a), state.entries), (0, Some(2), 0));
 }
@@ -114,7 +117,7 @@ fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
     state.add(&entry("1-0", "deduct", None, "a 1, b -1"));
     state.add(&entry("2-0", "sell", None, ""));
     let mut invalid = entry("3-0", "deduct", None, "a 1");
-    invalid.users = Some(b"no json".to_vec());
+    invalid.quantity = Some(b"1\t2".to_vec());
     state.add(&invalid);
     assert_eq!((state.sum, state.epoch, state.unreadable.len(), state.entries), (0, None, 3, 3));
 }
@@ -155,15 +158,15 @@ fn order_records_may_lack_what_is_held_open() {
     let newer = |entries: &[(&str, &str, &str)]| {
         let mut state = ledger(Kind::Hash, Some(Compared::unread(None, "5-0".parse().unwrap(), true)), entries);
         let a = state.user(b"a");
-        let Newer { net, low, high } = state.newer(a);
-        (net, low, high)
+        let Newer { net, low, high, closed } = state.newer(a);
+        (net, low, high, closed)
     };
     let held = ("4-0", "hold", "a 4");
-    assert_eq!(newer(&[held]), (0, -4, 0));
-    assert_eq!(newer(&[held, ("6-0", "confirm", "a 4")]), (0, -4, 0));
-    assert_eq!(newer(&[held, ("6-0", "release", "a 4")]), (-4, -4, 0));
-    assert_eq!(newer(&[("4-0", "deduct", "a 3"), held, ("6-0", "refund", "a 3")]), (-3, -7, 0));
-    assert_eq!(newer(&[("6-0", "hold", "a 4")]), (4, 0, 4));
+    assert_eq!(newer(&[held]), (0, -4, 0, 0));
+    assert_eq!(newer(&[held, ("6-0", "confirm", "a 4")]), (0, -4, 0, 4));
+    assert_eq!(newer(&[held, ("6-0", "release", "a 4")]), (-4, -4, 0, 4));
+    assert_eq!(newer(&[("4-0", "deduct", "a 3"), held, ("6-0", "refund", "a 3")]), (-3, -7, 0, 0));
+    assert_eq!(newer(&[("6-0", "hold", "a 4")]), (4, 0, 4, 0));
 }
 
 #[test]

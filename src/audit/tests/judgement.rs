@@ -191,7 +191,7 @@ fn a_stock_that_is_off_is_shown_beside_what_the_ledger_leaves() {
 fn a_member_who_bought_nothing_but_what_is_newer_lacks_no_order() {
     let mut evidence = Sale { orders: Some(vec![("a", 1), ("b", 2)]), ..sale(Layout::Sku) }.evidence();
     let user = evidence.ledger.user(b"c");
-    let newer = Newer { net: 2, low: 0, high: 2 };
+    let newer = Newer { net: 2, low: 0, high: 2, closed: 0 };
     evidence.mismatches.push(Mismatch { user, holds: Holding::Unknown, ledger: None, orders: Some(0), newer, open: 0 });
     assert_eq!(judge(evidence, MissingOrders::Repair).missing_orders, []);
 }

@@ -67,7 +67,7 @@ impl Sale {
             for ((user, units), at) in users.iter().zip(2..) {
                 let mut entry = Entry::new(id(at));
                 entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
-                entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
+                entry.users = Some(user.as_bytes().to_vec());
                 entry.quantity = Some(units.abs().to_string().into_bytes());
                 evidence.ledger.add(&entry);
             }

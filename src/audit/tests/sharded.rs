@@ -49,7 +49,7 @@ fn with_orders(total: u64, ledger: &[Does], surplus: i64, orders: Option<(&[(&st
         let mut entry = Entry::new(id(at));
         let (op, change) = match *does {
             Sells(user, units) => {
-                entry.users = Some(format!(r#"["{user}"]"#).into_bytes());
+                entry.users = Some(user.as_bytes().to_vec());
                 entry.quantity = Some(units.to_string().into_bytes());
                 sold += signed(units);
                 ("deduct", None)
