@@ -205,12 +205,14 @@ local function moved_past_ledger()
   local new = {}
   if call.rules.ledger then
     if not find(seen_last, '^%d+%-%d+$') then return true end
-    new = redis.call('XRANGE', KEYS[4], '(' .. seen_last, '+', 'COUNT', digits(MOST_NEW + 1))
+    new = redis.call('XRANGE', KEYS[4], seen_last, '+', 'COUNT', digits(MOST_NEW + 2))
+    -- A failover lost what was seen.
+    if not new[1] or new[1][1] ~= seen_last then return true end
   end
-  if #new > MOST_NEW then return true end
-  for _, row in ipairs(new) do
-    local change = {}
-    for i = 1, #row[2], 2 do change[row[2][i]] = row[2][i + 1] end
+  if #new > MOST_NEW + 1 then return true end
+  for n = 2, #new do
+    local change, fields = {}, new[n][2]
+    for i = 1, #fields, 2 do change[fields[i]] = fields[i + 1] end
     local takes, returns = change.op == 'deduct' or change.op == 'hold', change.op == 'refund' or change.op == 'release' or change.op == 'expire'
     local sign = takes and -1 or returns and 1
     if sign and change.users and change.quantity then

@@ -152,14 +152,17 @@ fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Re
     let keys = store.keys(activity);
     let view = see(store, activity, NOBODY)?.0.view;
     let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
-    // `None` once an entry does not say how the stock moved.
-    let (mut expected, mut end) = (Some(signed(audited.stock)), after);
-    ledger::each_entry_of(store, &keys.ledger, after, last, |entry| {
-        end = entry.id;
-        expected = expected.zip(entry.stock_change()).map(|(sum, change)| sum.saturating_add(change));
+    // `None` without the audit's last entry, which a failover lost, and once an entry does not say how the stock moved.
+    let (mut expected, mut end) = (None, None);
+    ledger::each_entry_of(store, &keys.ledger, after.previous(), last, |entry| {
+        end = Some(entry.id);
+        expected = match entry.id == after {
+            true => Some(signed(audited.stock)),
+            false => expected.zip(entry.stock_change()).map(|(sum, change): (i64, i64)| sum.saturating_add(change)),
+        };
         expected.is_some()
     })?;
-    let is_explained = end >= last && expected == Some(signed(stock));
+    let is_explained = end == Some(last) && expected == Some(signed(stock));
     Ok(is_explained.then_some(Audited { stock, last: Some(last) }))
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::sale;
-use crate::support::TestRedis;
+use crate::support::{SECKILL, TestRedis};
 
 const STOCK: &str = "seckill:stock:1001";
 const PARTICIPANTS: &str = "seckill:participants:1001";
@@ -143,4 +143,24 @@ fn a_plan_does_not_return_units_that_a_backend_sold_since() {
     // And a plan that does not say what was audited is refused.
     let blind = rows.replace(r#""audited_stock":42,"#, "");
     redis.seckill(["repair", "-", "--yes"]).stdin(blind).code(2).stderr_has("audited_stock is missing");
+}
+
+#[test]
+fn a_plan_does_not_return_units_of_a_ledger_that_a_failover_cut_short() {
+    for newer in [false, true] {
+        let redis = sale("seckill");
+        redis.cmd(("DECRBY", STOCK, 5));
+        let dir = TempDir::new().unwrap();
+        let plan = dir.path().join("plan.jsonl");
+        redis.seckill(["reconcile", "1001", "--plan"]).args([&plan]).code(7);
+        // The replica that took over lacks the last entry, and has by chance as many units.
+        let ledger = SECKILL.ledger("1001");
+        let (last, _) = redis.xrange(&ledger).pop().unwrap();
+        redis.cmd(("XDEL", &ledger, &last));
+        if newer {
+            redis.cmd(("XADD", &ledger, "*", "op", "resume"));
+        }
+        redis.seckill(["repair", "--yes"]).args([&plan]).code(3).stdout_has("changed");
+        assert_eq!(redis.int(STOCK), 42, "{newer}");
+    }
 }

@@ -114,6 +114,15 @@ fn totals() {
 }
 
 #[test]
+fn a_repair_that_raises_the_stock_needs_the_entry_that_the_audit_saw_last() {
+    let (_redis, mut scripts) = scripts(SECKILL);
+    scripts.preheat("1", "12");
+    scripts.send(&["DECRBY", &SECKILL.stock("1"), "2"]);
+    let args = ["hash", "t", "", "0", "1", "0", "a", "", "0", "0", "1", "10", "9999999999999-0"];
+    assert_eq!(scripts.call("repair", &SECKILL.keys("1"), &args), "1 10 c");
+}
+
+#[test]
 fn a_repair_that_raises_the_stock_looks_at_64_new_entries() {
     for (count, expected) in [(64, "1 11 o"), (65, "1 10 c")] {
         let (redis, mut scripts) = scripts(SECKILL);
