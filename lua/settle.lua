@@ -216,9 +216,9 @@ for turn = 1, 3 do
             and 'XADD and XREVRANGE'
         --- @include "forbidden"
       end
-      -- As `lib/begun.lua` has it; records and counts change at once, together with what says what they lack.
-      local it, last = {units = '0', ids = {request}, users = {}, gone = {}, set = {}, cleared = {open_field}}, '-'
-      if open > units then it.cleared[1] = '\tbegun' end
+      -- As `lib/begun.lua` has it; records and counts change at once, together with what says that the entry lacks. A deadline that a
+      -- cut leaves is of no open hold.
+      local it, last = {units = '0', ids = {}, users = {}, gone = {}, set = {}, cleared = {}}, '-'
       if has_ledger then
         local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', '1')[1]
         it.entry, last = entry, newest and newest[1] or '0-0'
@@ -227,7 +227,7 @@ for turn = 1, 3 do
         '\tbegun', 'begun ' .. last .. ' ' .. cjson.encode(it))
       if has_ledger then redis.call('XADD', KEYS[4], '*', unpack(entry)) end
       redis.call('ZREM', KEYS[DEADLINES], request)
-      redis.call('HDEL', KEYS[3], '\tbegun', it.cleared[1])
+      redis.call('HDEL', KEYS[3], '\tbegun', open > units and '\tbegun' or open_field)
     else
       --- @include "rare_call"
       local it = {units = quantity, ids = {request}, users = {}, gone = {}, cleared = {}}

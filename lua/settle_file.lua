@@ -220,6 +220,9 @@ for turn = 1, 2 do
         local denied = may_not_return(KIND, withdrawn, it)
         --- @include "forbidden"
       end
+      -- Deadlines that a cut leaves are of no open hold.
+      local ended = it.ids
+      if confirms then it.ids = {} end
       if retaken > 0 then
         local takers, takers_units = {}, {}
         for n = 1, asked do
@@ -231,6 +234,7 @@ for turn = 1, 2 do
       end
       if closed > 0 then
         give_units_back({kind = KIND, rules = {total = total}, stock = stock - taken, withdrawn = withdrawn}, it)
+        if confirms then redis.call('ZREM', KEYS[DEADLINES], unpack(ended)) end
       elseif kept_size > 0 then
         redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
       end

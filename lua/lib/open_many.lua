@@ -13,7 +13,7 @@ end
 -- Nobody has units open if nobody holds any.
 if holds > 0 and COUNT > 0 then open = redis.call('HMGET', KEYS[3], unpack(open_fields, 1, COUNT)) end
 for i = 1, #open do
-  local units = whole(open[i] or '0')
+  local units = open[i] == '1' and 1 or whole(open[i] or '0')
   if not units then key, value = 3, open[i] break end
   open[i] = units
 end
