@@ -65,7 +65,7 @@ fn what_a_reader_may_not_run_is_named_with_the_rights_that_it_lacks() {
     assert_eq!(with_status(&rows, "ok"), allowed);
     let deduct = rows.iter().find(|row| row["target"] == "deduct").unwrap();
     assert_eq!(deduct["status"], "warn");
-    assert_eq!(deduct["found"], "user `reader` lacks +decrby +exists +hset +type +xadd");
+    assert_eq!(deduct["found"], "user `reader` lacks +decrby +exists +hset +xadd");
     // Rights are granted by another user.
     assert!(!text(deduct, "fix").contains("--user"), "{deduct}");
     let grant = words(text(deduct, "fix"));
