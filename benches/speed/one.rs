@@ -11,19 +11,32 @@ pub const CALLS: usize = 60_000;
 pub const USER: &str = "__rand_int__";
 pub const REQUEST: &str = "0198c0de-7000-7000-8000-__rand_int__";
 
-/// A layout, what its orders are in beside the plain ones, and what is wanted.
-const FORMS: &[(&str, &str, &[&str], &[&str], &str)] = &[
-    ("one deduct, hash", "seckill", &[], &[], "1.9"),
-    ("  with a window", "seckill", &["--starts-at", "2020-01-01", "--ends-at", "2099-01-01"], &[], "2.1"),
-    ("  with a reason", "seckill", &[], &["--reason", "a phone order"], "2.0"),
-    ("one deduct, set", "sku", &[], &[], "1.95"),
-    ("one deduct, coupon", "coupon", &[], &[], "1.85"),
-    ("one deduct, counter", "product", &[], &[], "1.55"),
+/// A kind of order.
+struct Form {
+    what: &'static str,
+    layout: &'static str,
+    preheated: &'static [&'static str],
+    ordered: &'static [&'static str],
+    wanted: &'static str,
+}
+
+const fn form(what: &'static str, layout: &'static str, wanted: &'static str) -> Form {
+    Form { what, layout, preheated: &[], ordered: &[], wanted }
+}
+
+const WINDOW: &[&str] = &["--starts-at", "2020-01-01", "--ends-at", "2099-01-01"];
+const FORMS: &[Form] = &[
+    form("one deduct, hash", "seckill", "1.9"),
+    Form { preheated: WINDOW, ..form("  with a window", "seckill", "2.1") },
+    Form { ordered: &["--reason", "a phone order"], ..form("  with a reason", "seckill", "2.0") },
+    form("one deduct, set", "sku", "1.95"),
+    form("one deduct, coupon", "coupon", "1.85"),
+    form("one deduct, counter", "product", "1.55"),
 ];
 
 /// Measures the processor time of the server's main thread, against the plain script's on the `seckill` keys.
 pub fn run(server: &Server) {
-    for (what, layout, preheated, ordered, wanted) in FORMS {
+    for Form { what, layout, preheated, ordered, wanted } in FORMS {
         let empty = || {
             server.empty();
             let line = ["-q", "--layout", layout, "preheat", "--id", "1001", "--stock", "100000000"];
