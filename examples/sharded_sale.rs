@@ -107,7 +107,7 @@ impl Sale {
     pub fn run(&self, borrows: bool) -> Result<Outcome> {
         let shards = Shards::new((0..self.shards).collect()).context("at least one shard is needed")?;
         let count = u64::from(self.shards);
-        let stocks = (0..count).map(|nth| self.stock / count + u64::from(nth < self.stock % count)).collect();
+        let stocks = (0..count).map(|index| self.stock / count + u64::from(index < self.stock % count)).collect();
         let mut run = Run { stocks, under_way: VecDeque::new(), borrows, outcome: Outcome::default() };
         let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
         let mut now = 0;

@@ -216,8 +216,8 @@ for turn = 1, 3 do
             and 'XADD and XREVRANGE'
         --- @include "forbidden"
       end
-      -- As `lib/begun.lua` has it; records and counts change at once, together with what says that the entry lacks. A deadline that a
-      -- cut leaves is of no open hold.
+      -- As `lib/begun.lua` does it, without its functions: records and counts change together with the note that the entry is missing.
+      -- A deadline that a cut leaves is of no open hold.
       local it, last = {units = '0', ids = {}, users = {}, gone = {}, set = {}, cleared = {}}, '-'
       if has_ledger then
         local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', '1')[1]

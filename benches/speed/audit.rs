@@ -43,9 +43,9 @@ pub fn fill(server: &Server, directory: &Path, users: usize) -> String {
     server.empty();
     timed(server.seckill(&["-q", "preheat", "--id", "1001", "--stock", "900000000", "--per-user-limit", "5"]));
     // Both factors are primes, so that every user comes once.
-    let order = |nth: usize, prime: usize| format!("1001,user-{},1", nth * prime % users);
-    deduct(server, &rows(directory, "orders.csv", ORDERS, users, |nth| order(nth, 7_919)), &["--fast"]);
-    rows(directory, "records.csv", ORDERS, users, |nth| order(nth, 104_729))
+    let order = |index: usize, prime: usize| format!("1001,user-{},1", index * prime % users);
+    deduct(server, &rows(directory, "orders.csv", ORDERS, users, |index| order(index, 7_919)), &["--fast"]);
+    rows(directory, "records.csv", ORDERS, users, |index| order(index, 104_729))
 }
 
 /// A sale that the records do not know: their time is before the ledger's end then.

@@ -39,10 +39,10 @@ impl Nodes {
         let directory = tempfile::Builder::new().prefix("speed.").tempdir_in("/tmp").unwrap();
         let ports = free_ports(count.max(1));
         let mut nodes = Self { ports, processes: Vec::new(), _directory: directory };
-        for (nth, port) in nodes.ports.clone().into_iter().enumerate() {
-            let own: PathBuf = nodes._directory.path().join(nth.to_string());
+        for (index, port) in nodes.ports.clone().into_iter().enumerate() {
+            let own: PathBuf = nodes._directory.path().join(index.to_string());
             std::fs::create_dir(&own).unwrap();
-            std::fs::write(own.join("nodes.conf"), nodes_conf(nth, &nodes.ports)).unwrap();
+            std::fs::write(own.join("nodes.conf"), nodes_conf(index, &nodes.ports)).unwrap();
             let mut command = Command::new(binary);
             command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()]);
             if count > 0 {
@@ -52,8 +52,8 @@ impl Nodes {
             nodes.processes.push(process);
         }
         let deadline = Instant::now() + Duration::from_secs(20);
-        for nth in 0..nodes.ports.len() {
-            while !nodes.is_ready(nth, count > 0) {
+        for index in 0..nodes.ports.len() {
+            while !nodes.is_ready(index, count > 0) {
                 assert!(Instant::now() < deadline, "the node does not answer");
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -61,26 +61,26 @@ impl Nodes {
         nodes
     }
 
-    fn is_ready(&self, nth: usize, is_cluster: bool) -> bool {
+    fn is_ready(&self, index: usize, is_cluster: bool) -> bool {
         match is_cluster {
-            true => self.try_ask::<String>(nth, &["CLUSTER", "INFO"]).is_ok_and(|info| info.contains("state:ok")),
-            false => self.try_ask::<String>(nth, &["PING"]).is_ok(),
+            true => self.try_ask::<String>(index, &["CLUSTER", "INFO"]).is_ok_and(|info| info.contains("state:ok")),
+            false => self.try_ask::<String>(index, &["PING"]).is_ok(),
         }
     }
 
-    fn try_ask<T: FromRedisValue>(&self, nth: usize, command: &[&str]) -> redis::RedisResult<T> {
-        let url = format!("redis://127.0.0.1:{}", self.ports[nth]);
+    fn try_ask<T: FromRedisValue>(&self, index: usize, command: &[&str]) -> redis::RedisResult<T> {
+        let url = format!("redis://127.0.0.1:{}", self.ports[index]);
         let mut connection = redis::Client::open(url)?.get_connection()?;
         redis::cmd(command[0]).arg(&command[1..]).query(&mut connection)
     }
 
-    fn ask<T: FromRedisValue>(&self, nth: usize, command: &[&str]) -> T {
-        self.try_ask(nth, command).unwrap()
+    fn ask<T: FromRedisValue>(&self, index: usize, command: &[&str]) -> T {
+        self.try_ask(index, command).unwrap()
     }
 
     /// The tool, with these nodes as seeds in this order.
     fn seckill(&self, order: &[usize], arguments: &[&str]) -> Command {
-        let seeds: Vec<String> = order.iter().map(|nth| format!("127.0.0.1:{}", self.ports[*nth])).collect();
+        let seeds: Vec<String> = order.iter().map(|index| format!("127.0.0.1:{}", self.ports[*index])).collect();
         let mut command = Command::new(env!("CARGO_BIN_EXE_seckill"));
         command.env_clear().args(["-q", "--layout", "cluster", "--url"]).arg(format!("redis://{}", seeds.join(",")));
         command.args(arguments);
@@ -92,16 +92,16 @@ impl Nodes {
     }
 
     fn empty(&self) {
-        self.all().into_iter().for_each(|nth| {
-            self.ask::<()>(nth, &["FLUSHALL", "SYNC"]);
-            self.ask::<()>(nth, &["CONFIG", "RESETSTAT"]);
+        self.all().into_iter().for_each(|index| {
+            self.ask::<()>(index, &["FLUSHALL", "SYNC"]);
+            self.ask::<()>(index, &["CONFIG", "RESETSTAT"]);
         });
     }
 
     /// Seconds of processor time of all main threads.
     fn busy(&self) -> f64 {
-        let of_node = |nth: usize| -> f64 {
-            let info: String = self.ask(nth, &["INFO", "cpu"]);
+        let of_node = |index: usize| -> f64 {
+            let info: String = self.ask(index, &["INFO", "cpu"]);
             let fields = ["used_cpu_sys_main_thread:", "used_cpu_user_main_thread:"].into_iter();
             let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
             fields.filter_map(value).sum()
@@ -111,8 +111,8 @@ impl Nodes {
 
     /// Calls of scripts at each node since it was emptied.
     fn calls(&self) -> Vec<f64> {
-        let of_node = |nth: usize| {
-            let stats: String = self.ask(nth, &["INFO", "commandstats"]);
+        let of_node = |index: usize| {
+            let stats: String = self.ask(index, &["INFO", "commandstats"]);
             let calls = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls=")?.split(',').next());
             calls.and_then(|calls| calls.parse::<f64>().ok()).unwrap_or(0.0)
         };
@@ -132,12 +132,12 @@ impl Drop for Nodes {
 /// What a node knows when it starts.
 fn nodes_conf(own: usize, ports: &[u16]) -> String {
     let mut text = String::new();
-    for (nth, port) in ports.iter().enumerate() {
-        let (first, end) = (nth * SLOTS / ports.len(), (nth + 1) * SLOTS / ports.len());
-        let myself = if nth == own { "myself," } else { "" };
-        let id = format!("{:032x}{nth:08x}", ports[0]);
+    for (index, port) in ports.iter().enumerate() {
+        let (first, end) = (index * SLOTS / ports.len(), (index + 1) * SLOTS / ports.len());
+        let myself = if index == own { "myself," } else { "" };
+        let id = format!("{:032x}{index:08x}", ports[0]);
         let address = format!("127.0.0.1:{port}@{}", port + 10_000);
-        text += &format!("{id} {address} {myself}master - 0 0 {} connected {first}-{}\n", nth + 1, end - 1);
+        text += &format!("{id} {address} {myself}master - 0 0 {} connected {first}-{}\n", index + 1, end - 1);
     }
     text + &format!("vars currentEpoch {} lastVoteEpoch 0\n", ports.len())
 }
@@ -177,16 +177,18 @@ fn one(binary: &Path) {
 fn file(binary: &Path, directory: &Path) {
     let one = Nodes::start(binary, 1);
     let activities = balanced(&one);
-    let list =
-        rows(directory, "activities.csv", "id,stock", activities.len(), |nth| format!("{},100000000", activities[nth]));
-    let row = |nth: usize| format!("{},{},1", activities[scattered(nth) as usize % activities.len()], 100_000 + nth);
+    let list = rows(directory, "activities.csv", "id,stock", activities.len(), |index| {
+        format!("{},100000000", activities[index])
+    });
+    let row =
+        |index: usize| format!("{},{},1", activities[scattered(index) as usize % activities.len()], 100_000 + index);
     let file = rows(directory, "cluster.csv", "activity,user,quantity", orders(), row);
     // Microseconds of the servers and of the client for each order, and how uneven the calls were.
     let apply = |nodes: &Nodes| {
         nodes.empty();
         timed(nodes.seckill(&nodes.all(), &["preheat", "--yes", "--from", &list]));
         timed(nodes.seckill(&nodes.all(), &["script", "load"]));
-        nodes.all().into_iter().for_each(|nth| nodes.ask::<()>(nth, &["CONFIG", "RESETSTAT"]));
+        nodes.all().into_iter().for_each(|index| nodes.ask::<()>(index, &["CONFIG", "RESETSTAT"]));
         let (servers, client) = (nodes.busy(), children());
         timed(nodes.seckill(&nodes.all(), &["deduct", "--from", &file]));
         let each = 1e6 / orders() as f64;

@@ -31,16 +31,18 @@ pub fn run(server: &Server) {
     let one = || preheat(server);
     compare("file: unique users", "4.7", &unique(path, orders()), &one);
     // One order of three is of a user who has bought before.
-    let buyer = |nth: usize| if nth % 3 == 2 { nth / 3 } else { nth };
-    let repeat = rows(path, "repeat.csv", ORDERS, orders(), |nth| format!("1001,{},1", 100_000 + buyer(nth)));
+    let buyer = |index: usize| if index % 3 == 2 { index / 3 } else { index };
+    let repeat = rows(path, "repeat.csv", ORDERS, orders(), |index| format!("1001,{},1", 100_000 + buyer(index)));
     compare("file: repeat buyers, 1 of 3", "4.4", &repeat, &one);
-    let quantity = |nth| 1 + scattered(nth) % 5;
-    let random = rows(path, "random.csv", ORDERS, orders(), |nth| format!("1001,{},{}", 100_000 + nth, quantity(nth)));
+    let quantity = |index| 1 + scattered(index) % 5;
+    let random =
+        rows(path, "random.csv", ORDERS, orders(), |index| format!("1001,{},{}", 100_000 + index, quantity(index)));
     compare("file: random quantities", "3.8", &random, &one);
-    let ids = rows(path, "ids.csv", NAMED_ORDERS, orders(), |nth| format!("1001,{},1,order-{nth:09}", 100_000 + nth));
+    let ids =
+        rows(path, "ids.csv", NAMED_ORDERS, orders(), |index| format!("1001,{},1,order-{index:09}", 100_000 + index));
     compare("file: sequential request ids", "2.9", &ids, &one);
     let uuids =
-        rows(path, "uuids.csv", NAMED_ORDERS, orders(), |nth| format!("1001,{},1,{}", 100_000 + nth, uuid(nth)));
+        rows(path, "uuids.csv", NAMED_ORDERS, orders(), |index| format!("1001,{},1,{}", 100_000 + index, uuid(index)));
     compare("file: UUIDs as request ids", "2.6", &uuids, &one);
     let without = rows(path, "without.csv", "id,stock,per_user_limit,ledger", 1, |_| format!("1001,{STOCK},5,false"));
     let unrecorded = || {
@@ -52,7 +54,7 @@ pub fn run(server: &Server) {
     coupons(server, path);
 
     let activities = rows(path, "activities.csv", "id,stock", 10_000, |id| format!("{id},1000000"));
-    let row = |nth| format!("{},{},1", scattered(nth) % 10_000, 100_000 + nth);
+    let row = |index| format!("{},{},1", scattered(index) % 10_000, 100_000 + index);
     let mixed = rows(path, "mixed.csv", ORDERS, orders(), row);
     let many = || {
         server.empty();
@@ -68,8 +70,8 @@ fn coupons(server: &Server, path: &Path) {
         server.empty();
         timed(server.seckill(&["-q", "--layout", "coupon", "preheat", "--id", "1001", "--stock", STOCK]));
     };
-    let without = rows(path, "coupons.csv", "activity,user", orders(), |nth| format!("1001,{}", 100_000 + nth));
-    let row = |nth| format!("1001,{},{}", 100_000 + nth, uuid(nth));
+    let without = rows(path, "coupons.csv", "activity,user", orders(), |index| format!("1001,{}", 100_000 + index));
+    let row = |index| format!("1001,{},{}", 100_000 + index, uuid(index));
     let with = rows(path, "coupon-ids.csv", "activity,user,request", orders(), row);
     for (what, wanted, file) in [("file: coupons", "5.2", without), ("file: coupons, with UUIDs", "2.8", with)] {
         let run = || timed(server.seckill(&["-q", "--layout", "coupon", "deduct", "--from", &file]));
@@ -101,7 +103,7 @@ pub fn options(server: &Server) {
 
 /// A file of orders, each of another user.
 pub fn unique(directory: &Path, count: usize) -> String {
-    rows(directory, "unique.csv", ORDERS, count, |nth| format!("1001,{},1", 100_000 + nth))
+    rows(directory, "unique.csv", ORDERS, count, |index| format!("1001,{},1", 100_000 + index))
 }
 
 /// Makes activity 1001 the only one, with a limit of 5 units a user.
@@ -153,9 +155,9 @@ fn floor(server: &Server) -> f64 {
     };
     let calls: Vec<Vec<u8>> = (0..orders()).step_by(256).map(call).collect();
     let started = std::time::Instant::now();
-    for (nth, call) in calls.iter().enumerate() {
+    for (index, call) in calls.iter().enumerate() {
         connection.send_packed_command(call).unwrap();
-        if nth >= 3 {
+        if index >= 3 {
             connection.recv_response().unwrap();
         }
     }

@@ -14,9 +14,9 @@ pub fn run(server: &Server) {
     one(server);
     let directory = TempDir::new().unwrap();
     let path = directory.path();
-    let row = |nth| format!("1001,{},1,{}", 100_000 + nth, uuid(nth));
+    let row = |index| format!("1001,{},1,{}", 100_000 + index, uuid(index));
     let held = rows(path, "holds.csv", NAMED_ORDERS, orders(), row);
-    let paid = rows(path, "payments.csv", "activity,request", orders(), |nth| format!("1001,{}", uuid(nth)));
+    let paid = rows(path, "payments.csv", "activity,request", orders(), |index| format!("1001,{}", uuid(index)));
     let hold = || timed(server.seckill(&["-q", "hold", "--from", &held, "--for", "1h"]));
     let figure = Figure { what: "file of hold: redis-benchmark", wanted: "" };
     against_plain(server, &figure, &|| preheat(server), hold);

@@ -10,7 +10,7 @@ use super::table::{Figure, pairs, print_rates};
 pub fn run(server: &Server) {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("orders.jsonl");
-    let order = |nth: usize| format!("{{\"user\":{},\"items\":{{\"1001\":1,\"1002\":1}}}}\n", 100_000 + nth);
+    let order = |index: usize| format!("{{\"user\":{},\"items\":{{\"1001\":1,\"1002\":1}}}}\n", 100_000 + index);
     std::fs::write(&path, (0..orders()).map(order).collect::<String>()).unwrap();
     let file = path.to_str().unwrap();
     let ours = || {

@@ -93,7 +93,7 @@ impl Server {
             .sum()
     }
 
-    /// What a run of so many seconds took.
+    /// What a run took that says its seconds.
     pub fn metered(&self, run: impl FnOnce() -> f64) -> Run {
         let before = self.busy();
         let seconds = run();

@@ -19,8 +19,8 @@ pub struct Pair<T> {
 /// Runs both in turn: the second first in every other pair, so that none always has the warmer caches.
 pub fn pairs<T>(mut ours: impl FnMut() -> T, mut baseline: impl FnMut() -> T) -> Vec<Pair<T>> {
     (0..super::pairs())
-        .map(|nth| {
-            if nth % 2 == 0 {
+        .map(|index| {
+            if index % 2 == 0 {
                 let ours = ours();
                 Pair { ours, baseline: baseline() }
             } else {

@@ -1,5 +1,5 @@
--- A call that gives units back (refund, release, expire, abort), and a confirm, writes down first what it will do, in the field `<tab>begun` of
--- KEYS[3]. Whichever script finds it there finishes that call before its own, by `finish_begun`. The field is
+-- A call that gives units back (refund, release, expire, abort), and a confirm, writes down first what it will do, in the field
+-- `<tab>begun` of KEYS[3]. Whichever script finds it there finishes that call before its own, by `finish_begun`. The field is
 --   begun <last> <json>     until all but the stock is written: the ledger's last id before it (`-`: it writes no entry), and what
 --                           it does; all of that is absolute, so that it may be done twice
 --   stock <before> <units>  then: the stock, withdrawn units included, gets so many units at once or not at all; behind it ` short`,

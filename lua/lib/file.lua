@@ -1,9 +1,8 @@
 -- Orders of a file, as columns. Reads KEYS and ARGV; sets by, mode, reason, count; users, requests and reasons (nil: no order has
 -- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; is_job, before, lines (nil: they follow
 -- each other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id
--- may come twice. Of settle_file there are no users and
--- quantities, but step, owners, whose the holds are (nil: anybody's), and fields, those of the holds. What is damaged sets key, the
--- number of a key, and value, what it holds.
+-- may come twice. Of settle_file there are no users and quantities, but step, owners, whose the holds are (nil: anybody's), and fields,
+-- those of the holds. What is damaged sets key, the number of a key, and value, what it holds.
 --- @let KEY_COUNT = 5
 --- @if set
 --- @let KEY_COUNT = 6

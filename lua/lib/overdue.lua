@@ -1,9 +1,8 @@
--- Ends overdue holds, at most MOST, up to the time NOW, unless this is a dry run. Reads call, and DENIED, what the caller may not run; sets
--- ids, those that were looked at; holds, those of which the units return, and moved, how many; left, ids that stay, with their order:
+-- Ends overdue holds, at most MOST, up to the time NOW, unless this is a dry run. Reads call, and DENIED, what the caller may not run;
+-- sets ids, those that were looked at; holds, those whose units return, and moved, how many; left, ids that stay, with their order:
 -- items of multi-orders, and records that are not what they should be (false); and returned, the units by user.
-local ids, holds, left, users, open_fields, stale = {}, {}, {}, {}, {}, {}
-ids = redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(NOW), 'LIMIT', '0', MOST)
-local records = {}
+local ids = redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(NOW), 'LIMIT', '0', MOST)
+local records, holds, left, users, open_fields, stale = {}, {}, {}, {}, {}, {}
 for i = 1, #ids do records[i] = '\th:' .. ids[i] end
 if #ids > 0 then records = redis.call('HMGET', KEYS[3], unpack(records)) end
 for i = 1, #ids do
@@ -62,13 +61,13 @@ if not call.dry and #ids > 0 then
   --- @include "forbidden"
   if #stale > 0 then redis.call('ZREM', KEYS[DEADLINES], unpack(stale)) end
   if #holds > 0 then
-    local quantities, common = {}, digits(holds[1].quantity)
-    users = {}
-    for i, hold in ipairs(holds) do
-      users[i], quantities[i] = hold.user, digits(hold.quantity)
-      if quantities[i] ~= quantities[1] then common = nil end
-    end
     if call.rules.ledger then
+      local quantities, common = {}, digits(holds[1].quantity)
+      users = {}
+      for i, hold in ipairs(holds) do
+        users[i], quantities[i] = hold.user, digits(hold.quantity)
+        if quantities[i] ~= quantities[1] then common = nil end
+      end
       it.entry = entry('expire', call.by, call.reason or '', digits(call.stock + moved), 'quantity', common or concat(quantities, '\t'))
       for _, text in ipairs({'users', concat(users, '\t'), 'requests', concat(it.ids, '\t')}) do it.entry[#it.entry + 1] = text end
     end

@@ -40,7 +40,7 @@ else
   --- @let MOST = digits(most)
   --- @let DENIED = may_not_end()
   --- @include "overdue"
-  -- Those that only somebody else can decide are left alone for 5 seconds, so that they do not hold up the others.
+  -- Those that only their order or an audit can decide are left alone for 5 seconds, so that they do not hold up the others.
   local later = {}
   for i = 1, #left do later[2 * i - 1], later[2 * i] = digits(now_ms + 5000), left[i][1] end
   if #left > 0 and not call.dry then redis.call('ZADD', KEYS[DEADLINES], unpack(later)) end

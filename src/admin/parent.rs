@@ -56,8 +56,8 @@ impl Parent {
         Self { texts: says.texts(), ..Self::default() }
     }
 
-    fn text(&self, nth: usize) -> Option<String> {
-        self.texts[nth].as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    fn text(&self, index: usize) -> Option<String> {
+        self.texts[index].as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     /// Whether nothing of the activity is there.
@@ -81,8 +81,8 @@ impl Parent {
     /// # Errors
     /// Which field of the meta cannot be read.
     pub(crate) fn says(&self, meta: &str) -> Result<Says, Corrupt> {
-        let unreadable = |nth: usize, field: &str| {
-            let value = self.text(nth).unwrap_or_default();
+        let unreadable = |index: usize, field: &str| {
+            let value = self.text(index).unwrap_or_default();
             let what = format!("holds `{}` as `{field}`, which no preheat writes", value.escape_debug());
             Corrupt { key: meta.to_owned(), what }
         };
@@ -168,7 +168,7 @@ pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &Activit
 
 /// What a reply says of a parent.
 fn read(reply: &Reply<'_>, values: &[Value]) -> Result<Parent, StoreError> {
-    let text = |nth: usize| match values.get(nth) {
+    let text = |index: usize| match values.get(index) {
         None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
         Some(Value::BulkString(bytes)) => Ok(Some(bytes.clone())),
         other => Err(reply.invalid(other)),

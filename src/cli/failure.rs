@@ -50,7 +50,7 @@ pub struct Failure {
     pub cause: Cause,
 }
 
-/// Where a failure comes from, for commands that go on after some: a service after an outage, `head` closing the pipe.
+/// Where a failure comes from, for commands that continue after some failures: a service after an outage, `head` closing the pipe.
 #[derive(Debug, Clone)]
 pub enum Cause {
     /// Usage, inputs, files: the message was written where the fault was found.

@@ -1,5 +1,5 @@
 //! Calls that must do what others do: a file does what its orders do one after the other, and a dry run replies what the call
-//! replies and writes nothing. They run on copies of the keys, and a history goes on as if nobody had sent them.
+//! replies and writes nothing. They run on copies of the keys, so that a history does not notice them.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ struct Row {
 impl History<'_> {
     /// Compares a few orders that are sent one by one with a file of them.
     pub fn compare_with_file(&mut self) -> Result<(), Broken> {
-        // What was cut is finished by whoever comes first, which is a file or one of its orders.
+        // What was cut is finished by the next call, which is a file or one of its orders.
         if self.was_cut {
             return Ok(());
         }

@@ -923,7 +923,8 @@ impl Night<'_> {
         if self.has_replica {
             self.wait(RECOVERED_AFTER);
         }
-        if self.is_resetting {
+        // A connection may still be to the primary of before, which is read-only.
+        while self.is_resetting {
             let reset = self.reset();
             self.steps_alone(vec![reset])?;
         }

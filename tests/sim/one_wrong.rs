@@ -76,7 +76,7 @@ fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
 const VALUES: [&str; 8] = ["", "0", "1", "007", "-1", "x", "9007199254740991", "9007199254740992"];
 /// The same where all of them would be too many.
 const FEW: [&str; 1] = ["2"];
-/// The server's clock, which stands still, in microseconds.
+/// The server's clock, which does not advance, in microseconds.
 const CLOCK: u64 = 1_795_355_857_669_123;
 
 /// The words of a command.
@@ -122,7 +122,7 @@ impl Trial {
         Self { layout, activities, engine, values, table: String::new() }
     }
 
-    /// A command of somebody else.
+    /// A command of another client.
     fn send(&self, command: &[&str]) {
         change(&mut self.engine.server.borrow_mut().keys, &words(command));
     }
@@ -181,9 +181,9 @@ impl Trial {
             let more = [&keys[..], &["other".to_owned()]].concat();
             faults.push(Fault { keys: more, ..fault("keys", "one more", args.clone()) });
             let counts =
-                (0..args.len()).map(|count| fault("so many arguments", &count.to_string(), args[..count].to_vec()));
+                (0..args.len()).map(|count| fault("number of arguments", &count.to_string(), args[..count].to_vec()));
             faults.extend(counts);
-            faults.push(fault("so many arguments", "one more", [&args[..], &[Vec::new()]].concat()));
+            faults.push(fault("number of arguments", "one more", [&args[..], &[Vec::new()]].concat()));
             for command in commands_of(self.script(script).text) {
                 faults.push(Fault {
                     denied: Some(command.to_owned()),
@@ -238,10 +238,10 @@ impl Trial {
         }
         let texts: Vec<&str> = text.split('\t').collect();
         if texts.len() > 1 {
-            for nth in 0..texts.len() {
+            for index in 0..texts.len() {
                 for other in ["", "x", " 7", "7"] {
                     let mut texts = texts.clone();
-                    texts[nth] = other;
+                    texts[index] = other;
                     found.push(texts.join("\t"));
                 }
             }
@@ -362,8 +362,10 @@ impl Trial {
         let mut names: Vec<&str> = of_hash[..self.layout.key_count().min(5)].to_vec();
         names.extend((self.layout.key_count() > 5).then_some("units"));
         names.extend(self.layout.has_users().then_some("deadlines"));
-        let of = |nth: usize| if nth == 0 { String::new() } else { (nth + 1).to_string() };
-        (0..self.activities.len()).flat_map(|nth| names.iter().map(move |name| format!("{name}{}", of(nth)))).collect()
+        let of = |index: usize| if index == 0 { String::new() } else { (index + 1).to_string() };
+        (0..self.activities.len())
+            .flat_map(|index| names.iter().map(move |name| format!("{name}{}", of(index))))
+            .collect()
     }
 
     fn all_keys(&self) -> Vec<String> {
@@ -443,7 +445,7 @@ fn commands_of(text: &str) -> Vec<&str> {
     words.filter(|word| seen.insert(*word)).collect()
 }
 
-/// A command of somebody else, also those that no script uses.
+/// A command of another client, also those that no script uses.
 fn change(keys: &mut Keys, command: &Command) {
     let (name, args) = (shown(&command[0]), &command[1..]);
     let key = &args[0];

@@ -158,7 +158,7 @@ fn id(node: usize) -> String {
     format!("node{node}")
 }
 
-/// `CLUSTER NODES`, as far as somebody reads it: nobody has a replica.
+/// `CLUSTER NODES`, as far as the client reads it: no node has a replica.
 fn nodes() -> String {
     let line = |node| format!("{} {HOST}:{}@1 master - 0 0 1 connected\n", id(node), port(node));
     [0, 1].map(line).concat()

@@ -701,7 +701,7 @@ impl<Op, Done> Line<Op, Done> {
         unsafe { &*self.0.load(Ordering::Relaxed) }.suspend(ask)
     }
 
-    /// What it gets for it; whoever is killed ends here.
+    /// What it gets for it; a process that is killed ends here.
     fn wait_for(&self, ask: Ask<Done>) -> Answer<Op> {
         match self.ask(ask) {
             Answer::End => resume_unwind(Box::new(Killed)),

@@ -212,7 +212,7 @@ impl World<'_> {
         let (first, units) = order.items[0];
         match order.operation {
             Operation::Multi => {
-                arguments.extend(order.items.iter().map(|(nth, units)| format!("{}={units}", id(*nth))));
+                arguments.extend(order.items.iter().map(|(index, units)| format!("{}={units}", id(*index))));
             }
             Operation::Confirm | Operation::Release => arguments.push(id(first)),
             Operation::Refund if units == 0 => arguments.extend([id(first), "--all".to_owned()]),

@@ -60,8 +60,8 @@ pub fn all(names: &Names<'_>, events: &[Event], bundles: &[(Bundle, Vec<Segment>
     problems.extend(timeline.complete());
     problems.extend(timeline.delivered(events));
     let schedule = names.schedule;
-    for (nth, activity) in schedule.activities.iter().enumerate() {
-        problems.extend(live::differences(&timeline.last(nth).keys, &schedule.layout, activity, servers));
+    for (index, activity) in schedule.activities.iter().enumerate() {
+        problems.extend(live::differences(&timeline.last(index).keys, &schedule.layout, activity, servers));
     }
     let activity = schedule.rng.clone().below(schedule.activities.len());
     let sale = &timeline.last(activity).sales[activity];
@@ -79,9 +79,9 @@ fn all_refused(
     segments: &[Segment],
 ) -> Result<Vec<HashSet<(usize, u64)>>, String> {
     let mut refused: Vec<HashSet<(usize, u64)>> = vec![HashSet::new()];
-    for (nth, segment) in segments.iter().enumerate() {
-        let mut known = refused[nth].clone();
-        let model = follow(names, segment, &known).map_err(|problem| format!("segment {nth}: {problem}"))?;
+    for (index, segment) in segments.iter().enumerate() {
+        let mut known = refused[index].clone();
+        let model = follow(names, segment, &known).map_err(|problem| format!("segment {index}: {problem}"))?;
         let decided = model.rows.iter().filter(|(_, all)| all.iter().any(|it| it.answer.status != "ok"));
         let decided: Vec<_> = decided.map(|(row, _)| *row).collect();
         known.extend(decided);
@@ -144,7 +144,8 @@ impl Timeline<'_> {
             moments.sort_unstable();
             moments.dedup();
             let count = model.states.len();
-            states.extend(moments.into_iter().map(|at| (0..count).map(|nth| model.at(nth, at)).collect::<Vec<_>>()));
+            states
+                .extend(moments.into_iter().map(|at| (0..count).map(|index| model.at(index, at)).collect::<Vec<_>>()));
         }
         states
     }
@@ -314,12 +315,12 @@ impl Timeline<'_> {
     /// Every row of every file is decided in the end.
     fn complete(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for (nth, rows) in self.names.rows.iter().enumerate() {
+        for (index, rows) in self.names.rows.iter().enumerate() {
             for (line, order) in rows {
                 let lines = |activity: usize| &self.last(activity).sales[activity].lines;
-                let decided = |activity: usize| lines(activity).get(&nth).is_some_and(|it| it >= line);
+                let decided = |activity: usize| lines(activity).get(&index).is_some_and(|it| it >= line);
                 if !order.items.iter().all(|(activity, _)| decided(*activity)) {
-                    let name = &self.names.schedule.files[nth].name;
+                    let name = &self.names.schedule.files[index].name;
                     problems.push(format!("{name}: line {line} was never decided"));
                 }
             }
@@ -340,7 +341,7 @@ impl<'a> Part<'a> {
     /// Everything that was applied was asked for by a call that did not deny it.
     fn justified(&self, events: &[Event]) -> Vec<String> {
         let mut problems = Vec::new();
-        for (nth, (model, segment)) in self.models.iter().zip(self.segments).enumerate() {
+        for (index, (model, segment)) in self.models.iter().zip(self.segments).enumerate() {
             for it in model.applied.values().flatten().filter(|it| it.at > segment.start) {
                 let asked = events.iter().any(|event| {
                     let until = if matches!(event.code, Some(0)) { &event.to } else { &event.rest };
@@ -355,7 +356,7 @@ impl<'a> Part<'a> {
                                 || order.operation == Operation::Hold && event.stdout.contains("expired");
                             let may_say_so = matches!(event.code, Some(0 | 6) | None)
                                 || is_early
-                                || event.code == Some(3) && self.is_forgotten(&it.order, (nth, it.at), &event.to);
+                                || event.code == Some(3) && self.is_forgotten(&it.order, (index, it.at), &event.to);
                             (may_say_so || is_late) && Order { request, ..order.clone() } == *it.order
                         }
                         _ => false,
@@ -364,7 +365,7 @@ impl<'a> Part<'a> {
                     fits && (is_late || begun && it.at <= segment.position(until))
                 });
                 if !asked {
-                    let place = format!("call {} of segment {nth}", it.at);
+                    let place = format!("call {} of segment {index}", it.at);
                     problems.push(format!("{:?} was applied by {place}, though no call then says so", it.order));
                 }
             }
@@ -373,24 +374,24 @@ impl<'a> Part<'a> {
     }
 
     /// Whether a reset or a loss of data made the server forget the request, so that its retry is a new order.
-    fn is_forgotten(&self, order: &Order, (nth, at): (usize, u64), to: &Moment) -> bool {
-        let (segment, model) = (&self.segments[nth], &self.models[nth]);
+    fn is_forgotten(&self, order: &Order, (index, at): (usize, u64), to: &Moment) -> bool {
+        let (segment, model) = (&self.segments[index], &self.models[index]);
         let high = segment.position(to);
         let is_reset = |activity: usize| model.at(activity, at).epoch != model.at(activity, high).epoch;
-        let is_over = self.segments.get(nth + 1).is_some_and(|next| next.was_alive(to, to));
+        let is_over = self.segments.get(index + 1).is_some_and(|next| next.was_alive(to, to));
         is_over || segment.is_before(to) || at <= high && order.items.iter().any(|(activity, _)| is_reset(*activity))
     }
 
     /// Whether all segments that were born after an order was applied have it.
     fn keeps(&self, order: &Order, event: &Event) -> bool {
-        let applied = self.segments.iter().zip(&self.models).enumerate().filter_map(|(nth, (segment, model))| {
+        let applied = self.segments.iter().zip(&self.models).enumerate().filter_map(|(index, (segment, model))| {
             let high = segment.position(&event.to);
             let all = model.applied.get(&order.request).into_iter().flatten();
-            Some((nth, all.map(|it| it.at).filter(|at| *at <= high).max()?))
+            Some((index, all.map(|it| it.at).filter(|at| *at <= high).max()?))
         });
         // It is in all that began with it.
         applied
-            .max_by_key(|(nth, _)| *nth)
-            .is_none_or(|(nth, at)| self.segments[nth + 1..].iter().all(|it| it.start >= at))
+            .max_by_key(|(index, _)| *index)
+            .is_none_or(|(index, at)| self.segments[index + 1..].iter().all(|it| it.start >= at))
     }
 }

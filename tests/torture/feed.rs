@@ -32,22 +32,22 @@ impl Timeline<'_> {
                 };
                 // A reset takes along what was not delivered yet, and another one all of the sale between.
                 let after_reset = || {
-                    let begins = |nth: usize| nth > 0 && ledger[nth].epoch > ledger[nth - 1].epoch;
-                    (next + 1..ledger.len()).find(|nth| begins(*nth) && is(&ledger[*nth]))
+                    let begins = |index: usize| index > 0 && ledger[index].epoch > ledger[index - 1].epoch;
+                    (next + 1..ledger.len()).find(|index| begins(*index) && is(&ledger[*index]))
                 };
                 // It takes the group along too, so a trim before the group is there again asks nobody; the feed says so.
                 let after_trim = || {
                     let wanted =
                         ledger.get(next).filter(|row| row.epoch > 1 && event.stderr.contains("were trimmed"))?;
-                    let found = (next + 1..ledger.len()).find(|nth| is(&ledger[*nth]));
-                    found.filter(|nth| ledger[*nth].epoch == wanted.epoch)
+                    let found = (next + 1..ledger.len()).find(|index| is(&ledger[*index]));
+                    found.filter(|index| ledger[*index].epoch == wanted.epoch)
                 };
                 if ledger.get(next).is_some_and(is) {
                     next += 1;
-                } else if let Some(nth) = after_reset() {
-                    next = nth + 1;
-                } else if let Some(nth) = after_trim() {
-                    next = nth + 1;
+                } else if let Some(index) = after_reset() {
+                    next = index + 1;
+                } else if let Some(index) = after_trim() {
+                    next = index + 1;
                 } else if !ledger[..next].iter().any(is) && !is_lost(&row, ledger, is_known) {
                     let wanted = ledger.get(next);
                     return vec![format!("the feed (e{}) skips {wanted:?} and delivers {line}", event.number)];

@@ -151,7 +151,7 @@ impl Model<'_> {
     pub fn check_holds(&mut self, group: &Group, written: &Written) -> Result<Vec<Ended>, String> {
         let mut ended = Vec::new();
         // A call of a file ends holds that its rows name.
-        let file = written.files.iter().copied().find(|nth| self.names.schedule.files[*nth].operation.ends());
+        let file = written.files.iter().copied().find(|index| self.names.schedule.files[*index].operation.ends());
         for it in &written.holds {
             let Transition { activity, request, old, new } = it;
             let wrong = |why: &str| format!("{request} of {}: {why}: {old:?} becomes {new:?}", self.name(*activity));

@@ -66,7 +66,7 @@ impl<'a> Model<'a> {
     pub fn new(names: &'a Names<'a>, refused_before: &'a HashSet<(usize, u64)>) -> Self {
         let layout = names.schedule.layout;
         let keys = names.schedule.activities.iter().enumerate();
-        let places = keys.flat_map(|(nth, it)| layout.all_keys(&it.id).into_iter().map(move |key| (key, nth)));
+        let places = keys.flat_map(|(index, it)| layout.all_keys(&it.id).into_iter().map(move |key| (key, index)));
         let sales: Vec<_> = names.schedule.activities.iter().map(|_| Rc::new(Sale::default())).collect();
         Self {
             names,
@@ -232,7 +232,7 @@ impl<'a> Model<'a> {
                 let decided = Decided { at: group.end, order: Rc::clone(order), answer, file: Some(file) };
                 self.rows.entry((file, *line)).or_default().push(decided);
             }
-            if let Some(activity) = (0..after.len()).find(|nth| after[*nth] < before[*nth]) {
+            if let Some(activity) = (0..after.len()).find(|index| after[*index] < before[*index]) {
                 return Err(format!("{}: the watermark fell to line {}", self.name(activity), after[activity]));
             }
             for (activity, line) in after.into_iter().enumerate().filter(|(_, line)| *line > 0) {
@@ -269,7 +269,7 @@ impl<'a> Model<'a> {
                 order.items.iter().map(|(activity, _)| *activity).eq(activities.iter().copied())
                     && is_of(value, order)
                     && (answer.status == "ok") != refusal
-                    && (refusal || order.items.iter().all(|(nth, asked)| self.moved(*nth, before, order, *asked)))
+                    && (refusal || order.items.iter().all(|(index, asked)| self.moved(*index, before, order, *asked)))
             };
             let Some(order) = sent.iter().find(fits) else {
                 let answers: Vec<_> = sent.iter().map(|order| decide(self.layout, &self.sales, order)).collect();

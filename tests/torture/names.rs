@@ -42,9 +42,9 @@ pub fn names<'a>(schedule: &'a Schedule, events: &[Event], bundles: &[(Bundle, V
         .iter()
         .map(|file| file.rows.iter().map(|(line, order)| (*line, Rc::new(order.clone()))).collect::<Vec<_>>());
     let rows: Vec<_> = rows.collect();
-    let ids = rows.iter().enumerate().flat_map(|(nth, rows)| rows.iter().map(move |(_, order)| (nth, order)));
+    let ids = rows.iter().enumerate().flat_map(|(index, rows)| rows.iter().map(move |(_, order)| (index, order)));
     let multi = ids.filter(|(_, order)| order.operation == Operation::Multi && !order.request.is_empty());
-    let multi_rows = multi.map(|(nth, order)| (order.request.clone(), nth)).collect();
+    let multi_rows = multi.map(|(index, order)| (order.request.clone(), index)).collect();
     Names { schedule, requests, jobs, rows, multi_rows }
 }
 
@@ -54,7 +54,7 @@ fn jobs(schedule: &Schedule, events: &[Event], bundles: &[(Bundle, Vec<Segment>)
         .files
         .iter()
         .enumerate()
-        .filter_map(|(nth, file)| Some((format!("{}:{}", file.operation.stored(), file.job.as_ref()?), nth)));
+        .filter_map(|(index, file)| Some((format!("{}:{}", file.operation.stored(), file.job.as_ref()?), index)));
     let mut jobs: HashMap<String, usize> = named.collect();
     let mut unknown = Vec::new();
     for group in bundles.iter().flat_map(|(_, segments)| segments).flat_map(|segment| &segment.groups) {
@@ -78,9 +78,9 @@ fn jobs(schedule: &Schedule, events: &[Event], bundles: &[(Bundle, Vec<Segment>)
     }
     // None of its orders was applied: it can only be the one that is left.
     for job in unknown {
-        let is_left = |nth: &usize| {
-            job.starts_with(&format!("{}:", schedule.files[*nth].operation.stored()))
-                && !jobs.values().any(|it| it == nth)
+        let is_left = |index: &usize| {
+            job.starts_with(&format!("{}:", schedule.files[*index].operation.stored()))
+                && !jobs.values().any(|it| it == index)
         };
         if !jobs.contains_key(&job)
             && let Some(file) = (0..schedule.files.len()).find(is_left)

@@ -42,7 +42,8 @@ impl OrderFile {
                 }
                 let (activity, quantity) = order.items[0];
                 if self.operation == Operation::Multi {
-                    let items = order.items.iter().map(|(nth, units)| (activities[*nth].id.clone(), (*units).into()));
+                    let items =
+                        order.items.iter().map(|(index, units)| (activities[*index].id.clone(), (*units).into()));
                     row.insert("items".into(), serde_json::Value::Object(items.collect()));
                 } else {
                     row.insert("activity".into(), activities[activity].id.clone().into());

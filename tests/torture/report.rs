@@ -38,10 +38,11 @@ pub fn write(
         writeln!(text, "\n== {} (job {:?})\n{}", file.name, file.job, file.text).unwrap();
     }
     for (bundle, segments) in bundles {
-        for (nth, segment) in segments.iter().enumerate() {
+        for (index, segment) in segments.iter().enumerate() {
             let Segment { start, lost, .. } = segment;
-            writeln!(text, "\n== writes of {:?}, segment {nth} from {start}, lost {lost}", bundle.activities).unwrap();
-            for group in segment.groups.iter().filter(|group| nth == 0 || group.end > *start) {
+            writeln!(text, "\n== writes of {:?}, segment {index} from {start}, lost {lost}", bundle.activities)
+                .unwrap();
+            for group in segment.groups.iter().filter(|group| index == 0 || group.end > *start) {
                 let commands: Vec<String> = group.commands.iter().map(|words| words.join(" ")).collect();
                 writeln!(text, "{} {:?} {}", group.end, segment.place(group.end), commands.join("\n    ")).unwrap();
             }

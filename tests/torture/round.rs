@@ -109,18 +109,18 @@ fn play(world: &World<'_>, servers: &mut Servers) {
     let first = world.history.now().at[0];
     let mut rng = schedule.rng.clone();
     // Some know one node only.
-    let seeds = |nth: usize| if nth.is_multiple_of(2) { schedule.nodes / 2 } else { 1 };
-    let networks: Vec<Network> = (0..schedule.sellers.len() + 3).map(|nth| servers.network(seeds(nth))).collect();
-    for (nth, network) in networks.iter().enumerate() {
+    let seeds = |index: usize| if index.is_multiple_of(2) { schedule.nodes / 2 } else { 1 };
+    let networks: Vec<Network> = (0..schedule.sellers.len() + 3).map(|index| servers.network(seeds(index))).collect();
+    for (index, network) in networks.iter().enumerate() {
         // The last one only reads, and acknowledges what it read.
-        network.arm(rng.fork(), schedule.faults, nth + 1 < networks.len());
+        network.arm(rng.fork(), schedule.faults, index + 1 < networks.len());
     }
     let (selling, rest) = networks.split_at(schedule.sellers.len());
     let (audit, follow) = (rng.fork(), rng.fork());
     thread::scope(|scope| {
         let mut actors: Vec<ScopedJoinHandle<'_, ()>> = Vec::new();
-        for (nth, (steps, network)) in schedule.sellers.iter().zip(selling).enumerate() {
-            actors.push(scope.spawn(move || world.follow(&format!("seller{nth}"), network, steps)));
+        for (index, (steps, network)) in schedule.sellers.iter().zip(selling).enumerate() {
+            actors.push(scope.spawn(move || world.follow(&format!("seller{index}"), network, steps)));
         }
         actors.push(scope.spawn(|| world.follow("operator", &rest[0], &schedule.operator)));
         let mut others = vec![scope.spawn(|| world.audit(&rest[1], audit))];

@@ -147,7 +147,7 @@ pub fn decide(layout: Layout, sales: &[Rc<Sale>], order: &Order) -> Answer {
     let known = settled.iter().filter(|it| **it == Some("replayed")).count();
     let conflicts = known < order.items.len() && (known > 0 || settled.contains(&Some("request_conflict")));
     let reasons: Vec<_> =
-        order.items.iter().map(|(nth, units)| sales[*nth].refusal(layout, &order.user, *units)).collect();
+        order.items.iter().map(|(index, units)| sales[*index].refusal(layout, &order.user, *units)).collect();
     let status = if known == order.items.len() {
         "replayed"
     } else if conflicts || settled.contains(&Some("refused")) || reasons.iter().any(Option::is_some) {

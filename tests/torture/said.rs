@@ -28,8 +28,8 @@ pub fn answer_of(row: &Value, order: &Order, activities: &[Activity]) -> Said {
     let items = match row["items"].as_array() {
         // In the order of the input, which need not be ours.
         Some(items) if order.operation == Operation::Multi && items.len() == order.items.len() => {
-            let of = |nth: usize| items.iter().find(|item| item["activity"] == activities[nth].id.as_str());
-            order.items.iter().map(|(nth, _)| item(of(*nth).unwrap_or(&Value::Null))).collect()
+            let of = |index: usize| items.iter().find(|item| item["activity"] == activities[index].id.as_str());
+            order.items.iter().map(|(index, _)| item(of(*index).unwrap_or(&Value::Null))).collect()
         }
         _ => vec![item(row)],
     };

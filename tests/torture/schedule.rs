@@ -154,7 +154,8 @@ impl Schedule {
             is_cluster,
         };
         let all_have_ledgers = activities.iter().all(|activity| activity.ledger);
-        let mut files: Vec<OrderFile> = (0..draw.rng.range(1, 3)).map(|nth| draw.file(nth, all_have_ledgers)).collect();
+        let mut files: Vec<OrderFile> =
+            (0..draw.rng.range(1, 3)).map(|index| draw.file(index, all_have_ledgers)).collect();
         let mut sellers: Vec<Vec<Step>> = (0..3).map(|_| draw.seller()).collect();
         // Only now all holds are known.
         if !draw.holds.is_empty() && draw.rng.percent(60) {
@@ -221,7 +222,7 @@ impl Draw {
             0 => "张 伟".to_owned(),
             1 => "o'neil \"x\\".to_owned(),
             2 => "0007".to_owned(),
-            nth if nth < 12 => format!("u{nth}"),
+            index if index < 12 => format!("u{index}"),
             _ => format!("v{}", self.rng.below(60)),
         }
     }
@@ -394,7 +395,7 @@ impl Draw {
         Chaos::Foreign { activity: self.rng.below(self.activities), write, units: self.rng.range(1, 3) }
     }
 
-    fn file(&mut self, nth: u64, may_be_unnamed: bool) -> OrderFile {
+    fn file(&mut self, index: u64, may_be_unnamed: bool) -> OrderFile {
         let all = [Operation::Deduct, Operation::Deduct, Operation::Refund, Operation::Multi, Operation::Hold];
         let operation = *self.rng.pick(&all[..if self.layout.has_users() { 5 } else { 4 }]);
         let is_hold = operation == Operation::Hold;
@@ -409,7 +410,7 @@ impl Draw {
             let request = if is_hold || has_requests && self.rng.percent(70) { self.request() } else { String::new() };
             let mut order = Order { operation, user: self.user(), items, request };
             if self.layout.has_users() && self.rng.percent(50) {
-                order.user = format!("f{nth}-{}", self.rng.below(150));
+                order.user = format!("f{index}-{}", self.rng.below(150));
             }
             let before: &[(u64, Order)] = &rows;
             if has_requests && operation != Operation::Multi && !before.is_empty() && self.rng.percent(5) {
@@ -420,11 +421,11 @@ impl Draw {
             }
             rows.push((row + if is_csv { 2 } else { 1 }, order));
         }
-        self.named(operation, nth, is_csv, may_be_unnamed, rows)
+        self.named(operation, index, is_csv, may_be_unnamed, rows)
     }
 
     /// A file that confirms holds, some of them twice or too late, and some that nobody made.
-    fn payments(&mut self, nth: usize, may_be_unnamed: bool) -> OrderFile {
+    fn payments(&mut self, index: usize, may_be_unnamed: bool) -> OrderFile {
         let is_csv = self.rng.percent(50);
         let row = |it: &mut Self| {
             let Order { items, request, .. } = it.rng.pick(&it.holds).clone();
@@ -433,19 +434,19 @@ impl Draw {
         };
         let first = if is_csv { 2 } else { 1 };
         let rows = (0..self.rng.range(5, 200)).map(|at| (at + first, row(self))).collect();
-        self.named(Operation::Confirm, nth as u64, is_csv, may_be_unnamed, rows)
+        self.named(Operation::Confirm, index as u64, is_csv, may_be_unnamed, rows)
     }
 
     fn named(
         &mut self,
         operation: Operation,
-        nth: u64,
+        index: u64,
         is_csv: bool,
         may_be_unnamed: bool,
         rows: Vec<(u64, Order)>,
     ) -> OrderFile {
-        let name = format!("{}{nth}.{}", operation.command(), if is_csv { "csv" } else { "jsonl" });
-        let job = (!may_be_unnamed || self.rng.percent(50)).then(|| format!("job{}-{nth}", self.seed));
+        let name = format!("{}{index}.{}", operation.command(), if is_csv { "csv" } else { "jsonl" });
+        let job = (!may_be_unnamed || self.rng.percent(50)).then(|| format!("job{}-{index}", self.seed));
         OrderFile { operation, name, job, rows, text: String::new() }
     }
 }

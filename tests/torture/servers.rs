@@ -84,8 +84,9 @@ impl Servers {
     /// The activities that are decided in one order each, before any slot moved.
     pub fn bundles(&self, schedule: &Schedule) -> Vec<Bundle> {
         let count = schedule.activities.len();
-        let keys =
-            |of: &[usize]| of.iter().flat_map(|nth| schedule.layout.all_keys(&schedule.activities[*nth].id)).collect();
+        let keys = |of: &[usize]| {
+            of.iter().flat_map(|index| schedule.layout.all_keys(&schedule.activities[*index].id)).collect()
+        };
         let Self::Cluster(cluster) = self else {
             let activities: Vec<usize> = (0..count).collect();
             return vec![Bundle { keys: keys(&activities), activities, slot: None, file: 0 }];
@@ -94,7 +95,7 @@ impl Servers {
         let mut different = slots.clone();
         different.dedup();
         let bundle = |slot: u16| {
-            let activities: Vec<usize> = (0..count).filter(|nth| slots[*nth] == slot).collect();
+            let activities: Vec<usize> = (0..count).filter(|index| slots[*index] == slot).collect();
             Bundle { keys: keys(&activities), activities, slot: Some(slot), file: cluster.owner(slot) }
         };
         different.into_iter().map(bundle).collect()
@@ -127,7 +128,7 @@ impl Network {
     pub fn seckill(&self) -> Call {
         let urls = self.proxies.iter().take(self.seeds).map(Proxy::url);
         let urls: Vec<String> =
-            urls.enumerate().map(|(nth, url)| if nth > 0 { url.replace("redis://", "") } else { url }).collect();
+            urls.enumerate().map(|(index, url)| if index > 0 { url.replace("redis://", "") } else { url }).collect();
         seckill([]).env("SECKILL_URL", &urls.join(","))
     }
 

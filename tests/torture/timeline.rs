@@ -92,10 +92,10 @@ pub fn segments(bundle: &Bundle, files: &[Vec<u8>], turns: &[Turn]) -> Result<Ve
         let mut ended = chain.clone();
         chain.groups.truncate(kept);
         chain.places.truncate(kept);
-        for (nth, group) in lanes[to].iter().enumerate().take(kept_there).skip(next) {
+        for (index, group) in lanes[to].iter().enumerate().take(kept_there).skip(next) {
             let place = (to, group.end);
-            chain.places[before + nth - next].push(place);
-            ended.places[before + nth - next].push(place);
+            chain.places[before + index - next].push(place);
+            ended.places[before + index - next].push(place);
         }
         let born = match turn {
             Turn::Cut { tick, lost, .. } => {

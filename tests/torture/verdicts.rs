@@ -13,15 +13,15 @@ impl Timeline<'_> {
         let found = json(&event.stdout)?;
         let schedule = self.names.schedule;
         let rows = found["activities"].as_array().ok_or("no activities")?;
-        for (nth, activity) in schedule.activities.iter().enumerate() {
+        for (index, activity) in schedule.activities.iter().enumerate() {
             let row = rows.iter().find(|row| row["activity"] == activity.id.as_str());
             let row = row.ok_or_else(|| format!("nothing about {}", activity.id))?;
-            let lost = self.lost_data(nth, &event.from, &event.to);
-            let states = self.states(&[nth], &event.from, &event.to);
-            let epochs = states.iter().any(|sales| sales[nth].epoch != states[0][nth].epoch);
+            let lost = self.lost_data(index, &event.from, &event.to);
+            let states = self.states(&[index], &event.from, &event.to);
+            let epochs = states.iter().any(|sales| sales[index].epoch != states[0][index].epoch);
             let changed = states.len() > 1;
             // A reset turns it on.
-            let has = |ledger: bool| states.iter().any(|sales| sales[nth].ledger == ledger);
+            let has = |ledger: bool| states.iter().any(|sales| sales[index].ledger == ledger);
             let differences = found["differences"].as_array().into_iter().flatten();
             let over: BTreeSet<&str> = differences
                 .filter(|it| it["activity"] == activity.id.as_str() && it["class"] == "over_limit")
@@ -29,7 +29,7 @@ impl Timeline<'_> {
                 .collect();
             let verdict = row["verdict"].as_str().unwrap_or_default();
             // What something else writes during an audit is in no ledger, so a difference may be of two moments.
-            let is_foreign = states.iter().any(|sales| sales[nth].truth.is_some());
+            let is_foreign = states.iter().any(|sales| sales[index].truth.is_some());
             let fits = match verdict {
                 "match" => (has(true) && row["proof"] == "ledger") || (has(false) && row["proof"] == "total"),
                 "unsettled" => lost || epochs || (has(false) && changed),
@@ -41,10 +41,10 @@ impl Timeline<'_> {
                 return Err(format!("{}: {verdict} with proof {}", activity.id, row["proof"]));
             }
             let is_so = |sales: &Vec<Rc<Sale>>| {
-                let (sale, bought) = (&sales[nth], sales[nth].held.values().sum::<u64>());
+                let (sale, bought) = (&sales[index], sales[index].held.values().sum::<u64>());
                 let bought = if schedule.layout.has_users() { bought } else { sale.total - sale.stock };
                 // Of the limits that were set meanwhile any may have counted. One of a set counts orders.
-                let limits = states.iter().map(|sales| sales[nth].limit.filter(|_| schedule.layout.kind == "hash"));
+                let limits = states.iter().map(|sales| sales[index].limit.filter(|_| schedule.layout.kind == "hash"));
                 let mut limits = limits.map(|limit| limit.unwrap_or(u64::MAX));
                 let exceed =
                     |most: u64| sale.held.iter().filter(move |(_, units)| **units > most).map(|(user, _)| &**user);
@@ -55,7 +55,7 @@ impl Timeline<'_> {
             };
             // A counter that something else changes behind the page that read it is seen by the next audit.
             let is_foreign_meanwhile =
-                (1..states.len()).any(|at| is_true(&states[at][nth]) != is_true(&states[0][nth]));
+                (1..states.len()).any(|at| is_true(&states[at][index]) != is_true(&states[0][index]));
             let is_exact = (verdict == "match" && !is_foreign_meanwhile)
                 || (verdict == "drift" && !is_foreign && !row["stock_drift"].is_null());
             if is_exact && !lost && !states.iter().any(is_so) {

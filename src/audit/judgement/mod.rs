@@ -170,7 +170,7 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
     }
     if !open.is_right() {
         evidence.notes.push(format!(
-            "{} units are counted as held open, and its holds have {}: a call was cut off; `reconcile --fix` counts them anew",
+            "{} units are counted as held open, and its holds have {}: another program changed them; `reconcile --fix` counts them anew",
             open.stored, open.counted
         ));
     }

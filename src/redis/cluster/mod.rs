@@ -115,8 +115,8 @@ impl Servers {
     }
 
     /// One of them.
-    pub(crate) fn node(&mut self, nth: usize) -> &mut Server {
-        &mut self.nodes[nth]
+    pub(crate) fn node(&mut self, index: usize) -> &mut Server {
+        &mut self.nodes[index]
     }
 
     /// The node that serves a slot, or probably does. Without a slot, any that was not found to be down.
@@ -127,7 +127,7 @@ impl Servers {
         }
         let guess = usize::from(slot.unwrap_or(0)) * self.seeds / usize::from(SLOTS);
         let count = self.nodes.len();
-        (guess..guess + count).map(|nth| nth % count).find(|nth| !self.nodes[*nth].is_down()).unwrap_or(guess)
+        (guess..guess + count).map(|index| index % count).find(|index| !self.nodes[*index].is_down()).unwrap_or(guess)
     }
 
     /// Connects to any of them.
@@ -147,18 +147,18 @@ impl Servers {
 
     /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
     pub(crate) fn cursor_scope(&self, slot: Option<u16>) -> (usize, u64) {
-        let nth = self.node_of(slot);
-        (nth, self.nodes[nth].connected())
+        let index = self.node_of(slot);
+        (index, self.nodes[index].connected())
     }
 
     /// Follows a redirection of a node, and gives the number of the node that it names.
     pub(crate) fn redirect(&mut self, from: usize, to: &Redirection) -> usize {
         let target = self.nodes[from].target.node(&to.host, to.port);
-        let nth = self.number(target);
+        let index = self.number(target);
         if !to.is_ask {
-            self.set_owner(to.slot, to.slot, nth);
+            self.set_owner(to.slot, to.slot, index);
         }
-        nth
+        index
     }
 
     /// The number of a node, a new one if it was not named before.
@@ -171,9 +171,9 @@ impl Servers {
     }
 
     #[allow(clippy::cast_possible_truncation)] // A cluster has at most 16,384 nodes.
-    fn set_owner(&mut self, first: u16, last: u16, nth: usize) {
+    fn set_owner(&mut self, first: u16, last: u16, index: usize) {
         self.owners.resize(usize::from(SLOTS), UNKNOWN);
-        self.owners[usize::from(first)..=usize::from(last)].fill(nth as u16);
+        self.owners[usize::from(first)..=usize::from(last)].fill(index as u16);
     }
 
     /// Records that they are nodes of a cluster.
@@ -236,13 +236,13 @@ impl Servers {
     /// # Errors
     /// No node gave it.
     pub(crate) fn read_map(&mut self, but: Option<usize>) -> Result<(), StoreError> {
-        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|nth| Some(*nth) != but).collect();
-        order.sort_by_key(|nth| self.nodes[*nth].is_down());
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|index| Some(*index) != but).collect();
+        order.sort_by_key(|index| self.nodes[*index].is_down());
         order.extend(but);
         let mut failed = None;
-        for nth in order {
+        for index in order {
             let command = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
-            match self.nodes[nth].ask(&command).and_then(read_ranges) {
+            match self.nodes[index].ask(&command).and_then(read_ranges) {
                 // A node that was reset knows of nobody; another one may.
                 Ok(ranges) if ranges.is_empty() => {
                     self.kind = Kind::Cluster;
@@ -250,7 +250,7 @@ impl Servers {
                     _ = failed.get_or_insert(StoreError::Server { kind: ServerKind::NoSlots, why });
                 }
                 Ok(ranges) => {
-                    self.take_map(nth, ranges);
+                    self.take_map(index, ranges);
                     return Ok(());
                 }
                 Err(error) => _ = failed.get_or_insert(error),
@@ -266,9 +266,9 @@ impl Servers {
         self.ids.clear();
         for range in ranges {
             let target = self.nodes[from].target.node(&range.primary.host, range.primary.port);
-            let nth = self.number(target);
-            self.set_owner(range.first, range.last, nth);
-            self.ids.insert(nth, range.primary.id);
+            let index = self.number(target);
+            self.set_owner(range.first, range.last, index);
+            self.ids.insert(index, range.primary.id);
         }
         self.owners.resize(usize::from(SLOTS), UNKNOWN);
     }
@@ -291,7 +291,7 @@ impl Servers {
             let followed = nodes.map(|nodes| followed(&nodes));
             let is_alone =
                 |id: &String| followed.as_ref().is_some_and(|followed| !id.is_empty() && !followed.contains(id));
-            self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(nth, _)| *nth).collect()
+            self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(index, _)| *index).collect()
         } else if self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
             BTreeSet::from([0])
         } else {
@@ -330,7 +330,7 @@ impl Servers {
     /// Whether another node may know who serves a slot of which nothing is known.
     pub(crate) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
         let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);
-        !is_known && self.nodes.iter().enumerate().any(|(nth, node)| nth != but && !node.is_down())
+        !is_known && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down())
     }
 
     /// Whether any of them ever accepted a connection.

@@ -84,7 +84,7 @@ impl Columns {
         }
     }
 
-    /// Appends texts, none of which has a tab.
+    /// Appends texts without tabs.
     pub(crate) fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
         self.column(out, texts, Vec::extend_from_slice, b'\t');
     }

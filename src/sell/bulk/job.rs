@@ -129,9 +129,9 @@ impl JobStates {
 
     /// The number of an activity, a new one if it was not named before.
     pub(crate) fn number(&mut self, activity: &str) -> u32 {
-        let nth = self.names.number(activity.as_bytes());
+        let index = self.names.number(activity.as_bytes());
         self.states.resize(self.names.count(), JobState::default());
-        nth
+        index
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -144,23 +144,23 @@ impl JobStates {
         self.states.len() as u32
     }
 
-    pub(crate) fn name(&self, nth: u32) -> &str {
-        std::str::from_utf8(self.names.name(nth)).unwrap_or_default()
+    pub(crate) fn name(&self, index: u32) -> &str {
+        std::str::from_utf8(self.names.name(index)).unwrap_or_default()
     }
 
     /// The activity that a shard is of; any other activity is its own.
-    pub(crate) fn parent(&self, nth: u32) -> u32 {
-        self.parents.get(&nth).map_or(nth, |(parent, _)| *parent)
+    pub(crate) fn parent(&self, index: u32) -> u32 {
+        self.parents.get(&index).map_or(index, |(parent, _)| *parent)
     }
 
     /// Its name, as the input has it.
-    pub(crate) fn shown_name(&self, nth: u32) -> &str {
-        self.name(self.parent(nth))
+    pub(crate) fn shown_name(&self, index: u32) -> &str {
+        self.name(self.parent(index))
     }
 
     /// Whether an activity is a shard of one of the input.
-    pub(crate) fn is_shard(&self, nth: u32) -> bool {
-        self.parents.contains_key(&nth)
+    pub(crate) fn is_shard(&self, index: u32) -> bool {
+        self.parents.contains_key(&index)
     }
 
     /// The shards of a sharded activity.
@@ -169,29 +169,29 @@ impl JobStates {
     }
 
     /// Tells what was loaded of the shards of an activity, unless the store knows better, or a call has shown that it is old.
-    pub(crate) fn tell_shards(&self, nth: u32, store: &mut Store) {
-        let activity = ActivityId::validated(self.names.name(nth));
-        let list = self.sharded.get(&nth).map(|(list, _)| list.clone());
-        let is_old = list.is_none() && self.get(nth).refusal == Some(Status::Sharded);
+    pub(crate) fn tell_shards(&self, index: u32, store: &mut Store) {
+        let activity = ActivityId::validated(self.names.name(index));
+        let list = self.sharded.get(&index).map(|(list, _)| list.clone());
+        let is_old = list.is_none() && self.get(index).refusal == Some(Status::Sharded);
         if store.directory.is_unknown(&activity) && !is_old {
             store.directory.learn(&activity, list);
         }
     }
 
     /// Where the order of a line goes: the activity, or the shard of it that is the user's home.
-    pub(crate) fn home(&self, nth: u32, user: &[u8], line: u64) -> Result<u32, StoreError> {
-        match self.sharded.get(&nth) {
+    pub(crate) fn home(&self, index: u32, user: &[u8], line: u64) -> Result<u32, StoreError> {
+        match self.sharded.get(&index) {
             Some(_) if user.is_empty() => {
-                Err(StoreError::NoUser { activity: self.name(nth).to_owned(), line: Some(line) })
+                Err(StoreError::NoUser { activity: self.name(index).to_owned(), line: Some(line) })
             }
             Some((list, shards)) => Ok(shards[list.home(user)]),
-            None => Ok(nth),
+            None => Ok(index),
         }
     }
 
     /// The activity that a shard is of, its list of shards, and the place of this one in it.
-    pub(crate) fn place(&self, nth: u32) -> Option<(ActivityId, Shards, usize)> {
-        let (parent, place) = self.parents.get(&nth)?;
+    pub(crate) fn place(&self, index: u32) -> Option<(ActivityId, Shards, usize)> {
+        let (parent, place) = self.parents.get(&index)?;
         let (shards, _) = self.sharded.get(parent)?;
         Some((ActivityId::validated(self.names.name(*parent)), shards.clone(), *place))
     }
@@ -237,56 +237,56 @@ impl JobStates {
         self.names
     }
 
-    pub(crate) fn keys(&self, nth: u32) -> Keys {
-        Keys::of(self.layout, &ActivityId::validated(self.names.name(nth)))
+    pub(crate) fn keys(&self, index: u32) -> Keys {
+        Keys::of(self.layout, &ActivityId::validated(self.names.name(index)))
     }
 
     /// The slot of an activity's keys; `None` if they are in several.
-    pub(crate) fn slot(&self, nth: u32) -> Option<u16> {
-        self.keys(nth).slot()
+    pub(crate) fn slot(&self, index: u32) -> Option<u16> {
+        self.keys(index).slot()
     }
 
     /// The lane of an activity's calls.
-    pub(crate) fn lane(&self, nth: u32) -> usize {
-        usize::from(self.states[nth as usize].lane)
+    pub(crate) fn lane(&self, index: u32) -> usize {
+        usize::from(self.states[index as usize].lane)
     }
 
     /// Whether calls of an activity are sent behind `ASKING`.
-    pub(crate) fn asks(&self, nth: u32) -> bool {
-        self.asking.contains(&nth)
+    pub(crate) fn asks(&self, index: u32) -> bool {
+        self.asking.contains(&index)
     }
 
     /// Chooses the lane of an activity that has nothing in flight.
-    fn choose_lane<C: Call>(&mut self, nth: u32, lanes: &mut Lanes<C>) {
-        let slot = if lanes.is_cluster() { self.slot(nth) } else { None };
+    fn choose_lane<C: Call>(&mut self, index: u32, lanes: &mut Lanes<C>) {
+        let slot = if lanes.is_cluster() { self.slot(index) } else { None };
         let (lane, asks) = lanes.lane_of(slot);
         // A cluster has at most 16,384 nodes.
-        self.states[nth as usize].lane = u16::try_from(lane).unwrap_or_default();
+        self.states[index as usize].lane = u16::try_from(lane).unwrap_or_default();
         if asks {
-            self.asking.insert(nth)
+            self.asking.insert(index)
         } else {
-            self.asking.remove(&nth)
+            self.asking.remove(&index)
         };
     }
 
     /// Distributes the activities of a lane anew; false if none is left there.
     pub(crate) fn leave_lane<C: Call>(&mut self, lane: usize, lanes: &mut Lanes<C>) -> bool {
         let mut is_left = false;
-        for nth in 0..self.count_u32() {
-            if self.lane(nth) == lane {
-                self.choose_lane(nth, lanes);
-                is_left |= self.lane(nth) == lane;
+        for index in 0..self.count_u32() {
+            if self.lane(index) == lane {
+                self.choose_lane(index, lanes);
+                is_left |= self.lane(index) == lane;
             }
         }
         is_left
     }
 
-    pub(crate) fn get(&self, nth: u32) -> &JobState {
-        &self.states[nth as usize]
+    pub(crate) fn get(&self, index: u32) -> &JobState {
+        &self.states[index as usize]
     }
 
-    pub(crate) fn get_mut(&mut self, nth: u32) -> &mut JobState {
-        &mut self.states[nth as usize]
+    pub(crate) fn get_mut(&mut self, index: u32) -> &mut JobState {
+        &mut self.states[index as usize]
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut JobState> {
@@ -297,25 +297,25 @@ impl JobStates {
     /// Those of shards count for the activity that they are of.
     pub(crate) fn refused_before(&self) -> impl Iterator<Item = u64> {
         let of_state = |state: &JobState| u64::from(state.refused.saturating_sub(state.refused_now));
-        self.states.iter().zip(0..).map(move |(state, nth)| match self.sharded.get(&nth) {
+        self.states.iter().zip(0..).map(move |(state, index)| match self.sharded.get(&index) {
             Some((_, shards)) => shards.iter().map(|shard| of_state(self.get(*shard))).sum(),
-            None if self.is_shard(nth) => 0,
+            None if self.is_shard(index) => 0,
             None => of_state(state),
         })
     }
 
     /// The epoch of an activity whose state is loaded; empty if nothing was preheated.
-    pub(crate) fn epoch(&self, nth: u32) -> &[u8] {
-        self.epochs.name(self.get(nth).epoch)
+    pub(crate) fn epoch(&self, index: u32) -> &[u8] {
+        self.epochs.name(self.get(index).epoch)
     }
 
-    pub(crate) fn set_epoch(&mut self, nth: u32, epoch: &str) {
-        self.states[nth as usize].epoch = self.epochs.number(epoch.as_bytes());
+    pub(crate) fn set_epoch(&mut self, index: u32, epoch: &str) {
+        self.states[index as usize].epoch = self.epochs.number(epoch.as_bytes());
     }
 
     /// The error for an activity that another input with the job's name was applied to.
-    pub(crate) fn other_job(&self, nth: u32) -> StoreError {
-        StoreError::OtherJob { job: self.job.name.clone(), activity: self.shown_name(nth).to_owned() }
+    pub(crate) fn other_job(&self, index: u32) -> StoreError {
+        StoreError::OtherJob { job: self.job.name.clone(), activity: self.shown_name(index).to_owned() }
     }
 
     /// Whether the state of every activity that was named is loaded.
@@ -331,23 +331,23 @@ impl JobStates {
         let page = self.loaded..self.states.len().min(self.loaded + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(page.len() * 2);
-        for nth in page.clone() {
+        for index in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
-            let keys = self.keys(nth as u32);
+            let keys = self.keys(index as u32);
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
             let meta = redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "repairs", "shards"]).to_owned();
             commands.push((keys.meta.clone(), meta));
             commands.push((keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
-        for (nth, pair) in page.zip(replies.chunks(2)) {
+        for (index, pair) in page.zip(replies.chunks(2)) {
             #[allow(clippy::cast_possible_truncation)]
-            let nth = nth as u32;
+            let index = index as u32;
             let fields = match pair.first() {
                 Some(Value::Array(fields)) => &fields[..],
                 _ => &[],
             };
-            self.get_mut(nth).is_repaired = text(fields.get(1))?.is_some_and(|repairs| repairs != "0");
+            self.get_mut(index).is_repaired = text(fields.get(1))?.is_some_and(|repairs| repairs != "0");
             let shards = text(fields.get(2))?;
             // Rules that are corrupt are for the script to report.
             let rules = text(fields.first())?.and_then(|text| text.parse::<PackedRules>().ok());
@@ -356,16 +356,16 @@ impl JobStates {
             if let Some(record) = record {
                 let (watermark, refused, digest) = Self::parse(&record);
                 if digest != self.expected_digest() {
-                    return Err(self.other_job(nth));
+                    return Err(self.other_job(index));
                 }
-                let state = self.get_mut(nth);
+                let state = self.get_mut(index);
                 (state.watermark, state.refused) = (watermark, refused);
             }
-            self.set_epoch(nth, &epoch);
-            self.choose_lane(nth, lanes);
+            self.set_epoch(index, &epoch);
+            self.choose_lane(index, lanes);
             self.loaded += 1;
             if let Some(shards) = shards.and_then(|shards| shards.parse().ok()).filter(|_| !epoch.is_empty()) {
-                self.learn_shards(nth, shards);
+                self.learn_shards(index, shards);
             }
         }
         Ok(())
@@ -379,18 +379,18 @@ impl JobStates {
         let page = check.checked..self.states.len().min(check.checked + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(page.len());
-        for nth in page.clone() {
+        for index in page.clone() {
             #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
-            let keys = self.keys(nth as u32);
+            let keys = self.keys(index as u32);
             commands.push((keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
-        for (nth, reply) in page.zip(&replies) {
+        for (index, reply) in page.zip(&replies) {
             let stored = text(Some(reply))?.map_or(0, |record| Self::parse(&record).0);
-            if stored < self.states[nth].watermark {
-                self.states[nth].watermark = stored;
+            if stored < self.states[index].watermark {
+                self.states[index].watermark = stored;
                 #[allow(clippy::cast_possible_truncation)]
-                check.lost.get_or_insert((nth as u32, stored));
+                check.lost.get_or_insert((index as u32, stored));
             }
             check.checked += 1;
         }

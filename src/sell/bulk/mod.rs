@@ -63,14 +63,14 @@ pub(crate) enum Verdict {
     /// [released](JobOrders::release).
     Short {
         /// The shard.
-        nth: u32,
+        index: u32,
         /// The order's units.
         quantity: u64,
     },
     /// Its orders wait again; see [`Step::Rewind`].
     Rewind {
         /// The activity.
-        nth: u32,
+        index: u32,
         /// The last line that is still decided.
         line: u64,
     },
@@ -142,8 +142,8 @@ impl Run {
     /// # Errors
     /// Its activity is sharded.
     pub(crate) fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
-        let nth = self.states.number(activity);
-        self.states.home(nth, &[], line).map(drop)
+        let index = self.states.number(activity);
+        self.states.home(index, &[], line).map(drop)
     }
 
     /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
@@ -222,7 +222,7 @@ impl Run {
     fn distribute(&mut self) {
         while let Some(lane) = self.lanes.next_stale() {
             if !self.states.leave_lane(lane, &mut self.lanes) {
-                let used: HashSet<usize> = (0..self.states.count_u32()).map(|nth| self.states.lane(nth)).collect();
+                let used: HashSet<usize> = (0..self.states.count_u32()).map(|index| self.states.lane(index)).collect();
                 self.lanes.hand_over(lane, |lane| used.contains(&lane));
             }
             self.orders.distributed(&self.states, self.lanes.count());
@@ -243,18 +243,18 @@ impl Run {
         if (0..lanes.count()).any(|lane| orders.wants_to_send(states, lane, std::iter::empty(), flush)) {
             return Ok(false);
         }
-        let Some((nth, quantity)) = self.shorts.pop_front() else { return Ok(false) };
-        self.get_units(nth, quantity)?;
-        self.orders.release(&self.states, nth);
+        let Some((index, quantity)) = self.shorts.pop_front() else { return Ok(false) };
+        self.get_units(index, quantity)?;
+        self.orders.release(&self.states, index);
         Ok(true)
     }
 
     /// Gets units for a shard, or proves that there are too few.
-    fn get_units(&mut self, nth: u32, quantity: u64) -> Result<(), StoreError> {
-        if self.states.fewer_than(nth).is_some_and(|fewer| quantity >= fewer) {
+    fn get_units(&mut self, index: u32, quantity: u64) -> Result<(), StoreError> {
+        if self.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
             return Ok(());
         }
-        let Some((activity, shards, home)) = self.states.place(nth) else { return Ok(()) };
+        let Some((activity, shards, home)) = self.states.place(index) else { return Ok(()) };
         let (system, stop) = (Arc::clone(self.lanes.servers().system()), Arc::clone(&self.stop));
         let request = RequestId::of_uuid(system.unique_id());
         let request = BorrowRequest {
@@ -276,7 +276,7 @@ impl Run {
             // Its orders are sent again, or whoever asked to stop is heard.
             Ok(BorrowOutcome::Here | BorrowOutcome::Decided(_)) | Err(ShardFault::Stopped) => Ok(()),
             Ok(BorrowOutcome::SoldOut(sold_out)) => {
-                self.states.set_fewer_than(nth, quantity, sold_out.stocks);
+                self.states.set_fewer_than(index, quantity, sold_out.stocks);
                 Ok(())
             }
             Err(ShardFault::Corrupt(corrupt)) => Err(request.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
@@ -305,7 +305,7 @@ impl Run {
             return Ok(Step::Continue);
         }
         Ok(match check.lost.take() {
-            Some((nth, line)) => Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line },
+            Some((index, line)) => Step::Rewind { activity: self.states.shown_name(index).to_owned(), line },
             None => Step::Idle,
         })
     }
@@ -378,13 +378,13 @@ impl Run {
                 self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
             }
             Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
-            Verdict::Short { nth, quantity } => {
+            Verdict::Short { index, quantity } => {
                 self.lanes.succeeded(lane);
-                self.shorts.push_back((nth, quantity));
+                self.shorts.push_back((index, quantity));
             }
-            Verdict::Rewind { nth, line } => {
+            Verdict::Rewind { index, line } => {
                 self.lanes.pipeline(lane).retry(None);
-                return Some(Step::Rewind { activity: self.states.shown_name(nth).to_owned(), line });
+                return Some(Step::Rewind { activity: self.states.shown_name(index).to_owned(), line });
             }
         }
         None

@@ -48,7 +48,7 @@ impl Kind for Single {
         if !report.lines.record(order.line, decided.status) {
             return Ok(true);
         }
-        report.tallies.add(decided.nth, Some(decided.status), order.quantity);
+        report.tallies.add(decided.index, Some(decided.status), order.quantity);
         let Some(rows) = &mut report.rows else { return Ok(true) };
         rows.push_borrowed(&OutcomeRow::of_file(&decided, &run.request_of(&decided.order), self.operation))?;
         Ok(true)
@@ -97,7 +97,7 @@ impl Kind for Multi {
             return Ok(true);
         }
         for item in &items {
-            report.tallies.add(item.nth, Some(item.status), item.order.quantity);
+            report.tallies.add(item.index, Some(item.status), item.order.quantity);
         }
         let Some(rows) = &mut report.rows else { return Ok(true) };
         let request = run.request_of(&first.order);

@@ -16,7 +16,7 @@ use crate::sell::bulk::columns::status_of;
 
 /// The letters of all scripts for orders of one activity. What refuses the whole activity may also be kept under the id of one order.
 const LETTERS: &[u8] = b"oOrlsxqchvVfbpne";
-/// Those of the script for multi-orders, where an activity may refuse an item of which another one has units.
+/// Those of the script for multi-orders, where an activity may refuse an item though another one has units for its own.
 const MULTI_LETTERS: &[u8] = b"ordlstknepqcb";
 
 /// What a batch was sent for, which its reply must fit.

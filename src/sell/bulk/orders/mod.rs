@@ -83,7 +83,7 @@ pub(crate) struct DecidedOrder<'a> {
     /// Whose hold it ended, now or before; `None` if there is no such hold, or if rows are not wanted.
     pub hold_user: Option<&'a StoredUser>,
     /// Which activity it is, counted from 0 in the order in which they were named first.
-    pub nth: usize,
+    pub index: usize,
     /// How it ended.
     pub status: Status,
     /// Units left after it.
@@ -156,9 +156,9 @@ impl Run {
     /// # Errors
     /// It has no user, and its activity is sharded.
     pub(crate) fn push(&mut self, order: &BulkOrder<'_>) -> Result<(), StoreError> {
-        let nth = self.states.number(order.activity);
-        let nth = self.states.home(nth, order.user.as_bytes(), order.line)?;
-        self.orders.push(&self.states, nth, order);
+        let index = self.states.number(order.activity);
+        let index = self.states.home(index, order.user.as_bytes(), order.line)?;
+        self.orders.push(&self.states, index, order);
         Ok(())
     }
 
@@ -193,12 +193,12 @@ impl Run {
         let [first, second, reason] =
             self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let [user, request] = self.orders.operation.columns([first, second]);
-        let nth = self.states.parent(row.activity);
-        let activity = self.states.name(nth);
+        let index = self.states.parent(row.activity);
+        let activity = self.states.name(index);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
         let hold_user = hold.and_then(|hold| hold.user.as_ref());
-        DecidedOrder { order, hold_user, nth: nth as usize, status, stock, bought, deadline }
+        DecidedOrder { order, hold_user, index: index as usize, status, stock, bought, deadline }
     }
 }
 
@@ -207,20 +207,20 @@ fn request_of(job: &Job, line: u64, own: &str) -> String {
 }
 
 impl JobOrders {
-    fn push(&mut self, states: &JobStates, nth: u32, order: &BulkOrder<'_>) {
+    fn push(&mut self, states: &JobStates, index: u32, order: &BulkOrder<'_>) {
         self.queues.resize_with(states.count(), Queue::new);
         // A hold is settled by its id, so each has one.
         let own = (self.operation == Operation::Hold && order.request.is_empty())
             .then(|| request_of(&states.job, order.line, ""));
         let [first, second] = self.operation.columns([order.user, own.as_deref().unwrap_or(order.request)]);
-        let number = self.window.push(order.line, nth, order.quantity, [first, second, order.reason]);
+        let number = self.window.push(order.line, index, order.quantity, [first, second, order.reason]);
         self.encoder.has_requests |= !order.request.is_empty();
-        self.enqueue(states, nth, number);
+        self.enqueue(states, index, number);
     }
 
     /// Puts a new row into the queue of its activity, or decides it.
-    fn enqueue(&mut self, states: &JobStates, nth: u32, number: u64) {
-        let (state, queue) = (states.get(nth), &mut self.queues[nth as usize]);
+    fn enqueue(&mut self, states: &JobStates, index: u32, number: u64) {
+        let (state, queue) = (states.get(index), &mut self.queues[index as usize]);
         let line = self.window.row(number).line;
         // Rows that will be shown are sent again for their stock and units, and those with an id because a repair may have taken
         // them back.
@@ -237,22 +237,22 @@ impl JobOrders {
             }
             None => {
                 queue.append(number, &mut self.window);
-                self.mark_ready(states, nth);
+                self.mark_ready(states, index);
             }
         }
     }
 
-    fn mark_ready(&mut self, states: &JobStates, nth: u32) {
-        let queue = &mut self.queues[nth as usize];
-        if queue.waiting as usize >= self.most_orders && !queue.is_ready && !self.held_up.contains(&nth) {
+    fn mark_ready(&mut self, states: &JobStates, index: u32) {
+        let queue = &mut self.queues[index as usize];
+        if queue.waiting as usize >= self.most_orders && !queue.is_ready && !self.held_up.contains(&index) {
             queue.is_ready = true;
-            self.schedule.push(states.lane(nth), nth);
+            self.schedule.push(states.lane(index), index);
         }
     }
 
     /// Says which lanes have activities.
     fn use_lanes(&mut self, states: &JobStates) {
-        (0..states.count_u32()).for_each(|nth| self.schedule.use_lane(states.lane(nth)));
+        (0..states.count_u32()).for_each(|index| self.schedule.use_lane(states.lane(index)));
     }
 
     fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
@@ -383,11 +383,11 @@ impl JobOrders {
     }
 
     /// The orders of a shard that was short may be sent again.
-    pub(crate) fn release(&mut self, states: &JobStates, nth: u32) {
-        self.held_up.remove(&nth);
-        if let Some(first) = self.queues[nth as usize].first_waiting() {
-            self.schedule.put_back(states.lane(nth), first);
-            self.mark_ready(states, nth);
+    pub(crate) fn release(&mut self, states: &JobStates, index: u32) {
+        self.held_up.remove(&index);
+        if let Some(first) = self.queues[index as usize].first_waiting() {
+            self.schedule.put_back(states.lane(index), first);
+            self.mark_ready(states, index);
         }
     }
 
@@ -405,7 +405,7 @@ impl JobOrders {
         }
     }
 
-    /// Activities of a cluster were distributed to lanes; there are so many.
+    /// Takes note that the activities of a cluster were distributed to this many lanes.
     pub(crate) fn distributed(&mut self, states: &JobStates, lanes: usize) {
         self.queues.resize_with(states.count(), Queue::new);
         self.schedule.clear(lanes);
@@ -413,9 +413,9 @@ impl JobOrders {
         self.can_share = false;
         self.dissolve_ready();
         self.use_lanes(states);
-        for nth in 0..states.count_u32() {
-            self.queues[nth as usize].is_ready = false;
-            self.mark_ready(states, nth);
+        for index in 0..states.count_u32() {
+            self.queues[index as usize].is_ready = false;
+            self.mark_ready(states, index);
         }
     }
 }
@@ -443,8 +443,8 @@ impl OrderCall {
         self.batches.push(batch);
     }
 
-    fn names(&self, nth: u32) -> bool {
-        self.batches.iter().any(|batch| batch.activity == nth)
+    fn names(&self, index: u32) -> bool {
+        self.batches.iter().any(|batch| batch.activity == index)
     }
 }
 
@@ -479,12 +479,12 @@ impl JobOrders {
         if self.is_multi() {
             return self.next_multi_call(states);
         }
-        while let Some(nth) = self.schedule.pop(lane) {
-            self.queues[nth as usize].is_ready = false;
-            if self.held_up.contains(&nth) {
+        while let Some(index) = self.schedule.pop(lane) {
+            self.queues[index as usize].is_ready = false;
+            if self.held_up.contains(&index) {
                 continue;
             }
-            if let Some(batch) = self.take(states, nth) {
+            if let Some(batch) = self.take(states, index) {
                 return Some(OrderCall::new(batch));
             }
         }
@@ -493,12 +493,12 @@ impl JobOrders {
         }
         let first = self.find_oldest(states, lane)?;
         let mut call = OrderCall::new(self.take(states, first)?);
-        while let Some(nth) = self.find_oldest(states, lane) {
-            let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[nth as usize].waiting as usize;
-            if weight > self.most_orders || call.names(nth) || !self.may_share(states, first, nth) {
+        while let Some(index) = self.find_oldest(states, lane) {
+            let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[index as usize].waiting as usize;
+            if weight > self.most_orders || call.names(index) || !self.may_share(states, first, index) {
                 break;
             }
-            call.push(self.take(states, nth)?);
+            call.push(self.take(states, index)?);
         }
         Some(call)
     }
@@ -513,13 +513,13 @@ impl JobOrders {
         self.schedule.find_oldest(lane, states, &self.window, &self.held_up)
     }
 
-    fn take(&mut self, states: &JobStates, nth: u32) -> Option<Batch> {
-        let may_borrow = states.is_shard(nth) && self.operation.takes_units();
-        let fewer = if may_borrow { states.fewer_than(nth) } else { None };
+    fn take(&mut self, states: &JobStates, index: u32) -> Option<Batch> {
+        let may_borrow = states.is_shard(index) && self.operation.takes_units();
+        let fewer = if may_borrow { states.fewer_than(index) } else { None };
         // A hold has at least one unit; how many, the call says that ends before it.
         let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity.max(1)) < fewer);
-        let batch = self.queues[nth as usize].take(nth, self.most_orders, &mut self.window, borrows);
-        self.mark_ready(states, nth);
+        let batch = self.queues[index as usize].take(index, self.most_orders, &mut self.window, borrows);
+        self.mark_ready(states, index);
         batch
     }
 }

@@ -97,9 +97,9 @@ impl JobOrders {
         let Some(call) = &self.multi.ready else { return false };
         let activities = || call.batches.iter().map(|batch| batch.activity);
         // The reply to the first call to a new activity may say its epoch, which the next ones must name.
-        let has_epochs = activities().all(|nth| !states.epoch(nth).is_empty());
-        activities().next().is_none_or(|nth| states.lane(nth) == lane)
-            && (has_epochs || in_flight.all(|before| !activities().any(|nth| before.names(nth))))
+        let has_epochs = activities().all(|index| !states.epoch(index).is_empty());
+        activities().next().is_none_or(|index| states.lane(index) == lane)
+            && (has_epochs || in_flight.all(|before| !activities().any(|index| before.names(index))))
     }
 
     /// The next orders as a call; `None` if there are too few of them, unless they are to be flushed.
@@ -134,9 +134,9 @@ impl JobOrders {
 
     /// Whether another order may be in a call.
     fn fits(&self, states: &JobStates, call: &OrderCall, order: &Range<u64>) -> bool {
-        let new = self.activities(order).filter(|nth| !call.names(*nth)).count();
+        let new = self.activities(order).filter(|index| !call.names(*index)).count();
         let cost = (count(&call.rows) + count(order)).max(ACTIVITY_COST * (call.batches.len() + new));
-        let has_slot = |nth: u32| states.slot(nth) == states.slot(call.batches[0].activity);
+        let has_slot = |index: u32| states.slot(index) == states.slot(call.batches[0].activity);
         cost <= self.most_orders
             && (self.can_share || self.activities(order).next().is_some_and(has_slot))
             && !self.is_alone(states, order)
@@ -163,9 +163,9 @@ impl JobOrders {
 
     /// Whether no call can have an order, because its activities are in several slots of a cluster, or in shards.
     fn is_alone(&self, states: &JobStates, order: &Range<u64>) -> bool {
-        let is_sharded = |nth| !states.shards(nth).is_empty() || states.get(nth).refusal == Some(Status::Sharded);
+        let is_sharded = |index| !states.shards(index).is_empty() || states.get(index).refusal == Some(Status::Sharded);
         let is_spread = || {
-            let mut slots = self.activities(order).map(|nth| states.slot(nth));
+            let mut slots = self.activities(order).map(|index| states.slot(index));
             let first = slots.next();
             slots.any(|slot| Some(slot) != first)
         };
@@ -177,7 +177,7 @@ impl JobOrders {
     /// all its activities reached its line.
     fn is_refused_unsent(&self, states: &JobStates, order: &Range<u64>) -> bool {
         let line = self.window.row(order.start).line;
-        let states = || self.activities(order).map(|nth| states.get(nth));
+        let states = || self.activities(order).map(|index| states.get(index));
         states().any(|state| state.refusal.is_some_and(|why| why != Status::Sharded))
             && !states().all(|state| state.watermark >= line)
     }
@@ -279,9 +279,9 @@ impl JobOrders {
                 continue;
             }
             let is_refused = status_of_items(items.iter().copied()) == Status::Refused;
-            let is_open = !self.activities(&order).any(|nth| refusing.contains(&nth));
+            let is_open = !self.activities(&order).any(|index| refusing.contains(&index));
             if is_refused && is_open && !items.contains(&Status::Reversed) {
-                self.activities(&order).for_each(|nth| states.get_mut(nth).refused_now += 1);
+                self.activities(&order).for_each(|index| states.get_mut(index).refused_now += 1);
             }
         }
     }

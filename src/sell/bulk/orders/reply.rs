@@ -21,22 +21,22 @@ impl JobOrders {
         batch: Batch,
         value: &Value,
     ) -> Result<Verdict, StoreError> {
-        let nth = batch.activity;
+        let index = batch.activity;
         let reply = Reply::of(self.operation.script(states.layout.kind()));
-        match Decoded::decode(value, self.expected(&batch), &states.keys(nth), &reply)? {
+        match Decoded::decode(value, self.expected(&batch), &states.keys(index), &reply)? {
             Decoded::Decided(batch_reply) => {
                 if let Some(rest) = self.decided(states, &batch, batch_reply) {
-                    self.held_up.insert(nth);
+                    self.held_up.insert(index);
                     self.put_batch_back(states, &rest);
                     let quantity = u64::from(self.window.row(rest.first).quantity);
-                    return Ok(Verdict::Short { nth, quantity });
+                    return Ok(Verdict::Short { index, quantity });
                 }
             }
             // A reset made it a sharded one, or gave it other shards.
             Decoded::Refused { status, .. }
-                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(nth) =>
+                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(index) =>
             {
-                return Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() });
+                return Err(StoreError::Reset { activity: states.shown_name(index).to_owned() });
             }
             Decoded::Refused { status, line, corrupt } => {
                 self.refused(states, &batch, status, line);
@@ -44,9 +44,9 @@ impl JobOrders {
             }
             Decoded::Unread(why) => {
                 // An earlier batch was not decided, and waits again.
-                let is_overtaking = self.queues[nth as usize].has_before(&batch);
+                let is_overtaking = self.queues[index as usize].has_before(&batch);
                 self.put_batch_back(states, &batch);
-                return self.unread(states, nth, why, is_overtaking, || reply.invalid(value));
+                return self.unread(states, index, why, is_overtaking, || reply.invalid(value));
             }
         }
         Ok(Verdict::Decided(Vec::new()))
@@ -57,30 +57,30 @@ impl JobOrders {
     pub(super) fn unread(
         &self,
         states: &mut JobStates,
-        nth: u32,
+        index: u32,
         why: Unread,
         is_overtaking: bool,
         invalid: impl FnOnce() -> StoreError,
     ) -> Result<Verdict, StoreError> {
-        let state = states.get_mut(nth);
+        let state = states.get_mut(index);
         match why {
             Unread::Gap { .. } if state.refusal.is_some() || is_overtaking => Ok(Verdict::Retry(None)),
             // The server has lost lines.
             Unread::Gap { line } if line < state.watermark => {
                 state.watermark = line;
-                Ok(Verdict::Rewind { nth, line })
+                Ok(Verdict::Rewind { index, line })
             }
             // Orders before these are still to be sent again.
             Unread::Gap { .. } => Ok(Verdict::Retry(Some(invalid()))),
             // It was preheated meanwhile, and nothing was sold before.
             Unread::OtherEpoch { epoch }
-                if self.is_multi() && states.epoch(nth).is_empty() && states.get(nth).watermark == 0 =>
+                if self.is_multi() && states.epoch(index).is_empty() && states.get(index).watermark == 0 =>
             {
-                states.set_epoch(nth, &epoch);
+                states.set_epoch(index, &epoch);
                 Ok(Verdict::Retry(None))
             }
-            Unread::OtherEpoch { .. } => Err(StoreError::Reset { activity: states.shown_name(nth).to_owned() }),
-            Unread::OtherJob => Err(states.other_job(nth)),
+            Unread::OtherEpoch { .. } => Err(StoreError::Reset { activity: states.shown_name(index).to_owned() }),
+            Unread::OtherJob => Err(states.other_job(index)),
         }
     }
 

@@ -16,8 +16,8 @@ fn run(activities: usize) -> (JobOrders, JobStates) {
 fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
     let job = Job { name: "j".to_owned(), digest: "d".to_owned() };
     let mut states = JobStates::new(job, operation, Layout::Seckill, Interner::default(), &RealSystem::shared());
-    for nth in 0..activities {
-        let number = states.number(&nth.to_string());
+    for index in 0..activities {
+        let number = states.number(&index.to_string());
         states.set_epoch(number, "1");
     }
     let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
@@ -41,10 +41,10 @@ fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
 
 /// Pushes so many orders, each of the next of these activities.
 fn push(orders: &mut JobOrders, states: &JobStates, lines: Range<u64>, activities: &[u32]) {
-    for (line, nth) in lines.zip(activities.iter().cycle()) {
-        let name = states.name(*nth).to_owned();
+    for (line, index) in lines.zip(activities.iter().cycle()) {
+        let name = states.name(*index).to_owned();
         let order = BulkOrder { line, activity: &name, user: "7", quantity: 1, request: "", reason: "" };
-        orders.push(states, *nth, &order);
+        orders.push(states, *index, &order);
     }
 }
 
@@ -139,7 +139,7 @@ fn each_batch_of_a_shared_call_has_its_own_reply() {
     // Activity 1 lost a line before these, so that they wait again; the others are decided.
     states.get_mut(1).watermark = 1;
     let verdicts = orders.reply(&mut states, shared, Value::Array(vec![text("oo 9 0"), gap(), paused])).unwrap();
-    let [Verdict::Decided(_), Verdict::Rewind { nth: 1, line: 0 }, Verdict::Decided(_)] = verdicts[..] else {
+    let [Verdict::Decided(_), Verdict::Rewind { index: 1, line: 0 }, Verdict::Decided(_)] = verdicts[..] else {
         panic!("{verdicts:?}")
     };
     assert_eq!(states.get(0).watermark, 4);
@@ -198,7 +198,7 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
 /// A call of multi-orders of these activities, one unit of each, with lines from 1 on.
 fn multi_call(orders: &mut JobOrders, states: &JobStates, activities: &[&[u32]]) -> OrderCall {
     for (line, of_order) in (1..).zip(activities) {
-        let items: Vec<(u32, u32)> = of_order.iter().map(|nth| (*nth, 1)).collect();
+        let items: Vec<(u32, u32)> = of_order.iter().map(|index| (*index, 1)).collect();
         orders.push_multi(states, line, &items, ["7", "", ""]);
     }
     assert!(orders.wants_to_send(states, 0, std::iter::empty(), true));
@@ -214,8 +214,8 @@ fn batches(call: &OrderCall) -> Vec<(u32, u64, usize, u64)> {
 fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
     let (mut orders, mut states) = run_of(Operation::MultiDeduct, 2);
     states.get_mut(0).refusal = Some(Status::Paused);
-    for (line, nth) in [(1, 0), (2, 1), (3, 1)] {
-        orders.push_multi(&states, line, &[(nth, 1)], ["7", "", ""]);
+    for (line, index) in [(1, 0), (2, 1), (3, 1)] {
+        orders.push_multi(&states, line, &[(index, 1)], ["7", "", ""]);
     }
     orders.window.row_mut(1).state = State::Sent;
     orders.multi.waiting -= 1;
@@ -248,7 +248,7 @@ fn a_call_of_multi_orders_names_the_line_before_it_in_each_activity() {
     let replies = Value::Array(vec![part("o 9 0"), part("osd 1 1"), paused]);
     let verdicts = orders.reply(&mut states, again, replies).unwrap();
     assert!(matches!(&verdicts[..], [Verdict::Decided(corrupt)] if corrupt.is_empty()), "{verdicts:?}");
-    assert_eq!([0, 1, 2].map(|nth| states.get(nth).watermark), [1, 3, 0]);
-    assert_eq!([0, 1, 2].map(|nth| states.get(nth).refused_now), [0, 1, 0]);
+    assert_eq!([0, 1, 2].map(|index| states.get(index).watermark), [1, 3, 0]);
+    assert_eq!([0, 1, 2].map(|index| states.get(index).refused_now), [0, 1, 0]);
     assert_eq!(states.get(2).refusal, Some(Status::Paused));
 }
