@@ -17,6 +17,8 @@ fn an_empty_export_is_an_error_unless_no_rows_are_expected() {
         let dir = TempDir::new().unwrap();
         let file = dir.path().join(name);
         fs::write(&file, text).unwrap();
+        // Set by hand: what the file system notes may be some milliseconds old, before the last order.
+        fs::File::options().write(true).open(&file).unwrap().set_modified(SystemTime::now()).unwrap();
         let audit = || redis.seckill(["reconcile", "--orders"]).args([&file]);
         audit().code(2).stdout_is("").stderr_has(NO_RECORDS).stderr_has("`--expect-rows 0`");
         audit().args(["1001"]).code(2).stdout_is("").stderr_has(NO_RECORDS);
