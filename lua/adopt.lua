@@ -51,6 +51,7 @@
 
 --- @use "values"
 --- @use "meta"
+--- @use "lacks"
 --- @use "begun"
 
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -150,16 +151,9 @@ local function persist_keys()
   if KEYS[6] then redis.call('PERSIST', KEYS[6]) end
 end
 
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
-    or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-    or not redis.acl_check_cmd('PERSIST', KEYS[1]) and 'PERSIST'
-    or not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('UNLINK', KEYS[2]) and 'UNLINK'
-    or not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-  if denied then return forbidden(denied) end
-end
+local denied = lacks('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'PERSIST', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[2],
+  'XADD', KEYS[4])
+if denied then return forbidden(denied) end
 
 if step == 'withdraw' then
   if stage == 'whole' then return {STALE} end

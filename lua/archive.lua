@@ -43,6 +43,7 @@
 
 --- @use "values"
 --- @use "meta"
+--- @use "lacks"
 
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -128,12 +129,8 @@ if step == 'plan' then
   return {OK, state, its_epoch, seen, archive, holds, unread}
 end
 
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
-  if denied then return forbidden(denied) end
-end
+local denied = lacks('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
+if denied then return forbidden(denied) end
 if epoch ~= its_epoch then return {STALE} end
 if step == 'mark' then
   -- An archive that was restored has more words: it is another one.

@@ -32,6 +32,7 @@
 --- @use "codes"
 
 --- @use "values"
+--- @use "lacks"
 
 local FIELDS = {'rules', 'title', 'shards', 'plan'}
 local mode = ARGV[1]
@@ -59,12 +60,8 @@ local is_replayed = is(after) and others == 0
 if not is_replayed and not is(before) then return {STALE, found[1], found[2], found[3], found[4], others} end
 if mode == 'set' and others > 0 then return {EXISTS, found[1], found[2], found[3], found[4], others} end
 
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
-  if denied then return forbidden(denied) end
-end
+local denied = lacks('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
+if denied then return forbidden(denied) end
 if is_replayed then
   if after[1] then redis.call('HSET', KEYS[2], 'rules', after[1]) end
   return {REPLAYED, after[1], after[2], after[3], after[4], 0}

@@ -39,6 +39,7 @@
 
 --- @use "values"
 --- @use "meta"
+--- @use "lacks"
 --- @use "first"
 
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
@@ -79,18 +80,14 @@ if rules.state == state and not moved then return {status or REPLAYED, state_aft
 local reply = {status or OK, state_after, moved or 0}
 if dry then return reply end
 
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-    or moved and state == 'paused' and not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
-    or moved and state == 'live' and not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or moved and state == 'live' and not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-  if denied then return forbidden(denied) end
-end
+local withdraws, resumes = moved and state == 'paused', moved and state == 'live'
+local denied = lacks('HSET', KEYS[2], rules.ledger and 'XADD', KEYS[4], withdraws and 'DECRBY', KEYS[1], resumes and 'HDEL', KEYS[2],
+  resumes and 'INCRBY', KEYS[1])
+if denied then return forbidden(denied) end
 -- All of it, by a difference: an expiry that a backend set stays.
 local marks = moved and mark_first()
-if moved and state == 'paused' then redis.call('DECRBY', KEYS[1], digits(moved)) end
-if moved and state == 'live' then redis.call('HDEL', KEYS[2], 'withdrawn') end
+if withdraws then redis.call('DECRBY', KEYS[1], digits(moved)) end
+if resumes then redis.call('HDEL', KEYS[2], 'withdrawn') end
 if rules.state ~= state then
   rules.state = state
   redis.call('HSET', KEYS[2], 'rules', rules_text(rules))

@@ -46,6 +46,7 @@
 
 --- @use "values"
 --- @use "meta"
+--- @use "lacks"
 --- @use "first"
 --- @use "begun"
 
@@ -192,16 +193,9 @@ for i = 1, #differences do reply[#reply + 1] = differences[i] end
 if dry or status ~= OK or action == 'unchanged' then return reply end
 
 -- Write.
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('SET', KEYS[1], '1') and 'SET'
-    or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-    or not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
-    or not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-    or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
-  if denied then return forbidden(denied) end
-end
+local denied = lacks('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
+  'UNLINK', KEYS[1])
+if denied then return forbidden(denied) end
 local set, is_set, cleared = {}, {}, {}
 local function put(field, text)
   set[#set + 1] = field

@@ -71,14 +71,8 @@ if mode ~= 'remove' then
 end
 
 local function denied()
-  if not redis.acl_check_cmd then return nil end
-  local command = not redis.acl_check_cmd('SET', KEYS[1], '1') and 'SET'
-    or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-    or not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
-    or not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-    or not redis.acl_check_cmd('UNLINK', KEYS[1]) and 'UNLINK'
+  local command = lacks('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
+    'UNLINK', KEYS[1])
   return command and forbidden(command)
 end
 

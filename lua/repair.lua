@@ -50,6 +50,7 @@
   DECRBY INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @use "codes"
+--- @use "lacks"
 --- @use "values"
 --- @use "begun"
 --- @use "columns"
@@ -310,21 +311,12 @@ end
 
 -- Write: the stock first if it shrinks, last if it grows.
 if fresh and not dry then
-  if redis.acl_check_cmd then
-    local denied = not redis.acl_check_cmd('DECRBY', KEYS[1], '1') and 'DECRBY'
-      or not redis.acl_check_cmd('INCRBY', KEYS[1], '1') and 'INCRBY'
-      or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-      or left > call.stock and not redis.acl_check_cmd('HDEL', KEYS[3], 'f') and 'HDEL'
-      or kind == 'hash' and not redis.acl_check_cmd('HSET', KEYS[5], 'f', 'v') and 'HSET'
-      or kind == 'hash' and not redis.acl_check_cmd('HDEL', KEYS[5], 'f') and 'HDEL'
-      or call.rules.total and not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-      or kind == 'set' and not redis.acl_check_cmd('HSET', KEYS[6], 'f', 'v') and 'HSET'
-      or kind == 'set' and not redis.acl_check_cmd('HDEL', KEYS[6], 'f') and 'HDEL'
-      or call.rules.ledger and not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-      or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
-      or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SREM', KEYS[5], 'm') and 'SREM'
-    if denied then return forbidden(denied) end
-  end
+  local of_hash, of_set, has_members = kind == 'hash', kind == 'set', kind == 'set' or kind == 'coupon'
+  local denied = lacks('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'HSET', KEYS[3], left > call.stock and 'HDEL', KEYS[3],
+    of_hash and 'HSET', KEYS[5], of_hash and 'HDEL', KEYS[5], call.rules.total and 'HSET', KEYS[2], of_set and 'HSET', KEYS[6],
+    of_set and 'HDEL', KEYS[6], call.rules.ledger and 'XADD', KEYS[4], has_members and 'SADD', KEYS[5],
+    has_members and 'SREM', KEYS[5])
+  if denied then return forbidden(denied) end
   -- What an update that was cut did not add to the stock is in what was audited.
   local set = {'repairs', digits(repaired + 1)}
   if counted[2] then set[3], set[4] = 'update', '0' end
@@ -357,7 +349,7 @@ if fresh and not dry then
     end
     if restored then redis.call('INCRBY', KEYS[1], '0') end
     local it = {units = digits(left - call.stock), entry = row, set = kept, cleared = {}, ids = {}, users = {}, gone = {}}
-    it.joined = (kind == 'set' or kind == 'coupon') and {} or nil
+    it.joined = has_members and {} or nil
     for _, user in ipairs(touched) do
       if now[user] > 0 then
         it.users[#it.users + 1], it.users[#it.users + 2] = user, digits(now[user])

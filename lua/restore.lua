@@ -42,6 +42,7 @@
 
 --- @use "values"
 --- @use "meta"
+--- @use "lacks"
 
 local kind, step, sha256 = ARGV[1], ARGV[2], ARGV[3] or ''
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('restore: kind and number of keys do not fit') end
@@ -122,16 +123,10 @@ if step == 'plan' or step == 'begin' then
   if step == 'plan' or is_under_way then return {OK, stage, total, stock_digits} end
 end
 if step ~= 'begin' and step ~= 'switch' and step ~= 'undo' then return usage('restore: ARGV[2] is no step') end
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('XADD', KEYS[4], '*', 'f', 'v') and 'XADD'
-    or not redis.acl_check_cmd('XGROUP', 'CREATE', KEYS[4], 'g', '0') and 'XGROUP CREATE'
-    or not redis.acl_check_cmd('UNLINK', KEYS[4]) and 'UNLINK'
-    or (kind == 'set' or kind == 'coupon') and not redis.acl_check_cmd('SADD', KEYS[5], 'm') and 'SADD'
-    or not redis.acl_check_cmd('SET', KEYS[1], '1') and 'SET'
-  if denied then return forbidden(denied) end
-end
+local denied = lacks('HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4], 'UNLINK', KEYS[4],
+  (kind == 'set' or kind == 'coupon') and 'SADD', KEYS[5], 'SET', KEYS[1])
+  or redis.acl_check_cmd and not redis.acl_check_cmd('XGROUP', 'CREATE', KEYS[4], 'g', '0') and 'XGROUP CREATE'
+if denied then return forbidden(denied) end
 
 if step == 'begin' then
   local plan = parse_rules(ARGV[4] or '')

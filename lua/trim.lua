@@ -45,6 +45,7 @@
 
 --- @use "values"
 --- @use "meta"
+--- @use "lacks"
 
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
 -- What one call may take: a millisecond or two.
@@ -121,14 +122,8 @@ if step == 'plan' then
   return {OK, its_epoch, from, holder or false, first, fields[2] and active ~= '' and fields[2], fields[3]}
 end
 if step ~= 'cut' and step ~= 'clear' and not find(name, '^[%w%-]+$') then return usage('trim: ARGV[3] is no name') end
-if redis.acl_check_cmd then
-  local denied = not redis.acl_check_cmd('HSET', KEYS[2], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HSET', KEYS[3], 'f', 'v') and 'HSET'
-    or not redis.acl_check_cmd('HDEL', KEYS[2], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('HDEL', KEYS[3], 'f') and 'HDEL'
-    or not redis.acl_check_cmd('XTRIM', KEYS[4], 'MINID', '0') and 'XTRIM'
-  if denied then return forbidden(denied) end
-end
+local denied = lacks('HSET', KEYS[2], 'HSET', KEYS[3], 'HDEL', KEYS[2], 'HDEL', KEYS[3], 'XTRIM', KEYS[4])
+if denied then return forbidden(denied) end
 
 if step == 'page' then
   local number, text = whole(ARGV[4]), ARGV[5]

@@ -7,7 +7,7 @@ use crate::support::TestRedis;
 use crate::support::scripts::every_build;
 
 /// All that a script may name without declaring it: the server's tables and what Lua 5.1 has in its sandbox.
-const KNOWN: [&str; 17] = [
+const KNOWN: [&str; 18] = [
     "KEYS",
     "ARGV",
     "redis",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 17] = [
     "next",
     "unpack",
     "setmetatable",
+    "select",
 ];
 
 const KEYWORDS: [&str; 21] = [
@@ -73,11 +74,11 @@ fn tokens(text: &str) -> Result<Vec<String>, String> {
 fn globals(tokens: &[String]) -> BTreeSet<&str> {
     let token = |at: usize| tokens.get(at).map_or("", String::as_str);
     let is_name = |text: &str| text.starts_with(|c: char| c.is_alphabetic() || c == '_') && !KEYWORDS.contains(&text);
-    // The names from here on, with commas between, and where they end.
+    // The names from here on, with commas between, or `...`, and where they end.
     let list = |mut at: usize| {
         let mut names = BTreeSet::new();
-        while is_name(token(at)) || token(at) == "," {
-            names.extend((token(at) != ",").then(|| token(at)));
+        while is_name(token(at)) || [",", "."].contains(&token(at)) {
+            names.extend(is_name(token(at)).then(|| token(at)));
             at += 1;
         }
         (names, at)
