@@ -108,7 +108,7 @@ fn clients_speak_tls() {
     let settings = [("tls-auth-clients", "no")];
     let Some(port) = redis.listen_for_tls(&authority, "server", &settings) else { return };
     let (url, ca) = (format!("rediss://127.0.0.1:{port}"), authority.path("ca.pem"));
-    let line = ["bench", "--yes", "--orders", "300", "--users", "300", "--clients", "20", "-o", "json"];
+    let line = ["bench", "--yes", "--orders", "300", "--users", "300", "--clients", "3", "-o", "json"];
     let more = ["--scenario", "short", "--strategy", "lua,batch,watch", "-u", &url, "--cacert", &ca];
     let run = seckill(line).args(more).code(0);
     for strategy in ["lua", "batch", "watch"] {
