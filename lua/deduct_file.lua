@@ -16,28 +16,28 @@
   ARGV[2]  by             who runs this, for the ledger; may be empty
   ARGV[3]  users          a column: texts with tabs between them, at most 2,000
   ARGV[4]  quantities     a column of as many; or one quantity, that of all
-  ARGV[5]  job            name of the job, or empty: then the next four are of no use
+  ARGV[5]  job            its name
   ARGV[6]  digest of the job, ARGV[7] epoch, ARGV[8] the line before the first of this activity
   ARGV[9]  lines          of the orders: `first-last` if they follow each other, else all in rising order, joined by spaces
   ARGV[10] requests       a column of as many request ids, which may be empty; empty or left out: none has one
-  ARGV[11] rows           1: with a job, the reply says what each user holds; may be left out
+  ARGV[11] rows           1: the reply says what each user holds; may be left out
   ARGV[12] reason, ARGV[13] reasons (a column of as many), ARGV[14] limit: may be empty or left out
-  ARGV[15] mode           of deduct, for all; may be empty or left out; in mode borrow the call ends before the first order that the
-                          stock does not cover: the letters are those of the orders before it
+  ARGV[15] borrow         `borrow`: the call ends before the first order that the stock does not cover: the letters are those of the
+                          orders before it; may be empty or left out
   ARGV[16] distinct       1: no user and no request id comes twice, so that no order depends on one before it; may be left out
   Orders of several activities have kind, by, job, its digest, rows, reason, limit and distinct, as above; and then for each activity
   five arguments: epoch, the line before, lines, quantities and users; or six, with requests; or seven, with reasons.
 
   Returns one string `letters stock refused [bought ...]`: a letter an order (o ok, r replayed, l limit_exceeded,
-  s out_of_stock, q request_conflict, c corrupt, b reversed; without a job also p paused, n not_started, e ended), the stock before
-  the call, how many the job refused so far, and, without a job always, what each user holds after the order. What
-  refuses the whole activity is {status, stock, line}, as deduct has it, with the last line the job decided; and with a job also
+  s out_of_stock, q request_conflict, c corrupt, b reversed), the stock before the call, how many the job refused so far, and what
+  each user holds after the order. What refuses the whole activity is {status, stock, line}, as deduct has it, with the last line
+  the job decided; and also
    -20 gap               {-20, line}: the line before is not the last one decided
    -21 other epoch       {-21, epoch}: the activity was reset since the job began
    -22 other job         {-22}: the job's name was used with another digest
   Returns for several activities one such reply each. They are decided one after the other, and the first error ends the call.
-  Only ok, a refused retry, and the line of a job write; the stock first, so that a cut leaves fewer units to sell, never
-  more. A refund, release or expiry that was cut is finished first, but for deadlines; not by a dry run.
+  Only ok and the line of the job write; the stock first, so that a cut leaves fewer units to sell, never more. A refund, release
+  or expiry that was cut is finished first, but for deadlines.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME XLEN
   XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. With HDEL, the first user is recorded behind a mark.
@@ -75,7 +75,7 @@ local function apply()
       --- @include "given_limit"
       --- @include "job"
       --- @include "shut"
-      if is_job and decided < count then
+      if decided < count then
         if shut then return {shut, stock, line} end
         if before > line then return {GAP, line} end
       end
@@ -101,7 +101,7 @@ local function apply()
         --- @if hash set coupon
         --- @include "had"
         --- @end
-        if FITS and units <= left and not known and not shut then
+        if FITS and units <= left and not known then
           --- @include "take_order"
           if request ~= '' then
             local digest = text == '1' and user or text .. '\t' .. user
@@ -119,18 +119,11 @@ local function apply()
           --- @end
             status = settled(known, digest)
           else
-            status = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
-            if status == OUT_OF_STOCK and mode == 'borrow' then
+            status = not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
+            if status == OUT_OF_STOCK and borrows then
               -- It waits until units are borrowed, and so do those behind it.
               count = i - 1
               break
-            end
-            -- Only of a retry, because the first try, arriving late, could still do what was reported refused. A job's line settles
-            -- its own retries.
-            if request ~= '' and not is_job and (mode == 'retry' or mode == 'borrow') then
-              local record = digits(status) .. '\t' .. digest
-              kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
-              if repeats then once[request] = record end
             end
           end
           if status < 0 and status ~= REVERSED then refused = refused + 1 end
@@ -144,28 +137,26 @@ local function apply()
       --- @end
 
       -- Write: the stock first.
-      if mode ~= 'dry' then
-        if applied > 0 then
-          local allowed = redis.acl_check_cmd
-          --- @let SELLS = true
-          --- @include "may_not_sell"
-          --- @include "forbidden"
-          --- @if hash set coupon
-          --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
-          --- @include "mark"
-          --- @end
-          redis.call('DECRBY', KEYS[1], digits(stock - left))
-          --- @include "file_users"
-          --- @if hash set coupon
-          if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-          --- @end
-        end
-        --- @include "file_line"
-        if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-        if applied > 0 and has_ledger then
-          --- @include "file_entry"
-          redis.call('XADD', KEYS[4], '*', unpack(entry))
-        end
+      if applied > 0 then
+        local allowed = redis.acl_check_cmd
+        --- @let SELLS = true
+        --- @include "may_not_sell"
+        --- @include "forbidden"
+        --- @if hash set coupon
+        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+        --- @include "mark"
+        --- @end
+        redis.call('DECRBY', KEYS[1], digits(stock - left))
+        --- @include "file_users"
+        --- @if hash set coupon
+        if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+        --- @end
+      end
+      --- @include "file_line"
+      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
+      if applied > 0 and has_ledger then
+        --- @include "file_entry"
+        redis.call('XADD', KEYS[4], '*', unpack(entry))
       end
       --- @include "file_reply"
     until true

@@ -17,14 +17,14 @@
   ARGV[3]  users, ARGV[4] quantities (or one), ARGV[5..9] job, its digest, epoch, the line before, lines
   ARGV[10] requests: none may be empty; ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons: may be empty
   ARGV[14] duration       how long they are held, in ms, 1 to 31,536,000,000 (a year)
-  ARGV[15] mode, ARGV[16] distinct: may be left out
+  ARGV[15] borrow, ARGV[16] distinct: may be left out
 
   Returns `letters stock refused deadlines [bought ...]`, as deduct_file with the deadline of what it holds now before what users
-  hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired), b (reversed); without a job also p, n, e. If it says what
-  users hold, it has the deadline of the hold of each order, joined by commas, or one if all are equal (0: none).
-  If stock or limit are short, up to 16 overdue holds are expired first, as hold does it. A call that gives units back and was cut is
-  finished first; not by a dry run.
-  Only ok, what is expired, a refused retry, and the line of a job write, in the order of hold.
+  hold, and with the letters o, r, l, s, q, c, h (not_held), v (expired), b (reversed). If it says what users
+  hold, it has the deadline of the hold of each order, joined by commas, or one if all are equal (0: none).
+  If stock or limit are short, up to 16 overdue holds are expired first, as hold does it, and a call that gives units back and was
+  cut is finished first.
+  Only ok, what is expired, and the line of the job write, in the order of hold.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME DECRBY INCRBY HSET HDEL
   ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
@@ -56,7 +56,7 @@ local duration = whole(ARGV[14])
 if not duration or duration < 1 or duration > 31536000000 then return usage('hold: the duration is not 1 to 31536000000 ms') end
 
 -- Each turn reads everything anew: one after a call that was cut was finished, one after holds were expired.
-local call, has_expired, returned_units, returned_to = nil, false, 0, {}
+local call, has_expired = nil, false
 for turn = 1, 3 do
   if call then
     --- @include "rare_work"
@@ -70,7 +70,7 @@ for turn = 1, 3 do
     local deadline_text = digits(now_ms + duration)
     --- @include "job"
     local shut = state == 'paused' and PAUSED or starts and now_ms < starts and NOT_STARTED or ends and now_ms >= ends and ENDED or nil
-    if is_job and decided < count then
+    if decided < count then
       if shut then return {shut, stock, line} end
       if before > line then return {GAP, line} end
     end
@@ -88,7 +88,6 @@ for turn = 1, 3 do
     end
 
     -- Decide, one order after the other.
-    stock = stock + returned_units
     --- @include "tally"
     local due, now_open, held_until, is_short = {unpack(requests)}, {}, {}, false
     for i = 1, decided do
@@ -109,11 +108,10 @@ for turn = 1, 3 do
       local user = users[i]
       --- @include "next_order"
       --- @include "had"
-      if returned_to[user] and had and not now[user] then had = had - returned_to[user] end
       if text ~= head_text then
         head_text, digest_head, record_head = text, 'hold ' .. text .. '\t', 'held ' .. text .. ' ' .. deadline_text .. ' - '
       end
-      if FITS and units <= left and not known and not shut then
+      if FITS and units <= left and not known then
         --- @include "take_order"
         local digest, its_open = digest_head .. user, (now_open[user] or open[i] or 0) + units
         if repeats then now_open[user], once[request] = its_open, digest end
@@ -140,17 +138,11 @@ for turn = 1, 3 do
           if once[request] and status == REPLAYED then its_deadline = deadline_text end
           held_until[i] = its_deadline
         else
-          status, is_short = shut or not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK, is_short or not shut
-          if status == OUT_OF_STOCK and mode == 'borrow' then
+          status, is_short = not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK, true
+          if status == OUT_OF_STOCK and borrows then
             -- It waits until units are borrowed, and so do those behind it.
             count = i - 1
             break
-          end
-          -- Only of a retry, as for deduct_file.
-          if not is_job and (mode == 'retry' or mode == 'borrow') then
-            local refusal = digits(status) .. '\t' .. digest
-            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, refusal, kept_size + 2
-            if repeats then once[request] = refusal end
           end
         end
         if status < 0 and status ~= REVERSED then refused = refused + 1 end
@@ -169,26 +161,24 @@ for turn = 1, 3 do
     end
 
     -- Write: the deadlines, then the stock.
-    if mode ~= 'dry' then
-      if applied > 0 then
-        local allowed = redis.acl_check_cmd
-        --- @let SELLS = true
-        --- @include "may_not_sell"
-        --- @include "forbidden"
-        redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
-        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
-        --- @include "mark"
-        redis.call('DECRBY', KEYS[1], digits(stock - left))
-        --- @include "file_users"
-        if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-        kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds + (stock - left)), kept_size + 2
-      end
-      --- @include "file_line"
-      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-      if applied > 0 and has_ledger then
-        --- @include "file_entry"
-        redis.call('XADD', KEYS[4], '*', unpack(entry))
-      end
+    if applied > 0 then
+      local allowed = redis.acl_check_cmd
+      --- @let SELLS = true
+      --- @include "may_not_sell"
+      --- @include "forbidden"
+      redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
+      --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
+      --- @include "mark"
+      redis.call('DECRBY', KEYS[1], digits(stock - left))
+      --- @include "file_users"
+      if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+      kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds + (stock - left)), kept_size + 2
+    end
+    --- @include "file_line"
+    if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
+    if applied > 0 and has_ledger then
+      --- @include "file_entry"
+      redis.call('XADD', KEYS[4], '*', unpack(entry))
     end
     --- @include "file_reply"
   until true

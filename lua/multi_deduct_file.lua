@@ -79,7 +79,6 @@ local read_column, is_graphic = once_a_text(read_column), once_a_text(is_graphic
 local yield = coroutine.yield
 local function sell(KEYS, ARGV)
   --- @include "file"
-  if not is_job then return usage('multi_deduct: ARGV[3] is not the name of a job') end
   local digests = yield({
     stock_key = KEYS[1], users = users, quantities = quantities, common = common, requests = requests, reasons = reasons,
     lines = lines, first = first, lines_text = ARGV[9],

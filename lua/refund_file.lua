@@ -14,12 +14,12 @@
   Columns of 9 to 16 arguments, as for deduct_file:
   ARGV[1]  kind (the one that this script is of), ARGV[2] by
   ARGV[3]  users, ARGV[4] quantities (or one, or `all`), ARGV[5..9] job, its digest, epoch, the line before, lines
-  ARGV[10..16] requests, rows, reason, reasons, unsaid (as for refund), mode, distinct: may be left out
+  ARGV[10..16] requests, rows, reason, reasons, unsaid (as for refund), an empty text, distinct: may be left out
   Orders of several activities have the arguments that they have for deduct_file, with unsaid in the place of the limit.
 
   Returns as deduct_file, with the letters o, r, x (exceeds_bought), q, c.
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
-  Only ok, a refused retry, and the line of a job write; the stock comes last, as in refund, and what was cut is finished as there.
+  Only ok and the line of the job write; the stock comes last, as in refund, and what was cut is finished as there.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
   INCRBY HSET HDEL XADD; sets also SMISMEMBER SREM.
@@ -44,7 +44,7 @@ local function apply()
     repeat
       --- @include "activity"
       --- @include "job"
-      if is_job and decided < count and before > line then return {GAP, line} end
+      if decided < count and before > line then return {GAP, line} end
       --- @if hash set coupon
       --- @include "held_many"
       -- What is held open is not the user's to return.
@@ -106,11 +106,6 @@ local function apply()
           --- @if hash set
           if not had then status = CORRUPT end
           --- @end
-          if status == EXCEEDS_BOUGHT and not known and request ~= '' and not is_job and mode == 'retry' then
-            local record = digits(status) .. '\t' .. digest
-            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, record, kept_size + 2
-            if repeats then once[request] = record end
-          end
           if status < 0 then refused = refused + 1 end
           letters[i] = LETTERS[status]
         end
@@ -123,26 +118,24 @@ local function apply()
       --- @end
 
       -- Write: the stock last.
-      if mode ~= 'dry' then
-        --- @include "file_line"
-        if applied > 0 then
-          local it = {units = digits(left - stock), users = {}, gone = {}, set = {unpack(kept, 1, kept_size)}, cleared = {}, ids = {}}
-          --- @if hash set
-          it.users = {unpack(set, 1, size)}
-          --- @end
-          --- @if hash set coupon
-          it.gone = gone
-          --- @end
-          if has_ledger then
-            --- @include "file_entry"
-            it.entry = entry
-          end
-          local denied = may_not_return(KIND, withdrawn, it)
-          --- @include "forbidden"
-          give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
-        elseif kept_size > 0 then
-          redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
+      --- @include "file_line"
+      if applied > 0 then
+        local it = {units = digits(left - stock), users = {}, gone = {}, set = {unpack(kept, 1, kept_size)}, cleared = {}, ids = {}}
+        --- @if hash set
+        it.users = {unpack(set, 1, size)}
+        --- @end
+        --- @if hash set coupon
+        it.gone = gone
+        --- @end
+        if has_ledger then
+          --- @include "file_entry"
+          it.entry = entry
         end
+        local denied = may_not_return(KIND, withdrawn, it)
+        --- @include "forbidden"
+        give_units_back({kind = KIND, rules = {total = total}, stock = stock, withdrawn = withdrawn}, it)
+      elseif kept_size > 0 then
+        redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
       end
       --- @include "file_reply"
     until true

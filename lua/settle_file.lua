@@ -15,14 +15,14 @@
   Columns of at most 1,000 holds, 9 to 16 arguments, as for deduct_file:
   ARGV[1]  kind (the one that this script is of), ARGV[2] by
   ARGV[3]  request ids, ARGV[4] step: confirm or release, as of settle; ARGV[5..9] job, its digest, epoch, the line before, lines
-  ARGV[10] users, whose holds they are, ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons, then an empty text, ARGV[15] mode as of settle,
+  ARGV[10] users, whose holds they are, ARGV[11] rows, ARGV[12] reason, ARGV[13] reasons, then an empty text, ARGV[15] borrow (of confirm),
            ARGV[16] distinct: 1 if no request id comes twice; may be empty or left out
 
   Returns `letters stock refused quantities [bought ... users]`: the stock before it; quantities are those of the holds, joined by
   commas, or one if all are equal (0: there is no such hold); users have a tab in front of each. Letters are o, O (ok: units of an
   expired hold were taken again), r, q, c, h (not_held), v (expired), V (expired: a repair took back what the job had confirmed),
-  f (confirmed). In mode borrow they end before the first that is out_of_stock, whose quantity is the last. What refuses the whole
-  activity is {status, stock, line}; and with a job also -20 gap, -21 other epoch, -22 other job: as for deduct_file.
+  f (confirmed). With borrow they end before the first that is out_of_stock, whose quantity is the last. What refuses the whole
+  activity is {status, stock, line}; and also -20 gap, -21 other epoch, -22 other job: as for deduct_file.
   What settle does about cuts, and its order of writes, are as there.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS DECRBY INCRBY HSET HDEL
@@ -61,7 +61,7 @@ end
 
 --- @include "file"
 local confirms = step == 'confirm'
-if mode == 'borrow' and not confirms then return usage('settle: the mode borrow is of confirm') end
+if borrows and not confirms then return usage('settle: borrow is of confirm') end
 -- What becomes of a hold that is open, and what is said of one that is not; an item of a multi-order is ended with its order.
 local ended, said = 'confirmed', {confirmed = 'r', released = 'h', void = 'v', ITEM = 'q', DAMAGED = 'c', NONE = 'h', held = ''}
 if not confirms then
@@ -82,7 +82,7 @@ for turn = 1, 2 do
     --- @include "activity"
     --- @include "deadlines"
     --- @include "job"
-    if is_job and decided < count and before > line then return {GAP, line} end
+    if decided < count and before > line then return {GAP, line} end
 
     -- The holds: users, quantities, states of those that are not open, and in found the records that they get if they end. Those of
     -- one call of hold have all but the user in common: a head. Each user comes once in names. Lists that are copied have their size at
@@ -156,7 +156,7 @@ for turn = 1, 2 do
         if fits and units <= left then
           left, now[place], takes[place], record, letter = left - units, has + units, true, found[i + 2], 'O'
           taken, retaken = taken + units, retaken + 1
-        elseif fits and mode == 'borrow' then
+        elseif fits and borrows then
           -- It waits until units are borrowed, and so do those behind it.
           for n = i + 1, count do quantities[n] = nil end
           count = i - 1
@@ -185,67 +185,65 @@ for turn = 1, 2 do
     local common = common_text(quantities)
 
     -- Write: the units that are taken again; then what ends, with the line of the job.
-    if mode ~= 'dry' then
-      local it = {units = confirms and '0' or digits(moved), ids = {}, users = {}, gone = {}, cleared = {}}
-      for n = 1, asked do
-        local has, holds_now = now_open[n], now[n]
-        if has == 0 then
-          it.cleared[#it.cleared + 1] = open_fields[n]
-        elseif has then
-          kept[kept_size + 1], kept[kept_size + 2], kept_size = open_fields[n], texts[has] or digits(has), kept_size + 2
-        end
-        if has and not confirms and holds_now == 0 then
-          it.gone[#it.gone + 1] = names[n]
-        elseif has and not confirms then
-          it.users[#it.users + 1], it.users[#it.users + 2] = names[n], digits(holds_now)
-        end
+    local it = {units = confirms and '0' or digits(moved), ids = {}, users = {}, gone = {}, cleared = {}}
+    for n = 1, asked do
+      local has, holds_now = now_open[n], now[n]
+      if has == 0 then
+        it.cleared[#it.cleared + 1] = open_fields[n]
+      elseif has then
+        kept[kept_size + 1], kept[kept_size + 2], kept_size = open_fields[n], texts[has] or digits(has), kept_size + 2
       end
-      if closed > 0 then
-        for i = 1, count do
-          if not letters[i] then it.ids[#it.ids + 1] = requests[i] end
-        end
-        kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds - moved), kept_size + 2
+      if has and not confirms and holds_now == 0 then
+        it.gone[#it.gone + 1] = names[n]
+      elseif has and not confirms then
+        it.users[#it.users + 1], it.users[#it.users + 2] = names[n], digits(holds_now)
       end
-      --- @include "file_line"
-      if closed > 0 then
-        if has_ledger then
-          local left, applied, common = confirms and stock or left, closed, common
-          local users, quantities, requests, reasons = users, quantities, requests, reasons
-          --- @let ENTRY = step
-          --- @let LETTER = nil
-          --- @include "file_entry"
-          it.entry = entry
-        end
-        it.set = {unpack(kept, 1, kept_size)}
-        local denied = may_not_return(KIND, withdrawn, it)
-        --- @include "forbidden"
+    end
+    if closed > 0 then
+      for i = 1, count do
+        if not letters[i] then it.ids[#it.ids + 1] = requests[i] end
       end
-      -- Deadlines that a cut leaves are of no open hold.
-      local ended = it.ids
-      if confirms then it.ids = {} end
-      if retaken > 0 then
-        local takers, takers_units = {}, {}
-        for n = 1, asked do
-          if takes[n] then
-            takers[#takers + 1], takers_units[2 * #takers + 1], takers_units[2 * #takers + 2] = names[n], names[n], digits(now[n])
-          end
-        end
-        --- @include "take_again"
-      end
-      if closed > 0 then
-        give_units_back({kind = KIND, rules = {total = total}, stock = stock - taken, withdrawn = withdrawn}, it)
-        if confirms then redis.call('ZREM', KEYS[DEADLINES], unpack(ended)) end
-      elseif kept_size > 0 then
-        redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
-      end
-      if retaken > 0 and has_ledger then
-        local applied, users, quantities, requests, reasons = retaken, users, quantities, requests, reasons
-        local common = common
-        --- @let ENTRY = 'deduct'
-        --- @let LETTER = 'O'
+      kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds - moved), kept_size + 2
+    end
+    --- @include "file_line"
+    if closed > 0 then
+      if has_ledger then
+        local left, applied, common = confirms and stock or left, closed, common
+        local users, quantities, requests, reasons = users, quantities, requests, reasons
+        --- @let ENTRY = step
+        --- @let LETTER = nil
         --- @include "file_entry"
-        redis.call('XADD', KEYS[4], '*', unpack(entry))
+        it.entry = entry
       end
+      it.set = {unpack(kept, 1, kept_size)}
+      local denied = may_not_return(KIND, withdrawn, it)
+      --- @include "forbidden"
+    end
+    -- Deadlines that a cut leaves are of no open hold.
+    local ended = it.ids
+    if confirms then it.ids = {} end
+    if retaken > 0 then
+      local takers, takers_units = {}, {}
+      for n = 1, asked do
+        if takes[n] then
+          takers[#takers + 1], takers_units[2 * #takers + 1], takers_units[2 * #takers + 2] = names[n], names[n], digits(now[n])
+        end
+      end
+      --- @include "take_again"
+    end
+    if closed > 0 then
+      give_units_back({kind = KIND, rules = {total = total}, stock = stock - taken, withdrawn = withdrawn}, it)
+      if confirms then redis.call('ZREM', KEYS[DEADLINES], unpack(ended)) end
+    elseif kept_size > 0 then
+      redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
+    end
+    if retaken > 0 and has_ledger then
+      local applied, users, quantities, requests, reasons = retaken, users, quantities, requests, reasons
+      local common = common
+      --- @let ENTRY = 'deduct'
+      --- @let LETTER = 'O'
+      --- @include "file_entry"
+      redis.call('XADD', KEYS[4], '*', unpack(entry))
     end
     --- @include "file_reply"
   until true

@@ -1,7 +1,7 @@
--- Orders of a file, as columns. Reads KEYS and ARGV; sets by, mode, reason, count; users, requests and reasons (nil: no order has
--- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; is_job, before, lines (nil: they follow
--- each other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id
--- may come twice. Of settle_file there are no users and quantities, but step, owners, whose the holds are (nil: anybody's), and fields,
+-- Orders of a file, as columns. Reads KEYS and ARGV; sets by, borrows, reason, count; users, requests and reasons (nil: no order has
+-- one); quantities (nil: common is that of all) and amounts, units by the text of a quantity; before, lines (nil: they follow each
+-- other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id may
+-- come twice. Of settle_file there are no users and quantities, but step, owners, whose the holds are (nil: anybody's), and fields,
 -- those of the holds. What is damaged sets key, the number of a key, and value, what it holds.
 --- @let KEY_COUNT = 5
 --- @if set
@@ -16,7 +16,7 @@
 --- @let KEY_COUNT = 7
 --- @end
 --- @end
-local by, mode, reason, is_job, key, value = ARGV[2], ARGV[15] or '', ARGV[12] or '', ARGV[5] ~= '', nil, nil
+local by, borrows, reason, key, value = ARGV[2], ARGV[15] == 'borrow', ARGV[12] or '', nil, nil
 if #ARGV < 9 then return usage('OP: at least 9 arguments are wanted, not ' .. #ARGV) end
 if ARGV[1] ~= KIND then return usage('OP: ARGV[1] is not ' .. KIND .. ', the kind of this script') end
 if #KEYS ~= KEY_COUNT then return usage('OP: kind ' .. KIND .. ' has KEY_COUNT keys, not ' .. #KEYS) end
@@ -50,19 +50,12 @@ if (ARGV[13] or '') ~= '' then
   if #reasons ~= count then return usage('OP: ARGV[13] has not as many reasons as users') end
 end
 local before, lines, first, last = whole(ARGV[8]), nil, string.match(ARGV[9], '^(%d+)%-(%d+)$')
-if is_job then
-  first, last = whole(first), whole(last)
-  if not first then lines = read_lines(ARGV[9], count) end
-  if not before or not lines and not (last and last - first + 1 == count) then return usage('OP: lines of the job') end
-end
---- @if deduct_file hold_file settle_file
-if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'borrow' and mode ~= 'dry' then
-  return usage('OP: the mode is not first, retry, borrow or dry')
-end
---- @else
-if mode ~= '' and mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then return usage('OP: the mode is not first, retry or dry') end
---- @end
-local shows, repeats = ARGV[11] == '1' or not is_job, ARGV[16] ~= '1'
+first, last = whole(first), whole(last)
+if not first then lines = read_lines(ARGV[9], count) end
+if ARGV[5] == '' then return usage('OP: the job has no name') end
+if not before or not lines and not (last and last - first + 1 == count) then return usage('OP: lines of the job') end
+if not borrows and (ARGV[15] or '') ~= '' then return usage('OP: ARGV[15] is not borrow') end
+local shows, repeats = ARGV[11] == '1', ARGV[16] ~= '1'
 
 -- Nearly always a look at each column is enough for all its texts, but for their length.
 --- @if settle_file

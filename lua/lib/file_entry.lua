@@ -39,10 +39,8 @@ do
   end
   if by ~= '' then add('by', by) end
   if reason ~= '' then add('reason', reason) end
-  if is_job then
-    add('job', ARGV[5])
-    add('lines', lines_text)
-  end
+  add('job', ARGV[5])
+  add('lines', lines_text)
   add('quantity', quantities and concat(quantities, '\t') or common)
   add('users', users_text)
   if requests then add('requests', requests_text) end

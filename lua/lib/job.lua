@@ -1,7 +1,6 @@
--- What is known of the request ids and of the job. Reads is_job, requests (of settle_file fields, those of holds), mode, turn and the
--- activity; sets begun, found (what the request of order i is known by is found[i + 2]), line, the last one that the job decided,
--- refused, how many it refused so far, and decided, how many of these orders it decided before. A call that was cut is finished first,
--- unless this is a dry run, and everything is read anew.
+-- What is known of the request ids and of the job. Reads requests (of settle_file fields, those of holds), turn and the activity; sets begun, found (what the request of order i is known by is found[i + 2]), line, the last one that the job decided,
+-- refused, how many it refused so far, and decided, how many of these orders it decided before. A call that was cut is finished first, and
+-- everything is read anew.
 --- @let USERS = users
 --- @if settle_file
 --- @let USERS = nil
@@ -17,7 +16,7 @@ end
 --- @end
 if found.err then key, value = 3, found break end
 local begun, record = found[1], found[2]
-if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
+if begun and begun ~= 'first' and turn == 1 then
   --- @if hold_file
   --- @include "rare_call"
   call.begun = begun
@@ -29,14 +28,12 @@ if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
   break
 end
 local line, refused, decided = 0, 0, 0
-if is_job then
-  if record then
-    local line_text, refused_text, digest = string.match(record, '^(%d+) (%d+) (.*)$')
-    line, refused = whole(line_text), whole(refused_text)
-    if not (line and refused) then key, value = 3, record break end
-    if digest ~= ARGV[6] then return {OTHER_JOB} end
-  end
-  local epoch = total and string.match(rules, '^%l+ %d (%d+)') or ''
-  if epoch ~= ARGV[7] then return {OTHER_EPOCH, epoch} end
-  while decided < count and (lines and lines[decided + 1] or first + decided) <= line do decided = decided + 1 end
+if record then
+  local line_text, refused_text, digest = string.match(record, '^(%d+) (%d+) (.*)$')
+  line, refused = whole(line_text), whole(refused_text)
+  if not (line and refused) then key, value = 3, record break end
+  if digest ~= ARGV[6] then return {OTHER_JOB} end
 end
+local epoch = total and string.match(rules, '^%l+ %d (%d+)') or ''
+if epoch ~= ARGV[7] then return {OTHER_EPOCH, epoch} end
+while decided < count and (lines and lines[decided + 1] or first + decided) <= line do decided = decided + 1 end

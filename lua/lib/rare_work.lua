@@ -51,10 +51,12 @@ else
   local allowed = redis.acl_check_cmd
   --- @let NOW = call.now_ms
   --- @let MOST = '16'
-  --- @let DENIED = may_not_end() or allowed and not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
+  --- @let DENIED = may_not_end() or allowed and (not allowed('DECRBY', KEYS[1], '1') and 'DECRBY' or not allowed('EXISTS', KEYS[5]) and 'EXISTS')
   --- @include "overdue"
   -- What is left for others is postponed by the step `expire` alone.
+  --- @if hold
   if call.dry then returned_units, returned_to = moved, returned end
+  --- @end
   has_expired = true
   --- @end
 end

@@ -84,7 +84,7 @@ const RULES: [Rule; 34] = [
     (
         "units return to the stock twice after a pause",
         "pause",
-        &[("if moved and state == 'live' then redis.call('HDEL', KEYS[2], 'withdrawn') end", "")],
+        &[("if resumes then redis.call('HDEL', KEYS[2], 'withdrawn') end", "")],
         history::run,
     ),
     (
@@ -459,7 +459,10 @@ const RULES_OF_ORDERS: [Rule; 13] = [
     (
         "an order does not finish what was begun",
         "*",
-        &[("if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then", "if false then")],
+        &[
+            ("if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then", "if false then"),
+            ("if begun and begun ~= 'first' and turn == 1 then", "if false then"),
+        ],
         history::run,
     ),
     (

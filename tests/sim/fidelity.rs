@@ -374,27 +374,26 @@ fn many(random: &mut Random, sale: &Activity, n: u64) -> Call {
     let has_users = sale.layout.kind().has_users();
     let earlier = n - random.below(n.min(15));
     let distinct = if is_distinct { "1" } else { "" };
-    let rest = |mode: &&'static str| vec!["", "", "", *mode, distinct];
+    let rest = |borrow: &&'static str| vec!["", "", "", *borrow, distinct];
     let (script, first, second, requests, rest) = match random.below(5) {
         0 | 1 if has_users => (
             "hold_file",
             users,
             quantities,
             requests(n),
-            vec!["", "", "3000", *random.pick(&["", "", "retry", "dry", "borrow"]), distinct],
+            vec!["", "", "3000", *random.pick(&["", "", "borrow"]), distinct],
         ),
         2 if has_users => (
             "settle_file",
             requests(earlier),
             random.pick(&["confirm", "release"]).as_bytes().to_vec(),
             Vec::new(),
-            rest(random.pick(&["", "", "retry", "dry"])),
+            rest(random.pick(&["", "", "borrow"])),
         ),
-        3 => ("refund_file", users, quantities, requests(n), rest(random.pick(&["", "", "retry", "dry"]))),
-        _ => ("deduct_file", users, quantities, requests(n), rest(random.pick(&["", "", "retry", "dry", "borrow"]))),
+        3 => ("refund_file", users, quantities, requests(n), rest(&"")),
+        _ => ("deduct_file", users, quantities, requests(n), rest(random.pick(&["", "", "borrow"]))),
     };
-    let has_job = script == "settle_file" || random.percent(60);
-    let of_job: [&str; 5] = if has_job { [&job, "digest", "1", "0", &lines] } else { [""; 5] };
+    let of_job: [&str; 5] = [&job, "digest", "1", "0", &lines];
     let args = [b"by", &first[..], &second].into_iter().map(<[u8]>::to_vec);
     let args = args.chain(of_job.map(|arg| arg.as_bytes().to_vec())).chain([requests, rows.into()]);
     sale.call(script, args.chain(rest.into_iter().map(Into::into)))

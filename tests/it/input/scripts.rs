@@ -220,7 +220,7 @@ fn words_that_no_header_knows_are_told() {
 fn columns_are_of_as_many_texts() {
     for layout in LAYOUTS {
         let (redis, mut scripts, before) = sale(layout);
-        let good = [layout.kind, "t", "8\t9", "1", "j", "d", "1", "0", "1-2", "", "", "", "", "", "first"];
+        let good = [layout.kind, "t", "8\t9", "1", "j", "d", "1", "0", "1-2", "", "", "", "", "", ""];
         let mut check = |at: usize, bad: &str, part: &str| {
             let mut args = good;
             args[at] = bad;
@@ -243,7 +243,8 @@ fn columns_are_of_as_many_texts() {
         }
         check(3, "1\t0", "quantity of order 2");
         check(9, "r\té", "request id of order 2");
-        check(14, "again", "the mode");
+        check(14, "again", "ARGV[15]");
+        check(4, "", "the job has no name");
         for lines in ["", "1", "1-3", "2-1", "1 1", "9 9 9", "2 1", "0 1 2", "1 x", "01 2", "1 2 3", "1--2", "1-2 3"] {
             check(8, lines, "lines of the job");
         }

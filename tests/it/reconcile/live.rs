@@ -27,11 +27,12 @@ pub fn while_selling<T>(redis: &TestRedis, work: impl FnOnce() -> T) -> (T, u64)
                     for key in ["stock", "meta", "requests", "ledger", "participants"] {
                         call.arg(format!("seckill:{key}:1001"));
                     }
+                    // Each call is a file of its own.
+                    let job = format!("{writer}-{dice}");
                     let users = [0, 1, 2].map(|order| (dice >> 20).wrapping_add(order * 7919) % 5000);
                     let users = users.map(|user| format!("user-{user}")).join("\t");
                     call.arg(&["hash", "writer"]).arg(users).arg("1\t2\t1");
-                    // A job has these four, and a name.
-                    call.arg(&[""; 5]);
+                    call.arg(&[&job, "d", "1", "0", "1-3"]);
                     call.exec(&mut connection).unwrap();
                     calls.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_micros(300));

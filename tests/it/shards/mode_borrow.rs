@@ -44,7 +44,7 @@ fn a_batch_ends_before_the_first_order_that_the_stock_does_not_cover() {
     redis.cmd(("INCRBY", CLUSTER.stock("1#3"), 3));
     redis.cmd(("HSET", CLUSTER.meta("1#3"), "rules", "live 1 1 - 8 - -"));
     assert_eq!(batch(&mut scripts, &["c", "d"], "2", ("3", "4-5"), "borrow"), "oo 4 0");
-    assert_eq!(batch(&mut scripts, &["e"], "2", ("5", "6"), "retry"), "s 0 1", "without the flag it is refused");
+    assert_eq!(batch(&mut scripts, &["e"], "2", ("5", "6"), ""), "s 0 1", "without the flag it is refused");
     assert_eq!(job(&redis).as_deref(), Some("6 1 digest"));
 }
 

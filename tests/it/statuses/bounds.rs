@@ -63,20 +63,20 @@ fn orders_of_a_call() {
     let (keys, all_keys) = (SECKILL.keys("1"), SECKILL.all_keys("1"));
     for (count, expected) in [(2000, true), (2001, false)] {
         let users = list(count, |index| index.to_string());
-        let job = ["", "", "", "", "", "", "", "", "", "", "dry"];
+        let lines = format!("1-{count}");
         for script in ["deduct", "refund"] {
-            let args = [&["hash", "t", &users, "1"], &job[..]].concat();
+            let args = ["hash", "t", &users, "1", "j", "d", "1", "0", &lines];
             assert_eq!(is_accepted(&mut scripts, script, &keys, &args), expected, "{script} {count}");
         }
-        let lines = format!("1-{count}");
         let args = ["hash", "t", "j", "d", "", "", "", "", "1", "0", &lines, "1", &users];
         assert_eq!(is_accepted(&mut scripts, "multi_deduct_file", &keys, &args), expected, "multi_deduct_file {count}");
     }
     for (count, expected) in [(1000, true), (1001, false)] {
         let (users, ids) = (list(count, |index| index.to_string()), list(count, |index| format!("r{index}")));
-        let args = ["hash", "t", &users, "1", "", "", "", "", "", &ids, "", "", "", "1", "dry"];
+        let lines = format!("1-{count}");
+        let args = ["hash", "t", &users, "1", "j", "d", "1", "0", &lines, &ids, "", "", "", "1"];
         assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "hold {count}");
-        let args = ["hash", "t", &ids, "confirm", "", "", "", "", "", "", "", "", "", "", "dry"];
+        let args = ["hash", "t", &ids, "confirm", "j", "d", "1", "0", &lines];
         assert_eq!(is_accepted(&mut scripts, "settle", &all_keys, &args), expected, "settle {count}");
         let ids: Vec<String> = (0..count).map(|index| format!("r{index}")).collect();
         let repairs: Vec<&str> = ids.iter().flat_map(|id| [id, "", "0", "0", "0"]).collect();

@@ -113,6 +113,8 @@ pub struct Scripts {
     users: HashMap<&'static str, Connection>,
     client: Client,
     hashes: HashMap<&'static str, String>,
+    /// How many files were sent.
+    files: usize,
 }
 
 /// One order for `deduct` or `refund`: user, quantity, request.
@@ -128,7 +130,7 @@ impl Scripts {
                 (name, redis::cmd("SCRIPT").arg("LOAD").arg(text).query(&mut connection).unwrap())
             })
             .collect();
-        Self { layout, redis: connection, users: HashMap::new(), client: redis.client(), hashes }
+        Self { layout, redis: connection, users: HashMap::new(), client: redis.client(), hashes, files: 0 }
     }
 
     /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
@@ -208,7 +210,7 @@ impl Scripts {
         self.orders("refund", "first", activity, &[order])
     }
 
-    /// Orders of one activity in one call of `deduct` or `refund`: as columns if there are several.
+    /// Orders of one activity in one call of `deduct` or `refund`: if there are several, those of a new file.
     pub fn orders(&mut self, script: &'static str, mode: &str, activity: &str, orders: &[Order<'_>]) -> String {
         let kind = self.layout.kind;
         let keys = self.layout.keys(activity);
@@ -220,7 +222,17 @@ impl Scripts {
         let users = column(|(user, _, _)| (*user).to_owned());
         let quantities = column(|(_, quantity, _)| (*quantity).to_owned());
         let requests = column(|(_, _, request)| (*request).to_owned());
-        let args = [kind, "tester", &users, &quantities, "", "", "", "", "", &requests, "", "", "", "", mode];
+        let borrow = match mode {
+            "first" => "",
+            "borrow" => "borrow",
+            mode => panic!("a file has no mode {mode}"),
+        };
+        self.files += 1;
+        let (job, lines) = (format!("file{}", self.files), format!("1-{}", orders.len()));
+        let rules: Option<String> = redis::cmd("HGET").arg(&keys[1]).arg("rules").query(&mut self.redis).unwrap();
+        let epoch = rules.as_deref().and_then(|rules| rules.split(' ').nth(2)).unwrap_or_default();
+        let args =
+            [kind, "tester", &users, &quantities, &job, "d", epoch, "0", &lines, &requests, "1", "", "", "", borrow];
         self.call(script, &keys, &args)
     }
 
