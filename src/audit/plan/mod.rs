@@ -104,20 +104,25 @@ impl RepairPlan {
         let rules = evidence.rules();
         // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
         let at = evidence.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
-        let repair = |change: Change| Repair {
-            id: String::new(),
-            layout: evidence.layout,
-            activity: evidence.activity.to_string(),
-            class: change.class,
-            audited: if change.needs_stock_as_audited() { audited(evidence) } else { None },
-            user: change.user,
-            from: change.from,
-            to: change.to,
-            stock_change: change.stock_change,
-            reversed: change.reversed,
-            after: None,
-            epoch: rules.map(|rules| rules.epoch),
-            repairs: rules.map(|rules| rules.repairs),
+        let repair = |change: Change| {
+            let audited = if change.needs_stock_as_audited() { audited(evidence) } else { None };
+            Repair {
+                id: String::new(),
+                layout: evidence.layout,
+                activity: evidence.activity.to_string(),
+                class: change.class,
+                user_hex: change.user.as_ref().and_then(StoredUser::user_hex),
+                reversed: Some(change.reversed),
+                user: change.user,
+                from: change.from,
+                to: change.to,
+                stock_change: change.stock_change,
+                after: None,
+                audited_stock: audited.map(|audited| audited.stock),
+                audited_entry: audited.and_then(|audited| audited.last).map(|last| last.to_string()),
+                epoch: rules.map(|rules| rules.epoch),
+                repairs: rules.map(|rules| rules.repairs),
+            }
         };
         self.repairs = changes.into_iter().map(|change| repair(change).named(at)).collect();
         let key = |repair: &Repair| (repair.stock_change >= 0, repair.user.is_some(), -repair.stock_change);

@@ -12,7 +12,6 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::plan::PlanRow;
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::shared::outcome::until_failed;
 use crate::model::number::between;
@@ -83,7 +82,7 @@ impl FixArgs {
     pub(super) fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
         let mut count = 0;
         for repair in repairs(audits) {
-            let mut line = serde_json::to_vec(&PlanRow::from(repair)).context("cannot encode a repair")?;
+            let mut line = serde_json::to_vec(repair).context("cannot encode a repair")?;
             line.push(b'\n');
             file.append(&line)?;
             count += 1;
