@@ -183,6 +183,23 @@ impl FieldDifference {
 }
 
 impl Preheated {
+    /// Nothing was done, and nothing else is known.
+    pub(crate) fn refused(activity: &ActivityId, status: Status) -> Self {
+        Self {
+            activity: activity.clone(),
+            action: Action::Refused,
+            status,
+            total_before: None,
+            total: None,
+            stock_before: None,
+            stock: None,
+            per_user_limit: None,
+            shards: None,
+            differences: Vec::new(),
+            corrupt: None,
+        }
+    }
+
     /// What a reset removes because its plan does not say it, the window first.
     pub fn removed(&self) -> Vec<&FieldDifference> {
         let is_removed = |it: &&FieldDifference| self.action == Action::Reset && !it.is_given && !it.before.is_empty();

@@ -308,17 +308,11 @@ impl Adoption<'_> {
 
     fn row(&self, found: &Adoptable) -> Preheated {
         Preheated {
-            activity: self.plan.id.clone(),
             action: Action::Adopt,
-            status: Status::Ok,
             total_before: found.total,
-            total: None,
             stock_before: found.units,
-            stock: None,
             per_user_limit: found.per_user_limit,
-            shards: None,
-            differences: Vec::new(),
-            corrupt: None,
+            ..Preheated::refused(&self.plan.id, Status::Ok)
         }
     }
 

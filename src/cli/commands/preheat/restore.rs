@@ -226,20 +226,17 @@ fn result(archive: &Archive, found: &Restorable) -> Preheated {
     let limit = manifest.rules().and_then(|rules| rules.per_user_limit);
     let done = |value| if found.status == Status::Ok { Some(value) } else { None };
     Preheated {
-        activity: archive.id.clone(),
         action: match found.status {
             Status::Ok => Action::Restore,
             Status::Replayed => Action::Unchanged,
             _ => Action::Refused,
         },
-        status: found.status,
         total_before: found.total,
         total: done(manifest.total).or(found.total),
         stock_before: found.stock,
         stock: done(manifest.left).or(found.stock),
         per_user_limit: limit,
-        shards: None,
-        differences: Vec::new(),
         corrupt: found.corrupt.clone(),
+        ..Preheated::refused(&archive.id, found.status)
     }
 }
