@@ -88,7 +88,7 @@ impl Parent {
         };
         let rules = self.text(0).and_then(|text| text.parse().ok()).ok_or_else(|| unreadable(0, "rules"))?;
         let shards = self.text(2).map(|text| text.parse().map_err(|_| unreadable(2, "shards"))).transpose()?;
-        let plan = self.text(3).map(|text| text.parse().map_err(|_| unreadable(3, "plan"))).transpose()?;
+        let plan = self.text(3).map(|text| ShardPlan::read(&text).ok_or_else(|| unreadable(3, "plan"))).transpose()?;
         Ok(Says { rules, title: self.text(1).unwrap_or_default(), shards, plan })
     }
 }

@@ -101,10 +101,7 @@ pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis
         first: id(4)?,
         // A draft that takes pages belongs to another trim, which may be running.
         has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
-        checkpoint: match text(5)? {
-            None => None,
-            Some(words) => Some(words.parse().map_err(|_| reply.invalid(&words))?),
-        },
+        checkpoint: text(5)?.map(|text| Checkpoint::read(&text).ok_or_else(|| reply.invalid(&text))).transpose()?,
     })
 }
 

@@ -356,7 +356,7 @@ pub(crate) fn ledger_entries(store: &mut Store, activities: &[ActivityId]) -> Re
             let (Some(kept), checkpoint) = (reply.count(parts.first())?, reply.text(parts.get(1))?) else {
                 return Ok(None);
             };
-            let checkpoint = checkpoint.and_then(|text| text.parse::<Checkpoint>().ok());
+            let checkpoint = checkpoint.and_then(|text| Checkpoint::read(&text));
             Ok(Some(kept + checkpoint.map_or(0, |checkpoint| checkpoint.removed)))
         })
         .collect()
