@@ -46,7 +46,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn new(plain: Plain, layout: Layout, sale: &Sale, patience: Duration) -> Self {
-        let keys = sale.baskets.iter().map(|basket| Keys::lock(layout, &basket.items[0].0));
+        let keys = sale.baskets.iter().map(|items| Keys::lock(layout, &items[0].0));
         Self {
             plain,
             keys: keys.collect(),
