@@ -120,6 +120,12 @@ impl ActivityId {
         (!parent.is_empty()).then(|| (Self(parent.to_owned()), number))
     }
 
+    /// The activity that a shard is of; itself, if it is none.
+    #[must_use]
+    pub(crate) fn whole(&self) -> Self {
+        self.parent().map_or_else(|| self.clone(), |(parent, _)| parent)
+    }
+
     /// Whether it ends in `#` and digits, as the name of a part of an activity does.
     pub fn is_part(&self) -> bool {
         let digits = self.0.rsplit_once('#').map(|(_, digits)| digits);

@@ -31,9 +31,7 @@ pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<
 
 /// How many activities there are if a shard counts as its activity.
 pub(super) fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
-    let names =
-        activities.into_iter().map(|activity| activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent));
-    names.collect::<HashSet<_>>().len()
+    activities.into_iter().map(ActivityId::whole).collect::<HashSet<_>>().len()
 }
 
 /// The row of a check that found nothing wrong in any activity.

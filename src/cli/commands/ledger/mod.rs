@@ -254,10 +254,10 @@ pub fn each_row<E>(
             _ => units(&entry.total),
         };
         let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
-        let shard = known.and_then(Direction::of).zip(entry.other_shard()).map(|(direction, number)| {
-            let parent = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
-            (direction, parent.shard(number).to_string())
-        });
+        let shard = known
+            .and_then(Direction::of)
+            .zip(entry.other_shard())
+            .map(|(direction, number)| (direction, activity.whole().shard(number).to_string()));
         let way = shard.as_ref().map(|(direction, shard)| match direction {
             Direction::Lend => format!("to {shard}"),
             Direction::Borrow => format!("from {shard}"),

@@ -156,7 +156,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
         return restore::run(directory, args, session);
     }
     let (plans, layout) = plans(args, session)?;
-    let plans = fitted(plans, layout)?;
+    let plans = plans.into_iter().map(|plan| fitted(plan, layout)).collect::<Result<Vec<_>>>()?;
     let names = plans.iter().map(|plan| &plan.id);
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
     apply(&plans, args, &mut store, &mut session.out)
@@ -225,12 +225,8 @@ fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()>
     Ok(())
 }
 
-fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
-    plans.into_iter().map(|plan| fitted_plan(plan, layout)).collect()
-}
-
 /// The plan as the layout can keep it.
-fn fitted_plan(plan: Plan, layout: Layout) -> Result<Plan> {
+fn fitted(plan: Plan, layout: Layout) -> Result<Plan> {
     let needs_cluster = plan.shards.is_some() && layout != Layout::Cluster;
     plan.fitted(layout).map_err(|why| {
         let failure = Failure::usage(why);
