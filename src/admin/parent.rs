@@ -3,12 +3,8 @@
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::id::ActivityId;
-use crate::model::order::Corrupt;
-use crate::model::shards::Shards;
-use crate::model::status::{Status, call_code};
+use crate::model::status::call_code;
+use crate::model::{ActivityId, Corrupt, PackedRules, ShardPlan, Shards, Status};
 use crate::redis::call::Call;
 use crate::script::PARENT;
 use crate::script::keys::Keys;

@@ -4,13 +4,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::bench::Measured;
 use crate::bench::pace::{Pace, Turn};
-use crate::bench::{LoadOptions, TIMEOUTS};
-use crate::bench::{Sale, write_user};
+use crate::bench::{LoadOptions, Measured, Sale, TIMEOUTS, write_user};
 use crate::error::StoreError;
-use crate::model::id::interner::Interner;
-use crate::model::status::Status;
+use crate::model::{Interner, Status};
 use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step, status_of_items};
 use crate::store::Store;
 

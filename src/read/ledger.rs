@@ -6,11 +6,8 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::{Entry, EntryId};
 use crate::model::slot::common_slot;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Checkpoint, Entry, EntryId, Millis};
 use crate::read::stats::{self, GroupStats};
 use crate::redis::call::Call;
 use crate::script::reply::{Reply, entry};

@@ -3,15 +3,11 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::activity::{Archived, Meta, Snapshot};
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::activity::Archived;
 use crate::model::number::whole;
-use crate::model::order::{Bought, Corrupt};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{
+    ActivityId, Bought, Checkpoint, Corrupt, Meta, Millis, PackedRules, ShardPlan, Snapshot, Status, UserId,
+};
 use crate::redis::call::Call;
 use crate::script::SNAPSHOT;
 use crate::script::keys::Keys;

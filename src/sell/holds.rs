@@ -3,10 +3,8 @@
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::{Expired, LeftHold, OpenCounts, Recounted};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Shards, Status, StoredUser};
 use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;

@@ -9,13 +9,12 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::error::{ServerKind, StoreError};
-use crate::model::id::{ActivityId, RequestId, StoredUser};
-use crate::model::layout::Kind;
-use crate::model::number::Quantity;
 use crate::model::order::hold::{LeftHold, Step};
-use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, OrderOutcome, Outcome};
 use crate::model::slot::common_slot;
-use crate::model::status::Status;
+use crate::model::{
+    ActivityId, Bought, Corrupt, Kind, MultiOrder, MultiOutcome, OrderOutcome, Outcome, Quantity, RequestId, Status,
+    StoredUser,
+};
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;

@@ -9,13 +9,11 @@ use std::sync::Arc;
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::number::Quantity;
-use crate::model::order::hold::{Hold, HoldEnd, HoldRecord, HoldState, Step};
-use crate::model::order::{Bought, Corrupt, Order, OrderOutcome, Outcome, Refund, RefundOf};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::order::hold::Step;
+use crate::model::{
+    ActivityId, Bought, Corrupt, Hold, HoldEnd, HoldRecord, HoldState, Millis, Order, OrderOutcome, Outcome, Quantity,
+    Refund, RefundOf, RequestId, Shards, Status, StoredUser, UserId,
+};
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;

@@ -6,12 +6,7 @@ mod sharded;
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::field_change::FieldChange;
-use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
-use crate::model::id::ActivityId;
-use crate::model::number::Units;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Action, ActivityId, FieldChange, FieldDifference, Millis, Plan, Preheat, Preheated, Status, Units};
 use crate::read::snapshot;
 use crate::redis::call::retry::Answer;
 use crate::redis::call::{Call, RetrySafety};

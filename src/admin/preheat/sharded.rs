@@ -20,16 +20,13 @@ use crate::admin::parent::{self, Changed, Parent, Says};
 use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
+use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::activity::whole::unsound;
-use crate::model::activity::{Action, Meta, Plan, Preheat, Preheated, Snapshot};
-use crate::model::id::ActivityId;
 use crate::model::number::{signed, whole};
-use crate::model::order::Corrupt;
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{
+    Action, ActivityId, Corrupt, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Shards, Snapshot,
+    Status,
+};
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;

@@ -11,9 +11,8 @@ use crate::audit::evidence::mismatch::{Holding, Mismatch};
 use crate::audit::evidence::{Evidence, limit};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, gate};
-use crate::model::id::StoredUser;
-use crate::model::layout::Kind;
 use crate::model::number::{MAX_UNITS, signed};
+use crate::model::{Kind, StoredUser};
 
 /// What is done about units that no order record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

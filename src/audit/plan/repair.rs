@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::class::Class;
 use crate::model::archive::Digest;
-use crate::model::id::StoredUser;
-use crate::model::layout::Layout;
-use crate::model::ledger::EntryId;
 use crate::model::names::names;
+use crate::model::{EntryId, Layout, StoredUser};
 
 /// What an audit saw of an activity as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

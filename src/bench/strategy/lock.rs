@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::bench::strategy::{Judged, Plain};
-use crate::bench::strategy::{Next, Order, Outgoing, Sale, Strategy};
+use crate::bench::strategy::{Judged, Next, Order, Outgoing, Plain, Sale, Strategy};
 use crate::error::StoreError;
 use crate::model::layout::Layout;
 use crate::script::keys::Keys;

@@ -6,9 +6,7 @@ use redis::Value;
 
 use crate::bench::strategy::{Next, Order, Outgoing, Sale, Strategy};
 use crate::error::StoreError;
-use crate::model::layout::{Kind, Layout};
-use crate::model::order::{Corrupt, MultiOrder};
-use crate::model::status::Status;
+use crate::model::{Corrupt, Kind, Layout, MultiOrder, Status};
 use crate::redis::connection::resp::{argument, command, number};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;

@@ -11,10 +11,9 @@ use redis::Value;
 
 use crate::bench::{Sale, StrategyName};
 use crate::error::StoreError;
-use crate::model::layout::{Kind, Layout};
 use crate::model::number::signed;
-use crate::model::order::{Corrupt, Items};
-use crate::model::status::Status;
+use crate::model::order::Items;
+use crate::model::{Corrupt, Kind, Layout, Status};
 use crate::redis::connection::resp::{argument, command};
 use crate::script::keys::Keys;
 use crate::store::Store;

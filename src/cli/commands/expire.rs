@@ -14,8 +14,7 @@ use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
 use crate::model::order::hold::{LeftHold, Step};
 use crate::model::{ActivityId, Millis, Status};
-use crate::sell::holds;
-use crate::sell::multi_orders;
+use crate::sell::{holds, multi_orders};
 use crate::store::Store;
 
 /// Ids of holds that are left which a warning names.

@@ -13,8 +13,7 @@ use crate::cli::shared::target::{self, InUse, Login, Standing};
 use crate::model::{ActivityId, Layout};
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
-use crate::store::Replicated;
-use crate::store::Store;
+use crate::store::{Replicated, Store};
 
 pub use crate::cli::input::window::now as own_clock;
 

@@ -21,9 +21,8 @@ use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{expand, find};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::activity::rules::PackedRules;
 use crate::model::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
-use crate::model::{ActivityId, Layout, Status};
+use crate::model::{ActivityId, Layout, PackedRules, Status};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server

@@ -16,8 +16,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::model::ledger::OrderTexts;
 use crate::model::number::between;
-use crate::model::time::GivenTime;
-use crate::model::{ActivityId, Entry, EntryId, Millis, Op, StoredUser, UserId};
+use crate::model::{ActivityId, Entry, EntryId, GivenTime, Millis, Op, StoredUser, UserId};
 use crate::store::Store;
 
 /// Show the history of activities, follow it, feed a database

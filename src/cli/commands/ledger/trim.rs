@@ -7,8 +7,7 @@ use crate::cli::output::{Cell, Output, Tone, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
-use crate::model::time::GivenTime;
-use crate::model::{ActivityId, EntryId, Millis, Status};
+use crate::model::{ActivityId, EntryId, GivenTime, Millis, Status};
 use crate::store::Store;
 
 /// Remove old entries of ledgers; audits stay exact

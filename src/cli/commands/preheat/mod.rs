@@ -18,10 +18,9 @@ use crate::cli::input::{self, window};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::activity::field_change::FieldChange;
-use crate::model::activity::shard_plan::ShardCount;
-use crate::model::time::GivenTime;
-use crate::model::{Action, ActivityId, Layout, Limit, Plan, Preheat, Preheated, Status, Units};
+use crate::model::{
+    Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, Preheat, Preheated, ShardCount, Status, Units,
+};
 use crate::store::Store;
 
 pub(crate) use crate::cli::commands::preheat::explain::{explain, held};

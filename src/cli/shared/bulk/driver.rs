@@ -13,9 +13,7 @@ use crate::cli::shared::bulk::report::{
     Report, ReportedLines, RunOutcome, RunProgress, Summary, shows_rows, with_hint,
 };
 use crate::error::StoreError;
-use crate::model::id::RequestId;
-use crate::model::number::Limit;
-use crate::model::order::hold::HoldFor;
+use crate::model::{HoldFor, Limit, RequestId};
 use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
 use crate::store::Store;
 
