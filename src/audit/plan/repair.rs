@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::class::Class;
 use crate::model::archive::Digest;
 use crate::model::names::names;
+use crate::model::number::signed;
 use crate::model::{EntryId, Layout, StoredUser};
 
 /// What an audit saw of an activity as a whole.
@@ -152,6 +153,12 @@ impl Repair {
         self.user.is_none() && self.from.is_none()
     }
 
+    /// Whether it adds to what was promised or is for sale: units that the stock lacked, and that may be back there.
+    pub(crate) fn needs_stock_as_audited(&self) -> bool {
+        let gained = self.user.as_ref().and(self.from).map_or(0, |from| signed(self.to).saturating_sub(signed(from)));
+        gained.saturating_add(self.stock_change) > 0 && (self.user.is_none() || gained > 0)
+    }
+
     /// Its id, made from all that it does to an activity as it was audited. `at` distinguishes repairs of an activity
     /// without meta, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
     pub fn named(mut self, at: u64) -> Self {
@@ -193,9 +200,11 @@ mod tests {
             from: Some(2),
             to: 1,
             stock_change: 1,
-            reversed: Vec::new(),
+            user_hex: None,
+            reversed: None,
             after: None,
-            audited: None,
+            audited_stock: None,
+            audited_entry: None,
             epoch: Some(3),
             repairs: None,
         }
@@ -219,7 +228,10 @@ mod tests {
         assert_ne!(repair().named(8).id, repair().named(7).id);
         // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | sha256sum`
         let reversed = ["o 1", "o2"].map(str::to_owned).to_vec();
-        assert_eq!(Repair { reversed, ..repair() }.named(7).id, "repair:dff8d01d72107f4478251cc3584307dd");
+        assert_eq!(
+            Repair { reversed: Some(reversed), ..repair() }.named(7).id,
+            "repair:dff8d01d72107f4478251cc3584307dd"
+        );
         assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
         assert_eq!(gate(["a", "b"]).as_deref(), Some("7e18f737311b2dc3b2f269dd78396b03"));
         assert_eq!(gate([]), None);
