@@ -25,12 +25,10 @@ use std::time::Duration;
 use crate::admin::pause::{Pause, set_paused};
 use crate::admin::trim;
 use crate::error::StoreError;
-use crate::model::id::{ActivityId, RequestId, UserId};
-use crate::model::number::Quantity;
-use crate::model::order::hold::{self as held, Hold, HoldEnd, HoldFor};
-use crate::model::order::{MultiOrder, Order};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::order::hold as held;
+use crate::model::{
+    ActivityId, Hold, HoldEnd, HoldFor, Millis, MultiOrder, Order, Quantity, RequestId, Status, UserId,
+};
 use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders, orders};
 use crate::store::Store;

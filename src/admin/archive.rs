@@ -8,10 +8,8 @@ use redis::{Cmd, Value};
 
 use crate::error::{Recovery, StoreError};
 use crate::model::archive::{Bytes, Group, Manifest, Part};
-use crate::model::id::ActivityId;
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
 use crate::model::status::call_code::STALE;
+use crate::model::{ActivityId, Corrupt, Status};
 use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::connection::Connection;
 use crate::redis::scan::{Scan, ScanFailure};

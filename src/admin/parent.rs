@@ -3,12 +3,8 @@
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::id::ActivityId;
-use crate::model::order::Corrupt;
-use crate::model::shards::Shards;
-use crate::model::status::{Status, call_code};
+use crate::model::status::call_code;
+use crate::model::{ActivityId, Corrupt, PackedRules, ShardPlan, Shards, Status};
 use crate::redis::call::Call;
 use crate::script::PARENT;
 use crate::script::keys::Keys;
@@ -88,7 +84,7 @@ impl Parent {
         };
         let rules = self.text(0).and_then(|text| text.parse().ok()).ok_or_else(|| unreadable(0, "rules"))?;
         let shards = self.text(2).map(|text| text.parse().map_err(|_| unreadable(2, "shards"))).transpose()?;
-        let plan = self.text(3).map(|text| text.parse().map_err(|_| unreadable(3, "plan"))).transpose()?;
+        let plan = self.text(3).map(|text| ShardPlan::read(&text).ok_or_else(|| unreadable(3, "plan"))).transpose()?;
         Ok(Says { rules, title: self.text(1).unwrap_or_default(), shards, plan })
     }
 }

@@ -3,11 +3,8 @@
 
 use crate::admin::parent::{self, Changed, Says};
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::rules::{PackedRules, StoredState};
 use crate::model::activity::whole;
-use crate::model::id::ActivityId;
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Corrupt, PackedRules, Status, StoredState};
 use crate::redis::call::Call;
 use crate::script::PAUSE;
 use crate::script::reply::Reply;

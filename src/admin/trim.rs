@@ -8,19 +8,13 @@ use crate::audit::apply;
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::read::fold::{self, pages};
 use crate::error::{Recovery, StoreError};
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
-use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
-use crate::model::status::{call_code::STALE, call_code::UNREAD};
-use crate::model::time::Millis;
+use crate::model::status::call_code::{STALE, UNREAD};
+use crate::model::{ActivityId, Checkpoint, Corrupt, EntryId, Millis, Status};
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::TRIM;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
-use crate::store::Store;
-use crate::store::Throttle;
+use crate::store::{Store, Throttle};
 
 /// What can be removed of a ledger.
 #[derive(Debug)]
@@ -101,10 +95,7 @@ pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis
         first: id(4)?,
         // A draft that takes pages belongs to another trim, which may be running.
         has_draft: text(6)?.is_some_and(|draft| draft.ends_with(" 0")),
-        checkpoint: match text(5)? {
-            None => None,
-            Some(words) => Some(words.parse().map_err(|_| reply.invalid(&words))?),
-        },
+        checkpoint: text(5)?.map(|text| Checkpoint::read(&text).ok_or_else(|| reply.invalid(&text))).transpose()?,
     })
 }
 

@@ -4,13 +4,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::bench::Measured;
 use crate::bench::pace::{Pace, Turn};
-use crate::bench::{LoadOptions, TIMEOUTS};
-use crate::bench::{Sale, write_user};
+use crate::bench::{LoadOptions, Measured, Sale, TIMEOUTS, write_user};
 use crate::error::StoreError;
-use crate::model::id::interner::Interner;
-use crate::model::status::Status;
+use crate::model::{Interner, Status};
 use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step, status_of_items};
 use crate::store::Store;
 
@@ -28,12 +25,12 @@ pub(crate) fn load(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, StoreError> {
     let mut names = Interner::default();
-    for (activity, _) in sale.baskets.iter().flat_map(|basket| basket.items.iter()) {
+    for (activity, _) in sale.baskets.iter().flat_map(|items| items.iter()) {
         names.number(activity.as_str().as_bytes());
     }
     let name = sale.run.to_string();
     let job = Job { digest: name.clone(), name };
-    let is_multi = sale.baskets.iter().any(|basket| basket.items.len() > 1);
+    let is_multi = sale.baskets.iter().any(|items| items.len() > 1);
     let options_of_run = OrderOptions {
         operation: if is_multi { Operation::MultiDeduct } else { Operation::Deduct },
         job,
@@ -76,7 +73,7 @@ pub(crate) fn load(
             let basket = (number % sale.baskets.len() as u64) as usize;
             number += 1;
             pushed += 1;
-            let (items, user) = (&sale.baskets[basket].items, if has_users { &*user } else { "" });
+            let (items, user) = (&sale.baskets[basket], if has_users { &*user } else { "" });
             if is_multi {
                 run.push_multi(number, items, [user, "", ""]);
             } else {

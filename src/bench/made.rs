@@ -5,15 +5,9 @@ use redis::Value;
 use crate::admin::preheat;
 use crate::bench;
 use crate::error::StoreError;
-use crate::model::activity::field_change::FieldChange;
-use crate::model::activity::{Plan, Preheat};
-use crate::model::id::ActivityId;
-use crate::model::layout::Kind;
-use crate::model::number::{Limit, Units};
 use crate::model::slot::SLOTS;
-use crate::model::status::Status;
-use crate::read::holders;
-use crate::read::index;
+use crate::model::{ActivityId, FieldChange, Kind, Limit, Plan, Preheat, Status, Units};
+use crate::read::{holders, index};
 use crate::script::keys::Keys;
 use crate::store::Store;
 

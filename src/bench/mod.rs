@@ -28,11 +28,10 @@ pub(crate) use crate::bench::made::{BenchActivities, ReadBack};
 pub(crate) use crate::bench::opener::prepare_files;
 pub(crate) use crate::bench::pace::{PaceOptions, Until};
 use crate::error::StoreError;
-use crate::model::id::RequestId;
 use crate::model::names::names;
-use crate::model::order::{Corrupt, Items};
+use crate::model::order::Items;
 use crate::model::slot::common_slot;
-use crate::model::status::Status;
+use crate::model::{Corrupt, RequestId, Status};
 use crate::script::keys::Keys;
 use crate::sell::multi_orders::spread;
 use crate::store::Store;
@@ -80,10 +79,10 @@ pub(crate) fn load(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, StoreError> {
     store.servers.discover()?;
-    for basket in sale.baskets.iter().filter(|_| store.servers.is_cluster()) {
-        let keys: Vec<Keys> = basket.items.iter().map(|(activity, _)| store.keys(activity)).collect();
+    for items in sale.baskets.iter().filter(|_| store.servers.is_cluster()) {
+        let keys: Vec<Keys> = items.iter().map(|(activity, _)| store.keys(activity)).collect();
         if common_slot(keys.iter().flat_map(Keys::in_order)).is_none() {
-            return Err(spread(&basket.items, &keys));
+            return Err(spread(items, &keys));
         }
     }
     let measured = match options.strategy {
@@ -91,9 +90,7 @@ pub(crate) fn load(
         _ => engine::load(store, sale, options, progress)?,
     };
     // For who waits for replicas.
-    for basket in &sale.baskets {
-        basket.items.iter().for_each(|(activity, _)| store.changed(activity));
-    }
+    sale.baskets.iter().flat_map(|items| items.iter()).for_each(|(activity, _)| store.changed(activity));
     Ok(measured)
 }
 
@@ -202,7 +199,7 @@ impl Measured {
 #[derive(Debug, Clone)]
 pub(crate) struct Sale {
     /// Each client buys from one of them; there is at least one.
-    pub baskets: Vec<Basket>,
+    pub baskets: Vec<Items>,
     /// Who buys.
     pub buyers: Buyers,
     /// The most units a user may hold, as a backend without our script knows it.
@@ -213,13 +210,6 @@ pub(crate) struct Sale {
     pub reason: Option<String>,
     /// Request ids begin with it, and jobs are named by it.
     pub run: RequestId,
-}
-
-/// What one order takes: all of it or nothing.
-#[derive(Debug, Clone)]
-pub(crate) struct Basket {
-    /// Activities and quantities, at least one; on a cluster in one slot.
-    pub items: Items,
 }
 
 /// Who buys: `user-1` to `user-<count>`, again and again.

@@ -3,9 +3,7 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::order::hold::HoldRecord;
+use crate::model::{ActivityId, Checkpoint, HoldRecord};
 use crate::read::checkpoint::{self, Page};
 use crate::redis::call::Call;
 use crate::script::reply::Reply;

@@ -3,11 +3,8 @@
 use std::collections::HashMap;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::id::interner::Interner;
-use crate::model::layout::Kind;
 use crate::model::number::signed;
-use crate::model::order::{Bought, Corrupt};
+use crate::model::{ActivityId, Bought, Corrupt, Interner, Kind};
 use crate::read::checkpoint::{PageRow, USERS, encode_page};
 use crate::read::participants;
 use crate::script::reply::corrupt;

@@ -6,11 +6,9 @@ use std::fmt::Display;
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::activity::Snapshot;
-use crate::model::id::{ActivityId, UserId};
 use crate::model::number::signed;
-use crate::model::order::hold::{HoldRecord, HoldState, OpenHold};
-use crate::model::time::Millis;
+use crate::model::order::hold::OpenHold;
+use crate::model::{ActivityId, HoldRecord, HoldState, Millis, Snapshot, UserId};
 use crate::read::snapshot;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;

@@ -8,8 +8,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
+use crate::model::{ActivityId, Layout};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
 use crate::script::keys::Keys;

@@ -6,11 +6,8 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::{Entry, EntryId};
 use crate::model::slot::common_slot;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Checkpoint, Entry, EntryId, Millis};
 use crate::read::stats::{self, GroupStats};
 use crate::redis::call::Call;
 use crate::script::reply::{Reply, entry};
@@ -356,7 +353,7 @@ pub(crate) fn ledger_entries(store: &mut Store, activities: &[ActivityId]) -> Re
             let (Some(kept), checkpoint) = (reply.count(parts.first())?, reply.text(parts.get(1))?) else {
                 return Ok(None);
             };
-            let checkpoint = checkpoint.and_then(|text| text.parse::<Checkpoint>().ok());
+            let checkpoint = checkpoint.and_then(|text| Checkpoint::read(&text));
             Ok(Some(kept + checkpoint.map_or(0, |checkpoint| checkpoint.removed)))
         })
         .collect()

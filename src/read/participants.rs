@@ -3,9 +3,7 @@
 use std::hash::BuildHasher;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Kind;
-use crate::model::order::Bought;
+use crate::model::{ActivityId, Bought, Kind};
 use crate::redis::scan::Scan;
 use crate::store::Store;
 

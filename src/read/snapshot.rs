@@ -3,14 +3,11 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::{Meta, Snapshot};
-use crate::model::id::{ActivityId, UserId};
-use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::activity::Archived;
 use crate::model::number::whole;
-use crate::model::order::{Bought, Corrupt};
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{
+    ActivityId, Bought, Checkpoint, Corrupt, Meta, Millis, PackedRules, ShardPlan, Snapshot, Status, UserId,
+};
 use crate::redis::call::Call;
 use crate::script::SNAPSHOT;
 use crate::script::keys::Keys;
@@ -111,7 +108,7 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         return Err(reply.invalid(&values));
     };
     let (length, mut invalid_checkpoint) = (reply.count(Some(length))?, None);
-    if let Some(text) = text(&reply, meta, "checkpoint").filter(|text| text.parse::<Checkpoint>().is_err()) {
+    if let Some(text) = text(&reply, meta, "checkpoint").filter(|text| Checkpoint::read(text).is_none()) {
         invalid_checkpoint = Some(corrupt(keys, 2, Some(&text)));
     }
     match read_meta(&reply, meta) {
@@ -159,7 +156,7 @@ fn count(reply: &Reply<'_>, flat: &[Value], name: &'static str) -> Result<Option
 fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber> {
     let text = |name| text(reply, flat, name);
     let Some(rules) = text("rules").and_then(|text| text.parse::<PackedRules>().ok()) else { return Ok(None) };
-    let checkpoint = text("checkpoint").and_then(|text| text.parse::<Checkpoint>().ok());
+    let checkpoint = text("checkpoint").and_then(|text| Checkpoint::read(&text));
     Ok(Some(Meta {
         total: rules.total,
         per_user_limit: rules.per_user_limit,
@@ -173,8 +170,8 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == rules.epoch),
         withdrawn: count(reply, flat, "withdrawn")?,
         holds: count(reply, flat, "holds")?.unwrap_or_default(),
-        archived: text("archive").and_then(|text| text.parse().ok()),
+        archived: text("archive").and_then(|text| Archived::read(&text)),
         shards: text("shards").and_then(|text| text.parse().ok()),
-        plan: text("plan").and_then(|text| text.parse().ok()),
+        plan: text("plan").and_then(|text| ShardPlan::read(&text)),
     }))
 }

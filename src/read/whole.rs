@@ -1,14 +1,9 @@
 //! Sharded activities read as one: sums over their shards, and users at their homes.
 
 use crate::error::StoreError;
-use crate::model::activity::Snapshot;
 use crate::model::activity::whole::whole;
-use crate::model::id::{ActivityId, UserId};
-use crate::model::order::Bought;
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::read::holds;
-use crate::read::snapshot;
+use crate::model::{ActivityId, Bought, Shards, Snapshot, Status, UserId};
+use crate::read::{holds, snapshot};
 use crate::store::Store;
 
 /// How often shards are read anew that seem to have more units than the sale: a transfer came between two of them.

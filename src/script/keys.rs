@@ -1,9 +1,8 @@
 //! Where everything about an activity is kept: the one place that builds keys.
 
 use crate::model::archive::Part;
-use crate::model::id::ActivityId;
-use crate::model::layout::{Kind, Layout};
 use crate::model::slot::{common_slot, slot};
+use crate::model::{ActivityId, Kind, Layout};
 
 /// All keys of one activity.
 ///

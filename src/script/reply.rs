@@ -3,10 +3,7 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::ledger::{Entry, EntryId};
-use crate::model::order::{Bought, Corrupt};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
+use crate::model::{Bought, Corrupt, Entry, EntryId, Shards, Status};
 use crate::script::Script;
 use crate::script::keys::Keys;
 

@@ -3,10 +3,8 @@
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::id::{ActivityId, StoredUser};
 use crate::model::order::hold::{Expired, LeftHold, OpenCounts, Recounted};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Shards, Status, StoredUser};
 use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -72,8 +70,7 @@ fn expire_one(
     if let Some(shards) = reply.shards(&values)? {
         return Ok(Expiry::Sharded(shards));
     }
-    let mut expired =
-        Expired { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() };
+    let mut expired = Expired::nothing(status);
     match status {
         Status::Ok => {
             expired.holds = reply.count(values.get(2))?.unwrap_or_default();
@@ -142,7 +139,7 @@ fn settle_many(
     let (kind, reason) = (store.kind(), reason.map(str::as_bytes));
     let first = [&kind, &store.operator, &most, step, "", ""].map(str::as_bytes);
     let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();
-    let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments);
+    let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
 }
 

@@ -9,20 +9,19 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::error::{ServerKind, StoreError};
-use crate::model::id::{ActivityId, RequestId, StoredUser};
-use crate::model::layout::Kind;
-use crate::model::number::Quantity;
 use crate::model::order::hold::{LeftHold, Step};
-use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, OrderOutcome, Outcome};
 use crate::model::slot::common_slot;
-use crate::model::status::Status;
+use crate::model::{
+    ActivityId, Bought, Corrupt, Kind, MultiOrder, MultiOutcome, OrderOutcome, Outcome, Quantity, RequestId, Status,
+    StoredUser,
+};
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
 use crate::script::{HOLD, MULTI_DEDUCT, SETTLE, sha1_hex};
-use crate::sell::orders::{self, Modes, SingleCall, Wanted, same_request, user_text};
+use crate::sell::orders::{self, Modes, SingleCall, same_request, user_text};
 use crate::store::Store;
 
 /// Takes units of several activities, all or nothing. With `dry_run` nothing is written.
@@ -145,6 +144,8 @@ struct CrossSlotOrder<'a> {
     items: Vec<Item>,
     /// Which item decides: that with the smallest stock key.
     primary: usize,
+    /// Whether nothing is written.
+    dry_run: bool,
 }
 
 impl CrossSlotOrder<'_> {
@@ -188,8 +189,8 @@ pub(crate) fn order_over_slots(
         return Err(spread(&order.items, &keys));
     }
     find_replicas(store)?;
-    let order = at_homes(store, order)?;
-    let mut outcome = decide(store, &order, dry_run)?;
+    let order = at_homes(store, order, dry_run)?;
+    let mut outcome = decide(store, &order)?;
     // What one shard has left says little of the sale.
     let items = order.items.iter().zip(&mut outcome.items);
     items.filter(|(item, _)| item.home != item.activity).for_each(|(_, outcome)| outcome.stock = None);
@@ -210,7 +211,7 @@ fn find_replicas(store: &mut Store) -> Result<(), StoreError> {
 }
 
 /// An order with what has the units of each item.
-fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder) -> Result<CrossSlotOrder<'o>, StoreError> {
+fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Result<CrossSlotOrder<'o>, StoreError> {
     let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
     let homes = store.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
     let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {
@@ -220,19 +221,19 @@ fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder) -> Result<CrossSlotOrd
     let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
     let stock = |at: &usize| items[*at].keys.stock.clone();
     let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
-    Ok(CrossSlotOrder { order, items, primary })
+    Ok(CrossSlotOrder { order, items, primary, dry_run })
 }
 
 /// Holds, commits, confirms; or aborts.
-fn decide(store: &mut Store, order: &CrossSlotOrder<'_>, dry_run: bool) -> Result<MultiOutcome, StoreError> {
-    let mut replies = if dry_run { Vec::new() } else { hold_all(store, order) };
+fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome, StoreError> {
+    let mut replies = if order.dry_run { Vec::new() } else { hold_all(store, order) };
     replies.resize(order.items.len(), None);
     let mut outcomes = Vec::with_capacity(order.items.len());
     for (at, reply) in replies.into_iter().enumerate() {
-        outcomes.push(hold_item(store, order, at, reply, dry_run)?);
+        outcomes.push(hold_item(store, order, at, reply)?);
     }
     let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
-    if dry_run {
+    if order.dry_run {
         return Ok(refused_if(is_refused, outcomes));
     }
     let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
@@ -308,7 +309,8 @@ fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleC
     let reason = order.order.reason.as_deref().unwrap_or_default();
     let hold = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
     let arguments: Vec<&[u8]> = hold.into_iter().chain([&*name, &digest, &others]).map(str::as_bytes).collect();
-    SingleCall::new(HOLD.of(store.layout.kind()), same_request(request), &arguments).holding(item.quantity)
+    let script = HOLD.of(store.layout.kind());
+    SingleCall::new(script, same_request(request), &arguments, order.dry_run).holding(item.quantity, request)
 }
 
 /// Holds an item, unless a reply says that this was done.
@@ -317,14 +319,12 @@ fn hold_item(
     order: &CrossSlotOrder<'_>,
     at: usize,
     reply: Option<Value>,
-    dry_run: bool,
 ) -> Result<Outcome, StoreError> {
     let item = &order.items[at];
     let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
     let call = hold_call_of(store, order, at);
-    let wanted = Some(Wanted { quantity: Some(item.quantity), request });
-    if dry_run {
-        return Ok(orders::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, true)?.outcome);
+    if order.dry_run {
+        return Ok(orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?.outcome);
     }
     let unkept = call.call(&item.keys, Modes::UNKEPT);
     let value = match reply {
@@ -340,7 +340,7 @@ fn hold_item(
         return Ok(outcome);
     }
     // With units of other shards; what came of it, the same call replies.
-    orders::send_home(store, &item.activity, Some(user.as_bytes()), &call, wanted, false)?;
+    orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?;
     Ok(call.read(replicated_item(store, &unkept, request)?, &item.keys)?.outcome)
 }
 

@@ -9,13 +9,11 @@ use std::sync::Arc;
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
-use crate::model::number::Quantity;
-use crate::model::order::hold::{Hold, HoldEnd, HoldRecord, HoldState, Step};
-use crate::model::order::{Bought, Corrupt, Order, OrderOutcome, Outcome, Refund, RefundOf};
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::order::hold::Step;
+use crate::model::{
+    ActivityId, Bought, Corrupt, Hold, HoldEnd, HoldRecord, HoldState, Millis, Order, OrderOutcome, Outcome, Quantity,
+    Refund, RefundOf, RequestId, Shards, Status, StoredUser, UserId,
+};
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -40,9 +38,9 @@ pub fn deduct(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome
     let limit = order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default();
     let arguments = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &limit];
     let script = DEDUCT.of(store.layout.kind());
-    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).omitting_empty();
-    let wanted = Wanted { quantity: Some(order.quantity), request };
-    let reply = send_home(store, &order.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)?;
+    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes), dry_run).omitting_empty();
+    let call = call.wanting(Some(order.quantity), request);
+    let reply = send_home(store, &order.activity, Some(user.as_bytes()), &call)?;
     Ok(Outcome { quantity: Some(order.quantity.get()), ..reply.outcome })
 }
 
@@ -63,8 +61,8 @@ pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outco
     let [kind, by, units, id, reason, is_default] =
         [&kind, &store.operator, &units, request.as_str(), reason, is_default].map(str::as_bytes);
     let arguments = [kind, by, user, units, id, b"", reason, is_default];
-    let call = SingleCall::new(REFUND.of(store.layout.kind()), same_request(request), &arguments).omitting_empty();
-    let outcome = send_home(store, &refund.activity, Some(user), &call, None, dry_run)?.outcome;
+    let call = SingleCall::new(REFUND.of(store.layout.kind()), same_request(request), &arguments, dry_run);
+    let outcome = send_home(store, &refund.activity, Some(user), &call.omitting_empty())?.outcome;
     Ok(Outcome { quantity: quantity.map(Quantity::get).or(outcome.quantity), ..outcome })
 }
 
@@ -78,9 +76,8 @@ pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<Orde
     let reason = hold.reason.as_deref().unwrap_or_default();
     let arguments = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
     let script = HOLD.of(store.layout.kind());
-    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes)).holding(hold.quantity);
-    let wanted = Wanted { quantity: Some(hold.quantity), request };
-    send_home(store, &hold.activity, Some(user.as_bytes()), &call, Some(wanted), dry_run)
+    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes), dry_run);
+    send_home(store, &hold.activity, Some(user.as_bytes()), &call.holding(hold.quantity, request))
 }
 
 /// Ends the hold of a request id. With `dry_run` nothing is written.
@@ -92,10 +89,13 @@ pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Re
     let user = end.user.as_ref().map(StoredUser::as_bytes);
     let arguments = [&kind, &store.operator, end.request.as_str(), end.step.name(), "", "", reason];
     let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).chain(user).collect();
-    let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments);
+    let mut call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
     // The hold says how many.
-    let wanted = (end.step == Step::Confirm).then_some(Wanted { quantity: None, request: &end.request });
-    send_home(store, &end.activity, user, &call, wanted, dry_run)
+    if end.step == Step::Confirm {
+        // The hold says how many.
+        call = call.wanting(None, &end.request);
+    }
+    send_home(store, &end.activity, user, &call)
 }
 
 /// Where `mode` is among the arguments of every script of one order.
@@ -148,6 +148,18 @@ pub(crate) struct SingleCall {
     omits_empty: bool,
     /// The units of a hold, whose reply has its deadline in their place.
     held: Option<Quantity>,
+    /// Of what takes units, and gets them from other shards.
+    wanted: Option<Wanted>,
+    /// Whether nothing is written.
+    dry_run: bool,
+}
+
+/// What an order needs of the stock.
+#[derive(Clone)]
+struct Wanted {
+    /// How many units; `None` for a hold that expired, whose reply says it.
+    quantity: Option<Quantity>,
+    request: RequestId,
 }
 
 /// Reads `{status, stock, bought, quantity, user}` of the activity with these keys, as far as a script replies it.
@@ -172,9 +184,9 @@ pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result
 
 impl SingleCall {
     /// A call with these arguments, of which that of the mode is empty.
-    pub(crate) fn new(script: &'static Script, recovery: Recovery, arguments: &[&[u8]]) -> Self {
+    pub(crate) fn new(script: &'static Script, recovery: Recovery, arguments: &[&[u8]], dry_run: bool) -> Self {
         let arguments = arguments.iter().map(|argument| argument.to_vec()).collect();
-        Self { script, recovery, arguments, omits_empty: false, held: None }
+        Self { script, recovery, arguments, omits_empty: false, held: None, wanted: None, dry_run }
     }
 
     /// The same without empty arguments at the end.
@@ -182,9 +194,14 @@ impl SingleCall {
         Self { omits_empty: true, ..self }
     }
 
+    /// The same for what takes units.
+    fn wanting(self, quantity: Option<Quantity>, request: &RequestId) -> Self {
+        Self { wanted: Some(Wanted { quantity, request: request.clone() }), ..self }
+    }
+
     /// The same for a hold of so many units.
-    pub(crate) fn holding(self, quantity: Quantity) -> Self {
-        Self { held: Some(quantity), ..self }
+    pub(crate) fn holding(self, quantity: Quantity, request: &RequestId) -> Self {
+        Self { held: Some(quantity), ..self.wanting(Some(quantity), request) }
     }
 
     /// Reads its reply, of the activity with these keys.
@@ -237,15 +254,7 @@ pub(crate) fn send_single(
     Ok(answer.value())
 }
 
-/// What an order needs of the stock.
-#[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
-    /// How many units; `None` for a hold that expired, whose reply says it.
-    pub(crate) quantity: Option<Quantity>,
-    pub(crate) request: &'a RequestId,
-}
-
-/// Sends an order to where the units of its user are. One that is `wanted` takes units, and gets them from other shards.
+/// Sends an order to where the units of its user are.
 ///
 /// # Errors
 /// Any of [`StoreError`]; there is no user, and the activity is sharded.
@@ -254,22 +263,20 @@ pub(crate) fn send_home(
     activity: &ActivityId,
     user: Option<&[u8]>,
     call: &SingleCall,
-    wanted: Option<Wanted<'_>>,
-    dry_run: bool,
 ) -> Result<OrderOutcome, StoreError> {
     let mut missing: Option<Shards> = None;
     store.borrower.was_resent = false;
     loop {
         let Some(shards) = store.directory.get(activity).cloned() else {
-            let value = send_single(store, call, activity, Modes::of_activity(dry_run))?;
+            let value = send_single(store, call, activity, Modes::of_activity(call.dry_run))?;
             if learn(store, activity, call, &value)? {
                 continue;
             }
-            return read_reply(store, call, value, activity, dry_run);
+            return read_reply(store, call, value, activity);
         };
         let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
         let home = shards.home(user.ok_or_else(nobody)?);
-        match send_to(store, activity, &shards, home, call, wanted, dry_run) {
+        match send_to(store, activity, &shards, home, call) {
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
@@ -322,12 +329,10 @@ fn send_to(
     shards: &Shards,
     home: usize,
     call: &SingleCall,
-    wanted: Option<Wanted<'_>>,
-    dry_run: bool,
 ) -> Result<OrderOutcome, ShardFault> {
     let at = activity.shard(shards.numbers()[home]);
-    let modes = match &wanted {
-        _ if dry_run => Modes::DRY,
+    let modes = match &call.wanted {
+        _ if call.dry_run => Modes::DRY,
         None => Modes::FINAL,
         // An expired hold whose confirmation is refused is void.
         Some(Wanted { quantity: None, .. }) => Modes::BORROW,
@@ -337,11 +342,9 @@ fn send_to(
     if is_gone(&value) {
         return Err(ShardFault::ListChanged);
     }
-    let short = match wanted {
-        Some(wanted) => short_of(store, &wanted, &value, &at, dry_run)?.map(|units| (wanted, units)),
-        None => None,
+    let Some((wanted, quantity)) = short_of(store, call, &value, &at)? else {
+        return read_of_shard(store, call, value, &at);
     };
-    let Some((wanted, quantity)) = short else { return read_of_shard(store, call, value, &at, dry_run) };
     let order = call.call(&store.keys(&at), Modes::BORROW);
     let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
     let request = BorrowRequest {
@@ -350,56 +353,55 @@ fn send_to(
         home,
         quantity,
         request: wanted.request.as_str(),
-        order: (!dry_run).then_some(&order),
+        order: (!call.dry_run).then_some(&order),
         system: &*system,
         began: system.now(),
         at_most: patient(store.servers.target().timeout),
         stop: &|| stop(),
     };
-    if dry_run {
+    if call.dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
-        let reply = read_of_shard(store, call, value, &at, dry_run)?;
+        let reply = read_of_shard(store, call, value, &at)?;
         return Ok(match sold_out {
             Some(SoldOut { left, .. }) => with_stock(reply, left),
             None => would_borrow(reply, quantity),
         });
     }
     match borrow_and_send(store, &request, call, &at)? {
-        BorrowOutcome::Decided(value) if !is_gone(&value) => read_of_shard(store, call, value, &at, dry_run),
+        BorrowOutcome::Decided(value) if !is_gone(&value) => read_of_shard(store, call, value, &at),
         BorrowOutcome::Decided(_) | BorrowOutcome::Here => Err(ShardFault::ListChanged),
         BorrowOutcome::SoldOut(SoldOut { left, .. }) => {
             // A late copy of the call must not take units that are returned after this refusal.
             let modes = if store.borrower.was_resent { Modes::FINAL_AGAIN } else { Modes::FINAL };
             let value = send_single(store, call, &at, modes)?;
             let is_refused = is_out_of_stock(&value);
-            let reply = read_of_shard(store, call, value, &at, dry_run)?;
+            let reply = read_of_shard(store, call, value, &at)?;
             Ok(if is_refused { with_stock(reply, left) } else { reply })
         }
     }
 }
 
 /// How many units an order needs that its shard has not, by its reply; `None` if that decides it.
-fn short_of(
+fn short_of<'c>(
     store: &mut Store,
-    wanted: &Wanted<'_>,
+    call: &'c SingleCall,
     value: &Value,
     at: &ActivityId,
-    dry_run: bool,
-) -> Result<Option<u64>, StoreError> {
-    let Value::Array(values) = value else { return Ok(None) };
+) -> Result<Option<(&'c Wanted, u64)>, StoreError> {
+    let (Some(wanted), Value::Array(values)) = (&call.wanted, value) else { return Ok(None) };
     let kind = store.layout.kind();
     let count = |at| Reply::of(SETTLE.of(kind)).count(values.get(at));
-    let of_hold = |units: Option<Quantity>| units.map_or_else(|| count(3), |units| Ok(Some(units.get())));
     if is_out_of_stock(value) {
-        return of_hold(wanted.quantity);
+        let units = wanted.quantity.map_or_else(|| count(3), |units| Ok(Some(units.get())))?;
+        return Ok(units.map(|units| (wanted, units)));
     }
     // A dry run of a confirmation says that the hold is over, be it for good or because its shard has too few units.
-    if !dry_run || wanted.quantity.is_some() || values.first() != Some(&Value::Int(Status::Expired.code())) {
+    if !call.dry_run || wanted.quantity.is_some() || values.first() != Some(&Value::Int(Status::Expired.code())) {
         return Ok(None);
     }
     let (Some(stock), Some(units)) = (count(1)?, count(3)?) else { return Ok(None) };
-    let is_expired = stock < units && hold_state(store, at, wanted.request)? == Some(HoldState::Expired);
-    Ok(is_expired.then_some(units))
+    let is_expired = stock < units && hold_state(store, at, &wanted.request)? == Some(HoldState::Expired);
+    Ok(is_expired.then_some((wanted, units)))
 }
 
 /// The state of the hold of a request id.
@@ -446,28 +448,21 @@ fn borrow_and_send(
     Err(StoreError::Unknown { server, why, recovery: Some(call.recovery.clone()) }.into())
 }
 
-fn read_reply(
-    store: &mut Store,
-    call: &SingleCall,
-    value: Value,
-    at: &ActivityId,
-    dry_run: bool,
-) -> Result<OrderOutcome, StoreError> {
+fn read_reply(store: &Store, call: &SingleCall, value: Value, at: &ActivityId) -> Result<OrderOutcome, StoreError> {
     let reply = call.read(value, &store.keys(at))?;
-    if reply.outcome.status.is_done() && !dry_run {
+    if reply.outcome.status.is_done() && !call.dry_run {
         store.changed(at);
     }
     Ok(reply)
 }
 
 fn read_of_shard(
-    store: &mut Store,
+    store: &Store,
     call: &SingleCall,
     value: Value,
     shard: &ActivityId,
-    dry_run: bool,
 ) -> Result<OrderOutcome, ShardFault> {
-    let mut reply = read_reply(store, call, value, shard, dry_run)?;
+    let mut reply = read_reply(store, call, value, shard)?;
     reply.outcome.stock = None;
     Ok(reply)
 }

@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::shards::{Shards, transfer_age};
-use crate::model::status::Status;
+use crate::model::shards::transfer_age;
+use crate::model::{ActivityId, Layout, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
 use crate::redis::system::System;

@@ -10,10 +10,8 @@ pub(crate) mod transfer;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::shards::Shards;
 use crate::model::slot::{SLOTS, slot};
+use crate::model::{ActivityId, Layout, Shards};
 use crate::script::keys::Keys;
 pub(crate) use crate::shards::borrower::ShardBorrower;
 

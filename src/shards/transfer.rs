@@ -13,11 +13,8 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::order::Corrupt;
-use crate::model::shards::Shards;
-use crate::model::status::{Status, call_code};
+use crate::model::status::call_code;
+use crate::model::{ActivityId, Corrupt, Layout, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
 use crate::redis::cluster::Servers;

@@ -13,10 +13,7 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::shards::Shards;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Layout, Millis, Shards};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
 use crate::redis::cluster::Servers;

@@ -1,16 +1,13 @@
 //! What a preheat is to do to a sharded activity, from what is there. Asks nobody.
 
 use crate::admin::parent::Says;
-use crate::error::ServerKind;
-use crate::error::StoreError;
-use crate::model::activity::rules::{PackedRules, StoredState};
-use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
-use crate::model::activity::{Action, FieldDifference, Meta, Plan, Preheat, Preheated, Snapshot};
-use crate::model::number::{Limit, Units, signed};
-use crate::model::order::Corrupt;
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::error::{ServerKind, StoreError};
+use crate::model::activity::shard_plan::{spread, taken};
+use crate::model::number::signed;
+use crate::model::{
+    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Shards,
+    Snapshot, Status, StoredState, Units,
+};
 use crate::shards;
 
 /// What there is of an activity that is sharded, or is to be.

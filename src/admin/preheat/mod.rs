@@ -6,12 +6,7 @@ mod sharded;
 use redis::Value;
 
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::field_change::FieldChange;
-use crate::model::activity::{Action, FieldDifference, Plan, Preheat, Preheated};
-use crate::model::id::ActivityId;
-use crate::model::number::Units;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{Action, ActivityId, FieldChange, FieldDifference, Millis, Plan, Preheat, Preheated, Status, Units};
 use crate::read::snapshot;
 use crate::redis::call::retry::Answer;
 use crate::redis::call::{Call, RetrySafety};
@@ -35,95 +30,138 @@ const AT_ONCE: usize = 200;
 /// How often others may change the total of an activity before an update that keeps it gives up.
 const TRIES: usize = 100;
 
-/// Makes one activity what the plan says, or says how it differs.
-fn preheat(
-    store: &mut Store,
-    plan: &Plan,
+/// A preheat of some activities: what all its calls have in common.
+struct Preheating<'a> {
+    store: &'a mut Store,
     how: Preheat,
     dry_run: bool,
-    reason: Option<&str>,
-) -> Result<Preheated, StoreError> {
-    let preheated = preheat_ordinary(store, plan, how, dry_run || plan.shards.is_some(), reason)?;
-    let is_sharded = preheated.status == Status::Sharded;
-    if !is_sharded && plan.shards.is_none() {
-        return Ok(preheated);
-    }
-    let other = Some(&preheated).filter(|_| !is_sharded);
-    match sharded::preheat_sharded(store, plan, how, dry_run, reason, other)? {
-        Some(preheated) => Ok(preheated),
-        // It has no shards any more.
-        None => preheat_ordinary(store, plan, how, dry_run, reason),
-    }
+    reason: Option<&'a str>,
 }
 
-/// Updates an activity whose plan gives no total: it keeps the one that it has at that instant.
-fn preheat_with_same_total(
-    store: &mut Store,
-    plan: &Plan,
-    dry_run: bool,
-    reason: Option<&str>,
-) -> Result<Preheated, StoreError> {
-    for _ in 0..TRIES {
-        let total = snapshot::snapshot(store, &plan.id)?.meta.map_or(0, |meta| meta.total);
-        let with_total = Plan { total: Units::new(total), ..plan.clone() };
-        let preheated = preheat(store, &with_total, Preheat::UpdateFrom(total), dry_run, reason)?;
-        if !preheated.differences.iter().any(|difference| difference.field == "if_total") {
+impl Preheating<'_> {
+    /// Makes one activity what the plan says, or says how it differs.
+    fn one(&mut self, plan: &Plan) -> Result<Preheated, StoreError> {
+        let preheated = self.ordinary(plan, self.dry_run || plan.shards.is_some())?;
+        let is_sharded = preheated.status == Status::Sharded;
+        if !is_sharded && plan.shards.is_none() {
             return Ok(preheated);
         }
+        match self.sharded(plan, Some(&preheated).filter(|_| !is_sharded))? {
+            Some(preheated) => Ok(preheated),
+            // It has no shards any more.
+            None => self.ordinary(plan, self.dry_run),
+        }
     }
-    Err(StoreError::GaveUp(format!("others keep changing the total of `{}`", plan.id)))
-}
 
-/// The same for an activity without shards; `sharded` if it has some.
-fn preheat_ordinary(
-    store: &mut Store,
-    plan: &Plan,
-    how: Preheat,
-    dry_run: bool,
-    reason: Option<&str>,
-) -> Result<Preheated, StoreError> {
-    if !dry_run {
-        add_to_index(store, [&plan.id])?;
+    /// Updates an activity whose plan gives no total, if it still has this one.
+    fn from_total(&mut self, plan: &Plan, total: u64) -> Result<Preheated, StoreError> {
+        let Self { dry_run, reason, .. } = *self;
+        let mut update = Preheating { store: &mut *self.store, how: Preheat::UpdateFrom(total), dry_run, reason };
+        update.one(&Plan { total: Units::new(total), ..plan.clone() })
     }
-    let keys = store.keys(&plan.id);
-    let answer = store.servers.answer(&preheat_call(store, plan, &keys, how, dry_run, reason))?;
-    read_preheated(store, plan, answer, &keys, dry_run)
-}
 
-fn preheat_call(store: &Store, plan: &Plan, keys: &Keys, how: Preheat, dry_run: bool, reason: Option<&str>) -> Call {
-    let safety = match (dry_run, how) {
-        (true, _) => RetrySafety::ReadOnly,
-        // A reset that is sent twice would remove what was bought in between.
-        (false, Preheat::Reset) => RetrySafety::AtMostOnce,
-        // It says what should be.
-        (false, _) => RetrySafety::Idempotent,
-    };
-    Call::script(&PREHEAT, keys.all(), preheat_arguments(store, plan, how, dry_run, reason))
-        .with_safety(safety)
-        .recovered_by(Recovery::Inspect(plan.id.to_string()))
-}
+    /// Updates an activity whose plan gives no total: it keeps the one that it has at that instant.
+    fn with_same_total(&mut self, plan: &Plan) -> Result<Preheated, StoreError> {
+        for _ in 0..TRIES {
+            let total = snapshot::snapshot(self.store, &plan.id)?.meta.map_or(0, |meta| meta.total);
+            let preheated = self.from_total(plan, total)?;
+            if !preheated.differences.iter().any(|difference| difference.field == "if_total") {
+                return Ok(preheated);
+            }
+        }
+        Err(StoreError::GaveUp(format!("others keep changing the total of `{}`", plan.id)))
+    }
 
-fn read_preheated(
-    store: &Store,
-    plan: &Plan,
-    answer: Answer,
-    keys: &Keys,
-    dry_run: bool,
-) -> Result<Preheated, StoreError> {
-    let was_resent = answer.was_resent;
-    let mut preheated = preheated(plan, answer.value(), keys)?;
-    // It is as the plan says, and only the total that it had before is gone: the first try was applied.
-    if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
-        (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
-        preheated.differences.clear();
+    /// The same for an activity without shards; `sharded` if it has some.
+    fn ordinary(&mut self, plan: &Plan, dry_run: bool) -> Result<Preheated, StoreError> {
+        if !dry_run {
+            add_to_index(self.store, [&plan.id])?;
+        }
+        let keys = self.store.keys(&plan.id);
+        let call = self.call(plan, &keys, dry_run);
+        let answer = self.store.servers.answer(&call)?;
+        self.read(plan, answer, &keys, dry_run)
     }
-    if was_resent && preheated.action == Action::Unchanged {
-        preheated.status = Status::Replayed;
+
+    fn call(&self, plan: &Plan, keys: &Keys, dry_run: bool) -> Call {
+        let safety = match (dry_run, self.how) {
+            (true, _) => RetrySafety::ReadOnly,
+            // A reset that is sent twice would remove what was bought in between.
+            (false, Preheat::Reset) => RetrySafety::AtMostOnce,
+            // It says what should be.
+            (false, _) => RetrySafety::Idempotent,
+        };
+        Call::script(&PREHEAT, keys.all(), self.arguments(plan, dry_run))
+            .with_safety(safety)
+            .recovered_by(Recovery::Inspect(plan.id.to_string()))
     }
-    if !dry_run && preheated.status.is_done() {
-        store.changed(&plan.id);
+
+    fn read(&self, plan: &Plan, answer: Answer, keys: &Keys, dry_run: bool) -> Result<Preheated, StoreError> {
+        let was_resent = answer.was_resent;
+        let mut preheated = preheated(plan, answer.value(), keys)?;
+        // It is as the plan says, and only the total that it had before is gone: the first try was applied.
+        if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
+            (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
+            preheated.differences.clear();
+        }
+        if was_resent && preheated.action == Action::Unchanged {
+            preheated.status = Status::Replayed;
+        }
+        if !dry_run && preheated.status.is_done() {
+            self.store.changed(&plan.id);
+        }
+        Ok(preheated)
     }
-    Ok(preheated)
+
+    /// Makes a few activities what their plans say, in one round trip.
+    fn few(&mut self, plans: &[&Plan], mut each: impl FnMut(usize, Preheated)) -> Result<(), StoreError> {
+        let dry_run = self.dry_run;
+        if !dry_run {
+            add_to_index(self.store, plans.iter().map(|plan| &plan.id))?;
+        }
+        let keys: Vec<Keys> = plans.iter().map(|plan| self.store.keys(&plan.id)).collect();
+        let calls: Vec<Call> = plans.iter().zip(&keys).map(|(plan, keys)| self.call(plan, keys, dry_run)).collect();
+        let mut failed = Ok(());
+        for (number, answer) in self.store.servers.call_all(&calls).into_iter().enumerate() {
+            let preheated = match answer {
+                Ok(answer) => self.read(plans[number], answer, &keys[number], dry_run)?,
+                Err(error) => {
+                    failed = failed.and(Err(error));
+                    continue;
+                }
+            };
+            let is_sharded = preheated.status == Status::Sharded;
+            each(number, if is_sharded { self.one(plans[number])? } else { preheated });
+        }
+        failed
+    }
+
+    /// What the script preheat takes after its keys.
+    fn arguments(&self, plan: &Plan, dry_run: bool) -> Vec<String> {
+        let mode = match self.how {
+            Preheat::Create => "create",
+            Preheat::Update | Preheat::UpdateFrom(_) => "update",
+            Preheat::Reset => "reset",
+        };
+        vec![
+            self.store.kind(),
+            self.store.operator.clone(),
+            self.reason.unwrap_or_default().to_owned(),
+            mode.to_owned(),
+            if dry_run { "1" } else { "0" }.to_owned(),
+            plan.total.map(|total| total.to_string()).unwrap_or_default(),
+            given(plan.per_user_limit),
+            given(plan.title.as_deref()),
+            given(plan.starts_at.map(Millis::get)),
+            // An end before 1970 must stay after its start.
+            given(plan.ends_at.map(|end| end.get().max(1))),
+            given(plan.ledger.map(u8::from)),
+            match self.how {
+                Preheat::UpdateFrom(total) => total.to_string(),
+                _ => String::new(),
+            },
+        ]
+    }
 }
 
 /// Makes several activities what their plans say, many at once, each atomically, or says how they differ. With
@@ -144,19 +182,17 @@ pub fn preheat_all(
     let takes_several_calls = |plan: &Plan| plan.shards.is_some() || plan.total.is_none();
     let (several, ordinary): (Vec<usize>, Vec<usize>) =
         (0..plans.len()).partition(|number| takes_several_calls(plans[*number]));
+    let mut preheating = Preheating { store, how, dry_run, reason };
     for numbers in ordinary.chunks(AT_ONCE) {
         let chunk: Vec<&Plan> = numbers.iter().map(|number| plans[*number]).collect();
-        preheat_chunk(store, &chunk, how, dry_run, reason, |at, done| each(numbers[at], done))?;
+        preheating.few(&chunk, |at, done| each(numbers[at], done))?;
     }
     for number in several {
         let plan = plans[number];
         let preheated = match (plan.total, how) {
-            (None, Preheat::Update) => preheat_with_same_total(store, plan, dry_run, reason)?,
-            (None, Preheat::UpdateFrom(total)) => {
-                let plan = Plan { total: Units::new(total), ..plan.clone() };
-                preheat(store, &plan, how, dry_run, reason)?
-            }
-            _ => preheat(store, plan, how, dry_run, reason)?,
+            (None, Preheat::Update) => preheating.with_same_total(plan)?,
+            (None, Preheat::UpdateFrom(total)) => preheating.from_total(plan, total)?,
+            _ => preheating.one(plan)?,
         };
         each(number, preheated);
     }
@@ -195,80 +231,11 @@ pub(crate) fn restore_index(store: &mut Store, activities: &[&ActivityId]) -> Re
     Ok(())
 }
 
-/// The same for a few, in one round trip.
-fn preheat_chunk(
-    store: &mut Store,
-    plans: &[&Plan],
-    how: Preheat,
-    dry_run: bool,
-    reason: Option<&str>,
-    mut each: impl FnMut(usize, Preheated),
-) -> Result<(), StoreError> {
-    if !dry_run {
-        add_to_index(store, plans.iter().map(|plan| &plan.id))?;
-    }
-    let keys: Vec<Keys> = plans.iter().map(|plan| store.keys(&plan.id)).collect();
-    let call = |(plan, keys): (&&Plan, &Keys)| preheat_call(store, plan, keys, how, dry_run, reason);
-    let calls: Vec<Call> = plans.iter().zip(&keys).map(call).collect();
-    let mut failed = Ok(());
-    for (number, answer) in store.servers.call_all(&calls).into_iter().enumerate() {
-        let preheated = match answer {
-            Ok(answer) => read_preheated(store, plans[number], answer, &keys[number], dry_run)?,
-            Err(error) => {
-                failed = failed.and(Err(error));
-                continue;
-            }
-        };
-        let is_sharded = preheated.status == Status::Sharded;
-        each(number, if is_sharded { preheat(store, plans[number], how, dry_run, reason)? } else { preheated });
-    }
-    failed
-}
-
-/// What the script preheat takes after its keys.
-fn preheat_arguments(store: &Store, plan: &Plan, how: Preheat, dry_run: bool, reason: Option<&str>) -> Vec<String> {
-    let mode = match how {
-        Preheat::Create => "create",
-        Preheat::Update | Preheat::UpdateFrom(_) => "update",
-        Preheat::Reset => "reset",
-    };
-    vec![
-        store.kind(),
-        store.operator.clone(),
-        reason.unwrap_or_default().to_owned(),
-        mode.to_owned(),
-        if dry_run { "1" } else { "0" }.to_owned(),
-        plan.total.map(|total| total.to_string()).unwrap_or_default(),
-        given(plan.per_user_limit),
-        given(plan.title.as_deref()),
-        given(plan.starts_at.map(Millis::get)),
-        // An end before 1970 must stay after its start.
-        given(plan.ends_at.map(|end| end.get().max(1))),
-        given(plan.ledger.map(u8::from)),
-        match how {
-            Preheat::UpdateFrom(total) => total.to_string(),
-            _ => String::new(),
-        },
-    ]
-}
-
 /// Reads the reply of the script preheat.
 fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreError> {
     let reply = Reply::of(&PREHEAT);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
-    let mut preheated = Preheated {
-        activity: plan.id.clone(),
-        action: Action::Refused,
-        status,
-        total_before: None,
-        total: None,
-        stock_before: None,
-        stock: None,
-        per_user_limit: None,
-        shards: None,
-        differences: Vec::new(),
-        corrupt,
-    };
+    let mut preheated = Preheated { corrupt, ..Preheated::refused(&plan.id, status) };
     if matches!(status, Status::Corrupt | Status::Sharded) {
         return Ok(preheated);
     }

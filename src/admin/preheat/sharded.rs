@@ -17,19 +17,16 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::admin::parent::{self, Changed, Parent, Says};
-use crate::admin::preheat;
 use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
+use crate::admin::preheat::{self, Preheating};
 use crate::error::{Recovery, StoreError};
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::shard_plan::{ShardPlan, spread, taken};
+use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::activity::whole::unsound;
-use crate::model::activity::{Action, Meta, Plan, Preheat, Preheated, Snapshot};
-use crate::model::id::ActivityId;
 use crate::model::number::{signed, whole};
-use crate::model::order::Corrupt;
-use crate::model::shards::Shards;
-use crate::model::status::Status;
-use crate::model::time::Millis;
+use crate::model::{
+    Action, ActivityId, Corrupt, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Shards, Snapshot,
+    Status,
+};
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
@@ -62,83 +59,202 @@ struct ChangedShard {
     stock: u64,
 }
 
-/// Makes a sharded activity what the plan says, or says how it differs. `other` is what the script `preheat` said of the
-/// activity if it is no parent. `None` if it has no shards, and is to be preheated as any other.
-pub(crate) fn preheat_sharded(
-    store: &mut Store,
-    plan: &Plan,
-    how: Preheat,
-    dry_run: bool,
-    reason: Option<&str>,
-    other: Option<&Preheated>,
-) -> Result<Option<Preheated>, StoreError> {
-    let mut planned: Option<Preheated> = None;
-    let began = store.servers.system().now();
-    if !dry_run {
-        store.servers.look_for_replicas()?;
-    }
-    for _ in 0..TRIES {
-        let parent = parent::read_parent(store, &plan.id)?;
-        let is_ordinary = !parent.is_parent() && !parent.is_absent();
-        if plan.shards.is_none() && !parent.is_parent() {
-            return Ok(None);
+impl Preheating<'_> {
+    /// Makes a sharded activity what the plan says, or says how it differs. `other` is what the script `preheat` said of the
+    /// activity if it is no parent. `None` if it has no shards, and is to be preheated as any other.
+    pub(super) fn sharded(&mut self, plan: &Plan, other: Option<&Preheated>) -> Result<Option<Preheated>, StoreError> {
+        let mut planned: Option<Preheated> = None;
+        let began = self.store.servers.system().now();
+        if !self.dry_run {
+            self.store.servers.look_for_replicas()?;
         }
-        let found = find(store, plan, how, &parent, other.filter(|_| is_ordinary))?;
-        let Decision { result, todo, target } = decide(plan, how, &found)?;
-        if dry_run {
-            return Ok(Some(result));
-        }
-        let says = match (todo, found.says) {
-            (Todo::Begin(says), Some(before))
-                if matches!(says.plan, Some(ShardPlan::Update { .. }))
-                    && totals(&found.shards) != before.rules.total =>
-            {
-                add_up(store, &plan.id, totals(&found.shards), before.rules.total, began)?;
+        for _ in 0..TRIES {
+            let parent = parent::read_parent(self.store, &plan.id)?;
+            let is_ordinary = !parent.is_parent() && !parent.is_absent();
+            if plan.shards.is_none() && !parent.is_parent() {
+                return Ok(None);
+            }
+            let found = self.find(plan, &parent, other.filter(|_| is_ordinary))?;
+            let Decision { result, todo, target } = decide(plan, self.how, &found)?;
+            if self.dry_run {
+                return Ok(Some(result));
+            }
+            let mut is_begun = false;
+            let says = match (todo, found.says) {
+                (Todo::Begin(says), Some(before))
+                    if matches!(says.plan, Some(ShardPlan::Update { .. }))
+                        && totals(&found.shards) != before.rules.total =>
+                {
+                    add_up(self.store, &plan.id, totals(&found.shards), before.rules.total, began)?;
+                    continue;
+                }
+                (Todo::Begin(says), _) => {
+                    is_begun = true;
+                    *says
+                }
+                (Todo::Resume, Some(says)) => says,
+                // Another caller may have finished what this began.
+                _ if result.action == Action::Unchanged => return Ok(Some(planned.unwrap_or(result))),
+                _ => return Ok(Some(result)),
+            };
+            preheat::add_to_index(self.store, [&plan.id])?;
+            let clears = is_begun && self.how == Preheat::Reset && !parent.is_absent();
+            // Also what another client planned, which may have died before a replica had it.
+            if parent::change_parent(self.store, &plan.id, &parent, &says, clears)? == Changed::Stale {
                 continue;
             }
-            (Todo::Begin(says), _) => {
-                preheat::add_to_index(store, [&plan.id])?;
-                let clears = how == Preheat::Reset && !parent.is_absent();
-                if parent::change_parent(store, &plan.id, &parent, &says, clears)? == Changed::Stale {
-                    continue;
-                }
+            if is_begun {
                 planned = Some(result.clone());
-                *says
             }
-            (Todo::Resume, Some(says)) => {
-                preheat::add_to_index(store, [&plan.id])?;
-                // The client that planned it may have died before a replica had it.
-                if parent::change_parent(store, &plan.id, &parent, &says, false)? == Changed::Stale {
-                    continue;
+            let is_wanted = match &says.plan {
+                Some(ShardPlan::Update { rules, title, .. }) => {
+                    PackedRules { state: target.0.state, ..*rules } == target.0 && *title == target.1
                 }
-                says
+                _ => true,
+            };
+            let ended = match says.plan.clone() {
+                Some(ShardPlan::Start { shards, old }) => self.start(&plan.id, &says, shards, &old),
+                Some(ShardPlan::Update { .. }) => self.update(&plan.id, says),
+                None => Err(ShardFault::ListChanged),
+            };
+            match ended {
+                Ok(Ended::Done(stock)) if is_wanted => {
+                    let done = planned.unwrap_or(result);
+                    return Ok(Some(Preheated { stock: Some(stock), ..done }));
+                }
+                // Or another caller changed the activity.
+                Ok(Ended::Done(_) | Ended::Undone) | Err(ShardFault::ListChanged | ShardFault::Stopped) => {}
+                Ok(Ended::Ordinary) => return Ok(None),
+                Err(ShardFault::Store(error)) => return Err(error),
+                Err(ShardFault::Corrupt(corrupt)) => {
+                    let (action, status) = (Action::Refused, Status::Corrupt);
+                    return Ok(Some(Preheated { action, status, corrupt: Some(corrupt), ..result }));
+                }
             }
-            // Another caller may have finished what this began.
-            _ if result.action == Action::Unchanged => return Ok(Some(planned.unwrap_or(result))),
-            _ => return Ok(Some(result)),
-        };
-        let is_wanted = match &says.plan {
-            Some(ShardPlan::Update { rules, title, .. }) => {
-                PackedRules { state: target.0.state, ..*rules } == target.0 && *title == target.1
+        }
+        Err(StoreError::GaveUp(format!("others keep changing `{}`", plan.id)))
+    }
+
+    /// What there is of the activity.
+    fn find(&mut self, plan: &Plan, parent: &Parent, other: Option<&Preheated>) -> Result<Found, StoreError> {
+        let new_id = new_plan_id(self.store);
+        let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), new_id, ..Found::default() };
+        found.corrupt.clone_from(&parent.corrupt);
+        if parent.is_parent() {
+            match parent.says(&self.store.keys(&plan.id).meta) {
+                Ok(says) => found.says = Some(says),
+                Err(corrupt) => found.corrupt = Some(corrupt),
             }
-            _ => true,
-        };
-        match carry_out(store, &plan.id, says, reason) {
-            Ok(Ended::Done(stock)) if is_wanted => {
-                let done = planned.unwrap_or(result);
-                return Ok(Some(Preheated { stock: Some(stock), ..done }));
-            }
-            // Or another caller changed the activity.
-            Ok(Ended::Done(_) | Ended::Undone) | Err(ShardFault::ListChanged | ShardFault::Stopped) => {}
-            Ok(Ended::Ordinary) => return Ok(None),
-            Err(ShardFault::Store(error)) => return Err(error),
-            Err(ShardFault::Corrupt(corrupt)) => {
-                let (action, status) = (Action::Refused, Status::Corrupt);
-                return Ok(Some(Preheated { action, status, corrupt: Some(corrupt), ..result }));
+        }
+        let numbers = decide::named(found.says.as_ref(), plan);
+        let ids: Vec<ActivityId> = numbers.iter().map(|number| plan.id.shard(*number)).collect();
+        found.shards = snapshot::snapshots(self.store, &ids)?;
+        // A removed shard is made again by a later epoch only.
+        let epoch = |meta: &Meta| meta.epoch + u64::from(meta.is_removed());
+        let epochs = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(epoch);
+        found.epoch = epochs.max().unwrap_or_default().max(parent.epoch());
+        if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
+            found.epoch = says.rules.epoch;
+            let keys = |shard: &ActivityId| {
+                let keys = self.store.keys(shard);
+                (keys.stock, keys.meta)
+            };
+            let wrong = found.shards.iter().find_map(|shard| unsound(shard, says.rules.epoch, &keys));
+            found.corrupt = found.corrupt.take().or(wrong);
+        }
+        Ok(found)
+    }
+
+    /// Removes old shards, makes the others new, and lets the parent name them.
+    fn start(
+        &mut self,
+        activity: &ActivityId,
+        says: &Says,
+        shards: Vec<u32>,
+        old: &[u32],
+    ) -> Result<Ended, ShardFault> {
+        let removals = old.iter().map(|number| {
+            let arguments = self.shard_arguments("remove", &says.rules, "", "", None);
+            (activity.shard(*number), arguments)
+        });
+        let units = spread(says.rules.total, shards.len());
+        let sets = shards.iter().zip(units).map(|(number, units)| {
+            let arguments = self.shard_arguments("set", &says.rules, "", &units.to_string(), Some(&says.title));
+            (activity.shard(*number), arguments)
+        });
+        let calls: Vec<_> = removals.chain(sets).collect();
+        let left = change_shards(self.store, &calls)?.iter().map(|shard| shard.stock).sum();
+        let list = Shards::new(shards);
+        let is_ordinary = list.is_none();
+        let after = Says { shards: list, plan: None, ..says.clone() };
+        change(self.store, activity, says, &after)?;
+        Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
+    }
+
+    /// Changes the shards, again while units that were to be taken are sold meanwhile, then the parent.
+    fn update(&mut self, activity: &ActivityId, mut says: Says) -> Result<Ended, ShardFault> {
+        let mut is_undone = false;
+        loop {
+            let (Some(ShardPlan::Update { id, done, changes, rules, title }), Some(shards)) =
+                (&says.plan, &says.shards)
+            else {
+                return Err(ShardFault::ListChanged);
+            };
+            let calls: Vec<_> = shards
+                .ids(activity)
+                .zip(changes)
+                .map(|(shard, units)| {
+                    (shard, self.shard_arguments("update", rules, id, &units.to_string(), Some(title)))
+                })
+                .collect();
+            let shards = change_shards(self.store, &calls)?;
+            let changed = *done + shards.iter().map(|shard| shard.units).sum::<i64>();
+            let left: Vec<u64> = shards.iter().map(|shard| shard.stock).collect();
+            let missing = changed - (signed(rules.total) - signed(says.rules.total));
+            let after = if missing == 0 {
+                let rules = PackedRules { state: says.rules.state, ..*rules };
+                Says { rules, title: title.clone(), plan: None, shards: says.shards.clone() }
+            } else {
+                // Others bought what this was to take: it takes the rest elsewhere, or returns what it took.
+                let missing = u64::try_from(missing).map_err(|_| Reply::of(&PREHEAT_SHARD).invalid(missing))?;
+                let (changes, rules, title) = match taken(&left, missing) {
+                    Some(taken) => (taken.into_iter().map(|units| -signed(units)).collect(), *rules, title.clone()),
+                    None => {
+                        is_undone = true;
+                        let returned = spread(changed.unsigned_abs(), left.len());
+                        (returned.into_iter().map(signed).collect(), says.rules, says.title.clone())
+                    }
+                };
+                let update = ShardPlan::Update { id: new_plan_id(self.store), done: changed, changes, rules, title };
+                Says { plan: Some(update), ..says.clone() }
+            };
+            change(self.store, activity, &says, &after)?;
+            says = after;
+            if says.plan.is_none() {
+                return Ok(if is_undone { Ended::Undone } else { Ended::Done(left.iter().sum()) });
             }
         }
     }
-    Err(StoreError::GaveUp(format!("others keep changing `{}`", plan.id)))
+
+    /// What the script takes after its keys. Without a title nothing is to be written.
+    fn shard_arguments(
+        &self,
+        mode: &str,
+        rules: &PackedRules,
+        plan: &str,
+        units: &str,
+        title: Option<&str>,
+    ) -> Vec<String> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let mut arguments =
+            vec![mode.to_owned(), self.store.operator.clone(), self.reason.unwrap_or_default().to_owned()];
+        arguments.extend([rules.epoch.to_string(), plan.to_owned(), units.to_owned()]);
+        if let Some(title) = title {
+            let (starts, ends) = (rules.starts_at.map(Millis::get), rules.ends_at.map(Millis::get));
+            arguments.extend([number(rules.per_user_limit), title.to_owned(), number(starts), number(ends)]);
+        }
+        arguments
+    }
 }
 
 /// Finishes transfers: an update begins only when the totals of all shards are the total of the sale. Else it would add to what a
@@ -168,148 +284,12 @@ fn new_plan_id(store: &Store) -> String {
     store.servers.system().unique_id().simple().to_string()
 }
 
-/// What there is of the activity.
-fn find(
-    store: &mut Store,
-    plan: &Plan,
-    how: Preheat,
-    parent: &Parent,
-    other: Option<&Preheated>,
-) -> Result<Found, StoreError> {
-    let new_id = new_plan_id(store);
-    let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), new_id, ..Found::default() };
-    found.corrupt.clone_from(&parent.corrupt);
-    if parent.is_parent() {
-        match parent.says(&store.keys(&plan.id).meta) {
-            Ok(says) => found.says = Some(says),
-            Err(corrupt) => found.corrupt = Some(corrupt),
-        }
-    }
-    let numbers = decide::named(found.says.as_ref(), plan);
-    let ids: Vec<ActivityId> = numbers.iter().map(|number| plan.id.shard(*number)).collect();
-    found.shards = snapshot::snapshots(store, &ids)?;
-    // A removed shard is made again by a later epoch only.
-    let epoch = |meta: &Meta| meta.epoch + u64::from(meta.is_removed());
-    let epochs = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(epoch);
-    found.epoch = epochs.max().unwrap_or_default().max(parent.epoch());
-    if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && how != Preheat::Reset) {
-        found.epoch = says.rules.epoch;
-        let keys = |shard: &ActivityId| {
-            let keys = store.keys(shard);
-            (keys.stock, keys.meta)
-        };
-        let wrong = found.shards.iter().find_map(|shard| unsound(shard, says.rules.epoch, &keys));
-        found.corrupt = found.corrupt.take().or(wrong);
-    }
-    Ok(found)
-}
-
-/// Does what a parent plans.
-fn carry_out(store: &mut Store, activity: &ActivityId, says: Says, reason: Option<&str>) -> Result<Ended, ShardFault> {
-    match says.plan.clone() {
-        Some(ShardPlan::Start { shards, old }) => start(store, activity, &says, shards, &old, reason),
-        Some(ShardPlan::Update { .. }) => update(store, activity, says, reason),
-        None => Err(ShardFault::ListChanged),
-    }
-}
-
-/// Removes old shards, makes the others new, and lets the parent name them.
-fn start(
-    store: &mut Store,
-    activity: &ActivityId,
-    says: &Says,
-    shards: Vec<u32>,
-    old: &[u32],
-    reason: Option<&str>,
-) -> Result<Ended, ShardFault> {
-    let removals = old.iter().map(|number| {
-        let arguments = arguments(store, "remove", reason, &says.rules, "", "", None);
-        (activity.shard(*number), arguments)
-    });
-    let units = spread(says.rules.total, shards.len());
-    let sets = shards.iter().zip(units).map(|(number, units)| {
-        let arguments = arguments(store, "set", reason, &says.rules, "", &units.to_string(), Some(&says.title));
-        (activity.shard(*number), arguments)
-    });
-    let calls: Vec<_> = removals.chain(sets).collect();
-    let left = change_shards(store, &calls)?.iter().map(|shard| shard.stock).sum();
-    let list = Shards::new(shards);
-    let is_ordinary = list.is_none();
-    let after = Says { shards: list, plan: None, ..says.clone() };
-    change(store, activity, says, &after)?;
-    Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
-}
-
-/// Changes the shards, again while units that were to be taken are sold meanwhile, then the parent.
-fn update(store: &mut Store, activity: &ActivityId, mut says: Says, reason: Option<&str>) -> Result<Ended, ShardFault> {
-    let mut is_undone = false;
-    loop {
-        let (Some(ShardPlan::Update { id, done, changes, rules, title }), Some(shards)) = (&says.plan, &says.shards)
-        else {
-            return Err(ShardFault::ListChanged);
-        };
-        let calls: Vec<_> = shards
-            .ids(activity)
-            .zip(changes)
-            .map(|(shard, units)| {
-                (shard, arguments(store, "update", reason, rules, id, &units.to_string(), Some(title)))
-            })
-            .collect();
-        let shards = change_shards(store, &calls)?;
-        let changed = *done + shards.iter().map(|shard| shard.units).sum::<i64>();
-        let left: Vec<u64> = shards.iter().map(|shard| shard.stock).collect();
-        let missing = changed - (signed(rules.total) - signed(says.rules.total));
-        let after = if missing == 0 {
-            let rules = PackedRules { state: says.rules.state, ..*rules };
-            Says { rules, title: title.clone(), plan: None, shards: says.shards.clone() }
-        } else {
-            // Others bought what this was to take: it takes the rest elsewhere, or returns what it took.
-            let missing = u64::try_from(missing).map_err(|_| Reply::of(&PREHEAT_SHARD).invalid(missing))?;
-            let (changes, rules, title) = match taken(&left, missing) {
-                Some(taken) => (taken.into_iter().map(|units| -signed(units)).collect(), *rules, title.clone()),
-                None => {
-                    is_undone = true;
-                    let returned = spread(changed.unsigned_abs(), left.len());
-                    (returned.into_iter().map(signed).collect(), says.rules, says.title.clone())
-                }
-            };
-            let update = ShardPlan::Update { id: new_plan_id(store), done: changed, changes, rules, title };
-            Says { plan: Some(update), ..says.clone() }
-        };
-        change(store, activity, &says, &after)?;
-        says = after;
-        if says.plan.is_none() {
-            return Ok(if is_undone { Ended::Undone } else { Ended::Done(left.iter().sum()) });
-        }
-    }
-}
-
 /// Makes a parent that says one thing say another.
 fn change(store: &mut Store, activity: &ActivityId, before: &Says, after: &Says) -> Result<(), ShardFault> {
     match parent::change_parent(store, activity, &Parent::of(before), after, false)? {
         Changed::Stale => Err(ShardFault::ListChanged),
         Changed::Done => Ok(()),
     }
-}
-
-/// What the script takes after its keys. Without a title nothing is to be written.
-fn arguments(
-    store: &Store,
-    mode: &str,
-    reason: Option<&str>,
-    rules: &PackedRules,
-    plan: &str,
-    units: &str,
-    title: Option<&str>,
-) -> Vec<String> {
-    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let mut arguments = vec![mode.to_owned(), store.operator.clone(), reason.unwrap_or_default().to_owned()];
-    arguments.extend([rules.epoch.to_string(), plan.to_owned(), units.to_owned()]);
-    if let Some(title) = title {
-        let (starts, ends) = (rules.starts_at.map(Millis::get), rules.ends_at.map(Millis::get));
-        arguments.extend([number(rules.per_user_limit), title.to_owned(), number(starts), number(ends)]);
-    }
-    arguments
 }
 
 /// One call for each of some shards, and what they changed. Replicas have all of it then: the plan may go.

@@ -38,7 +38,7 @@ fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
     let mut calls: Vec<Vec<usize>> = Vec::new();
     let mut ids = 0;
     for at in order {
-        let more = repairs[*at].reversed.len();
+        let more = repairs[*at].reversed().len();
         match calls.last_mut() {
             Some(call) if call.len() < CHUNK && ids + more <= MAX_REVERSED => call.push(*at),
             _ => {
@@ -101,7 +101,7 @@ fn repair_units(
     let mut done = vec![Repaired::Stale; repairs.len()];
     // Each call raises the count of repairs by one, so the next expects one more.
     let mut calls = 0;
-    let mut audited = repairs.iter().find_map(|repair| repair.audited);
+    let mut audited = repairs.iter().find_map(|repair| repair.audited());
     for chunk in divide(&order, repairs) {
         if let Some(since) = audited {
             audited = since_audit(store, activity, since)?.or(audited);
@@ -126,7 +126,7 @@ fn repair_units(
     }
     // More was bought between our look and the call than the script follows: look again.
     for _ in 0..TRIES {
-        let again = |at: &usize| done[*at] == Repaired::Changed && repairs[*at].audited.is_some();
+        let again = |at: &usize| done[*at] == Repaired::Changed && repairs[*at].audited_stock.is_some();
         let late: Vec<usize> = (0..repairs.len()).filter(again).collect();
         let Some(since) = audited.filter(|_| !late.is_empty() && all_in_force && !dry_run) else { break };
         audited = since_audit(store, activity, since)?;
@@ -196,11 +196,11 @@ fn repair_once(
         arguments.push(user.to_owned());
         arguments.extend([from, repair.to.to_string(), repair.stock_change.to_string()].map(String::into_bytes));
     }
-    if repairs.iter().any(|repair| !repair.reversed.is_empty()) {
-        let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed.join("\t")).collect();
+    if repairs.iter().any(|repair| !repair.reversed().is_empty()) {
+        let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed().join("\t")).collect();
         arguments.push(lines.join("\n").into_bytes());
     }
-    if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited.is_some())) {
+    if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited_stock.is_some())) {
         let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
         arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
     }

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use crate::audit::evidence::mismatch::Mismatch;
 use crate::audit::ledger_state::LedgerState;
-use crate::model::id::StoredUser;
-use crate::model::status::Status;
+use crate::model::{Status, StoredUser};
 
 const UNNAMED: &str = "which orders are missing is not known without request ids: give the records a column `request` \
                        (`--map request=THEIRS`)";

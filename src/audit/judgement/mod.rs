@@ -11,10 +11,8 @@ use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::plan::repair::Repair;
 use crate::audit::plan::{self, MissingOrders, RepairPlan};
 use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
-use crate::model::id::StoredUser;
-use crate::model::layout::Kind;
 use crate::model::number::signed;
-use crate::model::order::hold::HoldState;
+use crate::model::{HoldState, Kind, StoredUser};
 
 /// Says what the evidence means.
 pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {

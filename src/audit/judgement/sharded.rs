@@ -13,10 +13,9 @@ use crate::audit::judgement::judge;
 use crate::audit::ledger_state::transfers::{BrokenTransfer, CutChange, Direction, TransferEntry, Transfers};
 use crate::audit::plan::{MissingOrders, RepairPlan};
 use crate::audit::result::{Audit, Difference, Proof, RecordedUnits, Verdict};
-use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
-use crate::model::shards::Shards;
 use crate::model::shards::transfer_age;
+use crate::model::{ActivityId, Shards, StoredUser};
 
 /// A transfer is stuck when it is older than this, in milliseconds by the donor's clock: the client that began it is gone.
 pub(crate) const STUCK_AFTER: u64 = 5000;

@@ -3,11 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::model::id::interner::Interner;
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::number::whole;
-use crate::model::order::hold::HoldState;
+use crate::model::{ActivityId, Entry, EntryId, HoldState, Interner, Op, StoredUser};
 
 /// What a ledger says of one item of an order, and with which other item that is to be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use hashbrown::HashSet;
 
 use crate::audit::ledger_state::column::Column;
-use crate::model::id::interner::Interner;
-use crate::model::ledger::EntryId;
+use crate::model::{EntryId, Interner};
 
 /// Where sums of rows saturate: at the most units that there can be, which no sale sells to one user.
 const MAX_SUM: i64 = 9_007_199_254_740_991;

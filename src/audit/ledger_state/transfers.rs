@@ -4,11 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::audit::class::Class;
-use crate::model::id::ActivityId;
-use crate::model::ledger::{Entry, Op};
 use crate::model::names::names;
 use crate::model::number::{signed, whole};
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Entry, Millis, Op};
 
 names! {
     /// Which of the two entries it is.

@@ -11,9 +11,8 @@ use crate::audit::evidence::mismatch::{Holding, Mismatch};
 use crate::audit::evidence::{Evidence, limit};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, gate};
-use crate::model::id::StoredUser;
-use crate::model::layout::Kind;
 use crate::model::number::{MAX_UNITS, signed};
+use crate::model::{Kind, StoredUser};
 
 /// What is done about units that no order record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +61,8 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
     } else {
         changes.users();
     }
-    let Changes { mut plan, changes, .. } = changes;
-    plan.name(evidence, changes);
+    let mut plan = changes.plan;
+    plan.name(evidence);
     for _ in &evidence.split_orders {
         plan.keep(Class::SplitOrder, "sell what is missing, or refund what is bought, by hand");
     }
@@ -99,27 +98,18 @@ impl RepairPlan {
         }
     }
 
-    /// Puts changes in order and gives them their names.
-    fn name(&mut self, evidence: &Evidence, changes: Vec<Change>) {
-        let rules = evidence.rules();
+    /// Puts the repairs in order and gives them their names.
+    fn name(&mut self, evidence: &Evidence) {
         // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
-        let at = evidence.end.as_ref().filter(|_| rules.is_none()).map_or(0, |end| end.at.get());
-        let repair = |change: Change| Repair {
-            id: String::new(),
-            layout: evidence.layout,
-            activity: evidence.activity.to_string(),
-            class: change.class,
-            audited: if change.needs_stock_as_audited() { audited(evidence) } else { None },
-            user: change.user,
-            from: change.from,
-            to: change.to,
-            stock_change: change.stock_change,
-            reversed: change.reversed,
-            after: None,
-            epoch: rules.map(|rules| rules.epoch),
-            repairs: rules.map(|rules| rules.repairs),
+        let at = evidence.end.as_ref().filter(|end| end.rules.is_none()).map_or(0, |end| end.at.get());
+        let name = |mut repair: Repair| {
+            if let Some(audited) = audited(evidence).filter(|_| repair.needs_stock_as_audited()) {
+                repair.audited_stock = Some(audited.stock);
+                repair.audited_entry = audited.last.map(|last| last.to_string());
+            }
+            repair.named(at)
         };
-        self.repairs = changes.into_iter().map(|change| repair(change).named(at)).collect();
+        self.repairs = std::mem::take(&mut self.repairs).into_iter().map(name).collect();
         let key = |repair: &Repair| (repair.stock_change >= 0, repair.user.is_some(), -repair.stock_change);
         self.repairs.sort_by(|one, other| (key(one), &one.user).cmp(&(key(other), &other.user)));
         let (raising, first): (Vec<&Repair>, Vec<&Repair>) =
@@ -141,30 +131,11 @@ const UNPROVEN: &str =
 const LOST: &str = "its stock key is gone, and no whole ledger that equals every counter, and no complete order records, \
                     prove how many units are left";
 
-/// A repair before it has its name.
-pub(crate) struct Change {
-    pub(crate) class: Class,
-    pub(crate) user: Option<StoredUser>,
-    pub(crate) from: Option<u64>,
-    pub(crate) to: u64,
-    pub(crate) stock_change: i64,
-    pub(crate) reversed: Vec<String>,
-}
-
-impl Change {
-    /// Whether it adds to what was promised or is for sale: units that the stock lacked, and that may be back there.
-    pub(crate) fn needs_stock_as_audited(&self) -> bool {
-        let gained = self.user.as_ref().and(self.from).map_or(0, |from| signed(self.to).saturating_sub(signed(from)));
-        gained.saturating_add(self.stock_change) > 0 && (self.user.is_none() || gained > 0)
-    }
-}
-
 /// The changes so far.
 pub(crate) struct Changes<'a> {
     evidence: &'a Evidence,
     missing_orders: MissingOrders,
     pub(crate) plan: RepairPlan,
-    pub(crate) changes: Vec<Change>,
     /// Whether the units of every user are known, or will be.
     is_complete: bool,
 }
@@ -172,21 +143,13 @@ pub(crate) struct Changes<'a> {
 impl<'a> Changes<'a> {
     /// None yet.
     pub(crate) fn new(evidence: &'a Evidence, missing_orders: MissingOrders) -> Self {
-        Self { evidence, missing_orders, plan: RepairPlan::default(), changes: Vec::new(), is_complete: true }
+        Self { evidence, missing_orders, plan: RepairPlan::default(), is_complete: true }
     }
 
     /// The counts of what is held open, which one change corrects.
     pub(crate) fn open_counts(&mut self) {
         if let Some(open) = self.evidence.open.as_ref().filter(|open| !open.is_right()) {
-            let (from, to) = (Some(open.stored), open.counted);
-            self.changes.push(Change {
-                class: Class::OpenCount,
-                user: None,
-                from,
-                to,
-                stock_change: 0,
-                reversed: Vec::new(),
-            });
+            self.push(Class::OpenCount, None, (Some(open.stored), open.counted), 0, Vec::new());
         }
     }
 
@@ -204,7 +167,7 @@ impl<'a> Changes<'a> {
             let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, LOST) };
             self.restore(signed(total) - recorded);
             if let Some(ledger) = ledger.filter(|ledger| *ledger != recorded) {
-                self.add(Class::CounterDrift, None, Some(ledger), recorded, 0);
+                self.add(Class::CounterDrift, Some(ledger), recorded, 0);
             }
             return;
         };
@@ -225,13 +188,13 @@ impl<'a> Changes<'a> {
                 }
             }
             (None, _, Some(ledger)) if mismatch.is_some_and(Mismatch::is_of_ledger_alone) => {
-                self.add(Class::CounterDrift, None, Some(ledger), sold, 0);
+                self.add(Class::CounterDrift, Some(ledger), sold, 0);
             }
             // Sold past the ledger, so it is recorded there.
-            (_, None, Some(ledger)) if ledger < sold => self.add(Class::Conservation, None, Some(ledger), sold, 0),
+            (_, None, Some(ledger)) if ledger < sold => self.add(Class::Conservation, Some(ledger), sold, 0),
             // Too many are left: they would be sold twice.
             (_, None, Some(ledger)) if ledger > sold => {
-                self.add(Class::Conservation, None, Some(ledger), ledger, sold - ledger);
+                self.add(Class::Conservation, Some(ledger), ledger, sold - ledger);
             }
             (Some(_), None, None) => self.plan.keep(Class::Conservation, UNPROVEN),
             _ => (),
@@ -352,11 +315,12 @@ impl<'a> Changes<'a> {
         match (evidence.stock(), left) {
             (None, Some(left)) if is_proven => {
                 // What users' repairs would move is in it at once.
-                let moved: i64 = self.changes.iter_mut().map(|change| std::mem::take(&mut change.stock_change)).sum();
+                let moved: i64 =
+                    self.plan.repairs.iter_mut().map(|change| std::mem::take(&mut change.stock_change)).sum();
                 self.restore(left.saturating_add(moved));
             }
             (None, _) => {
-                self.changes.clear();
+                self.plan.repairs.clear();
                 self.plan.keep(Class::Conservation, LOST);
             }
             (Some(_), None) => (),
@@ -387,31 +351,30 @@ impl<'a> Changes<'a> {
     /// Moves the stock by `missing` units. If they are to return, users whose purchases are missing get them first: what
     /// lowers the stock comes before what raises it, and must not wait for it.
     fn net(&mut self, mut missing: i64) {
-        for change in self.changes.iter_mut().filter(|change| change.stock_change < 0) {
+        for change in self.plan.repairs.iter_mut().filter(|change| change.stock_change < 0) {
             let part = missing.clamp(0, -change.stock_change);
             change.stock_change += part;
             missing -= part;
         }
         if missing != 0 {
-            self.add(Class::Conservation, None, Some(0), 0, missing);
+            self.add(Class::Conservation, Some(0), 0, missing);
         }
     }
 
     /// Creates the stock key, with what is left after all other repairs.
     fn restore(&mut self, left: i64) {
         let withdrawn = self.evidence.rules().and_then(|rules| rules.withdrawn).unwrap_or_default();
-        self.add(Class::Conservation, None, None, left, left.saturating_sub(signed(withdrawn)));
+        self.add(Class::Conservation, None, left, left.saturating_sub(signed(withdrawn)));
     }
 
     /// Leaves out what would raise the stock.
     fn keep_raises(&mut self, why: &'static str) {
-        for change in self.changes.extract_if(.., |change| change.stock_change > 0) {
-            self.plan.keep(change.class, why);
-        }
+        let raises: Vec<Repair> = self.plan.repairs.extract_if(.., |repair| repair.stock_change > 0).collect();
+        raises.into_iter().for_each(|raise| self.plan.keep(raise.class, why));
     }
 
-    fn add(&mut self, class: Class, user: Option<StoredUser>, from: Option<i64>, to: i64, stock_change: i64) {
-        self.add_reversing(class, user, (from, to), stock_change, Vec::new());
+    fn add(&mut self, class: Class, from: Option<i64>, to: i64, stock_change: i64) {
+        self.add_reversing(class, None, (from, to), stock_change, Vec::new());
     }
 
     /// The same, which also ends request ids of the user.
@@ -429,12 +392,40 @@ impl<'a> Changes<'a> {
             Some(from) => (from.is_some(), from),
         };
         match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MAX_UNITS) {
-            Some(to) => self.changes.push(Change { class, user, from, to, stock_change, reversed }),
+            Some(to) => self.push(class, user, (from, to), stock_change, reversed),
             None => {
                 self.is_complete = false;
                 self.plan.keep(class, "the sums are below zero or past 9007199254740991");
             }
         }
+    }
+
+    fn push(
+        &mut self,
+        class: Class,
+        user: Option<StoredUser>,
+        (from, to): (Option<u64>, u64),
+        stock_change: i64,
+        reversed: Vec<String>,
+    ) {
+        let rules = self.evidence.rules();
+        self.plan.repairs.push(Repair {
+            id: String::new(),
+            layout: self.evidence.layout,
+            activity: self.evidence.activity.to_string(),
+            class,
+            user_hex: user.as_ref().and_then(StoredUser::user_hex),
+            user,
+            from,
+            to,
+            stock_change,
+            reversed: Some(reversed),
+            after: None,
+            audited_stock: None,
+            audited_entry: None,
+            epoch: rules.map(|rules| rules.epoch),
+            repairs: rules.map(|rules| rules.repairs),
+        });
     }
 }
 

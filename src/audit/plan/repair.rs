@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::audit::class::Class;
 use crate::model::archive::Digest;
-use crate::model::id::StoredUser;
-use crate::model::layout::Layout;
-use crate::model::ledger::EntryId;
 use crate::model::names::names;
+use crate::model::number::signed;
+use crate::model::{EntryId, Layout, StoredUser};
 
 /// What an audit saw of an activity as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +19,9 @@ pub struct Audited {
     pub last: Option<EntryId>,
 }
 
-/// One repair.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One repair, as a plan's file has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Repair {
     /// Names it, so that it is applied once.
     pub id: String,
@@ -31,6 +33,9 @@ pub struct Repair {
     pub class: Class,
     /// Whose units; `None` for the stock alone.
     pub user: Option<StoredUser>,
+    /// The same in hexadecimal digits, if it is no UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_hex: Option<String>,
     /// Units as they were found; it is not applied if they differ by then. `None`: unknown, or, of the stock alone, its
     /// key was gone.
     pub from: Option<u64>,
@@ -38,13 +43,19 @@ pub struct Repair {
     pub to: u64,
     /// By how much the stock moves.
     pub stock_change: i64,
-    /// Request ids of the user that hold nothing any more: their orders are reversed, for good.
-    pub reversed: Vec<String>,
+    /// Of a repair that takes units: request ids of the user that hold nothing any more. Their orders are reversed, for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reversed: Option<Vec<String>>,
     /// Of a repair that raises the stock: the `gate` of the plan's other repairs of the activity, which must be in
     /// force before it. Without them more would be for sale than is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// Of a repair that only raises the stock, or gives a user more than it takes from the stock: what must not have changed since.
-    pub audited: Option<Audited>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audited_stock: Option<u64>,
+    /// The ledger's last entry by then, if there is a ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audited_entry: Option<String>,
     /// The activity's epoch when it was audited; `None` without a meta.
     pub epoch: Option<u64>,
     /// How many repairs it had seen by then; `None` without a meta.
@@ -111,6 +122,17 @@ pub(crate) fn incomplete(repairs: &[Repair]) -> Option<&Repair> {
 }
 
 impl Repair {
+    /// What must not have changed since the audit.
+    pub fn audited(&self) -> Option<Audited> {
+        let last = self.audited_entry.as_ref().and_then(|entry| entry.parse().ok());
+        self.audited_stock.map(|stock| Audited { stock, last })
+    }
+
+    /// Request ids that hold nothing any more.
+    pub fn reversed(&self) -> &[String] {
+        self.reversed.as_deref().unwrap_or_default()
+    }
+
     /// What the repairs of one audit of an activity have in common: they are applied together.
     pub fn audit(&self) -> (Layout, &str, Option<u64>, Option<u64>) {
         (self.layout, &self.activity, self.epoch, self.repairs)
@@ -131,9 +153,18 @@ impl Repair {
         self.user.is_none() && self.from.is_none()
     }
 
+    /// Whether it adds to what was promised or is for sale: units that the stock lacked, and that may be back there.
+    pub(crate) fn needs_stock_as_audited(&self) -> bool {
+        let gained = self.user.as_ref().and(self.from).map_or(0, |from| signed(self.to).saturating_sub(signed(from)));
+        gained.saturating_add(self.stock_change) > 0 && (self.user.is_none() || gained > 0)
+    }
+
     /// Its id, made from all that it does to an activity as it was audited. `at` distinguishes repairs of an activity
     /// without meta, whose repairs nothing counts. Ids are stored: a test pins the text that they are made from.
     pub fn named(mut self, at: u64) -> Self {
+        if self.reversed().is_empty() && !self.takes_units() {
+            self.reversed = None;
+        }
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let mut text = vec![
             "repair".to_owned(),
@@ -149,7 +180,7 @@ impl Repair {
             at.to_string(),
         ];
         // An id may hold a space, and no tab.
-        text.extend((!self.reversed.is_empty()).then(|| self.reversed.join("\t")));
+        text.extend((!self.reversed().is_empty()).then(|| self.reversed().join("\t")));
         self.id = format!("repair:{}", &Digest::of(text.join(" ").as_bytes())[..32]);
         self
     }
@@ -169,9 +200,11 @@ mod tests {
             from: Some(2),
             to: 1,
             stock_change: 1,
-            reversed: Vec::new(),
+            user_hex: None,
+            reversed: None,
             after: None,
-            audited: None,
+            audited_stock: None,
+            audited_entry: None,
             epoch: Some(3),
             repairs: None,
         }
@@ -195,7 +228,10 @@ mod tests {
         assert_ne!(repair().named(8).id, repair().named(7).id);
         // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | sha256sum`
         let reversed = ["o 1", "o2"].map(str::to_owned).to_vec();
-        assert_eq!(Repair { reversed, ..repair() }.named(7).id, "repair:dff8d01d72107f4478251cc3584307dd");
+        assert_eq!(
+            Repair { reversed: Some(reversed), ..repair() }.named(7).id,
+            "repair:dff8d01d72107f4478251cc3584307dd"
+        );
         assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
         assert_eq!(gate(["a", "b"]).as_deref(), Some("7e18f737311b2dc3b2f269dd78396b03"));
         assert_eq!(gate([]), None);

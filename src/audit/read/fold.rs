@@ -2,8 +2,7 @@
 
 use crate::audit::ledger_state::LedgerState;
 use crate::error::StoreError;
-use crate::model::ledger::EntryId;
-use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::{Checkpoint, EntryId};
 use crate::read::checkpoint::{self, Page, PageRow, USERS, encode_page, encode_transfers};
 use crate::read::ledger;
 use crate::script::keys::Keys;

@@ -23,16 +23,13 @@ use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::read::page_reader::{NextPage, PageReader};
 use crate::audit::read::participants::{NOBODY, ParticipantsPage, Seen, holding_of, see};
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
 use crate::model::number::signed;
 use crate::model::order::hold::OpenCounts;
-use crate::model::status::Status;
+use crate::model::{ActivityId, EntryId, Status};
 use crate::read::holds;
 use crate::script::keys::Keys;
 use crate::sell::holds::recount;
-use crate::store::Store;
-use crate::store::Throttle;
+use crate::store::{Store, Throttle};
 
 /// Users that are looked up at one instant.
 const MAX_USERS_PER_CALL: usize = 1000;

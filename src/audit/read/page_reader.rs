@@ -15,16 +15,12 @@ use redis::Value;
 use crate::audit::evidence::ActivityView;
 use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, Seen, see};
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Kind;
-use crate::model::ledger::{Entry, EntryId};
-use crate::model::status::Status;
+use crate::model::{ActivityId, Entry, EntryId, Kind, Status};
 use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
 use crate::redis::connection::Connection;
 use crate::script::keys::Keys;
-use crate::script::reply::Reply;
-use crate::script::reply::entry;
+use crate::script::reply::{Reply, entry};
 use crate::store::Store;
 
 /// Participants a page: less than half a millisecond of the server's time.

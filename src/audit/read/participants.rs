@@ -6,12 +6,8 @@ use redis::Value;
 use crate::audit::evidence::mismatch::Holding;
 use crate::audit::evidence::{ActivityView, Rules};
 use crate::error::StoreError;
-use crate::model::activity::{Meta, Snapshot};
-use crate::model::id::ActivityId;
-use crate::model::ledger::Entry;
 use crate::model::number::whole;
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Corrupt, Entry, Meta, Snapshot, Status};
 use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
 use crate::store::Store;
 

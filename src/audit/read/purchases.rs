@@ -4,13 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Mismatch;
-use crate::audit::evidence::purchases::RequestRecord;
-use crate::audit::evidence::purchases::{Purchase, UserPurchases};
+use crate::audit::evidence::purchases::{Purchase, RequestRecord, UserPurchases};
 use crate::audit::judgement::counter;
 use crate::error::StoreError;
-use crate::model::ledger::{EntryId, Op};
-use crate::model::order::hold::HoldState;
-use crate::model::status::Status;
+use crate::model::{EntryId, HoldState, Op, Status};
 use crate::read::{holds, ledger};
 use crate::redis::scan::Scan;
 use crate::script::keys::Keys;

@@ -8,12 +8,8 @@ use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, Transfers};
 use crate::audit::read;
 use crate::error::StoreError;
-use crate::model::activity::{Meta, Snapshot};
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
-use crate::model::shards::Shards;
-use crate::read::ledger;
-use crate::read::snapshot;
+use crate::model::{ActivityId, EntryId, Meta, Shards, Snapshot};
+use crate::read::{ledger, snapshot};
 use crate::script::reply::Reply;
 use crate::store::Store;
 

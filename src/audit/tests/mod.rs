@@ -13,9 +13,7 @@ use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Proof, RecordedUnits, Verdict};
-use crate::model::layout::Layout;
-use crate::model::ledger::{Entry, EntryId};
-use crate::model::time::Millis;
+use crate::model::{Entry, EntryId, Layout, Millis};
 
 /// A sale as an audit finds it. What is `None` was not there.
 #[derive(Clone)]

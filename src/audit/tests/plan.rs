@@ -32,7 +32,8 @@ fn stock_goes_up_only_if_a_whole_ledger_equals_every_counter() {
 
 #[test]
 fn only_a_repair_that_raises_the_stock_alone_has_the_stock_as_audited() {
-    let audited = |sale: Sale| sale.audit().plan.repairs.iter().map(|it| it.audited.is_some()).collect::<Vec<_>>();
+    let audited =
+        |sale: Sale| sale.audit().plan.repairs.iter().map(|it| it.audited_stock.is_some()).collect::<Vec<_>>();
     assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Seckill) }), [true]);
     assert_eq!(audited(Sale { stock: Some(9), ..sale(Layout::Seckill) }), [false]);
     assert_eq!(audited(Sale { stock: Some(5), ..sale(Layout::Product) }), [false], "only the ledger is corrected");
@@ -48,7 +49,7 @@ fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
         evidence.compare_stock(&same);
         evidence.compare_stock(&same);
         let repairs = plan(&evidence, false, MissingOrders::Repair).repairs;
-        assert_eq!((repairs[0].stock_change, repairs[0].audited), (2, Some(Audited { stock: 5, last: None })));
+        assert_eq!((repairs[0].stock_change, repairs[0].audited()), (2, Some(Audited { stock: 5, last: None })));
         // A page before, three more were left than when the audit ended: a purchase took them, and its user may have a counter by now.
         evidence.compare_stock(&other);
         let plan = plan(&evidence, false, MissingOrders::Repair);

@@ -9,11 +9,8 @@ use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers};
 use crate::audit::plan::MissingOrders;
 use crate::audit::result::{Audit, Proof, Verdict};
-use crate::model::layout::Layout;
-use crate::model::ledger::{Entry, EntryId};
 use crate::model::number::signed;
-use crate::model::shards::Shards;
-use crate::model::time::Millis;
+use crate::model::{Entry, EntryId, Layout, Millis, Shards};
 
 /// What a ledger has of a shard: a deduct of a user, or a transfer.
 #[derive(Clone, Copy)]

@@ -12,10 +12,10 @@ use crate::bench::pace::{Pace, Turn};
 use crate::bench::poller::Poller;
 use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
 use crate::bench::{
-    Basket, LONGEST_PAUSE, LoadOptions, Measured, SHORTEST_PAUSE, Sale, StrategyName, TIMEOUTS, strategy, write_user,
+    LONGEST_PAUSE, LoadOptions, Measured, SHORTEST_PAUSE, Sale, StrategyName, TIMEOUTS, strategy, write_user,
 };
 use crate::error::{Recovery, StoreError};
-use crate::model::order::Corrupt;
+use crate::model::order::{Corrupt, Items};
 use crate::model::status::Status;
 use crate::redis::call::Call;
 use crate::redis::connect::Target;
@@ -100,7 +100,7 @@ pub(crate) fn load(
     options: &LoadOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Measured, StoreError> {
-    let slot = |basket: &Basket| Keys::of(store.layout, &basket.items[0].0).slot();
+    let slot = |items: &Items| Keys::of(store.layout, &items[0].0).slot();
     let slots: Vec<Option<u16>> = sale.baskets.iter().map(slot).collect();
     let targets: Vec<Target> = slots
         .iter()
@@ -110,7 +110,7 @@ pub(crate) fn load(
         })
         .collect();
     if options.strategy == StrategyName::Lua {
-        let has_several = sale.baskets.iter().any(|basket| basket.items.len() > 1);
+        let has_several = sale.baskets.iter().any(|items| items.len() > 1);
         let scripts = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
         let script = scripts.of(store.layout.kind());
         for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {

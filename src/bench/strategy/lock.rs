@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::bench::strategy::{Judged, Plain};
-use crate::bench::strategy::{Next, Order, Outgoing, Sale, Strategy};
+use crate::bench::strategy::{Judged, Next, Order, Outgoing, Plain, Sale, Strategy};
 use crate::error::StoreError;
 use crate::model::layout::Layout;
 use crate::script::keys::Keys;
@@ -46,7 +45,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn new(plain: Plain, layout: Layout, sale: &Sale, patience: Duration) -> Self {
-        let keys = sale.baskets.iter().map(|basket| Keys::lock(layout, &basket.items[0].0));
+        let keys = sale.baskets.iter().map(|items| Keys::lock(layout, &items[0].0));
         Self {
             plain,
             keys: keys.collect(),

@@ -6,9 +6,7 @@ use redis::Value;
 
 use crate::bench::strategy::{Next, Order, Outgoing, Sale, Strategy};
 use crate::error::StoreError;
-use crate::model::layout::{Kind, Layout};
-use crate::model::order::{Corrupt, MultiOrder};
-use crate::model::status::Status;
+use crate::model::{Corrupt, Kind, Layout, MultiOrder, Status};
 use crate::redis::connection::resp::{argument, command, number};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -40,14 +38,14 @@ struct Items {
 
 impl Lua {
     pub(crate) fn new(layout: Layout, operator: &str, sale: &Sale) -> Self {
-        let baskets = sale.baskets.iter().map(|basket| {
-            let keys: Vec<Keys> = basket.items.iter().map(|(activity, _)| Keys::of(layout, activity)).collect();
+        let baskets = sale.baskets.iter().map(|items| {
+            let keys: Vec<Keys> = items.iter().map(|(activity, _)| Keys::of(layout, activity)).collect();
             let key_count = keys.iter().map(|keys| keys.in_order().count()).sum();
             let mut packed_keys = Vec::new();
             number(&mut packed_keys, key_count as u64);
             keys.iter().flat_map(Keys::in_order).for_each(|key| argument(&mut packed_keys, key.as_bytes()));
-            let quantities = basket.items.iter().map(|(_, quantity)| quantity.to_string()).collect();
-            let order = MultiOrder { user: None, items: basket.items.clone(), request: sale.run.clone(), reason: None };
+            let quantities = items.iter().map(|(_, quantity)| quantity.to_string()).collect();
+            let order = MultiOrder { user: None, items: items.clone(), request: sale.run.clone(), reason: None };
             Items { keys, packed_keys, key_count, quantities, order }
         });
         Self {

@@ -9,12 +9,11 @@ use std::time::Instant;
 
 use redis::Value;
 
-use crate::bench::{Basket, Sale, StrategyName};
+use crate::bench::{Sale, StrategyName};
 use crate::error::StoreError;
-use crate::model::layout::{Kind, Layout};
 use crate::model::number::signed;
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
+use crate::model::order::Items;
+use crate::model::{Corrupt, Kind, Layout, Status};
 use crate::redis::connection::resp::{argument, command};
 use crate::script::keys::Keys;
 use crate::store::Store;
@@ -141,8 +140,8 @@ pub(crate) enum Judged {
 
 impl Plain {
     pub(crate) fn new(layout: Layout, sale: &Sale) -> Self {
-        let items = |basket: &Basket| {
-            let items = basket.items.iter().map(|(activity, quantity)| {
+        let items = |items: &Items| {
+            let items = items.iter().map(|(activity, quantity)| {
                 let Keys { stock, participants, .. } = Keys::of(layout, activity);
                 Item { stock, participants, quantity: signed(quantity.get()), quantity_text: quantity.to_string() }
             });

@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use redis::Value;
 
-use crate::bench::strategy::{Judged, Plain};
-use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
+use crate::bench::strategy::{Judged, Next, Order, Outgoing, Plain, Strategy};
 use crate::error::StoreError;
 use crate::model::status::Status;
 

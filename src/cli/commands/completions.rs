@@ -164,7 +164,7 @@ fn ask() -> Result<Vec<ActivityId>> {
     let layout = target::layout(&global, in_use.as_ref(), None)?;
     // It may ask on the terminal, in the middle of the line that is completed.
     let run = |_: &str| Err::<String, _>(Failure::usage("a password command does not run for completions"));
-    let target = target::target(&global, in_use.as_ref(), run)?.target;
+    let (target, _) = target::target(&global, in_use.as_ref(), run)?;
     Ok(activities::preheated(&mut Store::new(target, layout, String::new()))?)
 }
 

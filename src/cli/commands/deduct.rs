@@ -3,10 +3,9 @@
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
-use crate::cli::shared::bulk::{self, BulkArgs, Task};
+use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::model::order::Order;
-use crate::model::{ActivityId, Limit, Quantity, RequestId, UserId};
+use crate::model::{ActivityId, Limit, Order, Quantity, RequestId, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -59,12 +58,10 @@ pub struct DeductArgs {
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     crate::cli::shared::outcome::fitting_limit(args.per_user_limit, store.layout())?;
     let dry_run = args.mutating.dry_run;
-    if let Some(from) = &args.bulk.from {
-        let (reason, limit) = (args.mutating.reason.as_deref(), args.per_user_limit);
-        let task = Task { operation: Operation::Deduct, reason, limit, hold_for: None, dry_run };
-        return bulk::run(from, &args.bulk, &task, store, out);
+    let task = Task { limit: args.per_user_limit, ..Task::new(Operation::Deduct, &args.mutating) };
+    if let Some(exit) = args.bulk.apply(&task, store, out)? {
+        return Ok(exit);
     }
-    args.bulk.all_fit()?;
     // clap has refused a command line without either.
     let Some(activity) = &args.activity else { return Ok(Exit::Usage) };
     required_user(args.user.as_ref(), store.layout())?;

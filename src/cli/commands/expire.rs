@@ -14,8 +14,7 @@ use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
 use crate::model::order::hold::{LeftHold, Step};
 use crate::model::{ActivityId, Millis, Status};
-use crate::sell::holds;
-use crate::sell::multi_orders;
+use crate::sell::{holds, multi_orders};
 use crate::store::Store;
 
 /// Ids of holds that are left which a warning names.
@@ -81,9 +80,7 @@ pub fn run(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exi
 
 fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let activities = selection::resolve(&args.activities, store)?;
-    if activities.is_empty() {
-        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
-    }
+    hints::none_preheated(&activities, store, out);
     let (mut warnings, reason, dry_run) = (out.warnings(), args.mutating.reason.as_deref(), args.mutating.dry_run);
     let due = activities.iter().take_while(|_| !interrupt::requested());
     let (mut rows, failed) = until_failed(due.map(|activity| expire(activity, reason, dry_run, store, &mut warnings)));

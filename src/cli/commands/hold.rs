@@ -3,10 +3,9 @@
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
-use crate::cli::shared::bulk::{self, BulkArgs, Task};
+use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::model::order::hold::{Hold, HoldFor};
-use crate::model::{ActivityId, Layout, Quantity, RequestId, Status, UserId};
+use crate::model::{ActivityId, Hold, HoldFor, Layout, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -54,12 +53,10 @@ pub struct HoldArgs {
 pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     records_users(store.layout(), "hold")?;
     let dry_run = args.mutating.dry_run;
-    if let Some(from) = &args.bulk.from {
-        let (reason, hold_for) = (args.mutating.reason.as_deref(), Some(args.hold_for));
-        let task = Task { operation: Operation::Hold, reason, limit: None, hold_for, dry_run };
-        return bulk::run(from, &args.bulk, &task, store, out);
+    let task = Task { hold_for: Some(args.hold_for), ..Task::new(Operation::Hold, &args.mutating) };
+    if let Some(exit) = args.bulk.apply(&task, store, out)? {
+        return Ok(exit);
     }
-    args.bulk.all_fit()?;
     // clap has refused a command line without either.
     let Some((activity, user)) = args.activity.clone().zip(args.user.clone()) else { return Ok(Exit::Usage) };
     let hold = Hold {

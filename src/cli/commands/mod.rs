@@ -43,7 +43,12 @@ macro_rules! commands {
         /// The group of each command.
         pub const GROUPS: &[&str] = &[$(stringify!($group)),*];
 
-        fn run_command(command: Command, global: Global) -> Result<Exit> {
+        /// Runs the command and returns its exit code.
+        ///
+        /// # Errors
+        /// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
+        pub fn run(Cli { global, command }: Cli) -> Result<Exit> {
+            refuse_format(global.output(), &command)?;
             match command {
                 $(Command::$variant(args) => commands!(@$how ($($($where)*)?) $run, args, global),)*
             }
@@ -89,15 +94,6 @@ commands! {
     Other: Completions(completions::CompletionsArgs) offline completions::run;
     Other: Man(man::ManArgs) offline man::run;
     Other: Version(version::VersionArgs) offline version::run;
-}
-
-/// Runs the command and returns its exit code.
-///
-/// # Errors
-/// Whatever keeps the command from doing its work. An answer such as "sold out" is no error.
-pub fn run(cli: Cli) -> Result<Exit> {
-    refuse_format(cli.global.output(), &cli.command)?;
-    run_command(cli.command, cli.global)
 }
 
 /// Runs a command that has a context, and so a server.

@@ -5,11 +5,12 @@ use std::str::FromStr;
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::bulk::MultiBulkArgs;
+use crate::cli::shared::bulk::{MultiBulkArgs, Task};
+use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Session;
-use crate::cli::shared::{bulk, hints};
 use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
+use crate::sell::bulk::Operation;
 use crate::sell::multi_orders;
 use crate::store::Store;
 
@@ -72,10 +73,9 @@ pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
 }
 
 fn deduct(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    if let Some(from) = &args.bulk.from {
-        return bulk::run_multi(from, &args.bulk, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out);
+    if let Some(exit) = args.bulk.apply(&Task::new(Operation::MultiDeduct, &args.mutating), store, out)? {
+        return Ok(exit);
     }
-    args.bulk.all_fit()?;
     required_user(args.user.as_ref(), store.layout())?;
     let order = MultiOrder {
         user: args.user.clone(),

@@ -102,9 +102,7 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
 fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
     let activities = selection::resolve(&which.activities, store)?;
-    if activities.is_empty() {
-        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
-    }
+    hints::none_preheated(&activities, store, out);
     let is_unnamed = which.all || which.activities.iter().any(selection::is_pattern);
     if is_unnamed && !activities.is_empty() && !which.mutating.dry_run {
         let verb = if to == Pause::Resume { "Resume" } else { "Pause" };

@@ -3,10 +3,9 @@
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
-use crate::cli::shared::bulk::{self, BulkArgs, Task};
+use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::model::order::{Refund, RefundOf};
-use crate::model::{ActivityId, Bought, Quantity, RequestId, Status, StoredUser, UserId};
+use crate::model::{ActivityId, Bought, Quantity, Refund, RefundOf, RequestId, Status, StoredUser, UserId};
 use crate::read::{holds, snapshot};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
@@ -66,12 +65,9 @@ pub struct RefundArgs {
 /// Gives the units back, or says why not.
 pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = args.mutating.dry_run;
-    if let Some(from) = &args.bulk.from {
-        let reason = args.mutating.reason.as_deref();
-        let task = Task { operation: Operation::Refund, reason, limit: None, hold_for: None, dry_run };
-        return bulk::run(from, &args.bulk, &task, store, out);
+    if let Some(exit) = args.bulk.apply(&Task::new(Operation::Refund, &args.mutating), store, out)? {
+        return Ok(exit);
     }
-    args.bulk.all_fit()?;
     // clap has refused a command line without either.
     let Some(activity) = &args.activity else { return Ok(Exit::Usage) };
     let user = args.user_hex.clone().or_else(|| args.user.as_ref().map(StoredUser::from));

@@ -138,6 +138,7 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     }
 }
 
+#[derive(Default)]
 pub struct Applied {
     /// A row of each that was decided, in their order.
     pub rows: Vec<RepairRow>,
@@ -152,7 +153,7 @@ pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, store: &m
     let mut repairs: Vec<&Repair> = repairs.to_vec();
     repairs.iter().enumerate().for_each(|(at, repair)| _ = first.entry(repair.audit()).or_insert(at));
     repairs.sort_by_key(|repair| first[&repair.audit()]);
-    let mut applied = Applied { rows: Vec::with_capacity(repairs.len()), error: None };
+    let mut applied = Applied::default();
     interrupt::stop_gracefully();
     for group in repairs.chunk_by(|one, other| one.audit() == other.audit()) {
         if interrupt::requested() {

@@ -5,11 +5,10 @@ use crate::cli::commands::hold::records_users;
 use crate::cli::commands::refund::user_hex;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
-use crate::cli::shared::bulk::{self, BulkArgs, Task};
+use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::model::order::OrderOutcome;
-use crate::model::order::hold::{HoldEnd, Step};
-use crate::model::{ActivityId, RequestId, Status, StoredUser, UserId};
+use crate::model::order::hold::Step;
+use crate::model::{ActivityId, HoldEnd, OrderOutcome, RequestId, Status, StoredUser, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -90,16 +89,14 @@ pub fn release(args: &ReleaseArgs, store: &mut Store, out: &mut Output) -> Resul
 
 fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -> Result<Exit> {
     records_users(store.layout(), step.name())?;
-    let (dry_run, reason) = (which.mutating.dry_run, which.mutating.reason.as_deref());
-    if let Some(from) = &which.bulk.from {
-        let operation = match step {
-            Step::Confirm => Operation::Confirm,
-            Step::Release => Operation::Release,
-        };
-        let task = Task { operation, reason, limit: None, hold_for: None, dry_run };
-        return bulk::run(from, &which.bulk, &task, store, out);
+    let dry_run = which.mutating.dry_run;
+    let operation = match step {
+        Step::Confirm => Operation::Confirm,
+        Step::Release => Operation::Release,
+    };
+    if let Some(exit) = which.bulk.apply(&Task::new(operation, &which.mutating), store, out)? {
+        return Ok(exit);
     }
-    which.bulk.all_fit()?;
     // clap has refused a command line without either.
     let Some((activity, request)) = which.activity.clone().zip(which.request.clone()) else {
         return Ok(Exit::Usage);

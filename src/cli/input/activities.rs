@@ -10,8 +10,7 @@ use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::orders::{Dialect, RowFormat, after_quote, is_rounded};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
-use crate::model::activity::field_change::FieldChange;
-use crate::model::{ActivityId, Limit, Plan, Units};
+use crate::model::{ActivityId, FieldChange, Limit, Plan, Units};
 
 /// The columns, named as the fields of a fixture. The first two are required.
 const COLUMNS: [&str; 7] = ["id", "stock", "per_user_limit", "title", "starts_at", "ends_at", "ledger"];

@@ -154,7 +154,7 @@ impl Lines {
         self.bytes += self.line.len() as u64;
         self.digest.add(&self.line);
         match read_line(&self.line) {
-            Ok(texts) if self.line.ends_with(b"\n") && self.part.accepts(self.kind, texts.len()) => Ok(Some(texts)),
+            Some(texts) if self.line.ends_with(b"\n") && self.part.accepts(self.kind, texts.len()) => Ok(Some(texts)),
             _ => {
                 let columns = self.part.columns(self.kind).join(", ");
                 let path = self.path.display();

@@ -1,14 +1,11 @@
 //! A plan of repairs: one JSON object a line, as an audit wrote it.
 
-use serde::{Deserialize, Serialize};
-
-use crate::audit::class::Class;
-use crate::audit::plan::repair::{Audited, Repair, incomplete};
+use crate::audit::plan::repair::{Repair, incomplete};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::source::Source;
 use crate::model::number::MAX_UNITS;
-use crate::model::{ActivityId, EntryId, Layout, RequestId, StoredUser, UserId};
+use crate::model::{ActivityId, EntryId, RequestId, StoredUser, UserId};
 
 /// Reads a plan; `-` is standard input.
 pub fn read(path: &str) -> Result<Vec<Repair>> {
@@ -36,8 +33,8 @@ pub fn read(path: &str) -> Result<Vec<Repair>> {
 
 /// Reads one line: a repair, or where and why it is none.
 fn repair(text: &str) -> Result<Repair, (usize, String)> {
-    let row: PlanRow = serde_json::from_str(text).map_err(|error| unreadable(text, &error))?;
-    let repair = Repair::try_from(row).map_err(|why| (text.len(), why))?;
+    let mut repair: Repair = serde_json::from_str(text).map_err(|error| unreadable(text, &error))?;
+    complete(&mut repair).map_err(|why| (text.len(), why))?;
     let wrong = if !ActivityId::fits(&repair.activity) {
         format!("activity: `{}` is not {}", repair.activity.escape_debug(), ActivityId::EXPECTED)
     } else if !RequestId::fits(&repair.id) {
@@ -92,114 +89,48 @@ fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PlanRow {
-    id: String,
-    layout: Layout,
-    activity: String,
-    class: Class,
-    user: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    user_hex: Option<String>,
-    from: Option<u64>,
-    to: u64,
-    stock_change: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reversed: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audited_stock: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    audited_entry: Option<String>,
-    epoch: Option<u64>,
-    repairs: Option<u64>,
-}
-
-impl From<&Repair> for PlanRow {
-    fn from(repair: &Repair) -> Self {
-        let user = repair.user.as_ref();
-        Self {
-            user: user.and_then(StoredUser::text).map(str::to_owned),
-            user_hex: user.and_then(StoredUser::user_hex),
-            id: repair.id.clone(),
-            layout: repair.layout,
-            activity: repair.activity.clone(),
-            class: repair.class,
-            from: repair.from,
-            to: repair.to,
-            stock_change: repair.stock_change,
-            reversed: repair.takes_units().then(|| repair.reversed.clone()),
-            after: repair.after.clone(),
-            audited_stock: repair.audited.map(|audited| audited.stock),
-            audited_entry: repair.audited.and_then(|audited| audited.last).map(|last| last.to_string()),
-            epoch: repair.epoch,
-            repairs: repair.repairs,
+/// Completes a repair that was read, and says what is wrong with it as a whole.
+fn complete(repair: &mut Repair) -> Result<(), String> {
+    if let Some(hex) = &repair.user_hex {
+        if repair.user.is_some() {
+            return Err("user and user_hex: give one of them".to_owned());
         }
+        let wrong = || format!("user_hex: `{}` is not hexadecimal digits, two a byte", hex.escape_debug());
+        repair.user = Some(StoredUser::of_hex(hex).ok_or_else(wrong)?);
     }
-}
-
-impl TryFrom<PlanRow> for Repair {
-    type Error = String;
-
-    fn try_from(row: PlanRow) -> Result<Self, Self::Error> {
-        let user = match (row.user, row.user_hex) {
-            (Some(_), Some(_)) => return Err("user and user_hex: give one of them".to_owned()),
-            (user, None) => user.map(StoredUser::new),
-            (None, Some(hex)) => match StoredUser::of_hex(&hex) {
-                None => {
-                    return Err(format!("user_hex: `{}` is not hexadecimal digits, two a byte", hex.escape_debug()));
-                }
-                user => user,
-            },
-        };
-        let last = row.audited_entry.map(|entry| entry.parse::<EntryId>()).transpose();
-        let last = last.map_err(|why| format!("audited_entry: {why}"))?;
-        let audited = row.audited_stock.map(|stock| Audited { stock, last });
-        if audited.is_none() && user.is_none() && row.stock_change > 0 && row.from.is_some() {
-            return Err(
-                "audited_stock is missing: a repair that raises the stock needs the stock as it was audited".to_owned()
-            );
-        }
-        let is_missing = row.reversed.is_none();
-        let repair = Self {
-            user,
-            audited,
-            id: row.id,
-            layout: row.layout,
-            activity: row.activity,
-            class: row.class,
-            from: row.from,
-            to: row.to,
-            stock_change: row.stock_change,
-            reversed: row.reversed.unwrap_or_default(),
-            after: row.after,
-            epoch: row.epoch,
-            repairs: row.repairs,
-        };
-        if is_missing && repair.takes_units() {
-            return Err("reversed is missing: a repair that takes units from a user ends the request ids behind them; write the \
-                        plan again with `seckill reconcile --plan FILE`"
-                .to_owned());
-        }
-        if let Some(request) = repair.reversed.iter().find(|request| !RequestId::fits(request)) {
-            return Err(format!("reversed: `{}` is not {}", request.escape_debug(), RequestId::EXPECTED));
-        }
-        Ok(repair)
+    if let Some(entry) = &repair.audited_entry {
+        entry.parse::<EntryId>().map_err(|why| format!("audited_entry: {why}"))?;
+    }
+    if repair.audited_stock.is_none() && repair.user.is_none() && repair.stock_change > 0 && repair.from.is_some() {
+        return Err(
+            "audited_stock is missing: a repair that raises the stock needs the stock as it was audited".to_owned()
+        );
+    }
+    if repair.reversed.is_none() && repair.takes_units() {
+        return Err(
+            "reversed is missing: a repair that takes units from a user ends the request ids behind them; write the \
+                    plan again with `seckill reconcile --plan FILE`"
+                .to_owned(),
+        );
+    }
+    match repair.reversed().iter().find(|request| !RequestId::fits(request)) {
+        Some(request) => Err(format!("reversed: `{}` is not {}", request.escape_debug(), RequestId::EXPECTED)),
+        None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::class::Class;
+    use crate::model::Layout;
 
     fn encoded(repair: &Repair) -> String {
-        serde_json::to_string(&PlanRow::from(repair)).unwrap()
+        serde_json::to_string(repair).unwrap()
     }
 
     fn decoded(row: &str) -> Result<Repair, String> {
-        serde_json::from_str::<PlanRow>(row).map_err(|error| error.to_string())?.try_into()
+        super::repair(row).map_err(|(_, why)| why)
     }
 
     fn repair() -> Repair {
@@ -209,12 +140,14 @@ mod tests {
             activity: "1001".to_owned(),
             class: Class::QuantityMismatch,
             user: Some(StoredUser::new(&b"\xc4\xe3"[..])),
+            user_hex: Some("c4e3".to_owned()),
             from: Some(2),
             to: 1,
             stock_change: 1,
-            reversed: vec!["order-1".to_owned()],
+            reversed: Some(vec!["order-1".to_owned()]),
             after: None,
-            audited: None,
+            audited_stock: None,
+            audited_entry: None,
             epoch: Some(3),
             repairs: None,
         }
@@ -226,7 +159,7 @@ mod tests {
         assert!(row.contains(r#""user":null,"user_hex":"c4e3""#), "{row}");
         assert_eq!(decoded(&row).unwrap(), repair().named(7));
         let mut plain = repair().named(7);
-        plain.user = Some(StoredUser::new("a"));
+        (plain.user, plain.user_hex) = (Some(StoredUser::new("a")), None);
         (plain.from, plain.after) = (None, Some("x".to_owned()));
         let row = encoded(&plain);
         assert!(row.contains(r#""user":"a","from":null,"to":1"#), "{row}");

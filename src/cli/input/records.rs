@@ -15,8 +15,7 @@ use crate::cli::input::orders::{
     Blocks, Column, Mapping, OrderReader, OrderRow, Quantities, RowError, RowFormat, Shape,
 };
 use crate::error::cause;
-use crate::model::id::interner::Interner;
-use crate::model::{ActivityId, EntryId, Shards};
+use crate::model::{ActivityId, EntryId, Interner, Shards};
 
 /// The most activities that one input may name when none are wanted in particular: more than any shop audits at
 /// once, and a bound on memory if another column was taken for the activity.

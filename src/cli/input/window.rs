@@ -4,8 +4,7 @@ use std::convert::Infallible;
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::model::Millis;
-use crate::model::time::GivenTime;
+use crate::model::{GivenTime, Millis};
 
 /// A time in a file: the same wherever it is read, so a time without an offset is none.
 #[derive(Debug)]

@@ -20,6 +20,7 @@ mod tests;
 pub mod text;
 
 use std::io::{self, Write};
+use std::ops::Deref;
 
 use serde::Serialize;
 
@@ -57,6 +58,15 @@ pub struct Output {
     chosen: Chosen,
     /// Other names for the fields of rows.
     renaming: Option<Renaming>,
+}
+
+/// What it says beside its results, and asks, goes through its terminal.
+impl Deref for Output {
+    type Target = Terminal;
+
+    fn deref(&self) -> &Terminal {
+        &self.terminal
+    }
 }
 
 /// The title of a table of a dry run.
@@ -268,29 +278,9 @@ impl Output {
         self.sink.show();
     }
 
-    pub fn note(&self, text: impl AsRef<str>) {
-        self.terminal.note(text);
-    }
-
-    pub fn hint(&self, text: impl AsRef<str>) {
-        self.terminal.hint(text);
-    }
-
-    pub fn warn(&self, text: impl AsRef<str>) {
-        self.terminal.warn(text);
-    }
-
     /// For warnings that may be many: only the first ones are printed, then their number.
     pub fn warnings(&self) -> Warnings {
         Warnings::new(self.terminal)
-    }
-
-    pub fn detail(&self, text: impl AsRef<str>) {
-        self.terminal.detail(text);
-    }
-
-    pub fn confirm(&self, question: &str, yes: bool) -> Result<()> {
-        self.terminal.confirm(question, yes)
     }
 
     /// Shows how far work of that many steps has come; 0 if nobody knows how many.

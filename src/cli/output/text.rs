@@ -12,16 +12,21 @@ use uuid::Uuid;
 
 /// Escapes whatever a terminal would act on, line breaks included: the result is one line.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    if is_plain(text) {
+    // Most of what is shown.
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Cow::Borrowed(text);
     }
-    let mut safe = String::with_capacity(text.len() + 8);
+    replaced(text, acts, |safe, c| safe.extend(c.escape_default()))
+}
+
+/// The text, with each character that acts put into it in another way.
+pub(crate) fn replaced(text: &str, acts: impl Fn(char) -> bool, put: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    if !text.chars().any(&acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if acts(c) {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
+        if acts(c) { put(&mut safe, c) } else { safe.push(c) }
     }
     Cow::Owned(safe)
 }
@@ -30,24 +35,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 /// which JSON reads back as what it was.
 pub fn escape_data(text: &str) -> Cow<'_, str> {
     let acts_in_data = |c: char| acts(c) && c != '\n' && c != '\t';
-    if !text.chars().any(acts_in_data) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if acts_in_data(c) {
-            // Writing to a String cannot fail.
-            let _ = write!(safe, "\\u{:04x}", u32::from(c));
-        } else {
-            safe.push(c);
-        }
-    }
-    Cow::Owned(safe)
-}
-
-/// Whether nothing needs escaping, without a look at every character: nearly all ids are ASCII.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) || !text.chars().any(acts)
+    replaced(text, acts_in_data, |safe, c| _ = write!(safe, "\\u{:04x}", u32::from(c)))
 }
 
 /// Whether a terminal does something at this character other than show it: C0, DEL, C1, line and paragraph

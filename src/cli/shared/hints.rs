@@ -68,6 +68,13 @@ pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
     Some(failure.hint(format!("its shards are {}", named(&snapshot.parts(), usize::MAX))))
 }
 
+/// Says that there is nothing to do, if nothing was preheated.
+pub fn none_preheated(activities: &[ActivityId], store: &Store, out: &Output) {
+    if activities.is_empty() {
+        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
+    }
+}
+
 /// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server
 /// that does not answer fails the command first.
 pub fn warn_of_replica(store: &mut Store, out: &Output) {

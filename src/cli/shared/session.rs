@@ -9,12 +9,11 @@ use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::target::{self, Chosen, InUse, Login, Standing};
+use crate::cli::shared::target::{self, InUse, Login, Standing};
 use crate::model::{ActivityId, Layout};
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
-use crate::store::Replicated;
-use crate::store::Store;
+use crate::store::{Replicated, Store};
 
 pub use crate::cli::input::window::now as own_clock;
 
@@ -140,8 +139,7 @@ impl Session {
             return Ok((self.start_embedded(directory)?, None));
         }
         let run = |command: &str| credentials::password_of_command(command);
-        let Chosen { target, context } = target::target(&self.global, self.in_use.as_ref(), run)?;
-        Ok((target, context))
+        target::target(&self.global, self.in_use.as_ref(), run)
     }
 
     /// How a command that is printed logs in to the same server.

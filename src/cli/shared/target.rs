@@ -122,13 +122,6 @@ pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool> {
     Ok(is_given || url_of_environment()?.is_some())
 }
 
-/// A server, and the context that it is of.
-pub struct Chosen<'a> {
-    pub target: Target,
-    /// `None` if a flag or the environment has the URL, whatever context is in use.
-    pub context: Option<&'a Context>,
-}
-
 /// The URL of the server, and what named it.
 struct NamedUrl<'a> {
     url: String,
@@ -205,7 +198,7 @@ pub fn target<'a>(
     global: &Global,
     in_use: Option<&'a InUse>,
     run: impl FnOnce(&str) -> Result<String>,
-) -> Result<Chosen<'a>> {
+) -> Result<(Target, Option<&'a Context>)> {
     let NamedUrl { url, source, context } = named_url(global, in_use)?;
     let mut target = Target::new(&url, &source, global.timeout())?;
     let password = match password_source(global, in_use, context, &target)? {
@@ -223,7 +216,7 @@ pub fn target<'a>(
     if let Some(certificates) = certificates(global, context, &target)? {
         target.set_certificates(&certificates)?;
     }
-    Ok(Chosen { target, context })
+    Ok((target, context))
 }
 
 /// How a command that is printed logs in to the same server, without any secret.

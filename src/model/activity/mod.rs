@@ -7,8 +7,6 @@ pub(crate) mod shard_plan;
 mod tests;
 pub(crate) mod whole;
 
-use std::str::FromStr;
-
 use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::rules::StoredState;
 use crate::model::activity::shard_plan::{ShardCount, ShardPlan};
@@ -183,6 +181,23 @@ impl FieldDifference {
 }
 
 impl Preheated {
+    /// Nothing was done, and nothing else is known.
+    pub(crate) fn refused(activity: &ActivityId, status: Status) -> Self {
+        Self {
+            activity: activity.clone(),
+            action: Action::Refused,
+            status,
+            total_before: None,
+            total: None,
+            stock_before: None,
+            stock: None,
+            per_user_limit: None,
+            shards: None,
+            differences: Vec::new(),
+            corrupt: None,
+        }
+    }
+
     /// What a reset removes because its plan does not say it, the window first.
     pub fn removed(&self) -> Vec<&FieldDifference> {
         let is_removed = |it: &&FieldDifference| self.action == Action::Reset && !it.is_given && !it.before.is_empty();
@@ -248,22 +263,16 @@ pub(crate) struct Archived {
     pub by: String,
 }
 
-/// A text that says nothing of files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InvalidArchived;
-
-impl FromStr for Archived {
-    type Err = InvalidArchived;
-
-    fn from_str(text: &str) -> Result<Self, InvalidArchived> {
+impl Archived {
+    /// Reads the field; `None` if it is damaged.
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.splitn(7, ' ').collect();
-        let &[_, sha256, at, stock, buyers, _, by] = &words[..] else { return Err(InvalidArchived) };
-        let number = |text: &str| whole(text).ok_or(InvalidArchived);
-        Ok(Self {
+        let &[_, sha256, at, stock, buyers, _, by] = &words[..] else { return None };
+        Some(Self {
             sha256: sha256.to_owned(),
-            at: Millis::new(number(at)?),
-            stock: number(stock)?,
-            buyers: if buyers == "-" { None } else { Some(number(buyers)?) },
+            at: Millis::new(whole(at)?),
+            stock: whole(stock)?,
+            buyers: if buyers == "-" { None } else { Some(whole(buyers)?) },
             by: by.to_owned(),
         })
     }

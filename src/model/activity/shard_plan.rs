@@ -69,19 +69,12 @@ pub(crate) enum ShardPlan {
     },
 }
 
-/// A text that is no plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InvalidShardPlan;
-
 /// The numbers of a list.
-fn numbers<T: FromStr + ToString>(text: &str) -> Result<Vec<T>, InvalidShardPlan> {
+fn numbers<T: FromStr + ToString>(text: &str) -> Option<Vec<T>> {
     if text == "-" {
-        return Ok(Vec::new());
+        return Some(Vec::new());
     }
-    let number = |word: &str| {
-        let number = word.parse::<T>().ok().filter(|number| number.to_string() == word);
-        number.ok_or(InvalidShardPlan)
-    };
+    let number = |word: &str| word.parse::<T>().ok().filter(|number| number.to_string() == word);
     text.split(',').map(number).collect()
 }
 
@@ -93,26 +86,25 @@ fn list<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(",")
 }
 
-impl FromStr for ShardPlan {
-    type Err = InvalidShardPlan;
-
-    fn from_str(text: &str) -> Result<Self, InvalidShardPlan> {
+impl ShardPlan {
+    /// Reads the field; `None` if it is damaged.
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.splitn(12, ' ').collect();
         match &words[..] {
-            ["start", shards, old] => Ok(Self::Start { shards: numbers(shards)?, old: numbers(old)? }),
+            ["start", shards, old] => Some(Self::Start { shards: numbers(shards)?, old: numbers(old)? }),
             ["update", id, done, changes, rules @ .., title] if rules.len() == 7 && !id.is_empty() => {
-                Ok(Self::Update {
+                Some(Self::Update {
                     id: (*id).to_owned(),
                     done: match &numbers(done)?[..] {
                         [done] => *done,
-                        _ => return Err(InvalidShardPlan),
+                        _ => return None,
                     },
                     changes: numbers(changes)?,
-                    rules: rules.join(" ").parse().map_err(|_| InvalidShardPlan)?,
+                    rules: rules.join(" ").parse().ok()?,
                     title: (*title).to_owned(),
                 })
             }
-            _ => Err(InvalidShardPlan),
+            _ => None,
         }
     }
 }
@@ -173,7 +165,7 @@ mod tests {
             "update 0193a 0 5,5,4 live 1 1 2 14 - - ",
             "update x -7 -5,0 paused 1 3 - 0 5 9 Phone  17, blue",
         ] {
-            assert_eq!(text.parse::<ShardPlan>().unwrap().to_string(), text, "{text}");
+            assert_eq!(ShardPlan::read(text).unwrap().to_string(), text, "{text}");
         }
         let titled: ShardPlan = "update x 0 1,1 live 1 1 - 2 - - a b".parse().unwrap();
         assert!(matches!(titled, ShardPlan::Update { title, changes, .. } if title == "a b" && changes == [1, 1]));
@@ -191,7 +183,7 @@ mod tests {
             "update x +1 1 live 1 1 - 2 - - ",
             "stop 3 -",
         ] {
-            assert_eq!(text.parse::<ShardPlan>(), Err(InvalidShardPlan), "{text:?}");
+            assert_eq!(ShardPlan::read(text), None, "{text:?}");
         }
     }
 

@@ -211,17 +211,9 @@ pub(crate) fn encode_line(texts: &[&[u8]], line: &mut Vec<u8>) {
     line.extend_from_slice(b"]\n");
 }
 
-/// A line that is no array of texts.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an array of texts")]
-pub(crate) struct InvalidLine;
-
-/// Reads a line, without or with its end.
-///
-/// # Errors
-/// It is something else.
-pub(crate) fn read_line(line: &[u8]) -> Result<Vec<Bytes>, InvalidLine> {
-    plain(line.trim_ascii_end()).map_or_else(|| serde_json::from_slice(line).map_err(|_| InvalidLine), Ok)
+/// Reads a line, without or with its end; `None` if it is no array of texts.
+pub(crate) fn read_line(line: &[u8]) -> Option<Vec<Bytes>> {
+    plain(line.trim_ascii_end()).or_else(|| serde_json::from_slice(line).ok())
 }
 
 /// Reads a line of plain ASCII, which most are, in which nothing is escaped.
@@ -332,7 +324,7 @@ mod tests {
             "[null]",
             "{}",
         ] {
-            assert_eq!(read_line(wrong.as_bytes()), Err(InvalidLine), "{wrong}");
+            assert_eq!(read_line(wrong.as_bytes()), None, "{wrong}");
         }
         let refused = serde_json::from_str::<Bytes>("7").unwrap_err().to_string();
         assert!(refused.contains("expected a text, or {\"hex\":\"…\"}"), "{refused}");

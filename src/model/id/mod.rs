@@ -6,7 +6,7 @@ pub(crate) mod interner;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A text that is no id, number or time as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,6 +120,12 @@ impl ActivityId {
         (!parent.is_empty()).then(|| (Self(parent.to_owned()), number))
     }
 
+    /// The activity that a shard is of; itself, if it is none.
+    #[must_use]
+    pub(crate) fn whole(&self) -> Self {
+        self.parent().map_or_else(|| self.clone(), |(parent, _)| parent)
+    }
+
     /// Whether it ends in `#` and digits, as the name of a part of an activity does.
     pub fn is_part(&self) -> bool {
         let digits = self.0.rsplit_once('#').map(|(_, digits)| digits);
@@ -141,7 +147,8 @@ impl RequestId {
 
 /// A user id as a server has it: bytes that another system may have written in another encoding than UTF-8. Outputs
 /// show [`text`](Self::text) as `user`, null if there is none, and then [`user_hex`](Self::user_hex) beside it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(from = "String")]
 pub struct StoredUser(Vec<u8>);
 
 impl StoredUser {
@@ -183,6 +190,12 @@ impl StoredUser {
         let is_control = |byte: &u8| byte.is_ascii_control();
         let ends = [self.0.first(), self.0.last()];
         (1..=256).contains(&self.0.len()) && !self.0.iter().any(is_control) && !ends.contains(&Some(&b' '))
+    }
+}
+
+impl From<String> for StoredUser {
+    fn from(text: String) -> Self {
+        Self(text.into_bytes())
     }
 }
 

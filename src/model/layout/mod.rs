@@ -75,8 +75,7 @@ impl Layout {
 
     /// The activity of which this id names a shard; the same id if it names none.
     pub fn whole(self, activity: &ActivityId) -> ActivityId {
-        let parent = if self == Self::Cluster { activity.parent() } else { None };
-        parent.map_or_else(|| activity.clone(), |(parent, _)| parent)
+        if self == Self::Cluster { activity.whole() } else { activity.clone() }
     }
 
     /// Checks that it can keep an activity of this id. A shard's own name is for reading alone: what is sold there would be sold past

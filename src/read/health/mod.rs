@@ -11,9 +11,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
-use crate::model::time::Millis;
+use crate::model::{ActivityId, Layout, Millis};
 pub(crate) use crate::read::health::rights::Granted;
 use crate::read::health::rights::{DryRun, dry_run};
 pub(crate) use crate::read::health::slots::{NodeName, Slots};

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use redis::{Cmd, Value};
 
 use crate::error::{ServerKind, StoreError};
-use crate::model::id::ActivityId;
-use crate::model::ledger::EntryId;
+use crate::model::{ActivityId, EntryId};
 use crate::read::stats::info::{Info, Section};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;

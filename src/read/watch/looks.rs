@@ -7,16 +7,14 @@ use std::time::Instant;
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::StoredUser;
-use crate::model::layout::Kind;
-use crate::model::ledger::{Entry, EntryId, Op, unexplained_changes};
+use crate::model::ledger::unexplained_changes;
+use crate::model::{Entry, EntryId, Kind, Op, StoredUser};
 use crate::read::stats::{groups_command, read_groups};
 use crate::read::watch::{NewestOrder, One, Watched};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
 use crate::redis::call::fan_out::CallOutcome;
-use crate::script::reply::Reply;
-use crate::script::reply::entry;
+use crate::script::reply::{Reply, entry};
 use crate::store::Store;
 
 /// The most activities whose ledgers are looked at in one reading: an entry of a file has hundreds of orders.

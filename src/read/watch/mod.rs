@@ -15,10 +15,7 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::activity::Snapshot;
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::ledger::{EntryId, Op};
-use crate::model::time::Millis;
+use crate::model::{ActivityId, EntryId, Millis, Op, Snapshot, StoredUser};
 use crate::read::snapshot;
 use crate::read::stats::GroupStats;
 use crate::read::watch::looks::Rights;

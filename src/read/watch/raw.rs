@@ -2,8 +2,7 @@
 
 use redis::Value;
 
-use crate::error::ServerKind;
-use crate::error::StoreError;
+use crate::error::{ServerKind, StoreError};
 use crate::model::number::whole;
 use crate::model::status::Status;
 use crate::redis::call::exchange::CallFailure;

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use crate::error::StoreError;
-use crate::model::activity::Snapshot;
 use crate::model::activity::whole::whole;
-use crate::model::id::ActivityId;
-use crate::model::layout::Layout;
+use crate::model::{ActivityId, Layout, Snapshot};
 use crate::read::watch::{self, View, Watched};
 use crate::store::Store;
 

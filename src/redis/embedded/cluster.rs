@@ -12,8 +12,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use crate::error::cause;
-use crate::redis::embedded::EmbeddedError;
-use crate::redis::embedded::{self, SETTINGS};
+use crate::redis::embedded::{self, EmbeddedError, SETTINGS};
 
 /// Says in a directory how many nodes it has; written last.
 const SIZE: &str = "cluster";

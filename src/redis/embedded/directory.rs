@@ -11,9 +11,8 @@ use tempfile::TempDir;
 
 use crate::error::cause;
 use crate::redis::embedded;
-use crate::redis::embedded::EmbeddedError;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::{LOCK, LOG, PREFIX, SOCKET, Wait};
+use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, SOCKET, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.

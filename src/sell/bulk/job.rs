@@ -7,13 +7,8 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::activity::rules::PackedRules;
-use crate::model::id::ActivityId;
-use crate::model::id::interner::Interner;
-use crate::model::layout::Layout;
 use crate::model::number::whole;
-use crate::model::shards::Shards;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Interner, Layout, PackedRules, Shards, Status};
 use crate::redis::pipeline::Call;
 use crate::redis::system::System;
 use crate::script::keys::Keys;

@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, Value};
 
-use crate::error::Redirection;
-use crate::error::ServerKind;
-use crate::error::StoreError;
+use crate::error::{Redirection, ServerKind, StoreError};
 use crate::redis::call;
 use crate::redis::call::retry::Answer;
 use crate::redis::cluster::Servers;

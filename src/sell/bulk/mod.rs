@@ -14,11 +14,8 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::ServerKind;
-use crate::error::StoreError;
-use crate::model::id::RequestId;
-use crate::model::id::interner::Interner;
-use crate::model::order::Corrupt;
+use crate::error::{ServerKind, StoreError};
+use crate::model::{Corrupt, Interner, RequestId};
 pub(crate) use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Event, Pipeline};
 pub(crate) use crate::sell::bulk::job::Job;

@@ -21,9 +21,8 @@ use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{expand, find};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::activity::rules::PackedRules;
 use crate::model::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
-use crate::model::{ActivityId, Layout, Status};
+use crate::model::{ActivityId, Layout, PackedRules, Status};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server
@@ -85,11 +84,8 @@ pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     run.finish(failed)
 }
 
-/// What an activity is before it is archived: ready, or done or refused.
-enum Checked {
-    Ready(Archivable),
-    Not(Refused),
-}
+/// What was asked for, unless it is done already or refused.
+type Checked<T> = std::result::Result<T, Refused>;
 
 struct Run<'a> {
     args: &'a ArchiveArgs,
@@ -106,21 +102,18 @@ impl<'a> Run<'a> {
     /// would be done.
     fn plan(&mut self, activity: &'a ActivityId, keeps: bool) -> Result<Option<Archivable>> {
         let checked = match self.check(activity)? {
-            Checked::Ready(found) => match self.audit(activity)? {
-                Ok(_) => Checked::Ready(found),
-                Err(refused) => Checked::Not(refused),
-            },
+            Ok(found) => self.audit(activity)?.map(|_| found),
             refused => refused,
         };
         match checked {
-            Checked::Ready(found) => {
+            Ok(found) => {
                 if keeps {
                     let folder = self.args.to.join(self.folder(activity, found.epoch));
                     self.rows.push(ArchiveRow::planned(activity, &found, &folder));
                 }
                 Ok(Some(found))
             }
-            Checked::Not(refused) => {
+            Err(refused) => {
                 self.keep(activity, refused);
                 Ok(None)
             }
@@ -153,13 +146,13 @@ impl<'a> Run<'a> {
     }
 
     /// What an activity is. One that is archived already in this directory is verified.
-    fn check(&mut self, activity: &ActivityId) -> Result<Checked> {
+    fn check(&mut self, activity: &ActivityId) -> Result<Checked<Archivable>> {
         let found = archive::plan_archive(self.store, activity)?;
         let refused = match found.status {
             Status::Ok => match (Refused::of(&found), self.open_transfer(activity)?) {
                 (Some(refused), _) => refused,
                 (None, Some(donor)) => Refused::Lent(donor),
-                (None, None) => return Ok(Checked::Ready(found)),
+                (None, None) => return Ok(Ok(found)),
             },
             Status::Ended => {
                 let folder = self.args.to.join(self.folder(activity, found.epoch));
@@ -180,7 +173,7 @@ impl<'a> Run<'a> {
             }
             status => Refused::Status(status),
         };
-        Ok(Checked::Not(refused))
+        Ok(Err(refused))
     }
 
     /// Of a shard, the one that lent units which nobody knows to have arrived, be it to this shard or to another: what is in files
@@ -197,7 +190,7 @@ impl<'a> Run<'a> {
     }
 
     /// Audits an activity: what proves it, if it is a match.
-    fn audit(&mut self, activity: &ActivityId) -> Result<Result<String, Refused>> {
+    fn audit(&mut self, activity: &ActivityId) -> Result<Checked<String>> {
         let progress = self.out.progress("auditing", 0);
         let audit = judge(read::audit(self.store, activity, None, None)?, MissingOrders::Repair);
         progress.finish();
@@ -214,8 +207,8 @@ impl<'a> Run<'a> {
                 return Err(interrupted(activity));
             }
             let found = match self.check(activity)? {
-                Checked::Ready(found) => found,
-                Checked::Not(refused) => {
+                Ok(found) => found,
+                Err(refused) => {
                     self.keep(activity, refused);
                     return Ok(());
                 }
@@ -223,16 +216,16 @@ impl<'a> Run<'a> {
             let folder = self.folder(activity, found.epoch);
             not_another(directory, &folder, found.archive.as_deref())?;
             match self.write(activity, directory, &folder)? {
-                Written::Done(row) => {
+                Ok(row) => {
                     self.rows.push(row);
                     self.archived.push(activity);
                     return Ok(());
                 }
-                Written::Refused(refused) => {
+                Err(Refused::Changed) => {}
+                Err(refused) => {
                     self.keep(activity, refused);
                     return Ok(());
                 }
-                Written::Changed => {}
             }
         }
         self.keep(activity, Refused::Changed);
@@ -296,13 +289,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How the files of one activity ended.
-enum Written<'a> {
-    Done(ArchiveRow<'a>),
-    Refused(Refused),
-    Changed,
-}
-
 /// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
 /// is the one in the meta.
 fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<()> {
@@ -331,27 +317,27 @@ impl<'a> Run<'a> {
         activity: &'a ActivityId,
         directory: &ArchiveDirectory,
         folder: &str,
-    ) -> Result<Written<'a>> {
+    ) -> Result<Checked<ArchiveRow<'a>>> {
         let kind = self.store.layout().kind();
         let mut watch = archive::watch_keys(self.store, activity)?;
         let audited = match self.check(activity)? {
-            Checked::Ready(found) => found,
-            Checked::Not(refused) => return Ok(Written::Refused(refused)),
+            Ok(found) => found,
+            Err(refused) => return Ok(Err(refused)),
         };
         let proof = match self.audit(activity)? {
             Ok(proof) => proof,
-            Err(refused) => return Ok(Written::Refused(refused)),
+            Err(refused) => return Ok(Err(refused)),
         };
         let name = uuid::Uuid::now_v7().to_string();
         let Some(name) = archive::mark_archive(self.store, activity, &audited, &name)? else {
-            return Ok(Written::Changed);
+            return Ok(Err(Refused::Changed));
         };
         let name = name.as_str();
         archive::watch_meta(&mut watch)?;
         let found = match self.check(activity)? {
-            Checked::Ready(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
-            Checked::Ready(_) => return Ok(Written::Changed),
-            Checked::Not(refused) => return Ok(Written::Refused(refused)),
+            Ok(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
+            Ok(_) => return Ok(Err(Refused::Changed)),
+            Err(refused) => return Ok(Err(refused)),
         };
         let mut writer = directory.begin(folder, kind)?;
         let counts = found.counts();
@@ -373,7 +359,7 @@ impl<'a> Run<'a> {
         let manifest = self.manifest(activity, &found, name, proof, rest, files)?;
         // A member came twice, or something is not as it was: what would be removed is not what was written.
         if !found.is_as(&manifest) {
-            return Ok(Written::Changed);
+            return Ok(Err(Refused::Changed));
         }
         let sealed = writer.seal(manifest)?;
         let progress = self.out.progress("reading back", counts.iter().sum());
@@ -388,11 +374,11 @@ impl<'a> Run<'a> {
         match removed {
             Ok(Removed::Done) => {
                 let path = directory.folder(folder);
-                Ok(Written::Done(ArchiveRow::archived(activity, Status::Ok, &sealed.manifest, &path)))
+                Ok(Ok(ArchiveRow::archived(activity, Status::Ok, &sealed.manifest, &path)))
             }
             Ok(Removed::Changed) => {
                 directory.withdraw(folder)?;
-                Ok(Written::Changed)
+                Ok(Err(Refused::Changed))
             }
             // The files may be all that is left.
             Err(error @ StoreError::Unknown { .. }) => Err(error.into()),

@@ -143,7 +143,7 @@ impl Refused {
     /// What a row has no room for.
     pub(super) fn explain(&self, activity: &ActivityId, out: &Output) {
         // Most of what can be done about a shard is done to all of them.
-        let whole = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
+        let whole = activity.whole();
         match self {
             Self::Done(..) | Self::Status(Status::Corrupt | Status::NotPreheated) => {}
             Self::Archived(archive) => {

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::bench::{
-    self, Basket, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made,
-    prepare_files,
+    self, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made, prepare_files,
 };
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
@@ -259,7 +258,7 @@ impl<'a> Bench<'a> {
             made.make(store, id, terms.stock, terms.limit)?;
             self.remember(made, store);
         }
-        let basket = |ids: &Vec<_>| Basket { items: ids.iter().map(|id| (Clone::clone(id), Quantity::ONE)).collect() };
+        let basket = |ids: &Vec<_>| ids.iter().map(|id| (Clone::clone(id), Quantity::ONE)).collect();
         let limit = terms.limit.map(Limit::get);
         let sale = Sale {
             baskets: ids.iter().map(basket).collect(),

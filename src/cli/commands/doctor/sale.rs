@@ -9,9 +9,8 @@ use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
 use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
-use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::ledger::unexplained_changes;
-use crate::model::{ActivityId, Entry, EntryId, Snapshot, State, Status};
+use crate::model::{ActivityId, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, KeyLifetime, Ttl};
 use crate::read::ledger;
@@ -31,9 +30,7 @@ pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<
 
 /// How many activities there are if a shard counts as its activity.
 pub(super) fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
-    let names =
-        activities.into_iter().map(|activity| activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent));
-    names.collect::<HashSet<_>>().len()
+    activities.into_iter().map(ActivityId::whole).collect::<HashSet<_>>().len()
 }
 
 /// The row of a check that found nothing wrong in any activity.

@@ -6,9 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::output::{Warnings, counted, row};
-use crate::model::activity::rules::PackedRules;
-use crate::model::activity::shard_plan::ShardPlan;
-use crate::model::{ActivityId, Bought, Kind, Snapshot, Status, StoredUser};
+use crate::model::{ActivityId, Bought, Kind, PackedRules, ShardPlan, Snapshot, Status, StoredUser};
 use crate::read::participants;
 use crate::store::Store;
 

@@ -21,9 +21,7 @@ const MAX_NAMED: usize = 5;
 /// Streams a row of the ledger for each order of the user.
 pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let activities = activities::preheated(store)?;
-    if activities.is_empty() {
-        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
-    }
+    hints::none_preheated(&activities, store, out);
     let mut snapshots = snapshot::snapshots(store, &activities)?;
     for snapshot in &mut snapshots {
         // Of a sharded activity the home has all that the user did.

@@ -39,7 +39,7 @@ pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Re
         return Err(Failure::usage("`-o prometheus` has no users: each would be a series of its own")
             .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users"));
     }
-    if args.watch.interval().is_some() {
+    if args.watch.watch.is_some() {
         return Err(Failure::usage("`-o prometheus` is one reading, and `--watch` many")
             .hint("leave `--watch` out: a timer runs the command again, see docs/monitoring.md"));
     }

@@ -155,7 +155,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     if args.metrics.are_wanted(out.format())? {
         return metrics::run(args, store, out);
     }
-    if let Some(every) = args.watch.interval() {
+    if let Some(every) = args.watch.watch {
         let wanted = ActivitySelector::new(&args.activities)?;
         return watch::run(&args.watch, every, wanted, &args.selection, args.alert_below, store, out);
     }
@@ -212,8 +212,8 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
         }
         activities = read.iter().flat_map(parts_by_number).collect();
     }
+    hints::none_preheated(&activities, store, out);
     if activities.is_empty() {
-        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
         out.hint("`seckill preheat` creates an activity; `--scan` finds what another system created");
     }
     Ok(activities)

@@ -9,8 +9,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::order::hold::HoldState;
-use crate::model::{ActivityId, Entry, EntryId, Millis, Op, RequestId, Status, UserId};
+use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Status, UserId};
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 

@@ -16,8 +16,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::model::ledger::OrderTexts;
 use crate::model::number::between;
-use crate::model::time::GivenTime;
-use crate::model::{ActivityId, Entry, EntryId, Millis, Op, StoredUser, UserId};
+use crate::model::{ActivityId, Entry, EntryId, GivenTime, Millis, Op, StoredUser, UserId};
 use crate::store::Store;
 
 /// Show the history of activities, follow it, feed a database
@@ -254,10 +253,10 @@ pub fn each_row<E>(
             _ => units(&entry.total),
         };
         let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
-        let shard = known.and_then(Direction::of).zip(entry.other_shard()).map(|(direction, number)| {
-            let parent = activity.parent().map_or_else(|| activity.clone(), |(parent, _)| parent);
-            (direction, parent.shard(number).to_string())
-        });
+        let shard = known
+            .and_then(Direction::of)
+            .zip(entry.other_shard())
+            .map(|(direction, number)| (direction, activity.whole().shard(number).to_string()));
         let way = shard.as_ref().map(|(direction, shard)| match direction {
             Direction::Lend => format!("to {shard}"),
             Direction::Borrow => format!("from {shard}"),

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::Since;
-use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, Since, each_row};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};

@@ -4,10 +4,10 @@ use crate::admin::trim::{self, Sums, Trim, Untrimmed};
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, Tone, row};
+use crate::cli::shared::hints;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
-use crate::model::time::GivenTime;
-use crate::model::{ActivityId, EntryId, Millis, Status};
+use crate::model::{ActivityId, EntryId, GivenTime, Millis, Status};
 use crate::store::Store;
 
 /// Remove old entries of ledgers; audits stay exact
@@ -89,9 +89,7 @@ impl<'a> Planned<'a> {
 pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
     let activities: Vec<&ActivityId> = named.iter().collect();
-    if activities.is_empty() {
-        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
-    }
+    hints::none_preheated(&named, store, out);
     let before = args.before.at(|| store.now())?;
     let asked = match args.mutating.dry_run || args.mutating.yes {
         true => None,

@@ -1,7 +1,6 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use crate::admin::adopt::{Adoptable, Finished, Stage};
-use crate::admin::adopt::{Adopted, Found, Unadoptable};
+use crate::admin::adopt::{Adoptable, Adopted, Finished, Found, Stage, Unadoptable};
 use crate::admin::{adopt, preheat};
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
@@ -10,8 +9,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
 use crate::cli::shared::session::{Consent, Session};
 use crate::cli::shared::{hints, target};
-use crate::model::activity::FieldDifference;
-use crate::model::{Action, ActivityId, Corrupt, Limit, Plan, Preheat, Preheated, Status, Units};
+use crate::model::{Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, Units};
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
 use crate::store::Store;
@@ -308,17 +306,11 @@ impl Adoption<'_> {
 
     fn row(&self, found: &Adoptable) -> Preheated {
         Preheated {
-            activity: self.plan.id.clone(),
             action: Action::Adopt,
-            status: Status::Ok,
             total_before: found.total,
-            total: None,
             stock_before: found.units,
-            stock: None,
             per_user_limit: found.per_user_limit,
-            shards: None,
-            differences: Vec::new(),
-            corrupt: None,
+            ..Preheated::refused(&self.plan.id, Status::Ok)
         }
     }
 

@@ -5,9 +5,8 @@
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
 use crate::cli::output::{Cell, Output, counted, row};
-use crate::model::activity::FieldDifference;
 use crate::model::number::whole;
-use crate::model::{Action, ActivityId, Bought, Kind, Millis, Plan, Preheat, Preheated, Status};
+use crate::model::{Action, ActivityId, Bought, FieldDifference, Kind, Millis, Plan, Preheat, Preheated, Status};
 use crate::read::{participants, snapshot};
 use crate::store::Store;
 

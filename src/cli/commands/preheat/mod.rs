@@ -18,10 +18,9 @@ use crate::cli::input::{self, window};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::activity::field_change::FieldChange;
-use crate::model::activity::shard_plan::ShardCount;
-use crate::model::time::GivenTime;
-use crate::model::{Action, ActivityId, Layout, Limit, Plan, Preheat, Preheated, Status, Units};
+use crate::model::{
+    Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, Preheat, Preheated, ShardCount, Status, Units,
+};
 use crate::store::Store;
 
 pub(crate) use crate::cli::commands::preheat::explain::{explain, held};
@@ -156,7 +155,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
         return restore::run(directory, args, session);
     }
     let (plans, layout) = plans(args, session)?;
-    let plans = fitted(plans, layout)?;
+    let plans = plans.into_iter().map(|plan| fitted(plan, layout)).collect::<Result<Vec<_>>>()?;
     let names = plans.iter().map(|plan| &plan.id);
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
     apply(&plans, args, &mut store, &mut session.out)
@@ -225,12 +224,8 @@ fn only(plans: &mut Vec<Plan>, wanted: &[ActivityId], place: &str) -> Result<()>
     Ok(())
 }
 
-fn fitted(plans: Vec<Plan>, layout: Layout) -> Result<Vec<Plan>> {
-    plans.into_iter().map(|plan| fitted_plan(plan, layout)).collect()
-}
-
 /// The plan as the layout can keep it.
-fn fitted_plan(plan: Plan, layout: Layout) -> Result<Plan> {
+fn fitted(plan: Plan, layout: Layout) -> Result<Plan> {
     let needs_cluster = plan.shards.is_some() && layout != Layout::Cluster;
     plan.fitted(layout).map_err(|why| {
         let failure = Failure::usage(why);

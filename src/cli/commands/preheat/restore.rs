@@ -12,9 +12,8 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::{Consent, Session};
-use crate::model::activity::rules::StoredState;
 use crate::model::archive::Part;
-use crate::model::{Action, ActivityId, Layout, Preheated, Status};
+use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState};
 use crate::read::snapshot;
 use crate::shards;
 use crate::store::Store;
@@ -226,20 +225,17 @@ fn result(archive: &Archive, found: &Restorable) -> Preheated {
     let limit = manifest.rules().and_then(|rules| rules.per_user_limit);
     let done = |value| if found.status == Status::Ok { Some(value) } else { None };
     Preheated {
-        activity: archive.id.clone(),
         action: match found.status {
             Status::Ok => Action::Restore,
             Status::Replayed => Action::Unchanged,
             _ => Action::Refused,
         },
-        status: found.status,
         total_before: found.total,
         total: done(manifest.total).or(found.total),
         stock_before: found.stock,
         stock: done(manifest.left).or(found.stock),
         per_user_limit: limit,
-        shards: None,
-        differences: Vec::new(),
         corrupt: found.corrupt.clone(),
+        ..Preheated::refused(&archive.id, found.status)
     }
 }

@@ -12,7 +12,6 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
 use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::plan::PlanRow;
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::shared::outcome::until_failed;
 use crate::model::number::between;
@@ -83,7 +82,7 @@ impl FixArgs {
     pub(super) fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
         let mut count = 0;
         for repair in repairs(audits) {
-            let mut line = serde_json::to_vec(&PlanRow::from(repair)).context("cannot encode a repair")?;
+            let mut line = serde_json::to_vec(repair).context("cannot encode a repair")?;
             line.push(b'\n');
             file.append(&line)?;
             count += 1;
@@ -130,24 +129,30 @@ impl FixArgs {
         if wanted > 0 && !is_dry && !self.mutating.yes {
             confirm(&repairs, &transfers, out)?;
         }
-        let moved = self.repair_transfers(&transfers, store);
-        let Applied { rows, error } = match moved.error {
-            None => apply(&repairs, is_dry, self.mutating.reason.as_deref(), store),
-            error => Applied { rows: Vec::new(), error },
-        };
-        let verdicts = self.verdicts(audits, &rows, &moved.rows);
-        let rows: Vec<RepairRow> = moved.rows.into_iter().chain(rows).collect();
+        let (moved, Applied { rows, error }) = self.carry_out(&repairs, &transfers, store);
+        let verdicts = self.verdicts(audits, &rows, &moved);
+        let rows: Vec<RepairRow> = moved.into_iter().chain(rows).collect();
         hint(&rows, out);
         Ok(Fixed { rows, verdicts, error })
     }
 
-    /// Makes up for what transfers between shards lack.
-    pub(super) fn repair_transfers(&self, transfers: &[&BrokenTransfer], store: &mut Store) -> Applied {
-        let (rows, error) = until_failed(transfers.iter().map(|transfer| {
-            let status = if self.mutating.dry_run { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
+    /// Repairs transfers between shards, and only then the rest; gives the rows of both.
+    pub(super) fn carry_out(
+        &self,
+        repairs: &[&Repair],
+        transfers: &[&BrokenTransfer],
+        store: &mut Store,
+    ) -> (Vec<RepairRow>, Applied) {
+        let is_dry = self.mutating.dry_run;
+        let (moved, error) = until_failed(transfers.iter().map(|transfer| {
+            let status = if is_dry { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
             Ok(RepairRow::of_transfer(transfer, status))
         }));
-        Applied { rows, error }
+        let applied = match error {
+            None => apply(repairs, is_dry, self.mutating.reason.as_deref(), store),
+            error => Applied { rows: Vec::new(), error },
+        };
+        (moved, applied)
     }
 
     /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was

@@ -11,8 +11,7 @@ use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
 use crate::model::number::{MAX_UNITS, between};
-use crate::model::time::GivenTime;
-use crate::model::{ActivityId, EntryId, Millis};
+use crate::model::{ActivityId, EntryId, GivenTime, Millis};
 use crate::store::Store;
 
 /// Flags about order records.

@@ -9,7 +9,6 @@ use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
-use crate::cli::commands::repair::{Applied, RepairRow, apply};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, counted, row};
@@ -170,10 +169,12 @@ impl Service<'_> {
         let mut failed = None;
         for (audit, ready) in audits.iter().zip(ready) {
             let may_repair = self.args.fix.fix && !self.is_over_limit && failed.is_none();
-            let applied =
-                if may_repair { ready.apply(self.args, store) } else { Applied { rows: Vec::new(), error: None } };
+            let (moved, applied) = match may_repair {
+                true => self.args.fix.carry_out(&ready.repairs, &ready.transfers, store),
+                false => Default::default(),
+            };
             failed = failed.or(applied.error);
-            let repaired = applied.rows.iter().filter(|row| row.is_done()).count();
+            let repaired = moved.iter().chain(&applied.rows).filter(|row| row.is_done()).count();
             rows.push(RoundRow {
                 time: own_clock(),
                 activity: audit.activity.to_string(),
@@ -203,15 +204,6 @@ impl<'a> Ready<'a> {
             repairs.retain(|repair| !repair.raises_stock());
         }
         Self { repairs, transfers }
-    }
-
-    fn apply(&self, args: &ReconcileArgs, store: &mut Store) -> Applied {
-        let moved = args.fix.repair_transfers(&self.transfers, store);
-        if moved.error.is_some() || self.repairs.is_empty() {
-            return moved;
-        }
-        let Applied { rows, error } = apply(&self.repairs, false, args.fix.mutating.reason.as_deref(), store);
-        Applied { rows: moved.rows.into_iter().chain(rows).collect::<Vec<RepairRow>>(), error }
     }
 }
 

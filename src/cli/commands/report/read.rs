@@ -9,15 +9,14 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::{each_merged, refuse};
-use crate::model::activity::Meta;
-use crate::model::activity::rules::StoredState;
 use crate::model::number::signed;
-use crate::model::{ActivityId, Entry, EntryId, Millis, Shards, Snapshot, State, Status, StoredUser};
+use crate::model::{
+    ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, StoredUser,
+};
 use crate::read::{history, ledger, participants, snapshot};
-use crate::report::Sales;
 use crate::report::merged::MergedLedgers;
 use crate::report::units_a_user::UnitsAUser;
-use crate::report::{Balance, Objection};
+use crate::report::{Balance, Objection, Sales};
 use crate::store::Store;
 
 /// A sale, read.

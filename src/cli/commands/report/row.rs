@@ -6,9 +6,8 @@ use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Period, Series};
 use crate::cli::output::{Cell, row};
 use crate::model::{Bought, Millis, Op, StoredUser};
-use crate::report::Mark;
-use crate::report::Objection;
 use crate::report::units_a_user::UnitRange;
+use crate::report::{Mark, Objection};
 
 row! {
     /// What fits in a row.

@@ -5,9 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use crate::admin::pause::{self, Pause};
-use crate::bench::{
-    self, Basket, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files,
-};
+use crate::bench::{self, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
 use crate::cli::commands::bench::too_many;
 use crate::cli::commands::expire::expire;
 use crate::cli::commands::preheat::held;
@@ -165,7 +163,7 @@ fn clients(rush: &Rush) -> usize {
 /// All buyers over all connections. Everybody is connected before the first one orders.
 fn send_all(rush: &Rush, store: &mut Store, out: &Output) -> Result<Measured> {
     let sale = Sale {
-        baskets: vec![Basket { items: rush.items.clone().into() }],
+        baskets: vec![rush.items.clone().into()],
         // The same buyers in every rush, so that a second one reaches the limits of the first.
         buyers: Buyers { count: if rush.same_user { 1 } else { rush.users }, in_a_row: 1 },
         per_user_limit: None,

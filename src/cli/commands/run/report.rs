@@ -10,8 +10,7 @@ use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::failure::Result;
 use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, OfActivity, Step};
 use crate::cli::output::{Cell, Format, Output, Row, Tone, row};
-use crate::model::order::RefundOf;
-use crate::model::{ActivityId, Corrupt, Quantity, Status};
+use crate::model::{ActivityId, Corrupt, Quantity, RefundOf, Status};
 use crate::read::whole;
 use crate::store::Store;
 

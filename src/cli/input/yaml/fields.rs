@@ -6,12 +6,11 @@ use crate::cli::input::error::{Location, Problem, Problems, Reported, did_you_me
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::cli::input::yaml::{Node, Value};
-use crate::model::activity::field_change::FieldChange;
-use crate::model::activity::shard_plan::ShardCount;
 use crate::model::layout::Pattern;
 use crate::model::order::Reason;
-use crate::model::order::hold::HoldFor;
-use crate::model::{ActivityId, Kind, Layout, Limit, Quantity, RequestId, Units, UserId};
+use crate::model::{
+    ActivityId, FieldChange, HoldFor, Kind, Layout, Limit, Quantity, RequestId, ShardCount, Units, UserId,
+};
 
 /// A value that is written as one text.
 pub trait Scalar: Sized {

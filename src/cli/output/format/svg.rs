@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{Display, Write};
 
-use crate::cli::output::text::{cut, escape, width};
+use crate::cli::output::text::{cut, escape, replaced, width};
 
 /// The width of a character that takes one column of a terminal, as a part of the font's size: that of a digit and of most
 /// letters of sans-serif fonts, or more.
@@ -151,22 +151,15 @@ pub fn fitted(text: &str, room: f64, size: f64) -> String {
 /// A text as XML has it. What XML has no place for, such as control characters, is written as `\u{1b}`.
 fn escaped(text: &str) -> Cow<'_, str> {
     let acts = |c: char| c.is_control() && c != '\n' || matches!(c, '\u{fffe}' | '\u{ffff}');
-    if !text.chars().any(|c| acts(c) || matches!(c, '&' | '<' | '>' | '"' | '\'')) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c if acts(c) => safe.extend(c.escape_unicode()),
-            c => safe.push(c),
-        }
-    }
-    Cow::Owned(safe)
+    let replaces = |c: char| acts(c) || matches!(c, '&' | '<' | '>' | '"' | '\'');
+    replaced(text, replaces, |safe, c| match c {
+        '&' => safe.push_str("&amp;"),
+        '<' => safe.push_str("&lt;"),
+        '>' => safe.push_str("&gt;"),
+        '"' => safe.push_str("&quot;"),
+        '\'' => safe.push_str("&#39;"),
+        c => safe.extend(c.escape_unicode()),
+    })
 }
 
 #[cfg(test)]

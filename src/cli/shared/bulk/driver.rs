@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Checked, FileOrder, Next, RowError};
 use crate::cli::interrupt;
@@ -12,9 +13,7 @@ use crate::cli::shared::bulk::report::{
     Report, ReportedLines, RunOutcome, RunProgress, Summary, shows_rows, with_hint,
 };
 use crate::error::StoreError;
-use crate::model::id::RequestId;
-use crate::model::number::Limit;
-use crate::model::order::hold::HoldFor;
+use crate::model::{HoldFor, Limit, RequestId};
 use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
 use crate::store::Store;
 
@@ -31,6 +30,14 @@ pub struct Task<'a> {
     pub hold_for: Option<HoldFor>,
     /// Only check the file.
     pub dry_run: bool,
+}
+
+impl<'a> Task<'a> {
+    /// What most commands add.
+    pub fn new(operation: Operation, mutating: &'a Mutating) -> Self {
+        let (reason, dry_run) = (mutating.reason.as_deref(), mutating.dry_run);
+        Self { operation, reason, limit: None, hold_for: None, dry_run }
+    }
 }
 
 /// What differs between files of orders of one activity each, and of several.

@@ -12,8 +12,7 @@ use crate::cli::input::{Problems, columns};
 use crate::cli::output::{Output, OutputFile, row};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::{input, interrupt};
-use crate::model::id::interner::Interner;
-use crate::model::layout::Layout;
+use crate::model::{Interner, Layout};
 use crate::sell::bulk::Operation;
 
 /// The columns of orders. The request id of a hold says how many units end, and whose they are unless the activity is sharded.

@@ -16,7 +16,6 @@ use crate::model::number::between;
 use crate::sell::bulk::Limits;
 
 pub use crate::cli::shared::bulk::driver::Task;
-pub use crate::cli::shared::bulk::orders::{run, run_multi};
 
 /// Flags of a file of orders.
 #[derive(Debug, clap::Args)]
@@ -86,14 +85,14 @@ pub(crate) struct RunArgs {
 }
 
 impl BulkArgs {
-    /// Refuses flags of a file if there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
-    pub fn all_fit(&self) -> Result<()> {
+    /// Each flag that only a file needs, and whether it is given.
+    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let given = [
             ("--format", self.format.is_some()),
             ("--map", !self.map.is_empty()),
             ("--delimiter", self.delimiter.is_some()),
         ];
-        none_given(given.into_iter().chain(self.run.given()))
+        given.into_iter().chain(self.run.given())
     }
 
     /// All mappings as one.
@@ -103,13 +102,6 @@ impl BulkArgs {
 
     pub(crate) fn format(&self) -> RowFormat {
         RowFormat { dialect: self.format, delimiter: self.delimiter }
-    }
-}
-
-impl MultiBulkArgs {
-    /// Refuses flags of a file if there is none.
-    pub fn all_fit(&self) -> Result<()> {
-        none_given(self.run.given())
     }
 }
 
@@ -139,6 +131,7 @@ impl RunArgs {
     }
 }
 
+/// Refuses flags of a file if there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
 fn none_given(mut flags: impl Iterator<Item = (&'static str, bool)>) -> Result<()> {
     match flags.find(|(_, is_given)| *is_given) {
         Some((flag, _)) => {

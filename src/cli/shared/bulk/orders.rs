@@ -7,17 +7,20 @@ use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::driver::{Kind, Task};
 use crate::cli::shared::bulk::input::Input;
 use crate::cli::shared::bulk::report::Report;
-use crate::cli::shared::bulk::{BulkArgs, MultiBulkArgs, driver};
+use crate::cli::shared::bulk::{BulkArgs, MultiBulkArgs, driver, none_given};
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, OutcomeRow};
 use crate::sell::bulk::{BulkOrder, DecidedOrder, Operation, Run, status_of_items};
 use crate::store::Store;
 
-/// Applies a file of orders, or only checks it.
-pub fn run(from: &str, args: &BulkArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    crate::cli::interrupt::stop_gracefully();
-    let input = Input::open(from, args.format(), args.mapping()?, task.operation, store.layout())?;
-    out.choose(OutcomeRow::columns_of_file(task.operation));
-    driver::run(input, &args.run, task, Single { operation: task.operation }, store, out)
+impl BulkArgs {
+    /// Applies a file of orders, or only checks it; `None` if none is given, and no flag of one.
+    pub fn apply(&self, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Option<Exit>> {
+        let Some(from) = &self.from else { return none_given(self.given()).map(|()| None) };
+        crate::cli::interrupt::stop_gracefully();
+        let input = Input::open(from, self.format(), self.mapping()?, task.operation, store.layout())?;
+        out.choose(OutcomeRow::columns_of_file(task.operation));
+        driver::run(input, &self.run, task, Single { operation: task.operation }, store, out).map(Some)
+    }
 }
 
 /// Orders of one activity each.
@@ -55,22 +58,17 @@ impl Kind for Single {
     }
 }
 
-/// Applies a file of multi-orders, or only checks it.
-pub fn run_multi(
-    from: &str,
-    args: &MultiBulkArgs,
-    reason: Option<&str>,
-    dry_run: bool,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
-    crate::cli::interrupt::stop_gracefully();
-    let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
-    let input = Input::open(from, format, Mapping::default(), Operation::MultiDeduct, store.layout())?;
-    out.choose(ItemRow::OF_FILE);
-    let kind = Multi { is_nested: out.format() == Format::Jsonl };
-    let task = Task { operation: Operation::MultiDeduct, reason, limit: None, hold_for: None, dry_run };
-    driver::run(input, &args.run, &task, kind, store, out)
+impl MultiBulkArgs {
+    /// Applies a file of multi-orders, or only checks it; `None` if none is given, and no flag of one.
+    pub fn apply(&self, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Option<Exit>> {
+        let Some(from) = &self.from else { return none_given(self.run.given()).map(|()| None) };
+        crate::cli::interrupt::stop_gracefully();
+        let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
+        let input = Input::open(from, format, Mapping::default(), task.operation, store.layout())?;
+        out.choose(ItemRow::OF_FILE);
+        let kind = Multi { is_nested: out.format() == Format::Jsonl };
+        driver::run(input, &self.run, task, kind, store, out).map(Some)
+    }
 }
 
 /// Orders of several activities each.

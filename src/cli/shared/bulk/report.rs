@@ -7,9 +7,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Format, Output, Row, RowStream, Tone, row};
 use crate::cli::shared::hints;
 use crate::error::StoreError;
-use crate::model::id::ActivityId;
-use crate::model::id::interner::Interner;
-use crate::model::status::Status;
+use crate::model::{ActivityId, Interner, Status};
 use crate::store::Store;
 
 /// Whether a format shows a row an order.

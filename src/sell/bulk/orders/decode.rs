@@ -3,12 +3,10 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::StoredUser;
 use crate::model::ledger::column;
 use crate::model::number::whole;
-use crate::model::order::{Bought, Corrupt};
-use crate::model::status::Status;
 use crate::model::status::call_code::{GAP, OTHER_EPOCH, OTHER_JOB};
+use crate::model::{Bought, Corrupt, Status, StoredUser};
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
 use crate::sell::bulk::Operation;

@@ -10,10 +10,7 @@ use std::ops::Range;
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::id::{ActivityId, RequestId};
-use crate::model::number::Quantity;
-use crate::model::order::MultiOrder;
-use crate::model::status::Status;
+use crate::model::{ActivityId, MultiOrder, Quantity, RequestId, Status};
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
 use crate::sell::bulk::job::JobStates;

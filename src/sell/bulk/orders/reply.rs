@@ -3,8 +3,7 @@
 use redis::Value;
 
 use crate::error::StoreError;
-use crate::model::order::Corrupt;
-use crate::model::status::Status;
+use crate::model::{Corrupt, Status};
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
 use crate::sell::bulk::job::JobStates;

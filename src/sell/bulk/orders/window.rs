@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::model::id::StoredUser;
-use crate::model::order::Bought;
-use crate::model::status::Status;
+use crate::model::{Bought, Status, StoredUser};
 
 /// The most rows, and the most bytes of their texts: about 14 MB if both are reached, which only an input can that mixes
 /// many activities. A larger window makes fuller batches of it, and so less work for the server.

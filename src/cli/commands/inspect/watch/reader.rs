@@ -71,7 +71,12 @@ impl Reader {
         Update {
             reading,
             views: wholes::whole_views(&self.store, &self.watched, &self.activities),
-            newest: self.watched.newest().iter().map(of_whole).collect(),
+            newest: self
+                .watched
+                .newest()
+                .iter()
+                .map(|order| NewestOrder { activity: order.activity.whole(), ..order.clone() })
+                .collect(),
             servers,
             counted: Instant::now(),
             own_calls: self.watched.own_calls(),
@@ -118,12 +123,6 @@ impl Reader {
             next = (next + every).max(Instant::now());
         }
     }
-}
-
-/// An order of a shard as one of the activity.
-fn of_whole(order: &NewestOrder) -> NewestOrder {
-    let parent = order.activity.parent().map(|(parent, _)| parent);
-    NewestOrder { activity: parent.unwrap_or_else(|| order.activity.clone()), ..order.clone() }
 }
 
 /// What is read, as it comes.
