@@ -31,7 +31,7 @@ test: ## Run all tests on one server that this machine has or can get
 ON_EACH_SERVER := acl archive backends bulk::exactly_once bulk::faults bulk::forgotten bulk::interrupted bulk::mixed bulk::multi \
 	cluster contract doctor::rights doctor::sale doctor::servers drop_ins embedded faults::denied faults::refusing \
 	faults::unavailable holds interrupted ledger limits metrics::sale one_round_trip pause preheat reconcile replicas sentinel \
-	shards spread state statuses
+	sessions shards spread statuses
 space := $() $()
 test-all: ## Run the tests that depend on the server, on each server this machine has or can get
 	@servers=$$(scripts/servers all) && \

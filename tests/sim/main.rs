@@ -5,7 +5,7 @@
 //!
 //! To read it: `history.rs` is what happens, `damage.rs` what happens to keys, `oracle.rs` what must hold, `replies.rs` and `equal.rs` what
 //! replies must say, `audit.rs` the real audits; `script.rs` and `keys.rs` are the server, which `fidelity.rs` compares with a real one, and
-//! `slots.rs` a cluster; `one_wrong.rs` has what scripts reply to calls with one thing wrong; `broken.rs` breaks rules that the histories must
+//! `slots.rs` a cluster; `one_wrong.rs` has what scripts reply to calls with one thing wrong, and to calls one after the other; `broken.rs` breaks rules that the histories must
 //! notice; `lua_5_4.rs` compares the scripts in both versions of Lua.
 //!
 //! `SECKILL_SIM_HISTORIES=1000000 cargo test -p sim` runs more of them, from seed `SECKILL_SIM_SEED` on; `make sim SECONDS=600 SEED=7` runs

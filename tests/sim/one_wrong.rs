@@ -1,10 +1,11 @@
 //! What scripts reply, and which keys they write, if one thing is wrong: an argument, a stored value or a key. Each step of a sale
 //! is tried with each of these in turn, and then runs as it is.
 //!
-//! The tables are in `one_wrong/`. `SNAPSHOTS=overwrite cargo test --test it one_wrong` writes them anew; read the difference before it
-//! is committed: a reply that changed is a contract that changed.
+//! The tables are in `one_wrong/`. `SNAPSHOTS=overwrite cargo test -p sim one_wrong` writes them anew; read the difference before it
+//! is committed: a reply that changed is a contract that changed. `transcripts.rs` has calls one after the other, as they are.
 
 mod scenarios;
+mod transcripts;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -49,6 +50,17 @@ impl Layout {
 
     fn key_count(self) -> usize {
         self.keys("1").len()
+    }
+
+    /// The keys of a script of one activity.
+    fn keys_of(self, script: &str, activity: &str) -> Vec<String> {
+        match script {
+            "hold" | "hold_file" | "settle" | "settle_file" | "preheat" | "archive" | "parent" | "preheat_shard" => {
+                self.all_keys(activity)
+            }
+            "lend" | "borrow" | "peek" => self.keys(activity)[..4].to_vec(),
+            _ => self.keys(activity),
+        }
     }
 
     fn has_users(self) -> bool {
@@ -147,16 +159,12 @@ impl Trial {
     fn keys_of(&self, script: &str) -> Vec<String> {
         let layout = self.layout;
         match script {
-            "hold" | "hold_file" | "settle" | "settle_file" | "preheat" | "archive" | "parent" | "preheat_shard" => {
-                layout.all_keys(self.activities[0])
-            }
-            "lend" | "borrow" | "peek" => layout.keys(self.activities[0])[..4].to_vec(),
             "multi_deduct" | "multi_deduct_file" => self.keys_of_all(),
             "drop-in/product" => vec![layout.key(1, "1")],
             "drop-in/sku-multi" => ["1", "2"].map(|activity| layout.key(1, activity)).to_vec(),
             "drop-in/hm-dianping" => [1, 5, 4].map(|number| layout.key(number, "1")).to_vec(),
             _ if script.starts_with("drop-in/") => vec![layout.key(1, "1"), layout.key(5, "1")],
-            _ => layout.keys(self.activities[0]),
+            _ => layout.keys_of(script, self.activities[0]),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Files that are not what they should be: cut short, in another encoding, with quotes in the wrong place, without end.
 
-use super::{Orders, held, preheat, statuses};
+use super::{Orders, held, preheat};
 use crate::support::{Call, TestRedis};
 
 fn sale() -> TestRedis {
@@ -25,18 +25,6 @@ fn assert_refused(name: &str, text: impl AsRef<[u8]>, why: &str) {
     redis.seckill(["reconcile", "--orders", orders.path()]).code(2).stderr_has(&format!("{name}:{why}"));
     redis.seckill(["deduct", "-o", "jsonl", "--from", "-"]).stdin(&text).code(2).stderr_has(&format!("<stdin>:{why}"));
     redis.assert_unchanged_since(&before);
-}
-
-#[test]
-fn text_after_a_closing_quote_is_an_error() {
-    assert_refused("o.csv", "activity,user\n1001,\"a\"b\n", "2:9: text after a closing quote");
-    assert_refused("o.csv", "note,activity,user\n\"5\" disk\",1001,7\n", "2:4: text after a closing quote");
-    assert_refused("o.csv", "activity,\"user\" \n1001,7\n", "1:16: text after a closing quote");
-    let redis = sale();
-    let (_orders, call) =
-        deduct(&redis, "o.csv", "activity,user\n\"1001\",\"a\"\"b\"\n1001,c\"d\n\"1001\",\"\"\"\"\r\n");
-    let users: Vec<_> = call.code(0).jsonl().iter().map(|row| row["user"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(users, ["a\"b", "c\"d", "\""]);
 }
 
 #[test]
@@ -83,24 +71,6 @@ fn a_file_without_rows_is_no_order_and_one_without_a_header_is_an_error() {
         deduct(&redis, "o.csv", text).1.code(2).stderr_has(nothing);
     }
     redis.assert_unchanged_since(&before);
-}
-
-#[test]
-fn a_file_that_was_cut_short_is_refused_whole() {
-    for (name, text, why) in [
-        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8", "3:1: 2 values, but the header has 3"),
-        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,\"8", "3:1: a quote is not closed: was the file cut short?"),
-        ("o.csv", "activity,user,quantity\n1001,7,1\n1001,8,", "3:8: quantity: `` is not a whole number"),
-        ("o.jsonl", "{\"activity\":1001,\"user\":7}\n{\"activity\":1001,\"us", "2:20: not a JSON object: EOF"),
-    ] {
-        let redis = sale();
-        let before = redis.dump_all();
-        let (_orders, call) = deduct(&redis, name, text);
-        call.code(2).stdout_is("").stderr_has(&format!("{name}:{why}"));
-        redis.assert_unchanged_since(&before);
-        let piped = redis.seckill(["deduct", "-o", "jsonl", "--from", "-"]).stdin(text).code(2);
-        assert_eq!(statuses(&piped).len(), 1, "standard input is applied up to there");
-    }
 }
 
 #[test]

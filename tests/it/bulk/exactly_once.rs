@@ -47,19 +47,6 @@ fn what_a_file_took_the_same_file_gives_back() {
 }
 
 #[test]
-fn a_request_decides_order_by_order_besides() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 100, None);
-    redis.seckill(["deduct", "1001", "--user", "7", "--request", "r-7"]).code(0);
-    let orders = Orders::new("activity,user,request\n1001,7,r-7\n1001,8,r-7\n1001,8,r-8\n1001,8,r-8\n");
-    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
-    assert_eq!(statuses(&outcome), ["2 replayed", "3 request_conflict", "4 ok", "5 replayed"]);
-    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--job", "again", "--from", orders.path()]).code(3);
-    assert_eq!(statuses(&outcome), ["2 replayed", "3 request_conflict", "4 replayed", "5 replayed"]);
-    assert_eq!(held(&redis, "1001"), 2);
-}
-
-#[test]
 fn ctrl_c_while_a_reply_is_waited_for_waits_for_it() {
     let redis = TestRedis::start();
     preheat(&redis, "a", 1_000, None);

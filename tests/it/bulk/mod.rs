@@ -1,13 +1,11 @@
 //! Files of orders: each order is applied exactly once, whatever breaks on the way.
 
-mod columns;
 mod damaged;
 mod dialects;
 mod ending;
 mod exactly_once;
 mod faults;
 mod forgotten;
-mod input;
 mod interrupted;
 mod mixed;
 mod multi;

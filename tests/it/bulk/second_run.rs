@@ -12,33 +12,6 @@ fn counts(outcome: &Outcome) -> Vec<String> {
 }
 
 #[test]
-fn counts_add_up_to_the_lines_and_name_what_was_refused_before() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 3, None);
-    let orders = Orders::of_users("1001", 5);
-    let call = |command: &str| redis.seckill([command, "-o", "json", "--from", orders.path()]);
-    assert_eq!(counts(&call("deduct").code(3)), ["1001 ok 3 3", "1001 out_of_stock 2 2"]);
-    assert_eq!(counts(&call("deduct").code(3)), ["1001 replayed 3 3", "1001 refused_before 2 2"]);
-    let other = redis.seckill(["deduct", "-o", "json", "--job", "second", "--from", orders.path()]).code(3);
-    assert_eq!(counts(&other), ["1001 out_of_stock 5 5"]);
-    redis.seckill(["deduct", "--from", orders.path()]).code(3).stdout_has("refused_before");
-    assert_eq!(counts(&call("refund").code(3)), ["1001 ok 3 3", "1001 exceeds_bought 2 2"]);
-    assert_eq!(counts(&call("refund").code(3)), ["1001 replayed 3 3", "1001 refused_before 2 2"]);
-}
-
-#[test]
-fn units_of_lines_refused_before_are_unknown_if_quantities_differ() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 3, None);
-    let orders = Orders::new("activity,user,quantity\n1001,1,2\n1001,2,7\n1001,3,1\n1002,1,4\n");
-    let call = |format: &str| redis.seckill(["deduct", "-o", format, "--from", orders.path()]);
-    assert_eq!(counts(&call("json").code(3)), ["1001 ok 2 3", "1001 out_of_stock 1 7", "1002 not_preheated 1 4"]);
-    let again = ["1001 replayed 2 ?", "1001 refused_before 1 ?", "1002 not_preheated 1 4"];
-    assert_eq!(counts(&call("json").code(3)), again);
-    call("table").code(3).stdout_has("refused_before");
-}
-
-#[test]
 fn once_complete_every_row_is_replayed_and_none_is_tried_again() {
     let redis = TestRedis::start();
     preheat(&redis, "a", 3, None);
@@ -66,24 +39,6 @@ fn once_complete_every_row_is_replayed_and_none_is_tried_again() {
         let stock = held(&redis, "a") + 3;
         redis.seckill(["preheat", "--update", "--id", "a", "--stock"]).args([stock.to_string()]).code(0);
     }
-}
-
-#[test]
-fn an_id_that_is_refused_for_good_is_refused_in_a_file_too() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 9, None);
-    // Kept of orders that were sent again, when the activity was paused or its window closed.
-    for (request, code) in [("r-1", -7), ("r-2", -5), ("r-3", -6)] {
-        redis.cmd(("HSET", "seckill:requests:1001", request, format!("{code}\t7")));
-        redis.cmd(("HSET", "seckill:requests:1001", format!("h{request}"), format!("{code}\thold 1\t7")));
-    }
-    let expected = ["2 paused", "3 not_started", "4 ended", "5 ok"];
-    let orders = Orders::named("o.csv", "activity,user,request\n1001,7,r-1\n1001,7,r-2\n1001,7,r-3\n1001,8,r-4\n");
-    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
-    assert_eq!(statuses(&outcome), expected);
-    let holds = Orders::named("h.csv", "activity,user,request\n1001,7,hr-1\n1001,7,hr-2\n1001,7,hr-3\n1001,8,hr-4\n");
-    let outcome = redis.seckill(["hold", "--for", "1h", "-o", "jsonl", "--from", holds.path()]).code(3);
-    assert_eq!(statuses(&outcome), expected);
 }
 
 #[test]
@@ -139,20 +94,6 @@ fn lines_of_an_activity_that_refuses_as_a_whole_stay_undecided() {
             assert!(statuses(&all).iter().all(|row| row.ends_with(" replayed")), "{command} {status}");
         }
     }
-}
-
-#[test]
-fn an_order_without_its_own_id_is_named_by_job_and_line() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 9, None);
-    let orders = Orders::new("activity,user,request\n1001,1,\n1001,2,mine\n");
-    for format in ["csv", "tsv"] {
-        let rows = redis.seckill(["deduct", "-o", format, "--job", "night", "--from", orders.path()]).code(0).stdout;
-        let last: Vec<&str> = rows.lines().map(|row| row.rsplit([',', '\t']).next().unwrap()).collect();
-        assert_eq!(last, ["request", "night:2", "mine"]);
-    }
-    let rows = redis.seckill(["refund", "-o", "jsonl", "--job", "night", "--from", orders.path()]).run().jsonl();
-    assert_eq!((&rows[0]["request"], &rows[1]["request"]), (&"night:2".into(), &"mine".into()));
 }
 
 #[test]

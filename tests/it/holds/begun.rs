@@ -1,8 +1,8 @@
 //! A call that gives units back and was cut, where the simulator does not look or see: rights, adoptions, trims, updates and what the ledger names.
 
 use super::{LONG, quantity, units_left};
-use crate::support::scripts::{commands, cut_after, cut_call};
-use crate::support::{CLUSTER, COUPON, Layout, PRODUCT, SECKILL, SKU, Scripts, TestRedis};
+use crate::support::scripts::{commands, cut_call};
+use crate::support::{COUPON, Layout, SECKILL, SKU, Scripts, TestRedis};
 
 /// Units that a user holds of activity 1.
 fn units_of(redis: &TestRedis, layout: Layout, user: &str) -> i64 {
@@ -107,32 +107,6 @@ fn a_counter_below_what_is_open_is_raised_again_by_a_repair() {
 }
 
 #[test]
-fn cut_confirms_of_orders_over_slots_that_are_finished_together_keep_their_primary() {
-    let redis = TestRedis::start();
-    let layout = CLUSTER;
-    let mut scripts = sale(&redis, layout, "1");
-    let (order, digest) = ("m:seckill:{9}:stock", "multi_deduct 0123456789abcdef0123456789abcdef01234567");
-    for id in ["h1", "h2", "h3"] {
-        let item = ["hash", "tester", "ann", "1", id, "first", "", LONG, order, digest, ""];
-        let args = if id == "h3" { &item[..8] } else { &item[..] };
-        assert!(scripts.call("hold", &layout.all_keys("1"), args).starts_with("1 "));
-        let confirm = ["hash", "tester", id, "confirm", if id == "h3" { "" } else { order }];
-        let reply = scripts.eval(&cut_after("settle", 1), &layout.all_keys("1"), &confirm);
-        assert!(reply.contains("CUT"), "{reply}");
-        scripts.send(&["ZADD", &layout.deadlines("1"), "XX", "1", id]);
-    }
-    assert!(scripts.settle("expire", "500").starts_with("1 "));
-    let entries = redis.xrange(&layout.ledger("1"));
-    let confirms: Vec<_> = entries
-        .iter()
-        .filter(|(_, entry)| entry["op"] == "confirm")
-        .map(|(_, entry)| (&*entry["requests"], entry.get("primary").map(String::as_str)))
-        .collect();
-    let primary = Some("seckill:{9}:stock");
-    assert_eq!(confirms, [("h1", primary), ("h2", primary), ("h3", None)]);
-}
-
-#[test]
 fn an_adoption_finishes_a_refund_that_was_cut() {
     let redis = TestRedis::start();
     for layout in [SECKILL, SKU, COUPON] {
@@ -184,61 +158,5 @@ fn a_trim_keeps_the_entries_by_which_a_cut_call_is_finished() {
         let refunds = ops(&redis, SECKILL).iter().filter(|op| *op == "refund").count();
         assert_eq!(refunds, 1, "cut after {index}");
         redis.seckill(["reconcile", "1"]).code(0);
-    }
-}
-
-#[test]
-fn an_update_behind_a_cut_refund_makes_no_unit_too_many() {
-    let redis = TestRedis::start();
-    for layout in [SECKILL, SKU, COUPON, PRODUCT] {
-        let buyer = |name: &'static str| if layout.has_users() { name } else { "" };
-        let (ann, units) = (buyer("ann"), quantity(layout).to_string());
-        let is_ok = |reply: &str| reply.starts_with("1 ") || reply.starts_with("2 ");
-        for cut in 0.. {
-            let mut scripts = sale(&redis, layout, "1");
-            assert!(scripts.deduct("1", (ann, &units, "order")).starts_with("1 "));
-            let args = [layout.kind, "tester", ann, &units, "back"];
-            let reply = scripts.eval(&cut_call("refund", layout, &args, cut), &layout.keys("1"), &args);
-            let context = format!("{layout:?} cut after {cut}: {reply}");
-            let total = (10 - quantity(layout)).to_string();
-            let update = ["preheat", "--id", "1", "--stock", &total, "--update", "--yes", "-l", layout.name];
-            redis.seckill(update).code(0);
-            assert!(is_ok(&scripts.call("refund", &layout.keys("1"), &args)), "{context}");
-            let stock = redis.int(&layout.stock("1"));
-            // A counter records nobody, so that what it lacks is for an audit.
-            assert!(
-                stock.to_string() == total || !layout.has_users() && stock.to_string() < total,
-                "{context}: {stock}"
-            );
-            assert!(is_ok(&scripts.deduct("1", (buyer("bob"), &units, "next"))), "{context}");
-            if !reply.contains("CUT") {
-                break;
-            }
-        }
-    }
-}
-
-#[test]
-fn a_withdrawal_that_is_cut_behind_a_cut_refund_makes_nothing_corrupt() {
-    let redis = TestRedis::start();
-    for layout in [SECKILL, SKU, COUPON, PRODUCT] {
-        let buyer = |name: &'static str| if layout.has_users() { name } else { "" };
-        let (ann, units) = (buyer("ann"), quantity(layout).to_string());
-        let is_cut = |reply: &str| reply.contains("CUT");
-        for (refund_cut, pause_cut) in (0..7).flat_map(|refund| (1..5).map(move |pause| (refund, pause))) {
-            let mut scripts = sale(&redis, layout, "1");
-            assert!(scripts.deduct("1", (ann, &units, "order")).starts_with("1 "));
-            let back = [layout.kind, "tester", ann, &units, "back"];
-            let refund = cut_call("refund", layout, &back, refund_cut);
-            if !is_cut(&scripts.eval(&refund, &layout.keys("1"), &back)) {
-                break;
-            }
-            let withdraw = ["paused", "tester", "", "0", "1"];
-            scripts.eval(&cut_call("pause", layout, &withdraw, pause_cut), &layout.all_keys("1"), &withdraw);
-            scripts.call("pause", &layout.all_keys("1"), &["live", "tester", "", "0"]);
-            let next = scripts.deduct("1", (buyer("bob"), &units, "next"));
-            let context = format!("{layout:?} cut after {refund_cut} and {pause_cut}: {next}");
-            assert!(next.starts_with("1 ") || next.starts_with("-3 "), "{context}");
-        }
     }
 }

@@ -92,29 +92,6 @@ fn a_summary_counts_units_of_holds_and_a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_row_that_names_a_user_ends_nobody_elses_hold() {
-    for layout in WITH_USERS {
-        let redis = TestRedis::start();
-        redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "10"]).code(0);
-        rows(&redis, layout, "hold --from - --for 1h", "activity,user,request\n1,ann,a\n1,bob,b\n1,eve,c\n", 0);
-        let statuses = |line: &str, input: &str, code| {
-            let found = rows(&redis, layout, line, input, code);
-            found.into_iter().map(|(status, ..)| status).collect::<Vec<_>>()
-        };
-        let payments = "activity,request,user\n1,a,bob\n1,b,bob\n1,c,\n1,a,ann\n";
-        assert_eq!(statuses("confirm --from -", payments, 3), ["not_held", "ok", "ok", "ok"], "{layout:?}");
-        let cancelled = "activity,request,user\n1,b,ann\n1,b,bob\n";
-        assert_eq!(statuses("release --from -", cancelled, 3), ["not_held", "confirmed"], "{layout:?}");
-        assert_eq!(units_left(&redis, layout), 7);
-        redis.seckill(["-l", layout.name, "reconcile", "1"]).code(0).stdout_has("match");
-    }
-    let looks_like_one = "activity,request,user_name\n1,r,ann\n";
-    let redis = TestRedis::start();
-    redis.seckill(["confirm", "--from", "-"]).stdin(looks_like_one).code(2).stderr_has("--map user=user_name");
-    redis.seckill(["confirm", "--from", "-", "--map", "user="]).stdin(looks_like_one).code(3);
-}
-
-#[test]
 fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
     for layout in WITH_USERS {
         let redis = TestRedis::start();

@@ -3,7 +3,6 @@
 mod adopt;
 mod clear;
 mod cut;
-mod hints;
 mod index;
 mod plan;
 mod reset;

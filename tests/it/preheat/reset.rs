@@ -1,9 +1,6 @@
-//! `--reset`: asked with what it destroys, sent once, and nothing of the old sale is left but the epoch.
+//! `--reset`: asked with what it destroys, and sent once.
 
-use std::collections::BTreeMap;
-
-use crate::support::layout::json_call;
-use crate::support::{Fault, LAYOUTS, Proxy, TestRedis, When};
+use crate::support::{Fault, Proxy, TestRedis, When};
 
 #[test]
 fn the_question_names_server_activities_and_units_sold() {
@@ -28,57 +25,6 @@ fn the_question_names_server_activities_and_units_sold() {
     redis.assert_unchanged_since(&before);
     redis.seckill(one).at_terminal("y\n").code(0).stdout_has("4 → 9");
     assert_eq!(redis.int("seckill:stock:2"), 9);
-}
-
-#[test]
-fn what_is_left_of_an_activity_is_not_reset_without_a_question() {
-    for layout in LAYOUTS {
-        for number in 1..=layout.key_count() {
-            let redis = TestRedis::start();
-            let key = layout.key(number, "1");
-            match (number, layout.kind) {
-                (1, _) => redis.cmd(("SET", &key, "3")),
-                (4, _) => redis.cmd(("XADD", &key, "*", "op", "deduct")),
-                (5, "set" | "coupon") => redis.cmd(("SADD", &key, "7", "8")),
-                _ => redis.cmd(("HSET", &key, "7", "2")),
-            };
-            let before = redis.dump_all();
-            let sold = match (number, layout.kind) {
-                (5, "hash") => "(2 units sold)",
-                (5, "coupon") => "(2 units sold)",
-                (5, "set") => "(2 buyers, units sold unknown)",
-                _ => "sold",
-            };
-            json_call(&redis, layout, "preheat --id 1 --stock 3 --reset").code(2).stderr_has(sold);
-            redis.assert_unchanged_since(&before);
-        }
-    }
-}
-
-#[test]
-fn a_reset_leaves_nothing_of_the_old_sale_but_the_epoch() {
-    for layout in LAYOUTS {
-        let redis = TestRedis::start();
-        json_call(&redis, layout, "preheat --id 1 --stock 3 --ends-at 2200-01-01T00:00:00Z").code(0);
-        json_call(&redis, layout, "deduct 1 --user 7").code(0);
-        json_call(&redis, layout, "ledger trim 1 --before 2200-01-01T00:00:00Z --yes").code(0);
-        let leftovers = ["draft", "a 3 1", "withdrawn", "2", "adopt", "live", "whatever", "else"];
-        redis.set_rule(&layout.meta("1"), "state", "paused");
-        redis.cmd(("HSET", layout.meta("1"), &leftovers[..]));
-        redis.cmd(("SET", layout.stock("1"), "0"));
-        json_call(&redis, layout, "preheat --id 1 --stock 5 --reset --yes").code(0);
-        let mut expected: BTreeMap<String, String> =
-            [("total", "5"), ("state", "live"), ("epoch", "2"), ("repairs", "0"), ("ledger", "1")]
-                .map(|(field, value)| (field.to_owned(), value.to_owned()))
-                .into();
-        if layout.records_once() {
-            expected.insert("per_user_limit".to_owned(), "1".to_owned());
-        }
-        assert_eq!(redis.meta(&layout.meta("1")), expected, "{layout:?}");
-        assert_eq!((redis.int(&layout.stock("1")), redis.exists(&layout.requests("1"))), (5, false), "{layout:?}");
-        assert_eq!(redis.xrange(&layout.ledger("1")).len(), 1);
-        json_call(&redis, layout, "reconcile 1").code(0);
-    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::sale;
-use crate::support::{Fault, Proxy, TestRedis, When};
+use crate::support::{Fault, Proxy, When};
 
 const PARTICIPANTS: &str = "seckill:participants:1001";
 const STOCK: &str = "seckill:stock:1001";
@@ -108,84 +108,6 @@ fn a_plan_is_never_one_of_the_inputs() {
 }
 
 #[test]
-fn the_missing_part_of_a_repeat_buyers_orders_is_emitted() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
-    redis.seckill(["deduct", "1001", "--user", "a", "--quantity", "5"]).code(0);
-    redis.seckill(["deduct", "1001", "--user", "b"]).code(0);
-    let dir = TempDir::new().unwrap();
-    let orders = file(&dir, "user,quantity\na,1\na,2\n");
-    let before = redis.dump_all();
-    let emit = redis.seckill(["reconcile", "1001", "--emit", "missing_order", LATER, "--orders", &orders]);
-    let rows = emit.args(["--fix", "--yes"]).code(7).jsonl();
-    let mut rows: Vec<String> = rows.iter().map(ToString::to_string).collect();
-    rows.sort();
-    assert_eq!(
-        rows,
-        [
-            "{\"activity\":\"1001\",\"quantity\":1,\"user\":\"b\"}",
-            "{\"activity\":\"1001\",\"quantity\":2,\"user\":\"a\"}"
-        ]
-    );
-    redis.assert_unchanged_since(&before);
-    // Delivered to the database, they complete it.
-    let delivered = "user,quantity\na,1\na,2\na,2\nb,1\n";
-    redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin(delivered).code(0);
-}
-
-#[test]
-fn an_activity_without_records_is_left_out_unless_it_is_named() {
-    let redis = sale("seckill");
-    redis.seckill(["preheat", "--id", "1002", "--stock", "50"]).code(0);
-    for user in ["x", "y", "z"] {
-        redis.seckill(["deduct", "1002", "--quantity", "2", "--user", user]).code(0);
-    }
-    let dir = TempDir::new().unwrap();
-    let orders = file(&dir, "activity,user,quantity\n1001,a,1\n");
-    let reconcile = |more: &[&str]| redis.seckill(["reconcile", LATER, "--orders", &orders]).args(more);
-    let found = reconcile(&["-o", "json"]).code(7).stderr("").json();
-    assert_eq!(
-        found["differences"],
-        json!([
-            {"activity": "1001", "user": "b", "class": "missing_order", "redis": 2, "ledger": 2, "orders": 0, "count": null},
-            {"activity": "1002", "user": null, "class": "missing_order", "redis": 6, "ledger": 6, "orders": 0, "count": 3}
-        ])
-    );
-    assert_eq!(found["activities"][1]["differences"], 1);
-    reconcile(&[]).code(7).stdout_has("(3 users)");
-    let left_out = "`1002` was left out: it has sales, and the order records have no row of it";
-    let emitted = reconcile(&["--emit", "missing_order"]).code(7).stderr_has(left_out);
-    emitted.stderr_has("name the activity").stdout_is("{\"activity\":\"1001\",\"user\":\"b\",\"quantity\":2}\n");
-    reconcile(&["--emit", "missing_order", "1002"]).code(7).stderr_lacks("left out").stdout_has("\"user\":\"y\"");
-    reconcile(&["--fix", "--yes"]).code(7).stderr_has(left_out);
-    assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (49, 44));
-    reconcile(&["--fix", "--yes", "1002"]).code(0).stderr_lacks("left out");
-    assert_eq!(redis.int("seckill:stock:1002"), 50);
-}
-
-#[test]
-fn what_cannot_be_proven_is_exit_7_unless_it_is_accepted() {
-    let redis = TestRedis::start();
-    redis.cmd(("SET", STOCK, 7));
-    redis.cmd(("HSET", PARTICIPANTS, "a", 3));
-    let audit = redis.seckill(["reconcile", "1001"]).code(7).stdout_has("unproven  none");
-    audit.stderr_has("`--orders FILE`").stderr_has("`--accept unproven`");
-    let accepted = redis.seckill(["reconcile", "1001", "--accept", "unproven", "-o", "json"]).code(0).stderr("").json();
-    assert_eq!((&accepted["verdict"], &accepted["activities"][0]["proof"]), (&json!("unproven"), &json!("none")));
-    redis.seckill(["reconcile", "1001", "gone", "--accept", "unproven"]).code(3);
-    redis.seckill(["reconcile", "1001", "--accept", "drift"]).code(2);
-    redis.seckill(["reconcile", "1001", "--total", "10"]).code(0).stdout_has("match    total");
-    redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin("user,quantity\na,3\n").code(0).stdout_has("orders");
-    redis.cmd(("HSET", PARTICIPANTS, "a", "x"));
-    redis.seckill(["reconcile", "1001", "--accept", "unproven"]).code(7);
-    // A bare counter: the total is known and proves nothing, and a fixture may expect just that.
-    let fixture = "layout: product\nactivities: [{id: 9, stock: 10, ledger: false}]\nsteps:\n  \
-                   - deduct: {activity: 9}\n  - reconcile: 9\n    expect: unproven\n";
-    redis.seckill(["run", "-"]).stdin(fixture).code(0).stdout_has("unproven");
-    redis.seckill(["reconcile", "-l", "product"]).code(7).stderr_has("`--orders FILE`").stderr_lacks("--total");
-}
-
-#[test]
 fn repair_shows_the_plan_and_asks() {
     let redis = sale("seckill");
     redis.cmd(("DECRBY", STOCK, 5));
@@ -210,17 +132,6 @@ fn repair_shows_the_plan_and_asks() {
 }
 
 #[test]
-fn nothing_to_repair_is_said_and_a_plan_of_nothing_is_empty() {
-    let redis = sale("seckill");
-    let dir = TempDir::new().unwrap();
-    let plan = dir.path().join("plan.jsonl");
-    let fix = redis.seckill(["reconcile", "--fix", "--yes", "--plan"]).args([&plan]).code(0);
-    fix.stderr_has("is empty: there is nothing to repair").stderr_has("note: there is nothing to repair\n");
-    assert_eq!(fs::read_to_string(&plan).unwrap(), "");
-    redis.seckill(["repair"]).args([&plan]).code(0).stdout_is("").stderr_has("holds no repairs");
-}
-
-#[test]
 fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
     let redis = sale("seckill");
     redis.seckill(["preheat", "--id", "1002", "--stock", "5"]).code(0);
@@ -241,17 +152,4 @@ fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
     assert_eq!(ended.json()["repairs"].as_array().unwrap().len(), 1, "{}", ended.stdout);
     assert!(ended.error_line()["error"].as_str().unwrap().contains("interrupted after 1 of 2 repairs"));
     assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (47, 4));
-}
-
-#[test]
-fn a_bare_counter_with_records_is_not_left_out() {
-    let redis = sale("product");
-    let dir = TempDir::new().unwrap();
-    // A row that says 0 is a row.
-    for (csv, missing) in [("activity,quantity\n1001,0\n", 3), ("activity,quantity\n1001,2\n", 1)] {
-        let orders = file(&dir, csv);
-        let emit = ["reconcile", "-l", "product", "--emit", "missing_order", LATER, "--orders", &orders];
-        let emitted = redis.seckill(emit).code(7).stderr_lacks("left out");
-        emitted.stdout_is(&format!("{{\"activity\":\"1001\",\"user\":null,\"quantity\":{missing}}}\n"));
-    }
 }

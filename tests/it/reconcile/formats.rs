@@ -1,72 +1,11 @@
-//! What an audit prints: a row of each activity, or of each difference, in every format.
+//! What an audit prints: users that are not UTF-8, and how much is shown.
 
 use serde_json::json;
 
 use super::sale;
 use crate::support::TestRedis;
 
-const ROW: &str = "activity,verdict,proof,total,stock,bought,expected_stock,stock_drift,differences,in_transit\n";
 const DIFFERENCE: &str = "activity,user,class,redis,ledger,orders,count,user_hex\n";
-
-#[test]
-fn flat_formats_have_a_row_of_each_activity_also_of_those_that_match() {
-    let redis = sale("seckill");
-    redis.seckill(["preheat", "--id", "7", "--stock", "5"]).code(0);
-    redis
-        .seckill(["reconcile", "-o", "csv"])
-        .code(0)
-        .stdout_is(&format!("{ROW}7,match,ledger,5,5,0,5,0,0,\n1001,match,ledger,50,47,3,47,0,0,\n"));
-    redis.seckill(["reconcile", "--differences", "-o", "csv"]).code(0).stdout_is(DIFFERENCE);
-    redis.seckill(["reconcile", "--differences", "-o", "jsonl"]).code(0).stdout_is("");
-    redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
-    redis.seckill(["reconcile", "1001", "gone", "-o", "tsv"]).code(7).stdout_is(
-        &format!("{ROW}1001,drift,ledger,50,47,4,46,1,2,\ngone,not_preheated,none,,,,,,0,\n").replace(',', "\t"),
-    );
-    redis.seckill(["reconcile", "1001", "-o", "jsonl"]).code(7).stdout_is(
-        "{\"activity\":\"1001\",\"verdict\":\"drift\",\"proof\":\"ledger\",\"total\":50,\"stock\":47,\"bought\":4,\
-         \"expected_stock\":46,\"stock_drift\":1,\"differences\":2}\n",
-    );
-}
-
-#[test]
-fn with_differences_flat_formats_have_a_row_of_each() {
-    let redis = sale("seckill");
-    redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
-    redis
-        .seckill(["reconcile", "--differences", "-o", "csv"])
-        .code(7)
-        .stdout_is(&format!("{DIFFERENCE}1001,,conservation,47,47,,,\n1001,a,counter_drift,2,1,,,\n"));
-    redis.seckill(["reconcile", "--differences", "-o", "jsonl"]).code(7).stdout_has(
-        "{\"activity\":\"1001\",\"user\":\"a\",\"class\":\"counter_drift\",\"redis\":2,\"ledger\":1,\"orders\":null,\
-         \"count\":null}\n",
-    );
-}
-
-#[test]
-fn json_and_yaml_have_everything_and_repairs_after_a_fix() {
-    let redis = sale("seckill");
-    redis.cmd(("DECRBY", "seckill:stock:1001", 2));
-    for format in ["json", "yaml"] {
-        // JSON is YAML too.
-        let text = redis.seckill(["reconcile", "-o", format]).code(7).stdout;
-        let audit: serde_json::Value = serde_yaml::from_str(&text).unwrap();
-        let activity = json!({
-            "activity": "1001", "verdict": "drift", "proof": "ledger", "total": 50, "stock": 45, "bought": 3,
-            "expected_stock": 47, "stock_drift": -2, "differences": 1
-        });
-        let difference = json!({
-            "activity": "1001", "user": null, "class": "conservation", "redis": 45, "ledger": 47, "orders": null,
-            "count": null
-        });
-        let expected = json!({"verdict": "drift", "activities": [activity], "differences": [difference]});
-        assert_eq!(audit, expected, "{format}");
-    }
-    let fixed = redis.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).code(0).json();
-    let repair = &fixed["repairs"][0];
-    let fields: Vec<&String> = repair.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["activity", "class", "from", "id", "status", "stock_change", "to", "user"]);
-    assert_eq!((&repair["status"], &repair["stock_change"]), (&json!("ok"), &json!(2)));
-}
 
 #[test]
 fn a_user_that_is_not_utf8_has_its_bytes_beside_a_null() {
@@ -87,33 +26,6 @@ fn a_user_that_is_not_utf8_has_its_bytes_beside_a_null() {
         "{DIFFERENCE}1001,b,missing_order,2,,0,,\n1001,,missing_order,2,,0,,c4e3\n1001,a,missing_purchase,0,,1,,\n"
     ));
     audit(["-o", "table"]).stdout_has("hex:c4e3");
-}
-
-#[test]
-fn people_see_a_summary_and_what_differs() {
-    let redis = sale("seckill");
-    redis.seckill(["reconcile"]).code(0).stdout_is(
-        "ACTIVITY  VERDICT  PROOF   TOTAL  STOCK  BOUGHT  EXPECTED  DRIFT  DIFFERENCES\n\
-         ─────────────────────────────────────────────────────────────────────────────\n\
-         1001      match    ledger     50     47       3        47      0            0\n",
-    );
-    redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
-    redis.seckill(["reconcile", "-q"]).code(7).stderr("").stdout_is(
-        "ACTIVITY  VERDICT  PROOF   TOTAL  STOCK  BOUGHT  EXPECTED  DRIFT  DIFFERENCES\n\
-         ─────────────────────────────────────────────────────────────────────────────\n\
-         1001      drift    ledger     50     47       4        46     +1            2\n\
-         \n\
-         what differs\n\
-         ACTIVITY  CLASS          DIFFERENCES  IT MEANS\n\
-         ─────────────────────────────────────────────────────────────────────────\n\
-         1001      conservation             1  stock + holdings ≠ total\n\
-         1001      counter_drift            1  a user's units are not the ledger's\n\
-         \n\
-         ACTIVITY  USER  CLASS          REDIS  LEDGER  ORDERS\n\
-         ────────────────────────────────────────────────────\n\
-         1001      -     conservation      47      47       -\n\
-         1001      a     counter_drift      2       1       -\n",
-    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Order records against Redis: every class of difference, where records come from, and when they count.
+//! Order records against Redis: when they count, and what MySQL prints.
 
 use std::fs;
 
@@ -19,55 +19,6 @@ fn differences(redis: &TestRedis, csv: &str, code: i32) -> Vec<String> {
     rows.iter()
         .map(|row| ["class", "user", "redis", "ledger", "orders"].map(|field| shown(&row[field])).join(" "))
         .collect()
-}
-
-#[test]
-fn records_that_say_the_same_match() {
-    for layout in ["seckill", "sku", "cluster"] {
-        let redis = sale(layout);
-        let csv = "user,quantity,activity\nb,3,1001\na,1,1001\nb,-1,1001\nx,9,1002\n";
-        let call = redis.seckill(["reconcile", "1001", "--orders", "-", "-l", layout]).stdin(csv);
-        call.code(0).stderr_has("1 order records are of other activities");
-    }
-    let redis = sale("coupon");
-    redis.seckill(["reconcile", "1001", "--orders", "-", "-l", "coupon"]).stdin("user\na\nb\n").code(0).stderr("");
-}
-
-#[test]
-fn each_side_that_lacks_something_has_its_class() {
-    let redis = sale("seckill");
-    assert_eq!(differences(&redis, "user,quantity\na,1\n", 7), ["missing_order b 2 2 0"]);
-    assert_eq!(differences(&redis, "user,quantity\na,1\nb,2\nc,4\n", 7), ["missing_purchase c 0 0 4"]);
-    assert_eq!(differences(&redis, "user,quantity\na,1\nb,1\n", 7), ["quantity_mismatch b 2 2 1"]);
-    assert_eq!(differences(&redis, "user,quantity\na,1\nb,2\nc,-1\n", 7), ["quantity_mismatch c 0 0 -1"]);
-    assert_eq!(
-        differences(&redis, "user,quantity\nc,1\n", 7),
-        ["missing_order a 1 1 0", "missing_order b 2 2 0", "missing_purchase c 0 0 1"]
-    );
-}
-
-#[test]
-fn a_bare_counter_is_compared_as_a_whole() {
-    let redis = sale("product");
-    let audit = |csv: &'static str| {
-        redis.seckill(["reconcile", "1001", "-l", "product", "--differences", "--orders", "-", "-o", "csv"]).stdin(csv)
-    };
-    audit("quantity\n1\n2\n").code(0);
-    audit("activity,user,quantity\n1001,a,3\n").code(0);
-    audit("quantity\n2\n").code(7).stdout_has("1001,,quantity_mismatch,3,,2,,\n");
-    audit("quantity\n0\n").code(7).stdout_has("1001,,missing_order,3,,0,,\n");
-}
-
-#[test]
-fn without_a_ledger_records_are_compared_with_the_counters() {
-    let redis = TestRedis::start();
-    redis.cmd(("SET", "seckill:stock:1001", 7));
-    redis.cmd(("HSET", "seckill:participants:1001", "a", 1, "b", 2));
-    assert_eq!(differences(&redis, "user,quantity\na,1\nb,2\n", 0), [""; 0]);
-    assert_eq!(
-        differences(&redis, "user,quantity\na,1\nc,2\n", 7),
-        ["missing_order b 2 null 0", "missing_purchase c 0 null 2"]
-    );
 }
 
 #[test]
@@ -128,39 +79,6 @@ fn a_file_counts_as_of_its_modification() {
 }
 
 #[test]
-fn records_of_ledger_entries_that_are_gone_are_a_lost_tail() {
-    let redis = sale("seckill");
-    let last = redis.xrange("seckill:ledger:1001").last().unwrap().0.clone();
-    let known = format!("user,quantity,ledger\na,1,\nb,2,{last}\n");
-    assert_eq!(differences(&redis, &known, 0), [""; 0]);
-    let lost = format!("{known}c,1,9999999999999-0\n");
-    assert_eq!(
-        differences(&redis, &lost, 7),
-        ["missing_purchase c 0 0 1", &format!("lost_tail null null {last} 9999999999999-0")]
-    );
-    redis
-        .seckill(["reconcile", "1001", "--orders", "-", "--map", "ledger=entry"])
-        .stdin("user,quantity,entry\na,1,17\n")
-        .code(2)
-        .stderr_has("<stdin>:2:5: entry: `17` is not the id of a ledger entry");
-}
-
-#[test]
-fn columns_may_have_other_names_and_rows_other_forms() {
-    let redis = sale("seckill");
-    let maps = ["reconcile", "--orders", "-", "--map", "user=buyer_id,quantity=n", "--map", "activity=sku"];
-    redis.seckill(maps).stdin("sku\tbuyer_id\tn\n1001\ta\t1\n1001\tb\t2\n").code(0);
-    let json = "{\"activity\":1001,\"user\":\"a\"}\n{\"activity\":\"1001\",\"user\":\"b\",\"quantity\":2}\n";
-    redis.seckill(["reconcile", "--orders", "-"]).stdin(json).code(0);
-    redis
-        .seckill(["reconcile", "--orders", "-", "--map", "user=buyer"])
-        .stdin("activity,user\n")
-        .code(2)
-        .stderr_has("no column `buyer`");
-    redis.seckill(["reconcile", "--map", "user=buyer"]).code(2);
-}
-
-#[test]
 fn what_mysql_prints_is_read_as_mysql_means_it() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
@@ -169,32 +87,4 @@ fn what_mysql_prints_is_read_as_mysql_means_it() {
     let audit = |text: &str| redis.seckill(["reconcile", "1001", "--orders", "-", "--format", "mysql"]).stdin(text);
     audit(batch).code(0);
     audit("user\tquantity\nback\\\\slash\t1\nNULL\t1\n").code(2).stderr_has("<stdin>:3:1: `user` is missing");
-}
-
-#[test]
-fn a_command_counts_only_where_it_ends_well() {
-    let redis = sale("seckill");
-    let audit = |command: &'static str| redis.seckill(["reconcile", "1001", "--orders-cmd", command]);
-    audit("printf 'user,quantity\\na,1\\nb,2\\n'").code(0).stderr("");
-    audit("printf 'user,quantity\\na,1\\nb,2\\n'; exit 3").code(1).stdout_is("").stderr_has("failed (exit status: 3)");
-    audit("echo broken >&2; false").code(1).stdout_is("").stderr_has("broken");
-    audit("printf 'user,quantity\\na,x\\n'; yes").code(2).stdout_is("").stderr_has("<orders-cmd>:2:3: quantity: `x`");
-    audit("printf 'user,quantity\\na,1\\n'; kill -9 $$").code(1).stdout_is("");
-}
-
-#[test]
-fn a_file_that_cannot_be_trusted_is_no_drift() {
-    let redis = sale("seckill");
-    let audit = |text: &str| redis.seckill(["reconcile", "1001", "--orders", "-"]).stdin(text).code(2).stdout_is("");
-    audit("user,quantity\na,1\nb\n").stderr_has("<stdin>:3:1: 1 value, but the header has 2");
-    audit("user,quantity\na,1\n\"b,2\n").stderr_has("a quote is not closed");
-    audit("user,quantity\na,\n,2\n").stderr_has("2 problems in `<stdin>`");
-    audit("buyer,quantity\na,1\n").stderr_has("no column `user`");
-    let counted = |rows: &'static str| {
-        redis.seckill(["reconcile", "1001", "--orders", "-", "--expect-rows", rows]).stdin("user,quantity\na,1\nb,2\n")
-    };
-    counted("2").code(0);
-    counted("3").code(2).stdout_is("").stderr_has("has 2 order records, expected 3");
-    redis.seckill(["reconcile", "1001", "--orders", "/no/such/file"]).code(2);
-    redis.seckill(["reconcile", "1001", "--orders", "-", "--orders-cmd", "true"]).code(2);
 }

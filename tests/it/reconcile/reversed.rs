@@ -145,26 +145,6 @@ fn the_message_of_a_reversed_order_says_what_to_do() {
     assert_eq!(entry.1["reversed"], "order-1");
 }
 
-#[test]
-fn a_confirmed_hold_that_a_repair_took_back_is_expired_for_good() {
-    for sale in SALES.map(Sale::new) {
-        let (name, three) = (sale.name(), sale.three());
-        let hold = |quantity| sale.status(&format!("hold 1001 --user ann --quantity {quantity} --for 1h --request h1"));
-        assert_eq!(hold(three), "0 ok", "{name}");
-        let payments = sale.file("paid.csv", "activity,request\n1001,h1\n");
-        sale.call("confirm --from").args([&payments]).code(0);
-        assert_eq!(sale.status("confirm 1001 --request h1"), "0 replayed");
-        sale.fix("user,quantity\nbob,0\n");
-        assert_eq!(sale.status("confirm 1001 --request h1"), "3 expired", "{name}");
-        assert_eq!(sale.status("release 1001 --request h1"), "3 expired", "{name}");
-        assert_eq!(hold(three), "3 reversed", "{name}");
-        let again = sale.call("confirm -o json --from").args([&payments]).code(3);
-        assert_eq!(summary(&again), ["expired 1"], "{name}");
-        assert_eq!(sale.sell_out(), 10, "{name}");
-        assert_eq!(sale.status("confirm 1001 --request h1"), "3 expired", "{name}");
-    }
-}
-
 /// What a file came to, as `status orders`.
 fn summary(outcome: &Outcome) -> Vec<String> {
     let rows = outcome.json();
@@ -173,29 +153,6 @@ fn summary(outcome: &Outcome) -> Vec<String> {
         .iter()
         .map(|row| format!("{} {}", row["status"].as_str().unwrap(), row["orders"]))
         .collect()
-}
-
-#[test]
-fn a_multi_order_that_is_reversed_in_one_activity_is_refused_and_names_it() {
-    for sale in SALES.map(Sale::new) {
-        if sale.layout == "cluster" {
-            continue;
-        }
-        let name = sale.name();
-        let order = "multi-deduct 1001=1 1002=1 --user ann --request order-1";
-        assert_eq!(sale.status(order), "0 ok", "{name}");
-        sale.fix("user,quantity\nbob,0\n");
-        let again = sale.call(order).args(["-o", "json"]).code(3).json();
-        let items: Vec<&Value> = again["items"].as_array().unwrap().iter().map(|item| &item["status"]).collect();
-        assert_eq!(
-            (again["status"].as_str(), &items[..]),
-            (Some("refused"), &[&json!("reversed"), &json!("refused")][..]),
-            "{name}"
-        );
-        // The unit of the other item is the user's still: a refund returns it.
-        assert_eq!(sale.status("refund 1002 --user ann --all"), "0 ok");
-        assert_eq!(sale.sell_out(), 10, "{name}");
-    }
 }
 
 #[test]
@@ -330,24 +287,6 @@ fn a_plan_carries_the_ids_and_one_without_them_is_refused() {
     assert_eq!(sale.deduct("ann", "3", "order-1"), "3 reversed");
     sale.redis.seckill(["repair", plan, "--yes"]).code(0).stdout_has("replayed");
     assert_eq!(sale.sell_out(), 10);
-}
-
-#[test]
-fn of_two_operators_one_repairs_and_the_other_is_told() {
-    let sale = Sale::new(("seckill", true));
-    assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
-    let plan = sale.dir.path().join("plan");
-    let plan = plan.to_str().unwrap();
-    sale.reconcile("user,quantity\nbob,0\n", &["--plan", plan]).code(7);
-    // Another one, of an export with a row more.
-    sale.fix("user,quantity\nann,0\nbob,0\n");
-    let late = sale.redis.seckill(["repair", plan, "--yes"]).code(0);
-    late.stdout_has("replayed");
-    sale.fix("user,quantity\nbob,0\n");
-    assert_eq!(sale.deduct("ann", "3", "order-2"), "0 ok");
-    sale.redis.seckill(["repair", plan, "--yes"]).code(0).stdout_has("replayed");
-    assert_eq!(sale.deduct("ann", "3", "order-2"), "0 replayed");
-    assert_eq!(sale.sell_out(), 7);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::audit::{on_cluster, sale};
 use super::orders::store;
-use super::{Scripts, transfer};
+use super::transfer;
 use crate::support::scripts::cut_after;
 use crate::support::{CLUSTER, TestRedis};
 
@@ -90,43 +90,6 @@ fn a_transfer_that_is_cut_anywhere_is_named_and_repaired_at_once() {
             let mut store = store(&redis.url());
             seckill::internals::finish_transfers(&mut store, &"1".parse().unwrap(), true).unwrap();
             assert_arrived(&redis, &context);
-        }
-    }
-}
-
-#[test]
-fn whoever_needs_units_next_finishes_a_transfer_that_was_cut() {
-    let redis = TestRedis::start();
-    for (step, writes) in [("lend", 2), ("lend", 3), ("lend", 4), ("borrow", 1), ("borrow", 2), ("borrow", 4)] {
-        // Alone, and behind other transfers and sales of both shards, which know nothing of it.
-        for is_late in [false, true] {
-            redis.cmd("FLUSHALL");
-            assert!(cut(&redis, step, writes));
-            let context = format!("{step} cut after {writes}, late: {is_late}");
-            let mut scripts = Scripts::of(&redis, CLUSTER);
-            if is_late {
-                let mut sells = |shard, user| {
-                    let reply = scripts.deduct(shard, (user, "1", ""));
-                    assert!(reply.starts_with("1 "), "{context}: {reply}");
-                };
-                sells("1#3", "e");
-                sells("1#9", "b");
-                assert_eq!(scripts.lend("1#3", &transfer(2), "1", "1", ""), "1 1 3", "{context}");
-                let came = scripts.call("borrow", &CLUSTER.keys("1#9")[..4], &["t", &transfer(2), "1", "3", "1"]);
-                assert!(came.starts_with("1 "), "{context}: {came}");
-                assert!(scripts.refund("1#3", ("e", "1", "")).starts_with("1 "));
-                assert!(scripts.refund("1#9", ("b", "1", "")).starts_with("1 "));
-            }
-            let mut store = store(&redis.url());
-            let finished =
-                seckill::internals::finish_transfers(&mut store, &"1".parse().unwrap(), true).unwrap().unwrap();
-            assert_eq!((finished.arrived > 0, finished.lost, finished.left), (true, 0, 0), "{context}");
-            if is_late {
-                assert_eq!(audited(&redis), (18, vec![]), "{context}");
-                assert_eq!(redis.int(&CLUSTER.stock("1#9")), 14, "{context}");
-            } else {
-                assert_arrived(&redis, &context);
-            }
         }
     }
 }

@@ -7,41 +7,6 @@ use super::sharded::{Whole, call, fixture};
 use super::transfer;
 use crate::support::{CLUSTER, Scripts, TestRedis};
 
-fn preheat_shard(scripts: &mut Scripts, mode: &str, epoch: &str) -> String {
-    let units = if mode == "set" { "5" } else { "" };
-    scripts.call("preheat_shard", &CLUSTER.all_keys("1#9"), &[mode, "t", "", epoch, "", units, "", "", "", ""])
-}
-
-#[test]
-fn a_late_set_never_makes_a_removed_shard_again() {
-    for was_there in [true, false] {
-        let redis = TestRedis::start();
-        let mut scripts = Scripts::of(&redis, CLUSTER);
-        if was_there {
-            assert_eq!(preheat_shard(&mut scripts, "set", "1"), "1 5 5 5");
-        }
-        assert_eq!(preheat_shard(&mut scripts, "remove", "2"), "1 0 nil nil");
-        assert_eq!(preheat_shard(&mut scripts, "remove", "2"), "2 0 nil nil");
-        let before = redis.dump_all();
-        for late in ["1", "2"] {
-            assert_eq!(preheat_shard(&mut scripts, "set", late), "-21 2");
-        }
-        assert_eq!(preheat_shard(&mut scripts, "remove", "1"), "-21 2");
-        // For every other script it is not there: a client with the old list reads it again.
-        assert_eq!(scripts.deduct("1#9", ("7", "1", "r")), "-4 nil nil");
-        assert_eq!(scripts.refund("1#9", ("7", "1", "r")), "-4 nil nil");
-        assert_eq!(scripts.multi_deduct("first", "7", "r", &[("1#9", "1")]), "-1 -4,,");
-        let keys = CLUSTER.all_keys("1#9");
-        assert_eq!(scripts.call("hold", &keys, &["hash", "t", "7", "1", "h", "first", "", "1000"]), "-4 nil nil");
-        assert_eq!(scripts.call("settle", &keys, &["hash", "t", "h", "confirm"]), "-4 nil nil");
-        assert_eq!(scripts.lend("1#9", &transfer(1), "1", "1", ""), "-4 nil");
-        assert_eq!(scripts.borrow(&transfer(1), "2", "1"), "-4 nil");
-        assert_eq!(scripts.peek("1#9"), "-4 nil");
-        assert_eq!(redis.dump_all(), before);
-        assert_eq!(preheat_shard(&mut scripts, "set", "3"), "1 5 5 5", "another reset may use its number");
-    }
-}
-
 #[test]
 fn whoever_has_an_old_list_reads_it_again() {
     let redis = TestRedis::start();

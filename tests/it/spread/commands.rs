@@ -40,6 +40,22 @@ fn an_order_over_several_nodes_takes_all_or_nothing_once() {
         .stdout_is("activity,request,user,quantity,deadline\n");
 }
 
+#[test]
+fn an_order_is_decided_only_once_a_replica_has_each_item() {
+    let sale = Sale::start(true);
+    let [a, b, c] = sale.items([1, 1, 1]);
+    let replica = sale.cluster.node(sale.cluster.owner_of(&sale.ids[2]) + 3);
+    replica.freeze();
+    let run = sale.cluster.seckill(["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r"]).spawn();
+    wait_until("all items are held", || sale.stocks() == [4, 4, 4]);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let requests = CLUSTER.requests(&sale.ids[0]);
+    let primary: String = sale.cluster.ask(&requests, ("HGET", &requests, "\th:r"));
+    assert!(primary.starts_with("held "), "{primary}");
+    replica.thaw();
+    run.wait().code(0);
+}
+
 /// The client dies after each of its steps, and the same command finishes what it began.
 #[test]
 fn the_same_request_finishes_what_a_dead_client_began() {

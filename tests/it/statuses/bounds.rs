@@ -1,12 +1,16 @@
 //! The largest number, text and list that each script accepts, and the next one, which is a usage error.
 
-use super::scripts;
-use crate::support::{CLUSTER, SECKILL, Scripts};
-
-const MOST_UNITS: &str = "9007199254740991";
+use crate::support::{CLUSTER, Layout, SECKILL, SKU, Scripts, TestRedis};
 
 fn list(count: usize, text: impl Fn(usize) -> String) -> String {
     (0..count).map(text).collect::<Vec<_>>().join("\t")
+}
+
+/// One server and one layout, spoken to through the scripts.
+fn scripts(layout: Layout) -> (TestRedis, Scripts) {
+    let redis = TestRedis::start();
+    let scripts = Scripts::of(&redis, layout);
+    (redis, scripts)
 }
 
 /// Whether a call is no usage error.
@@ -86,43 +90,6 @@ fn orders_of_a_call() {
 }
 
 #[test]
-fn totals() {
-    let (_redis, mut scripts) = scripts(SECKILL);
-    scripts.preheat("1", "10");
-    assert!(scripts.preheat_as("update", "1", MOST_UNITS, &[]).starts_with("1 update 10 "));
-    assert!(scripts.preheat_as("update", "1", "9007199254740992", &[]).starts_with("ERROR USAGE"));
-    // Units that were added outside the scripts pass it.
-    scripts.preheat("2", "10");
-    scripts.send(&["INCRBY", &SECKILL.stock("2"), "1"]);
-    assert!(scripts.preheat_as("update", "2", "9007199254740990", &[]).starts_with("1 update 10 "));
-    assert!(scripts.preheat_as("update", "2", MOST_UNITS, &[]).starts_with("ERROR USAGE"));
-    // A shard, and what it borrows.
-    let keys = CLUSTER.all_keys("1#3");
-    let shard = |mode: &'static str, plan, units| [mode, "t", "", "1", plan, units, "", "", "", ""];
-    scripts.call("preheat_shard", &keys, &shard("set", "", "10"));
-    let id = "a".repeat(40);
-    for (units, expected) in [("9007199254740982", false), ("9007199254740971", true)] {
-        assert_eq!(is_accepted(&mut scripts, "borrow", &keys[..4], &["t", &id, "1", "9", units]), expected, "{units}");
-    }
-    for (plan, units, expected) in [("p1", "11", false), ("p2", "10", true), ("p3", "1", false)] {
-        assert_eq!(
-            is_accepted(&mut scripts, "preheat_shard", &keys, &shard("update", plan, units)),
-            expected,
-            "{plan}"
-        );
-    }
-}
-
-#[test]
-fn a_repair_that_raises_the_stock_needs_the_entry_that_the_audit_saw_last() {
-    let (_redis, mut scripts) = scripts(SECKILL);
-    scripts.preheat("1", "12");
-    scripts.send(&["DECRBY", &SECKILL.stock("1"), "2"]);
-    let args = ["hash", "t", "", "0", "1", "0", "a", "", "0", "0", "1", "10", "9999999999999-0"];
-    assert_eq!(scripts.call("repair", &SECKILL.keys("1"), &args), "1 10 c");
-}
-
-#[test]
 fn a_repair_that_raises_the_stock_looks_at_64_new_entries() {
     for (count, expected) in [(64, "1 11 o"), (65, "1 10 c")] {
         let (redis, mut scripts) = scripts(SECKILL);
@@ -165,4 +132,51 @@ fn a_meta_of_any_number_of_fields_is_cleared() {
     let args = ["clear", &rules, "", "", "", "=live 1 1 - 12 - -", "", "=3 9", ""];
     assert!(scripts.call("parent", &CLUSTER.all_keys("1"), &args).starts_with("1 live "));
     assert_eq!(redis.hgetall(&meta).len(), 2, "rules and shards");
+}
+
+#[test]
+fn a_snapshot_of_any_number_of_users() {
+    let (redis, mut scripts) = scripts(SKU);
+    scripts.preheat("1", "10");
+    redis.cmd(("SADD", SKU.participants("1"), "2500"));
+    let users: Vec<String> = (0..2501).map(|user: u32| user.to_string()).collect();
+    let args: Vec<&str> = ["set"].into_iter().chain(users.iter().map(String::as_str)).collect();
+    let reply = scripts.call("snapshot", &SKU.keys("1"), &args);
+    assert!(reply.ends_with(&format!("1{} ?", " nil".repeat(2500))), "{reply}");
+}
+
+#[test]
+fn ten_thousand_ids_are_reversed_in_one_call() {
+    let (redis, mut scripts) = scripts(SECKILL);
+    scripts.preheat("1", "20000");
+    let ids: Vec<String> = (0..10_000).map(|id| format!("r{id}")).collect();
+    for ids in ids.chunks(2000) {
+        let orders: Vec<_> = ids.iter().map(|id| ("7", "1", &**id)).collect();
+        assert!(scripts.orders("deduct", "first", "1", &orders).starts_with("oo"));
+    }
+    let mut reverse = |ids: &str| {
+        let args = ["hash", "me", "", "0", "1", "", "i", "7", "10000", "0", "10000", ids];
+        scripts.call("repair", &SECKILL.keys("1"), &args)
+    };
+    assert!(reverse(&[&ids[..], &["more".to_owned()]].concat().join("\t")).contains("more than 10000 request ids"));
+    assert_eq!(reverse(&ids.join("\t")), "1 20000 o");
+    let stored = redis.hgetall(&SECKILL.requests("1"));
+    assert_eq!(stored.values().filter(|record| *record == "-16\t7").count(), 10_000);
+    assert_eq!(scripts.deduct("1", ("7", "1", "r9999")), "-16 20000 0");
+}
+
+#[test]
+fn pages_of_a_checkpoint_are_cleared_a_hundred_at_a_time_from_the_last_on() {
+    let (redis, mut scripts) = scripts(SECKILL);
+    scripts.preheat("1", "10");
+    let mut trim = |args: &[&str]| scripts.call("trim", &SECKILL.keys("1"), args);
+    for page in 0..150 {
+        assert_eq!(trim(&["page", "1", "a", &page.to_string(), "x"]), "1");
+    }
+    assert_eq!(trim(&["clear", "1", ""]), "1 1");
+    assert_eq!(redis.hgetall("seckill:requests:1").len(), 50);
+    assert!(redis.hget("seckill:requests:1", "\tc:a:49").is_some());
+    assert_eq!(trim(&["page", "1", "a", "50", "x"]), "-23", "it is closed");
+    assert_eq!(trim(&["clear", "1", ""]), "1 0");
+    assert!(!redis.exists("seckill:requests:1"));
 }

@@ -1,6 +1,6 @@
 //! Everything a server holds, as text that can be compared and read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use redis::{Connection, Value};
@@ -21,6 +21,12 @@ impl Dump {
 
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
+    }
+
+    /// The keys that are not as they were.
+    pub fn changed_keys<'a>(&'a self, after: &'a Self) -> BTreeSet<&'a str> {
+        let all = self.keys.keys().chain(after.keys.keys());
+        all.filter(|key| self.keys.get(*key) != after.keys.get(*key)).map(String::as_str).collect()
     }
 
     /// What differs, a line a key; empty if nothing does.

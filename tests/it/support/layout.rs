@@ -122,11 +122,6 @@ impl Layout {
     pub fn records_once(&self) -> bool {
         matches!(self.kind, "set" | "coupon")
     }
-
-    /// How many keys a script takes for an activity.
-    pub fn key_count(&self) -> usize {
-        self.patterns.len()
-    }
 }
 
 /// Runs a command line, split at spaces, in a layout and with `-o json`.

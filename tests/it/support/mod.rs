@@ -7,7 +7,6 @@ mod cluster;
 mod copy;
 mod dump;
 pub mod layout;
-pub mod ledger;
 mod meta;
 mod proxy;
 mod resp;

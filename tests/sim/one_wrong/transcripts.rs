@@ -1,0 +1,239 @@
+//! Calls one after the other, with what each replies and which keys it writes, in every layout: the files in `../transcripts/`.
+//!
+//! A file begins with its layouts. A line that begins with `##` begins with empty keys. Any other is one of
+//!
+//! - a call, `deduct@2 $ me 7 1 r1`: script, activities (`1` if none is given), arguments. `$` is the kind, `$limit` what rules say of one order a user, `$units` 2, of a coupon 1; `cut 2` before it ends the call
+//!   in place of what it writes behind two writes;
+//! - `sale@2 10 limit=2`, a `preheat` with that total; a layout that records a user once has a limit of 1;
+//! - a command of another client, `SET stock@2 5`, where a key is its name and its activity;
+//! - `show ledger`, which writes down what a key has;
+//! - `wait 500`, of milliseconds.
+//!
+//! `hash set: ` before a line runs it for these kinds only; `"two words"` is one argument, and `\t` a tab. What is replied is below the line;
+//! `SNAPSHOTS=overwrite cargo test -p sim transcripts` writes it anew. The clock begins with 1000 ms.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use snapbox::{Assert, Data as Snapshot};
+
+use super::{
+    CLUSTER, COUPON, Data, Keys, Layout, PRODUCT, Reply, SECKILL, SKU, StreamId, Trial, change, digest_of, line, shown,
+};
+
+const NAMES: [&str; 7] = ["stock", "meta", "requests", "ledger", "participants", "units", "deadlines"];
+
+/// A file with one layout, as it runs.
+struct Run {
+    trial: Trial,
+    /// The short names of keys.
+    names: BTreeMap<String, String>,
+}
+
+impl Run {
+    fn of(layout: Layout) -> Self {
+        Self { trial: Trial::of(layout, &["1"], &[]), names: BTreeMap::new() }
+    }
+
+    /// What a line gives.
+    fn line(&mut self, text: &str) -> String {
+        let mut words = self.words(text);
+        let first = words.remove(0);
+        match first.as_str() {
+            "##" => {
+                self.trial.engine.reset();
+                self.trial.engine.server.borrow_mut().us = 1_000_000;
+                String::new()
+            }
+            "wait" => {
+                self.trial.engine.server.borrow_mut().us += words[0].parse::<u64>().unwrap() * 1000;
+                String::new()
+            }
+            "show" => self.shown(&words[0]),
+            "cut" => {
+                let script = words.remove(1);
+                self.call(&script, &words[1..], words[0].parse().ok())
+            }
+            name if name.starts_with("sale") => {
+                let args = self.sale(&words);
+                let reply = self.call(&name.replace("sale", "preheat"), &args, None);
+                assert!(reply.starts_with("1 create "), "{text}: {reply}");
+                String::new()
+            }
+            name if name.starts_with(|letter: char| letter.is_ascii_uppercase()) => {
+                let command: Vec<Vec<u8>> = [first.clone()]
+                    .into_iter()
+                    .chain(words.into_iter().map(|word| self.key(&word).unwrap_or(word)))
+                    .map(String::into_bytes)
+                    .collect();
+                change(&mut self.trial.engine.server.borrow_mut().keys, &command);
+                String::new()
+            }
+            script => self.call(script, &words, None),
+        }
+    }
+
+    /// The words of a line, without quotes.
+    fn words(&self, text: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for letter in text.chars() {
+            match letter {
+                _ if quote == Some(letter) => quote = None,
+                '"' | '\'' if quote.is_none() => quote = Some(letter),
+                ' ' if quote.is_none() => words.push(String::new()),
+                letter => words.last_mut().unwrap().push(letter),
+            }
+        }
+        let kind = self.trial.layout.kind;
+        let limit = if self.trial.layout.records_once() { "1" } else { "-" };
+        let units = if kind == "coupon" { "1" } else { "2" };
+        let meant = |word: &String| match word.as_str() {
+            "$" => kind.to_owned(),
+            word => word.replace("\\t", "\t").replace("$limit", limit).replace("$units", units),
+        };
+        words.iter().map(meant).collect()
+    }
+
+    /// The key that a short name means.
+    fn key(&self, name: &str) -> Option<String> {
+        let (part, activity) = name.split_once('@').unwrap_or((name, "1"));
+        let layout = self.trial.layout;
+        let number = match part {
+            "deadlines" => return layout.has_users().then(|| layout.all_keys(activity).pop())?,
+            part => NAMES.iter().position(|known| *known == part)?,
+        };
+        layout.keys(activity).get(number).cloned()
+    }
+
+    /// Arguments of a preheat: a total and what is not usual.
+    fn sale(&self, words: &[String]) -> Vec<String> {
+        let given = |name: &str| {
+            let found = words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            found.map(|text| format!("={text}")).unwrap_or_default()
+        };
+        let limit = if self.trial.layout.records_once() { "=1".to_owned() } else { given("limit") };
+        let head = [self.trial.layout.kind, "me", "", "create", "0", &words[0], &limit].map(str::to_owned);
+        head.into_iter().chain(["title", "starts_at", "ends_at", "ledger"].map(given)).collect()
+    }
+
+    fn call(&mut self, called: &str, args: &[String], cut: Option<u32>) -> String {
+        let (script, activities) = called.split_once('@').unwrap_or((called, "1"));
+        let activities: Vec<&str> = activities.split(',').collect();
+        let layout = self.trial.layout;
+        for activity in &activities {
+            let keys = NAMES.iter().filter_map(|part| Some((self.key(&format!("{part}@{activity}"))?, *part)));
+            let suffix = if *activity == "1" { String::new() } else { format!("@{activity}") };
+            let names: Vec<_> = keys.map(|(key, part)| (key, format!("{part}{suffix}"))).collect();
+            self.names.extend(names);
+        }
+        let keys = activities.iter().flat_map(|activity| layout.keys_of(script, activity)).map(String::into_bytes);
+        let keys: Vec<Vec<u8>> = keys.collect();
+        let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.clone().into_bytes()).collect();
+        let before = self.trial.engine.server.borrow().keys.clone();
+        self.trial.engine.server.borrow_mut().cut_after = cut;
+        let reply = self.trial.engine.run(self.trial.script(script).sha1, &keys, &args);
+        self.trial.engine.server.borrow_mut().cut_after = None;
+        let said = match reply {
+            None => "cut".to_owned(),
+            Some(Reply::Error(text)) if text.starts_with("ERR ") || text.starts_with("WRONGTYPE ") => {
+                "ERROR".to_owned()
+            }
+            Some(Reply::Error(text)) => format!("ERROR {text}"),
+            Some(reply) => line(&reply),
+        };
+        let changed = self.changed(&before);
+        if changed.is_empty() { said } else { format!("{said} => {}", Vec::from_iter(changed).join(" ")) }
+    }
+
+    /// The short names of keys that are not as they were.
+    fn changed(&self, before: &Keys) -> BTreeSet<&str> {
+        let server = self.trial.engine.server.borrow();
+        let is_changed = |key: &str| {
+            let of = |keys: &Keys| digest_of(keys.0.get(key.as_bytes()));
+            of(before) != of(&server.keys)
+        };
+        self.names.iter().filter(|(key, _)| is_changed(key)).map(|(_, name)| name.as_str()).collect()
+    }
+
+    fn shown(&self, name: &str) -> String {
+        let Some(key) = self.key(name) else { return "none".to_owned() };
+        let pair = |(one, other): (&Vec<u8>, &Vec<u8>)| format!("{}: {}", shown(one), shown(other));
+        let server = self.trial.engine.server.borrow();
+        let found: Vec<String> = match server.keys.0.get(key.as_bytes()) {
+            None => vec!["none".to_owned()],
+            Some(Data::Text(text)) => vec![shown(text)],
+            Some(Data::List) => vec!["a list".to_owned()],
+            Some(Data::Sorted(members)) => {
+                members.iter().map(|(member, score)| format!("{score}: {}", shown(member))).collect()
+            }
+            Some(Data::Set(members)) => members.iter().map(|member| shown(member)).collect(),
+            Some(Data::Hash(fields)) => fields.iter().map(pair).collect(),
+            Some(Data::Stream(stream)) => {
+                let entry = |((ms, number), fields): (StreamId, &Vec<Vec<u8>>)| {
+                    let fields: Vec<String> = fields.iter().map(|text| shown(text)).collect();
+                    format!("{ms}-{number} {}", fields.join(" "))
+                };
+                stream.entries.iter().map(|(id, fields)| entry((*id, fields))).collect()
+            }
+        };
+        found.join("\n")
+    }
+}
+
+/// What one line gave in each of the layouts that ran it.
+fn merged(found: &[(Layout, String)]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (layout, said) in found.iter().filter(|(_, said)| !said.is_empty()) {
+        match groups.iter_mut().find(|(known, _)| known == said) {
+            Some((_, kinds)) => kinds.push(layout.kind),
+            None => groups.push((said, vec![layout.kind])),
+        }
+    }
+    let mut text = String::new();
+    for (said, kinds) in &groups {
+        let kinds = if groups.len() > 1 { format!("{}: ", kinds.join(" ")) } else { String::new() };
+        for (index, line) in said.split('\n').enumerate() {
+            let kinds = if index == 0 { &*kinds } else { "" };
+            let line = line.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
+            text += &format!("{}\n", format!("  {kinds}{line}").trim_end());
+        }
+    }
+    text
+}
+
+/// A file as it should be.
+fn replayed(text: &str) -> String {
+    let mut lines = text.lines();
+    let head = lines.next().unwrap_or_default();
+    let known = [SECKILL, SKU, COUPON, PRODUCT, CLUSTER];
+    let mut runs: Vec<Run> =
+        head.split(' ').filter_map(|name| known.into_iter().find(|it| it.name == name)).map(Run::of).collect();
+    let mut now = format!("{head}\n");
+    for line in lines.filter(|line| !line.starts_with("  ")) {
+        now += &format!("{line}\n");
+        if line.is_empty() || line.starts_with("# ") {
+            continue;
+        }
+        let (kinds, line) = line.split_once(": ").filter(|_| !line.starts_with("##")).unwrap_or(("", line));
+        let meant = runs
+            .iter_mut()
+            .filter(|run| kinds.is_empty() || kinds.split(' ').any(|kind| kind == run.trial.layout.kind));
+        let found: Vec<_> = meant.map(|run| (run.trial.layout, run.line(line))).collect();
+        now += &merged(&found);
+    }
+    now
+}
+
+#[test]
+fn transcripts_are_as_stored() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("transcripts");
+    let mut found: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    assert!(found.len() > 5, "{found:?}");
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        Assert::new().action_env("SNAPSHOTS").eq(replayed(&text), Snapshot::read_from(&path, None).raw());
+    }
+}
