@@ -92,7 +92,7 @@ pub fn note_reversals(oracle: &mut Oracle, activity: usize, repairs: &[&Repair])
         // A counter records nobody: there the repair itself says which ids end.
         let is_concerned = |order: &&mut Order| match &repair.user {
             Some(user) => order.user == user.as_bytes(),
-            None => repair.reversed.contains(&order.request),
+            None => repair.reversed().contains(&order.request),
         };
         let of_user = oracle.orders.iter_mut().filter(is_concerned);
         for order in of_user.filter(|order| order.items.iter().any(|(of, _)| *of == activity)) {
