@@ -250,7 +250,7 @@ macro_rules! sessions {
     };
 }
 
-sessions! { files holds keys preheat reconcile }
+sessions! { files holds keys pause preheat reconcile why }
 
 #[test]
 fn every_file_is_a_test() {
