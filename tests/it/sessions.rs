@@ -250,7 +250,7 @@ macro_rules! sessions {
     };
 }
 
-sessions! { files holds keys preheat reconcile }
+sessions! { files holds inspect keys pause preheat reconcile selection why }
 
 #[test]
 fn every_file_is_a_test() {

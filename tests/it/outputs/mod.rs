@@ -5,5 +5,4 @@ mod formats;
 mod hints;
 mod inspect;
 mod narrow;
-mod selection;
 mod unwritable;

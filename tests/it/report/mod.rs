@@ -2,7 +2,6 @@
 
 mod figures;
 mod picture;
-mod refused;
 mod shown;
 
 use std::collections::BTreeMap;
