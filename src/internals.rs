@@ -22,9 +22,9 @@ pub use crate::store::REWRITE;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::admin::pause::{Pause, set_paused};
+use crate::admin::pause::{Pause, Pausing, set_paused};
 use crate::admin::trim;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::order::hold as held;
 use crate::model::{
     ActivityId, Hold, HoldEnd, HoldFor, Millis, MultiOrder, Order, Quantity, RequestId, Status, UserId,
@@ -36,13 +36,8 @@ use crate::store::Store;
 /// Takes an order's units for a user until a deadline, which comes with the status.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub fn hold(
-    store: &mut Store,
-    order: &Order,
-    user: &UserId,
-    hold_for: Duration,
-) -> Result<(Status, Option<Millis>), StoreError> {
+/// Any of `StoreError`.
+pub fn hold(store: &mut Store, order: &Order, user: &UserId, hold_for: Duration) -> Result<(Status, Option<Millis>)> {
     let Some(hold_for) = HoldFor::new(hold_for) else { return Ok((Status::Refused, None)) };
     let (activity, request, reason) = (order.activity.clone(), order.request.clone(), order.reason.clone());
     let hold = Hold { activity, user: user.clone(), quantity: order.quantity, hold_for, request, reason };
@@ -52,13 +47,8 @@ pub fn hold(
 /// Confirms a hold, or releases it.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub fn settle(
-    store: &mut Store,
-    activity: &ActivityId,
-    request: &RequestId,
-    confirms: bool,
-) -> Result<Status, StoreError> {
+/// Any of `StoreError`.
+pub fn settle(store: &mut Store, activity: &ActivityId, request: &RequestId, confirms: bool) -> Result<Status> {
     let (activity, request) = (activity.clone(), request.clone());
     let step = if confirms { held::Step::Confirm } else { held::Step::Release };
     let end = HoldEnd { activity, request, user: None, step, reason: None };
@@ -68,8 +58,8 @@ pub fn settle(
 /// Returns the units of a page of overdue holds, and decides orders over several slots whose items are overdue.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status, StoreError> {
+/// Any of `StoreError`.
+pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status> {
     let expired = holds::expire(store, activity, None, false)?;
     expired.left.iter().try_for_each(|left| multi_orders::expire_item(store, left).map(drop))?;
     Ok(expired.status)
@@ -78,22 +68,22 @@ pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status, StoreE
 /// Pauses an activity, with its stock withdrawn if wanted, or, with `None`, resumes it.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub fn pause(store: &mut Store, activity: &ActivityId, withdraw_stock: Option<bool>) -> Result<Status, StoreError> {
+/// Any of `StoreError`.
+pub fn pause(store: &mut Store, activity: &ActivityId, withdraw_stock: Option<bool>) -> Result<Status> {
     let to = withdraw_stock.map_or(Pause::Resume, |withdraw_stock| Pause::Pause { withdraw_stock });
-    set_paused(store, activity, to, None, false).map(|paused| paused.status)
+    set_paused(store, activity, Pausing { to, reason: None, dry_run: false }).map(|paused| paused.status)
 }
 
 /// Takes units of several activities for a user, all or nothing: how that ended, and how each item did.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// Any of `StoreError`.
 pub fn multi_deduct(
     store: &mut Store,
     user: &UserId,
     items: Vec<(ActivityId, Quantity)>,
     request: &RequestId,
-) -> Result<(Status, Vec<Status>), StoreError> {
+) -> Result<(Status, Vec<Status>)> {
     let order = MultiOrder { user: Some(user.clone()), items: items.into(), request: request.clone(), reason: None };
     let done = multi_orders::multi_deduct(store, &order, false)?;
     Ok((done.status, done.items.iter().map(|item| item.status).collect()))
@@ -102,8 +92,8 @@ pub fn multi_deduct(
 /// Removes the entries of a ledger that are older than a time; false if that cannot be done now.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<bool, StoreError> {
+/// Any of `StoreError`.
+pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<bool> {
     let found = trim::plan_trim(store, activity, before)?;
     if found.status != Status::Ok {
         return Ok(false);
@@ -150,13 +140,13 @@ pub struct OrderFile {
 /// Applies a file, as `--from` does. `heard` gets each line that was decided, how, and the deadline of a hold that it made.
 ///
 /// # Errors
-/// Any of [`StoreError`]. What was decided before it was heard.
+/// Any of `StoreError`. What was decided before it was heard.
 pub fn apply_file(
     store: &mut Store,
     activity: &ActivityId,
     file: &OrderFile,
     heard: &mut dyn FnMut(u64, Status, Option<Millis>),
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let operation = Operation::named(file.operation).unwrap_or(Operation::Deduct);
     let options = OrderOptions {
         operation,
@@ -194,7 +184,7 @@ struct Applying<'a> {
 
 impl Applying<'_> {
     /// Pushes, sends and reports until all is decided.
-    fn all(&mut self) -> Result<(), StoreError> {
+    fn all(&mut self) -> Result<()> {
         while self.run.load_watermarks()? {}
         loop {
             self.push()?;
@@ -215,7 +205,7 @@ impl Applying<'_> {
         }
     }
 
-    fn push(&mut self) -> Result<(), StoreError> {
+    fn push(&mut self) -> Result<()> {
         while self.run.accepts_more()
             && let Some(FileLine { user, quantity, request }) = self.lines.get(self.next)
         {

@@ -1,6 +1,6 @@
 //! Activities as a whole: the index of all that were preheated, and what concerns the server they are on.
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::id::ActivityId;
 use crate::redis::call::Call;
 use crate::redis::scan::Scan;
@@ -13,7 +13,7 @@ use crate::store::Store;
 ///
 /// # Errors
 /// Any of [`StoreError`]; a user who may not ask among them.
-pub(crate) fn eviction_policy(store: &mut Store) -> Result<Option<String>, StoreError> {
+pub(crate) fn eviction_policy(store: &mut Store) -> Result<Option<String>> {
     let command = redis::cmd("CONFIG").arg("GET").arg("maxmemory-policy").to_owned();
     let reply = Reply::of_command("CONFIG GET");
     let mut policy = None;
@@ -33,7 +33,7 @@ pub(crate) fn eviction_policy(store: &mut Store) -> Result<Option<String>, Store
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn load_scripts(store: &mut Store) -> Result<(), StoreError> {
+pub(crate) fn load_scripts(store: &mut Store) -> Result<()> {
     store.servers.discover()?;
     for node in store.servers.primaries() {
         for script in Script::every() {
@@ -47,7 +47,7 @@ pub(crate) fn load_scripts(store: &mut Store) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn preheated(store: &mut Store) -> Result<Vec<ActivityId>, StoreError> {
+pub(crate) fn preheated(store: &mut Store) -> Result<Vec<ActivityId>> {
     let mut found = Vec::new();
     let index = Keys::index(store.layout);
     store.servers.scan(Scan::Set(index), |members| {
@@ -61,7 +61,7 @@ pub(crate) fn preheated(store: &mut Store) -> Result<Vec<ActivityId>, StoreError
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn foreign(store: &mut Store) -> Result<Vec<ActivityId>, StoreError> {
+pub(crate) fn foreign(store: &mut Store) -> Result<Vec<ActivityId>> {
     let known = preheated(store)?;
     let (before, after) = Keys::stock_pattern(store.layout);
     let pattern = format!("{}*{}", glob_escaped(before), glob_escaped(after));

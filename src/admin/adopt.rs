@@ -8,7 +8,7 @@ use crate::admin::preheat::{self, given};
 use crate::admin::trim;
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::read::fold;
-use crate::error::{Recovery, StoreError};
+use crate::error::Result;
 use crate::model::number::{MAX_UNITS, signed};
 use crate::model::status::call_code::STALE;
 use crate::model::{ActivityId, Corrupt, Kind, Millis, Plan, Status};
@@ -16,7 +16,7 @@ use crate::names;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
 use crate::read::holds;
-use crate::redis::call::{Call, RetrySafety};
+use crate::redis::call::Call;
 use crate::script::ADOPT;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -79,37 +79,28 @@ pub(crate) enum Finished {
 /// What an activity lacks. Nothing is written.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn plan_adoption(store: &mut Store, activity: &ActivityId) -> Result<Adoptable, StoreError> {
-    let value = adopt(store, activity, RetrySafety::ReadOnly, "plan", Vec::new())?;
+/// Any of `StoreError`.
+pub(crate) fn plan_adoption(store: &mut Store, activity: &ActivityId) -> Result<Adoptable> {
+    let value = adopt(store, activity, "plan", Vec::new())?;
     adoptable(value, &store.keys(activity))
 }
 
 /// Moves the stock out of reach and pauses the activity; `None` if another adoption has taken it over meanwhile.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn withdraw(
-    store: &mut Store,
-    activity: &ActivityId,
-    name: &str,
-    total: u64,
-) -> Result<Option<Adoptable>, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn withdraw(store: &mut Store, activity: &ActivityId, name: &str, total: u64) -> Result<Option<Adoptable>> {
     preheat::add_to_index(store, [activity])?;
     let arguments = vec![String::new(), name.to_owned(), total.to_string()];
-    let value = adopt(store, activity, RetrySafety::Idempotent, "withdraw", arguments)?;
+    let value = adopt(store, activity, "withdraw", arguments)?;
     if is_stale(&value) { Ok(None) } else { adoptable(value, &store.keys(activity)).map(Some) }
 }
 
 /// The ledger of an activity whose meta was lost; `None` if not all of it can be read.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn fold_ledger(
-    store: &mut Store,
-    activity: &ActivityId,
-    found: &Adoptable,
-) -> Result<Option<LedgerState>, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn fold_ledger(store: &mut Store, activity: &ActivityId, found: &Adoptable) -> Result<Option<LedgerState>> {
     let keys = store.keys(activity);
     let mut state = LedgerState::new(store.layout.kind(), None);
     let upto = found.last.as_deref().and_then(|last| last.parse().ok());
@@ -123,7 +114,7 @@ pub(crate) fn fold_ledger(
 /// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// Any of `StoreError`.
 pub(crate) fn write_holders(
     store: &mut Store,
     activity: &ActivityId,
@@ -131,7 +122,7 @@ pub(crate) fn write_holders(
     name: &str,
     holders: &Holders,
     held: u64,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<Option<u64>> {
     let keys = store.keys(activity);
     trim::clear(store, &keys, &found.epoch)?;
     // A bare counter sold to one user without a name.
@@ -152,7 +143,7 @@ pub(crate) fn write_holders(
 /// `is_paused` is what that ledger says.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// Any of `StoreError`.
 #[allow(clippy::too_many_arguments, reason = "each is checked by the script against what it finds")]
 pub(crate) fn finish_adoption(
     store: &mut Store,
@@ -163,7 +154,7 @@ pub(crate) fn finish_adoption(
     pages: Option<u64>,
     is_paused: bool,
     reason: Option<&str>,
-) -> Result<Finished, StoreError> {
+) -> Result<Finished> {
     let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
     let arguments = vec![
         reason.unwrap_or_default().to_owned(),
@@ -180,7 +171,7 @@ pub(crate) fn finish_adoption(
         given(plan.ends_at.map(Millis::get)),
         if is_paused { "paused" } else { "live" }.to_owned(),
     ];
-    let value = adopt(store, &plan.id, RetrySafety::Idempotent, "switch", arguments)?;
+    let value = adopt(store, &plan.id, "switch", arguments)?;
     if is_stale(&value) {
         return Ok(Finished::Stale);
     }
@@ -202,31 +193,19 @@ pub(crate) fn finish_adoption(
 /// Ends an adoption that cannot be finished: what it found is as it was, and for sale again.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn undo_adoption(
-    store: &mut Store,
-    activity: &ActivityId,
-    found: &Adoptable,
-    name: &str,
-) -> Result<(), StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn undo_adoption(store: &mut Store, activity: &ActivityId, found: &Adoptable, name: &str) -> Result<()> {
     let keys = store.keys(activity);
     trim::clear(store, &keys, &found.epoch)?;
-    adopt(store, activity, RetrySafety::Idempotent, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
+    adopt(store, activity, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
 }
 
 /// One step of the script; `arguments` are those from the reason on.
-fn adopt(
-    store: &mut Store,
-    activity: &ActivityId,
-    safety: RetrySafety,
-    step: &str,
-    arguments: Vec<String>,
-) -> Result<Value, StoreError> {
+fn adopt(store: &mut Store, activity: &ActivityId, step: &str, arguments: Vec<String>) -> Result<Value> {
     let keys = store.keys(activity);
     let arguments = [store.kind(), step.to_owned(), store.operator.clone()].into_iter().chain(arguments);
-    let call = Call::script(&ADOPT, keys.in_order(), arguments).with_safety(safety);
-    let value = store.servers.call(&call.recovered_by(Recovery::SameCall))?;
-    if safety != RetrySafety::ReadOnly {
+    let value = store.servers.call(&Call::script(&ADOPT, keys.in_order(), arguments).of_step(step))?;
+    if step != "plan" {
         store.changed(activity);
     }
     Ok(value)
@@ -237,7 +216,7 @@ fn is_stale(value: &Value) -> bool {
 }
 
 /// Reads what the steps `plan` and `withdraw` reply.
-fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable, StoreError> {
+fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable> {
     let reply = Reply::of(&ADOPT);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut found = Adoptable {

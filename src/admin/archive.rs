@@ -6,11 +6,11 @@
 
 use redis::{Cmd, Value};
 
-use crate::error::{Recovery, StoreError};
+use crate::error::{Recovery, Result, StoreError};
 use crate::model::archive::{Bytes, Group, Manifest, Part};
 use crate::model::status::call_code::STALE;
 use crate::model::{ActivityId, Corrupt, Status};
-use crate::redis::call::{Call, RetrySafety, Try};
+use crate::redis::call::{Call, Try};
 use crate::redis::connection::Connection;
 use crate::redis::scan::{Scan, ScanFailure};
 use crate::script::ARCHIVE;
@@ -97,9 +97,9 @@ pub(crate) enum Removed {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn plan_archive(store: &mut Store, activity: &ActivityId) -> Result<Archivable, StoreError> {
+pub(crate) fn plan_archive(store: &mut Store, activity: &ActivityId) -> Result<Archivable> {
     let keys = store.keys(activity);
-    let value = archive(store, &keys, RetrySafety::ReadOnly, "plan", &[])?;
+    let value = archive(store, &keys, "plan", &[])?;
     archivable(value, &keys)
 }
 
@@ -113,10 +113,10 @@ pub(crate) fn mark_archive(
     activity: &ActivityId,
     found: &Archivable,
     name: &str,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<String>> {
     let keys = store.keys(activity);
     let arguments = [name.to_owned(), found.epoch.to_string()];
-    let value = archive(store, &keys, RetrySafety::Idempotent, "mark", &arguments)?;
+    let value = archive(store, &keys, "mark", &arguments)?;
     let reply = Reply::of(&ARCHIVE);
     match reply.array(value)?.as_slice() {
         [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
@@ -133,7 +133,7 @@ pub(crate) fn key_of_part(store: &Store, activity: &ActivityId, part: Part) -> S
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Watch, StoreError> {
+pub(crate) fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Watch> {
     let keys = store.keys(activity);
     // It finds the node of the keys, if there are several.
     store.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
@@ -151,7 +151,7 @@ pub(crate) fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Wat
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn watch_meta(watch: &mut Watch) -> Result<(), StoreError> {
+pub(crate) fn watch_meta(watch: &mut Watch) -> Result<()> {
     watch.connection.request(redis::cmd("WATCH").arg(&watch.keys.meta)).map(|_| ())
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn remove_watched(
     name: &str,
     sha256: &str,
     reason: Option<&str>,
-) -> Result<Removed, StoreError> {
+) -> Result<Removed> {
     let Watch { mut connection, keys } = watch;
     let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
     let arguments = [
@@ -238,27 +238,20 @@ pub(crate) fn remove_watched(
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn remove_rest(store: &mut Store, activity: &ActivityId, found: &Archivable) -> Result<(), StoreError> {
+pub(crate) fn remove_rest(store: &mut Store, activity: &ActivityId, found: &Archivable) -> Result<()> {
     let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
     let [name, sha256, _] = words[..] else { return Ok(()) };
     let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
-    archive(store, &store.keys(activity), RetrySafety::Idempotent, "remove", &arguments).map(|_| ())
+    archive(store, &store.keys(activity), "remove", &arguments).map(|_| ())
 }
 
-fn archive(
-    store: &mut Store,
-    keys: &Keys,
-    safety: RetrySafety,
-    step: &str,
-    more: &[String],
-) -> Result<Value, StoreError> {
+fn archive(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Result<Value> {
     let arguments = [store.kind(), step.to_owned()].into_iter().chain(more.iter().cloned());
-    let call = Call::script(&ARCHIVE, keys.all(), arguments).with_safety(safety);
-    store.servers.call(&call.recovered_by(Recovery::SameCall))
+    store.servers.call(&Call::script(&ARCHIVE, keys.all(), arguments).of_step(step))
 }
 
 /// Reads the replies of the transaction.
-fn executed(connection: &mut Connection) -> Result<Removed, StoreError> {
+fn executed(connection: &mut Connection) -> Result<Removed> {
     let reply = Reply::of(&ARCHIVE);
     let (queued, ended) = (connection.value(), connection.value());
     queued?;
@@ -273,7 +266,7 @@ fn executed(connection: &mut Connection) -> Result<Removed, StoreError> {
 }
 
 /// Reads the reply of the step `plan`.
-fn archivable(value: Value, keys: &Keys) -> Result<Archivable, StoreError> {
+fn archivable(value: Value, keys: &Keys) -> Result<Archivable> {
     let reply = Reply::of(&ARCHIVE);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut found = Archivable {
@@ -354,7 +347,7 @@ fn read_entries<E: From<StoreError>>(
 }
 
 /// Reads stock, meta and consumer groups.
-fn read_rest(connection: &mut Connection, keys: &Keys) -> Result<Rest, StoreError> {
+fn read_rest(connection: &mut Connection, keys: &Keys) -> Result<Rest> {
     let mut rest = Rest::default();
     let reply = Reply::of_command("GET");
     rest.stock = reply.text(Some(&connection.request(redis::cmd("GET").arg(&keys.stock))?))?.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::{Recovery, StoreError};
+use crate::error::{Result, StoreError};
 use crate::model::status::call_code;
 use crate::model::{ActivityId, Corrupt, PackedRules, ShardPlan, Shards, Status};
 use crate::redis::call::Call;
@@ -99,7 +99,7 @@ pub(crate) enum Changed {
 }
 
 /// What the meta of an activity says.
-pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Parent, StoreError> {
+pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Parent> {
     let keys = store.keys(activity);
     let value = store.servers.call(&Call::script(&PARENT, keys.all(), ["read"]))?;
     let reply = Reply::of(&PARENT);
@@ -120,14 +120,14 @@ pub(crate) fn change_parent(
     before: &Parent,
     after: &Says,
     clears: bool,
-) -> Result<Changed, StoreError> {
+) -> Result<Changed> {
     let keys: Keys = store.keys(activity);
     let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
     let mode = if clears { "clear" } else { "set" };
     let arguments = std::iter::once(mode.as_bytes().to_vec())
         .chain(before.texts.clone().map(given))
         .chain(after.texts().map(given));
-    let call = Call::script(&PARENT, keys.all(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let call = Call::script(&PARENT, keys.all(), arguments).repeatable();
     let value = match after.plan {
         Some(_) => replicated_step(store, &call, activity)?,
         None => store.servers.call(&call)?,
@@ -151,7 +151,7 @@ pub(crate) fn change_parent(
 ///
 /// # Errors
 /// Any of [`StoreError`]; no replica said in time that it has it.
-pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &ActivityId) -> Result<Value, StoreError> {
+pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &ActivityId) -> Result<Value> {
     let at_most = store.servers.target().timeout;
     let (value, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
     if is_replicated {
@@ -163,7 +163,7 @@ pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &Activit
 }
 
 /// What a reply says of a parent.
-fn read(reply: &Reply<'_>, values: &[Value]) -> Result<Parent, StoreError> {
+fn read(reply: &Reply<'_>, values: &[Value]) -> Result<Parent> {
     let text = |index: usize| match values.get(index) {
         None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
         Some(Value::BulkString(bytes)) => Ok(Some(bytes.clone())),

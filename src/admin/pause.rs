@@ -2,7 +2,7 @@
 //! that was cut.
 
 use crate::admin::parent::{self, Changed, Says};
-use crate::error::{Recovery, StoreError};
+use crate::error::{Result, StoreError};
 use crate::model::activity::whole;
 use crate::model::{ActivityId, Corrupt, PackedRules, Status, StoredState};
 use crate::redis::call::Call;
@@ -52,44 +52,41 @@ impl Paused {
     }
 }
 
-/// Pauses an activity, or resumes it. With `dry_run` nothing is written.
+/// What is done to an activity, and why. With `dry_run` nothing is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pausing<'a> {
+    pub to: Pause,
+    pub reason: Option<&'a str>,
+    pub dry_run: bool,
+}
+
+/// Pauses an activity, or resumes it.
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses.
-pub(crate) fn set_paused(
-    store: &mut Store,
-    activity: &ActivityId,
-    to: Pause,
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Paused, StoreError> {
-    let paused = pause_one(store, activity, to, reason, dry_run)?;
+pub(crate) fn set_paused(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Paused> {
+    let paused = pause_one(store, activity, pausing)?;
     if paused.status != Status::Sharded {
         return Ok(paused);
     }
-    match pause_sharded(store, activity, to, reason, dry_run)? {
+    match pause_sharded(store, activity, pausing)? {
         Some(paused) => Ok(paused),
         // It has no shards any more.
-        None => pause_one(store, activity, to, reason, dry_run),
+        None => pause_one(store, activity, pausing),
     }
 }
 
 /// The same for an activity without shards, or one shard; `sharded` if it has shards.
-fn pause_one(
-    store: &mut Store,
-    activity: &ActivityId,
-    to: Pause,
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Paused, StoreError> {
+fn pause_one(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Paused> {
     let keys = store.keys(activity);
+    let Pausing { to, reason, dry_run } = pausing;
     let (state, withdraw) = match to {
         Pause::Pause { withdraw_stock } => ("paused", withdraw_stock),
         Pause::Resume => ("live", false),
     };
     let flag = |is_set: bool| if is_set { "1" } else { "0" };
     let arguments = [state, &store.operator, reason.unwrap_or_default(), flag(dry_run), flag(withdraw)];
-    let call = Call::script(&PAUSE, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let call = Call::script(&PAUSE, keys.in_order(), arguments).repeatable();
     let value = store.servers.call(&call)?;
     let reply = Reply::of(&PAUSE);
     let (status, corrupt, values) = reply.with_status(value, &keys)?;
@@ -112,14 +109,8 @@ fn pause_one(
 }
 
 /// Pauses or resumes all shards, and lets the parent say so. `None` if the activity is no parent any more.
-fn pause_sharded(
-    store: &mut Store,
-    activity: &ActivityId,
-    to: Pause,
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Option<Paused>, StoreError> {
-    let state = if to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
+fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Option<Paused>> {
+    let state = if pausing.to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
     let mut result = Paused::refused(Status::Replayed);
     for _ in 0..TRIES {
         let parent = parent::read_parent(store, activity)?;
@@ -135,7 +126,7 @@ fn pause_sharded(
         };
         let mut states = Vec::with_capacity(shards.count());
         for shard in shards.ids(activity) {
-            let paused = pause_one(store, &shard, to, reason, dry_run)?;
+            let paused = pause_one(store, &shard, pausing)?;
             if !paused.status.is_done() {
                 return Ok(Some(paused));
             }
@@ -151,7 +142,8 @@ fn pause_sharded(
         }
         result.status = Status::Ok;
         let rules = PackedRules { state, ..says.rules };
-        if dry_run || parent::change_parent(store, activity, &parent, &Says { rules, ..says }, false)? == Changed::Done
+        if pausing.dry_run
+            || parent::change_parent(store, activity, &parent, &Says { rules, ..says }, false)? == Changed::Done
         {
             return Ok(Some(result));
         }

@@ -5,13 +5,13 @@
 use redis::Value;
 
 use crate::admin::preheat;
-use crate::error::{Recovery, StoreError};
+use crate::error::Result;
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
 use crate::model::status::call_code::STALE;
 use crate::model::{ActivityId, Corrupt, Kind, Status};
 use crate::read::checkpoint::encode_texts;
+use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
-use crate::redis::call::{Call, RetrySafety};
 use crate::script::RESTORE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -65,30 +65,22 @@ pub(crate) struct Pages<'a> {
 /// What is there, and whether the archive can be restored. Nothing is written.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn plan_restore(
-    store: &mut Store,
-    activity: &ActivityId,
-    sealed: &Sealed,
-) -> Result<Restorable, StoreError> {
-    let value = restore(store, activity, RetrySafety::ReadOnly, "plan", &sealed.sha256, Vec::new())?;
+/// Any of `StoreError`.
+pub(crate) fn plan_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
+    let value = restore(store, activity, "plan", &sealed.sha256, Vec::new())?;
     restorable(value, &store.keys(activity))
 }
 
 /// Makes a meta in the state `archived`, behind which pages are written.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn begin_restore(
-    store: &mut Store,
-    activity: &ActivityId,
-    sealed: &Sealed,
-) -> Result<Restorable, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn begin_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
     // Lists name the activity, not its shards.
     let whole = store.layout.whole(activity);
     preheat::add_to_index(store, [&whole])?;
     let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
-    let value = restore(store, activity, RetrySafety::Idempotent, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
+    let value = restore(store, activity, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
     restorable(value, &store.keys(activity))
 }
 
@@ -102,13 +94,13 @@ pub(crate) fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sea
 /// Makes the activity what it was, if all that the files have is there, and nothing else.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// Any of `StoreError`.
 pub(crate) fn finish_restore(
     store: &mut Store,
     activity: &ActivityId,
     sealed: &Sealed,
     reason: Option<&str>,
-) -> Result<Restored, StoreError> {
+) -> Result<Restored> {
     let manifest = &sealed.manifest;
     let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
     let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
@@ -118,7 +110,7 @@ pub(crate) fn finish_restore(
             arguments.extend([field.0.clone(), value.0.clone()]);
         }
     }
-    let value = restore(store, activity, RetrySafety::Idempotent, "switch", &sealed.sha256, arguments)?;
+    let value = restore(store, activity, "switch", &sealed.sha256, arguments)?;
     let done = done(value)?;
     if done == Restored::Done {
         store.changed(activity);
@@ -129,32 +121,24 @@ pub(crate) fn finish_restore(
 /// Removes what was written so far.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn undo_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restored, StoreError> {
-    done(restore(store, activity, RetrySafety::Idempotent, "undo", &sealed.sha256, Vec::new())?)
+/// Any of `StoreError`.
+pub(crate) fn undo_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restored> {
+    done(restore(store, activity, "undo", &sealed.sha256, Vec::new())?)
 }
 
-fn restore(
-    store: &mut Store,
-    activity: &ActivityId,
-    safety: RetrySafety,
-    step: &str,
-    sha256: &str,
-    more: Vec<Vec<u8>>,
-) -> Result<Value, StoreError> {
+fn restore(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more: Vec<Vec<u8>>) -> Result<Value> {
     let keys = store.keys(activity);
     let head = [store.kind(), step.to_owned(), sha256.to_owned()];
     let arguments = head.map(String::into_bytes).into_iter().chain(more);
-    let call = Call::script(&RESTORE, keys.in_order(), arguments).with_safety(safety);
-    store.servers.call(&call.recovered_by(Recovery::SameCall))
+    store.servers.call(&Call::script(&RESTORE, keys.in_order(), arguments).of_step(step))
 }
 
 impl Pages<'_> {
     /// Adds a line; false if the restore is not under way any more.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool, StoreError> {
+    /// Any of `StoreError`.
+    pub(crate) fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool> {
         let is_full = self.texts.len() + line.len() + 1 > MAX_TEXTS || self.bytes > MAX_BYTES;
         if (is_full || self.part != Some(part)) && !self.send()? {
             return Ok(false);
@@ -176,12 +160,12 @@ impl Pages<'_> {
     /// Sends the last page, and waits for all replies; false if the restore is not under way any more.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn finish(&mut self) -> Result<bool, StoreError> {
+    /// Any of `StoreError`.
+    pub(crate) fn finish(&mut self) -> Result<bool> {
         Ok(self.send()? && self.settle()?)
     }
 
-    fn send(&mut self) -> Result<bool, StoreError> {
+    fn send(&mut self) -> Result<bool> {
         let Some(part) = self.part.filter(|_| !self.texts.is_empty()) else { return Ok(true) };
         let head = [self.kind.name(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
         let page: Vec<Vec<u8>> = head.into_iter().chain(self.texts.drain(..)).collect();
@@ -189,13 +173,13 @@ impl Pages<'_> {
         if !self.settle()? {
             return Ok(false);
         }
-        let call = Call::script(&RESTORE, self.keys.in_order(), page).idempotent().recovered_by(Recovery::SameCall);
+        let call = Call::script(&RESTORE, self.keys.in_order(), page).repeatable();
         self.under_way = Some(self.store.servers.send_ahead(call));
         Ok(true)
     }
 
     /// Waits for the reply to what was sent.
-    fn settle(&mut self) -> Result<bool, StoreError> {
+    fn settle(&mut self) -> Result<bool> {
         let Some(page) = self.under_way.take() else { return Ok(true) };
         Ok(done(self.store.servers.finish(page)?)? == Restored::Done)
     }
@@ -221,7 +205,7 @@ fn groups(manifest: &Manifest) -> Vec<u8> {
 }
 
 /// Reads a reply that is `ok`, or says that the restore is not under way.
-fn done(value: Value) -> Result<Restored, StoreError> {
+fn done(value: Value) -> Result<Restored> {
     let reply = Reply::of(&RESTORE);
     let values = reply.array(value)?;
     match values.first() {
@@ -235,7 +219,7 @@ fn done(value: Value) -> Result<Restored, StoreError> {
 }
 
 /// Reads the reply of `plan` and `begin`.
-fn restorable(value: Value, keys: &Keys) -> Result<Restorable, StoreError> {
+fn restorable(value: Value, keys: &Keys) -> Result<Restorable> {
     let reply = Reply::of(&RESTORE);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
     if corrupt.is_some() {

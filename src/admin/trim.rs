@@ -7,10 +7,10 @@ use redis::Value;
 use crate::audit::apply;
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::read::fold::{self, pages};
-use crate::error::{Recovery, StoreError};
+use crate::error::Result;
 use crate::model::status::call_code::{STALE, UNREAD};
 use crate::model::{ActivityId, Checkpoint, Corrupt, EntryId, Millis, Status};
-use crate::redis::call::{Call, RetrySafety};
+use crate::redis::call::Call;
 use crate::script::TRIM;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -75,8 +75,8 @@ pub(crate) enum Untrimmed {
 /// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<Trim, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<Trim> {
     let keys = store.keys(activity);
     let reply = Reply::of(&TRIM);
     let value = trim_call(store, &keys, "plan", "", &[EntryId::first_at(before).to_string()])?;
@@ -102,12 +102,8 @@ pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis
 /// Sums up the entries that would be removed. They never change, so this is exact during the sale.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn sum_up(
-    store: &mut Store,
-    activity: &ActivityId,
-    trim: &Trim,
-) -> Result<Result<Sums, Untrimmed>, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn sum_up(store: &mut Store, activity: &ActivityId, trim: &Trim) -> Result<Result<Sums, Untrimmed>> {
     let keys = store.keys(activity);
     let mut state = LedgerState::new(store.layout.kind(), None);
     let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
@@ -135,14 +131,14 @@ pub(crate) fn sum_up(
 /// Writes a checkpoint, at which audits begin from then on.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// Any of `StoreError`.
 pub(crate) fn switch(
     store: &mut Store,
     activity: &ActivityId,
     trim: &Trim,
     sums: &Sums,
     reason: Option<&str>,
-) -> Result<Result<(), Untrimmed>, StoreError> {
+) -> Result<Result<(), Untrimmed>> {
     let keys = store.keys(activity);
     let Some(from) = trim.from else { return Ok(Err(Untrimmed::Headless)) };
     // A change of a shard's total that a cut left looks for its entry behind one that may go now.
@@ -172,8 +168,8 @@ pub(crate) fn switch(
 /// Removes what no audit reads any more. Returns how many entries were removed, and the group that needs the rest.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn cut(store: &mut Store, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>), StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn cut(store: &mut Store, activity: &ActivityId, trim: &Trim) -> Result<(u64, Option<String>)> {
     let keys = store.keys(activity);
     store.changed(activity);
     let reply = Reply::of(&TRIM);
@@ -205,14 +201,14 @@ pub(crate) fn write_page(
     name: &str,
     number: usize,
     page: Vec<u8>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let arguments = [b"page".to_vec(), epoch.into(), name.into(), number.to_string().into_bytes(), page];
-    let call = Call::script(&TRIM, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let call = Call::script(&TRIM, keys.in_order(), arguments).repeatable();
     Ok(done(store.servers.call(&call)?)?.is_some())
 }
 
 /// Removes the pages of a draft.
-pub(crate) fn clear(store: &mut Store, keys: &Keys, epoch: &str) -> Result<(), StoreError> {
+pub(crate) fn clear(store: &mut Store, keys: &Keys, epoch: &str) -> Result<()> {
     let reply = Reply::of(&TRIM);
     while let Some(values) = done(trim_call(store, keys, "clear", epoch, &[String::new()])?)? {
         if reply.count(values.get(1))? != Some(1) {
@@ -222,15 +218,13 @@ pub(crate) fn clear(store: &mut Store, keys: &Keys, epoch: &str) -> Result<(), S
     Ok(())
 }
 
-fn trim_call(store: &mut Store, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value, StoreError> {
-    let safety = if step == "plan" { RetrySafety::ReadOnly } else { RetrySafety::Idempotent };
+fn trim_call(store: &mut Store, keys: &Keys, step: &str, epoch: &str, more: &[String]) -> Result<Value> {
     let arguments = [step, epoch].into_iter().chain(more.iter().map(String::as_str));
-    let call = Call::script(&TRIM, keys.in_order(), arguments).with_safety(safety);
-    store.servers.call(&call.recovered_by(Recovery::SameCall))
+    store.servers.call(&Call::script(&TRIM, keys.in_order(), arguments).of_step(step))
 }
 
 /// A reply that begins with `ok`; `None` for one that says that the activity is not what it was.
-fn done(value: Value) -> Result<Option<Vec<Value>>, StoreError> {
+fn done(value: Value) -> Result<Option<Vec<Value>>> {
     let reply = Reply::of(&TRIM);
     let values = reply.array(value)?;
     match values.first() {

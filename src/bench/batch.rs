@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::bench::pace::{Pace, Turn};
 use crate::bench::{LoadOptions, Measured, Sale, TIMEOUTS, write_user};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::{Interner, Status};
 use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step, status_of_items};
 use crate::store::Store;
@@ -23,7 +23,7 @@ pub(crate) fn load(
     sale: &Sale,
     options: &LoadOptions,
     progress: &mut dyn FnMut(u64),
-) -> Result<Measured, StoreError> {
+) -> Result<Measured> {
     let mut names = Interner::default();
     for (activity, _) in sale.baskets.iter().flat_map(|items| items.iter()) {
         names.number(activity.as_str().as_bytes());

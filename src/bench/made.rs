@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::admin::preheat;
 use crate::bench;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::slot::SLOTS;
 use crate::model::{ActivityId, FieldChange, Kind, Limit, Plan, Preheat, Status, Units};
 use crate::read::{holders, index};
@@ -34,7 +34,7 @@ pub(crate) struct ReadBack {
 impl BenchActivities {
     /// Ids for baskets of `items` activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
     /// a basket.
-    pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>, StoreError> {
+    pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>> {
         let Some(primaries) = bench::primary_count(store)? else {
             let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
             return Ok(vec![ids.collect()]);
@@ -67,7 +67,7 @@ impl BenchActivities {
         id: &ActivityId,
         stock: Units,
         limit: Option<Limit>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let plan = Plan {
             id: id.clone(),
             title: None,
@@ -96,7 +96,7 @@ impl BenchActivities {
     ///
     /// # Errors
     /// Any of [`StoreError`]; what could not be removed is still listed.
-    pub(crate) fn remove(&mut self, store: &mut Store) -> Result<(), StoreError> {
+    pub(crate) fn remove(&mut self, store: &mut Store) -> Result<()> {
         while let Some(id) = self.activities.last() {
             for key in keys_of(store, id) {
                 store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
@@ -129,12 +129,7 @@ fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn read_back(
-    store: &mut Store,
-    activity: &ActivityId,
-    total: u64,
-    limit: Option<u64>,
-) -> Result<ReadBack, StoreError> {
+pub(crate) fn read_back(store: &mut Store, activity: &ActivityId, total: u64, limit: Option<u64>) -> Result<ReadBack> {
     let stock = store.keys(activity).stock;
     let value = store.servers.command(&stock, redis::cmd("GET").arg(&stock))?;
     let left = match &value {

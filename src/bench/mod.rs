@@ -16,7 +16,6 @@ mod engine;
 pub(crate) mod made;
 mod opener;
 mod pace;
-mod poller;
 mod strategy;
 
 use std::collections::BTreeMap;
@@ -27,7 +26,7 @@ use hdrhistogram::Histogram;
 pub(crate) use crate::bench::made::{BenchActivities, ReadBack};
 pub(crate) use crate::bench::opener::prepare_files;
 pub(crate) use crate::bench::pace::{PaceOptions, Until};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::names::names;
 use crate::model::order::Items;
 use crate::model::slot::common_slot;
@@ -77,7 +76,7 @@ pub(crate) fn load(
     sale: &Sale,
     options: &LoadOptions,
     progress: &mut dyn FnMut(u64),
-) -> Result<Measured, StoreError> {
+) -> Result<Measured> {
     store.servers.discover()?;
     for items in sale.baskets.iter().filter(|_| store.servers.is_cluster()) {
         let keys: Vec<Keys> = items.iter().map(|(activity, _)| store.keys(activity)).collect();
@@ -98,7 +97,7 @@ pub(crate) fn load(
 ///
 /// # Errors
 /// No server can be reached, or the layout has no keys for a cluster.
-pub(crate) fn primary_count(store: &mut Store) -> Result<Option<usize>, StoreError> {
+pub(crate) fn primary_count(store: &mut Store) -> Result<Option<usize>> {
     store.servers.discover()?;
     Ok(store.servers.is_cluster().then(|| store.servers.primaries().len()))
 }
@@ -137,7 +136,7 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn new() -> Result<Self, StoreError> {
+    pub(crate) fn new() -> Result<Self> {
         let latencies = Histogram::new_with_bounds(1, LONGEST_NANOS, 3).map_err(|error| StoreError::Reply {
             what: "the histogram of latencies".to_owned(),
             reply: error.to_string(),

@@ -1,11 +1,13 @@
 //! Opens the connections of all clients before the first order, and again, on a thread of its own, those that broke: a
 //! server that is gone must not hold up the others.
 
+use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::redis::cluster::Servers;
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
@@ -37,12 +39,9 @@ pub(crate) fn prepare_files(clients: usize) -> Result<(), usize> {
 }
 
 /// Opens a connection to each target. All have replied when this returns: a server that accepts no more says so now.
-pub(crate) fn open_all(
-    targets: &[&Target],
-    stop: &(dyn Fn() -> bool + Send + Sync),
-) -> Result<Vec<Connection>, StoreError> {
+pub(crate) fn open_all(targets: &[&Target], stop: &(dyn Fn() -> bool + Send + Sync)) -> Result<Vec<Connection>> {
     let share = targets.len().div_ceil(AT_ONCE).max(1);
-    let opened: Vec<Result<Vec<Connection>, StoreError>> = thread::scope(|scope| {
+    let opened: Vec<Result<Vec<Connection>>> = thread::scope(|scope| {
         let open = |targets: &[&Target]| {
             let wanted = targets.iter().take_while(|_| !stop());
             wanted.map(|target| open(target)).collect()
@@ -58,7 +57,7 @@ pub(crate) fn open_all(
     Ok(all)
 }
 
-fn open(target: &Target) -> Result<Connection, StoreError> {
+fn open(target: &Target) -> Result<Connection> {
     let mut connection = connect(target)?;
     match connection.request(&redis::cmd("PING")) {
         // Who may not ask got a reply too.
@@ -70,7 +69,7 @@ fn open(target: &Target) -> Result<Connection, StoreError> {
 }
 
 /// A connection for a client, or why there is none.
-pub(crate) type Opened = (usize, Result<Connection, StoreError>);
+pub(crate) type Opened = (usize, Result<Connection>);
 
 /// Opens connections that broke, one after the other.
 pub(crate) struct Opener {
@@ -116,5 +115,49 @@ fn serve(mut servers: Servers, jobs: &Receiver<(usize, Option<u16>)>, results: &
         if results.send((client, opened)).is_err() {
             return;
         }
+    }
+}
+
+/// Says which of thousands of connections, by number, have something to read.
+pub(crate) struct Poller {
+    poll: mio::Poll,
+    events: mio::Events,
+}
+
+impl Poller {
+    pub(crate) fn new(connections: usize) -> io::Result<Self> {
+        Ok(Self { poll: mio::Poll::new()?, events: mio::Events::with_capacity(connections.clamp(64, 1024)) })
+    }
+
+    /// From now on [`wait`](Self::wait) names the number when bytes come; with `writes` also when bytes can be written.
+    pub(crate) fn add(&self, number: usize, connection: &Connection) -> io::Result<()> {
+        self.with(connection, |registry, socket| registry.register(socket, mio::Token(number), mio::Interest::READABLE))
+    }
+
+    /// Whether the number is also named when bytes can be written.
+    pub(crate) fn set_writes(&self, number: usize, connection: &Connection, writes: bool) -> io::Result<()> {
+        let both = mio::Interest::READABLE | mio::Interest::WRITABLE;
+        let interest = if writes { both } else { mio::Interest::READABLE };
+        self.with(connection, |registry, socket| registry.reregister(socket, mio::Token(number), interest))
+    }
+
+    fn with(
+        &self,
+        connection: &Connection,
+        action: impl FnOnce(&mio::Registry, &mut mio::unix::SourceFd<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let socket = connection.inner_fd().ok_or(io::ErrorKind::Unsupported)?.as_raw_fd();
+        action(self.poll.registry(), &mut mio::unix::SourceFd(&socket))
+    }
+
+    /// Waits until something comes. A number is named once: its client is read until nothing is left, or until all that
+    /// was asked for is there.
+    pub(crate) fn wait(&mut self, at_most: Duration, ready: &mut Vec<usize>) -> io::Result<()> {
+        ready.clear();
+        match self.poll.poll(&mut self.events, Some(at_most)) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+            _ => ready.extend(self.events.iter().map(|event| event.token().0)),
+        }
+        Ok(())
     }
 }

@@ -6,6 +6,9 @@ use redis::{ErrorKind, RedisError};
 
 use crate::model::slot::SLOTS;
 
+/// What a server did, or why it did not.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`] and
 /// [`StoreError::Unsettled`].
 #[derive(Debug, Clone, thiserror::Error)]

@@ -10,7 +10,7 @@ use std::fmt;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::ledger::checkpoint::{Checkpoint, units};
 use crate::script::keys::Keys;
 use crate::store::Store;
@@ -28,7 +28,7 @@ pub(crate) fn each_page(
     keys: &Keys,
     checkpoint: &Checkpoint,
     mut each: impl FnMut(Option<&[u8]>) -> bool,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut from = 0;
     while from < checkpoint.pages {
         let upto = (from + AT_ONCE).min(checkpoint.pages);

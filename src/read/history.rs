@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{ActivityId, Checkpoint, HoldRecord};
 use crate::read::checkpoint::{self, Page};
 use crate::redis::call::Call;
@@ -42,13 +42,13 @@ pub(crate) fn set_background(store: &mut Store, is_live: bool) {
 /// What a user held by the entries before a checkpoint, page by page.
 ///
 /// # Errors
-/// Any of [`StoreError`].
+/// Any of `StoreError`.
 pub(crate) fn carried(
     store: &mut Store,
     activity: &ActivityId,
     checkpoint: &Checkpoint,
     user: &[u8],
-) -> Result<TrimmedUnits, StoreError> {
+) -> Result<TrimmedUnits> {
     let mut carried = TrimmedUnits::Units(0);
     checkpoint::each_page(store, &store.keys(activity), checkpoint, |page| {
         carried = match page.and_then(Page::decode).map(|page| page.units(user)) {
@@ -64,12 +64,8 @@ pub(crate) fn carried(
 /// What each of these activities knows of a request id, or of the line of a job that it names.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn known_requests(
-    store: &mut Store,
-    activities: &[ActivityId],
-    request: &str,
-) -> Result<Vec<Known>, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn known_requests(store: &mut Store, activities: &[ActivityId], request: &str) -> Result<Vec<Known>> {
     let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, crate::model::number::whole(line)?)));
     let mut fields = vec![request.to_owned(), format!("\th:{request}")];
     if let Some((job, _)) = line {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::{ActivityId, Bought, Corrupt, Interner, Kind};
 use crate::read::checkpoint::{PageRow, USERS, encode_page};
@@ -88,7 +88,7 @@ impl Holders {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn holders(store: &mut Store, activity: &ActivityId, each: impl Fn(u64)) -> Result<Holders, StoreError> {
+pub(crate) fn holders(store: &mut Store, activity: &ActivityId, each: impl Fn(u64)) -> Result<Holders> {
     let keys = store.keys(activity);
     let units_key = if store.layout.kind() == Kind::Hash { 5 } else { 6 };
     let mut holders = Holders::default();

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::hold::OpenHold;
 use crate::model::{ActivityId, HoldRecord, HoldState, Millis, Snapshot, UserId};
@@ -62,7 +62,7 @@ pub(crate) fn open_holds<E: From<StoreError>>(
 }
 
 /// Those of some ids that are held.
-fn records(store: &mut Store, keys: &Keys, ids: &[String]) -> Result<Vec<OpenHold>, StoreError> {
+fn records(store: &mut Store, keys: &Keys, ids: &[String]) -> Result<Vec<OpenHold>> {
     let records = ids.iter().zip(hold_records(store, keys, ids)?);
     let held = |(id, record): (&String, Option<HoldRecord>)| {
         let record = record.filter(|record| record.state == HoldState::Held)?;
@@ -76,7 +76,7 @@ pub(crate) fn hold_records<I: Display>(
     store: &mut Store,
     keys: &Keys,
     ids: impl IntoIterator<Item = I>,
-) -> Result<Vec<Option<HoldRecord>>, StoreError> {
+) -> Result<Vec<Option<HoldRecord>>> {
     let fields: Vec<String> = ids.into_iter().map(|id| format!("\th:{id}")).collect();
     if fields.is_empty() {
         return Ok(Vec::new());
@@ -86,7 +86,7 @@ pub(crate) fn hold_records<I: Display>(
 }
 
 /// Units that some users hold open.
-pub(crate) fn open_units(store: &mut Store, keys: &Keys, users: &[&[u8]]) -> Result<Vec<i64>, StoreError> {
+pub(crate) fn open_units(store: &mut Store, keys: &Keys, users: &[&[u8]]) -> Result<Vec<i64>> {
     let mut command = redis::cmd("HMGET");
     command.arg(&keys.requests);
     for user in users {
@@ -104,7 +104,7 @@ pub(crate) fn open_units(store: &mut Store, keys: &Keys, users: &[&[u8]]) -> Res
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn held_open(store: &mut Store, snapshot: &Snapshot, users: &[UserId]) -> Result<Vec<u64>, StoreError> {
+pub(crate) fn held_open(store: &mut Store, snapshot: &Snapshot, users: &[UserId]) -> Result<Vec<u64>> {
     if users.is_empty() || snapshot.meta.as_ref().is_none_or(|meta| meta.holds == 0) {
         return Ok(vec![0; users.len()]);
     }
@@ -115,7 +115,7 @@ pub(crate) fn held_open(store: &mut Store, snapshot: &Snapshot, users: &[UserId]
 }
 
 /// Units that each user holds open, by the holds themselves.
-pub(crate) fn open_by_user(store: &mut Store, activity: &ActivityId) -> Result<HashMap<Vec<u8>, i64>, StoreError> {
+pub(crate) fn open_by_user(store: &mut Store, activity: &ActivityId) -> Result<HashMap<Vec<u8>, i64>> {
     let mut open = HashMap::new();
     open_holds(store, activity, false, |hold| {
         *open.entry(hold.record.user.as_bytes().to_vec()).or_default() += signed(hold.record.quantity);
@@ -124,7 +124,7 @@ pub(crate) fn open_by_user(store: &mut Store, activity: &ActivityId) -> Result<H
     Ok(open)
 }
 
-fn clock(store: &mut Store, activity: &ActivityId) -> Result<Millis, StoreError> {
+fn clock(store: &mut Store, activity: &ActivityId) -> Result<Millis> {
     Ok(snapshot::snapshot(store, activity)?.at)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{ActivityId, Layout};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
@@ -42,8 +42,8 @@ pub(crate) fn other_layouts(store: &mut Store) -> Vec<(Layout, i64)> {
 /// Whether an activity was preheated, whatever the index says: whether it has a `meta`.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn has_meta(store: &mut Store, activity: &ActivityId) -> Result<bool, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn has_meta(store: &mut Store, activity: &ActivityId) -> Result<bool> {
     let keys = store.keys(activity);
     let value = store.servers.command(&keys.meta, redis::cmd("EXISTS").arg(&keys.meta))?;
     Ok(value == Value::Int(1))
@@ -127,8 +127,8 @@ pub(crate) struct KeyLifetime {
 /// All keys of these activities, and the index of all activities.
 ///
 /// # Errors
-/// Any of [`StoreError`]; a user who may not ask among them.
-pub(crate) fn lifetimes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>, StoreError> {
+/// Any of `StoreError`; a user who may not ask among them.
+pub(crate) fn lifetimes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>> {
     let index = (None, Keys::index(store.layout).to_owned());
     let of_activity = |activity: &ActivityId| {
         let keys: Vec<String> = store.keys(activity).all().map(str::to_owned).collect();

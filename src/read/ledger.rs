@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::slot::common_slot;
 use crate::model::{ActivityId, Checkpoint, Entry, EntryId, Millis};
 use crate::read::stats::{self, GroupStats};
@@ -29,7 +29,7 @@ const CONSUMER: &str = "seckill";
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>, StoreError> {
+pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>> {
     let key = store.keys(activity).ledger;
     let command = read_command(None, None, std::slice::from_ref(&key), [after.to_string()]);
     let entries =
@@ -41,10 +41,7 @@ pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn ledger_news(
-    store: &mut Store,
-    positions: &[(ActivityId, EntryId)],
-) -> Result<Vec<(usize, Vec<Entry>)>, StoreError> {
+pub(crate) fn ledger_news(store: &mut Store, positions: &[(ActivityId, EntryId)]) -> Result<Vec<(usize, Vec<Entry>)>> {
     let keys: Vec<String> = positions.iter().map(|(activity, _)| store.keys(activity).ledger).collect();
     let after: Vec<String> = positions.iter().map(|(_, after)| after.to_string()).collect();
     let news = news(store, None, &keys, &after)?.into_iter();
@@ -56,7 +53,7 @@ pub(crate) fn ledger_news(
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn make_group(store: &mut Store, activity: &ActivityId, group: &str) -> Result<bool, StoreError> {
+pub(crate) fn make_group(store: &mut Store, activity: &ActivityId, group: &str) -> Result<bool> {
     let key = store.keys(activity).ledger;
     match store.servers.command(&key, redis::cmd("XGROUP").arg("CREATE").arg(&key).arg(group).arg("0")) {
         Err(StoreError::Server { why, .. }) if why.contains("BUSYGROUP") || why.contains("already exists") => Ok(true),
@@ -75,7 +72,7 @@ pub(crate) fn group(
     activity: &ActivityId,
     group: &str,
     after: EntryId,
-) -> Result<Vec<(EntryId, Option<Entry>)>, StoreError> {
+) -> Result<Vec<(EntryId, Option<Entry>)>> {
     let key = store.keys(activity).ledger;
     let mut read = |from: &str| {
         let command = read_command(Some(group), None, std::slice::from_ref(&key), [from.to_owned()]);
@@ -97,7 +94,7 @@ pub(crate) fn group(
 ///
 /// # Errors
 /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
-pub(crate) fn group_news(store: &mut Store, activities: &[ActivityId], group: &str) -> Result<Vec<usize>, StoreError> {
+pub(crate) fn group_news(store: &mut Store, activities: &[ActivityId], group: &str) -> Result<Vec<usize>> {
     let keys: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
     let after = vec![">".to_owned(); keys.len()];
     Ok(news(store, Some(group), &keys, &after)?.into_iter().map(|(ledger, _)| ledger).collect())
@@ -107,12 +104,7 @@ pub(crate) fn group_news(store: &mut Store, activities: &[ActivityId], group: &s
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn acknowledge(
-    store: &mut Store,
-    activity: &ActivityId,
-    group: &str,
-    entries: &[EntryId],
-) -> Result<(), StoreError> {
+pub(crate) fn acknowledge(store: &mut Store, activity: &ActivityId, group: &str, entries: &[EntryId]) -> Result<()> {
     let key = store.keys(activity).ledger;
     let mut command = redis::cmd("XACK");
     command.arg(&key).arg(group);
@@ -123,7 +115,7 @@ pub(crate) fn acknowledge(
 }
 
 /// Whether no one call can wait for all these keys: they are in several slots of a cluster.
-fn must_poll(store: &mut Store, keys: &[String]) -> Result<bool, StoreError> {
+fn must_poll(store: &mut Store, keys: &[String]) -> Result<bool> {
     if common_slot(keys).is_some() {
         return Ok(false);
     }
@@ -132,12 +124,7 @@ fn must_poll(store: &mut Store, keys: &[String]) -> Result<bool, StoreError> {
 }
 
 /// What comes to ledgers behind these entries, by their place in the list; waits for it, but not for long.
-fn news(
-    store: &mut Store,
-    group: Option<&str>,
-    keys: &[String],
-    after: &[String],
-) -> Result<Vec<(usize, Vec<Named>)>, StoreError> {
+fn news(store: &mut Store, group: Option<&str>, keys: &[String], after: &[String]) -> Result<Vec<(usize, Vec<Named>)>> {
     if keys.is_empty() {
         store.servers.system().sleep(MAX_BLOCK);
         return Ok(Vec::new());
@@ -181,7 +168,7 @@ pub(crate) fn each_entry(
     after: EntryId,
     upto: EntryId,
     mut each: impl FnMut(&Entry) -> bool,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (key, stop) = (store.keys(activity).ledger, Arc::clone(&store.stop));
     each_entry_of(store, &key, after, upto, |entry| !stop() && each(entry))
 }
@@ -193,7 +180,7 @@ pub(crate) fn each_entry_of(
     mut after: EntryId,
     upto: EntryId,
     mut each: impl FnMut(&Entry) -> bool,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let reply = Reply::of_command("XRANGE");
     // Entries hold one order or hundreds: their weight, not their number, makes a page.
     let mut count = 20;
@@ -251,7 +238,7 @@ fn read_command<A: AsRef<str>>(
 type Named = (EntryId, Option<Entry>);
 
 /// The streams of a reply that have entries, by key.
-fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>, StoreError> {
+fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>> {
     let reply = Reply::of_command(what);
     if value == Value::Nil {
         return Ok(Vec::new());
@@ -295,7 +282,7 @@ pub(crate) struct Feed {
 ///
 /// # Errors
 /// Any of [`StoreError`]; a user who may not ask among them.
-pub(crate) fn feeds(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Feed>, StoreError> {
+pub(crate) fn feeds(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Feed>> {
     let mut feeds = Vec::new();
     for (activity, groups) in activities.iter().zip(stats::groups(store, activities)?) {
         let key = store.keys(activity).ledger;
@@ -310,7 +297,7 @@ pub(crate) fn feeds(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<
 
 /// Finds out since when each waits: for the first entry that was not acknowledged, else for the first that was not
 /// given out.
-fn find_waiting(store: &mut Store, feeds: &mut [Feed]) -> Result<(), StoreError> {
+fn find_waiting(store: &mut Store, feeds: &mut [Feed]) -> Result<()> {
     let calls = feeds.iter().map(|feed| {
         let command = match feed.stats.pending {
             0 => {
@@ -338,7 +325,7 @@ fn find_waiting(store: &mut Store, feeds: &mut [Feed]) -> Result<(), StoreError>
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn ledger_entries(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Option<u64>>, StoreError> {
+pub(crate) fn ledger_entries(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Option<u64>>> {
     let calls = activities.iter().map(|activity| {
         let keys = store.keys(activity);
         let mut command = redis::cmd("EVAL");
@@ -363,11 +350,7 @@ pub(crate) fn ledger_entries(store: &mut Store, activities: &[ActivityId]) -> Re
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn ledger_ends(
-    store: &mut Store,
-    ends: &[(ActivityId, EntryId)],
-    count: usize,
-) -> Result<Vec<Vec<Entry>>, StoreError> {
+pub(crate) fn ledger_ends(store: &mut Store, ends: &[(ActivityId, EntryId)], count: usize) -> Result<Vec<Vec<Entry>>> {
     let calls = ends.iter().map(|(activity, end)| {
         let key = store.keys(activity).ledger;
         let mut command = redis::cmd("XREVRANGE");

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::activity::Archived;
 use crate::model::number::whole;
 use crate::model::{
@@ -17,20 +17,20 @@ use crate::store::Store;
 /// One activity at one instant.
 ///
 /// # Errors
-/// Any of [`StoreError`]; what is missing or corrupt is a status.
-pub(crate) fn snapshot(store: &mut Store, activity: &ActivityId) -> Result<Snapshot, StoreError> {
+/// Any of `StoreError`; what is missing or corrupt is a status.
+pub(crate) fn snapshot(store: &mut Store, activity: &ActivityId) -> Result<Snapshot> {
     Ok(bought(store, activity, &[])?.0)
 }
 
 /// One activity, and what some users hold at that same instant: `None` for nobody that is recorded.
 ///
 /// # Errors
-/// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
+/// Any of `StoreError`; a record that is no number is `corrupt` in the snapshot.
 pub(crate) fn bought(
     store: &mut Store,
     activity: &ActivityId,
     users: &[UserId],
-) -> Result<(Snapshot, Vec<Option<Bought>>), StoreError> {
+) -> Result<(Snapshot, Vec<Option<Bought>>)> {
     let keys = store.keys(activity);
     let users: Vec<&[u8]> = users.iter().map(|user| user.as_str().as_bytes()).collect();
     let value = store.servers.call(&snapshot_call(store, &keys, &users))?;
@@ -55,8 +55,8 @@ pub(crate) fn bought(
 /// Several activities, each at its own instant.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn snapshots(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn snapshots(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>> {
     let keys: Vec<Keys> = activities.iter().map(|activity| store.keys(activity)).collect();
     let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call(store, keys, &[])).collect();
     let values = store.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
@@ -84,7 +84,7 @@ pub(crate) struct SnapshotReply {
 ///
 /// # Errors
 /// A reply that no header names.
-pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<SnapshotReply, StoreError> {
+pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) -> Result<SnapshotReply> {
     let reply = Reply::of(&SNAPSHOT);
     let mut values = reply.array(value)?;
     let status = reply.status(values.first())?;

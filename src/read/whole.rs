@@ -1,6 +1,6 @@
 //! Sharded activities read as one: sums over their shards, and users at their homes.
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::activity::whole::whole;
 use crate::model::{ActivityId, Bought, Shards, Snapshot, Status, UserId};
 use crate::read::{holds, snapshot};
@@ -23,8 +23,8 @@ pub(crate) struct Holdings {
 /// Several activities, each at its own instant; of a sharded one the sum over its shards, each at its own.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn wholes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn wholes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>> {
     let mut all = snapshot::snapshots(store, activities)?;
     let is_parent = |snapshot: &Snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.shards.is_some());
     let mut parents: Vec<(usize, Snapshot)> =
@@ -58,8 +58,8 @@ pub(crate) fn wholes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec
 /// What some users hold: of a sharded activity, as their homes say.
 ///
 /// # Errors
-/// Any of [`StoreError`]; a record that is no number is `corrupt` in the snapshot.
-pub(crate) fn holdings(store: &mut Store, activity: &ActivityId, users: &[UserId]) -> Result<Holdings, StoreError> {
+/// Any of `StoreError`; a record that is no number is `corrupt` in the snapshot.
+pub(crate) fn holdings(store: &mut Store, activity: &ActivityId, users: &[UserId]) -> Result<Holdings> {
     let (snapshot, held) = snapshot::bought(store, activity, users)?;
     let Some(shards) = snapshot.meta.as_ref().and_then(|meta| meta.shards.clone()) else {
         let open = holds::held_open(store, &snapshot, users)?;

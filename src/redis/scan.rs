@@ -5,7 +5,7 @@
 
 use redis::Cmd;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::slot::slot;
 use crate::redis::call::retry::Attempts;
 use crate::redis::cluster::Servers;
@@ -97,7 +97,7 @@ impl Servers {
         // A slot that moves may leave one node after its scan for another before that one's: then all begins again.
         let mut changes = 0;
         loop {
-            let map = self.owners().to_vec();
+            let map = self.owners.clone();
             let walked = self.primaries().into_iter().try_for_each(|node| {
                 let connection = self.node(node).connect_new().map_err(ScanFailure::Store);
                 connection.and_then(|mut it| it.scan(scan, false, &mut each)).map_err(|stopped| (node, stopped))
@@ -106,7 +106,7 @@ impl Servers {
                 Ok(()) if !self.is_cluster() => return Ok(()),
                 Ok(()) => {
                     self.read_map(None)?;
-                    if *self.owners() == map || changes == MAX_SCANS {
+                    if self.owners == map || changes == MAX_SCANS {
                         return Ok(());
                     }
                     changes += 1;
@@ -158,7 +158,7 @@ impl Connection {
     }
 
     /// Reads the cursor of a page, and how many [texts](Self::texts) follow.
-    pub(crate) fn scan_page(&mut self) -> Result<(Vec<u8>, usize), StoreError> {
+    pub(crate) fn scan_page(&mut self) -> Result<(Vec<u8>, usize)> {
         if self.array()? != 2 {
             return Err(Reply::of_command("SCAN").invalid("no cursor and page"));
         }

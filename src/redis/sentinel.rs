@@ -3,7 +3,7 @@
 
 use redis::Value;
 
-use crate::error::{SentinelFault, ServerKind, StoreError};
+use crate::error::{Result, SentinelFault, ServerKind, StoreError};
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
 
@@ -15,7 +15,7 @@ type Place = (String, u16);
 /// # Errors
 /// The server cannot be reached or refuses the login. With sentinels also a [`SentinelFault`], of which a failover under
 /// way passes.
-pub(crate) fn connect(target: &Target) -> Result<Connection, StoreError> {
+pub(crate) fn connect(target: &Target) -> Result<Connection> {
     let Some(primary) = target.primary_name() else { return Connection::open(target) };
     let mut search =
         Search { primary, tried: Vec::new(), known: None, places: Vec::new(), failover: None, refused: None };
@@ -105,7 +105,7 @@ enum Named {
     Nobody(Vec<String>),
 }
 
-fn primary_of(connection: &mut Connection, name: &str) -> Result<Named, StoreError> {
+fn primary_of(connection: &mut Connection, name: &str) -> Result<Named> {
     let place = connection.request(redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name))?;
     if let Ok((host, port)) = redis::from_redis_value::<Place>(place) {
         return Ok(Named::Primary((host, port)));
@@ -130,7 +130,7 @@ fn names(masters: &Value) -> Vec<String> {
 }
 
 /// Connects to what a sentinel named, and verifies that it is a primary: a sentinel may be late.
-fn open_primary(target: &Target) -> Result<Connection, StoreError> {
+fn open_primary(target: &Target) -> Result<Connection> {
     let mut connection = Connection::open(target)?;
     let role = match connection.request(&redis::cmd("ROLE")) {
         Ok(Value::Array(role)) => role.into_iter().next(),

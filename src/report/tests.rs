@@ -113,7 +113,7 @@ fn a_repair_leaves_what_it_says_and_explains_the_stock() {
 
 #[test]
 fn behind_a_checkpoint_its_sums_are_where_the_sale_begins() {
-    let checkpoint: Checkpoint = "7 0a-b 2 1 5000-0 4000-5 12 50 30 1800 me".parse().unwrap();
+    let checkpoint = Checkpoint::read("7 0a-b 2 1 5000-0 4000-5 12 50 30 1800 me").unwrap();
     let mut sales = Sales::new(Some(&checkpoint));
     assert!(!sales.is_whole(1));
     sales.add(&entry("5000-0", "deduct", "18", None, "a 2"));

@@ -25,13 +25,13 @@ pub struct Script {
 
 macro_rules! script {
     ($name:literal) => {
-        script!("", $name)
+        script!($name, $name)
     };
-    ($directory:literal, $name:literal) => {
+    ($name:literal, $($file:literal),+) => {
         Script {
             name: $name,
-            text: include_str!(concat!(env!("OUT_DIR"), "/", $directory, $name, ".lua")),
-            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $directory, $name, ".sha1")),
+            text: include_str!(concat!(env!("OUT_DIR"), "/", $($file,)+ ".lua")),
+            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $($file,)+ ".sha1")),
         }
     };
 }
@@ -43,17 +43,18 @@ pub struct Builds([Script; 4]);
 macro_rules! builds {
     // A counter records nobody who could hold units: the script of any other kind refuses it.
     (holds $name:literal) => {
-        Builds([builds!($name, ".hash"), builds!($name, ".set"), builds!($name, ".coupon"), builds!($name, ".hash")])
+        builds!($name, ".hash")
     };
     ($name:literal) => {
-        Builds([builds!($name, ".hash"), builds!($name, ".set"), builds!($name, ".coupon"), builds!($name, ".counter")])
+        builds!($name, ".counter")
     };
-    ($name:literal, $kind:literal) => {
-        Script {
-            name: $name,
-            text: include_str!(concat!(env!("OUT_DIR"), "/", $name, $kind, ".lua")),
-            sha1: include_str!(concat!(env!("OUT_DIR"), "/", $name, $kind, ".sha1")),
-        }
+    ($name:literal, $of_counters:literal) => {
+        Builds([
+            script!($name, $name, ".hash"),
+            script!($name, $name, ".set"),
+            script!($name, $name, ".coupon"),
+            script!($name, $name, $of_counters),
+        ])
     };
 }
 
@@ -72,12 +73,12 @@ impl Builds {
 
 /// Scripts with the KEYS, ARGV and replies of the plain scripts that shops run, for a backend that changes nothing else.
 pub static DROP_INS: [Script; 6] = [
-    script!("drop-in/", "seckill"),
-    script!("drop-in/", "sku"),
-    script!("drop-in/", "sku-multi"),
-    script!("drop-in/", "coupon"),
-    script!("drop-in/", "product"),
-    script!("drop-in/", "hm-dianping"),
+    script!("seckill", "drop-in/", "seckill"),
+    script!("sku", "drop-in/", "sku"),
+    script!("sku-multi", "drop-in/", "sku-multi"),
+    script!("coupon", "drop-in/", "coupon"),
+    script!("product", "drop-in/", "product"),
+    script!("hm-dianping", "drop-in/", "hm-dianping"),
 ];
 
 /// Makes an activity what it should be.

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::{Bought, Corrupt, Entry, EntryId, Shards, Status};
 use crate::script::Script;
 use crate::script::keys::Keys;
@@ -31,7 +31,7 @@ impl<'a> Reply<'a> {
     }
 
     /// An array.
-    pub(crate) fn array(&self, value: Value) -> Result<Vec<Value>, StoreError> {
+    pub(crate) fn array(&self, value: Value) -> Result<Vec<Value>> {
         match value {
             Value::Array(values) => Ok(values),
             other => Err(self.invalid(other)),
@@ -39,7 +39,7 @@ impl<'a> Reply<'a> {
     }
 
     /// A count that may be absent; numbers come as integers or as text.
-    pub(crate) fn count(&self, value: Option<&Value>) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn count(&self, value: Option<&Value>) -> Result<Option<u64>> {
         match value {
             None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
             Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.invalid(value)),
@@ -53,7 +53,7 @@ impl<'a> Reply<'a> {
     }
 
     /// What a user holds, `?` if it is unknown; it may be absent.
-    pub(crate) fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>, StoreError> {
+    pub(crate) fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>> {
         match value {
             Some(Value::BulkString(bytes)) if bytes == b"?" => Ok(Some(Bought::Unknown)),
             _ => Ok(self.count(value)?.map(Bought::Units)),
@@ -61,7 +61,7 @@ impl<'a> Reply<'a> {
     }
 
     /// A text that may be absent. Bytes that are no UTF-8 are shown as such.
-    pub(crate) fn text(&self, value: Option<&Value>) -> Result<Option<String>, StoreError> {
+    pub(crate) fn text(&self, value: Option<&Value>) -> Result<Option<String>> {
         match value {
             None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
             Some(Value::BulkString(bytes)) => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
@@ -72,7 +72,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The status that a reply begins with.
-    pub(crate) fn status(&self, value: Option<&Value>) -> Result<Status, StoreError> {
+    pub(crate) fn status(&self, value: Option<&Value>) -> Result<Status> {
         match value {
             Some(Value::Int(code)) => Status::of_code(*code).ok_or_else(|| self.invalid(value)),
             other => Err(self.invalid(other)),
@@ -80,11 +80,7 @@ impl<'a> Reply<'a> {
     }
 
     /// A reply that begins with a status: that, what is corrupt if that is so, and all of it.
-    pub(crate) fn with_status(
-        &self,
-        value: Value,
-        keys: &Keys,
-    ) -> Result<(Status, Option<Corrupt>, Vec<Value>), StoreError> {
+    pub(crate) fn with_status(&self, value: Value, keys: &Keys) -> Result<(Status, Option<Corrupt>, Vec<Value>)> {
         let values = self.array(value)?;
         let status = self.status(values.first())?;
         let corrupt = if status == Status::Corrupt { Some(self.corrupt(&values, keys)?) } else { None };
@@ -92,7 +88,7 @@ impl<'a> Reply<'a> {
     }
 
     /// The shards of `{sharded, …, shards}`; `None` for another status.
-    pub(crate) fn shards(&self, values: &[Value]) -> Result<Option<Shards>, StoreError> {
+    pub(crate) fn shards(&self, values: &[Value]) -> Result<Option<Shards>> {
         if values.first() != Some(&Value::Int(Status::Sharded.code())) {
             return Ok(None);
         }
@@ -101,7 +97,7 @@ impl<'a> Reply<'a> {
     }
 
     /// What `{corrupt, …, n, value}` says: which key holds what.
-    pub(crate) fn corrupt(&self, values: &[Value], keys: &Keys) -> Result<Corrupt, StoreError> {
+    pub(crate) fn corrupt(&self, values: &[Value], keys: &Keys) -> Result<Corrupt> {
         let number = self.count(values.get(3))?.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
         Ok(corrupt(keys, number, self.text(values.get(4))?.as_deref()))
     }
@@ -155,7 +151,7 @@ fn is_of_a_later_version(rules: &str) -> bool {
 }
 
 /// Reads one entry of XRANGE: its id, and fields and values in turn.
-pub(crate) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry, StoreError> {
+pub(crate) fn entry(reply: &Reply<'_>, value: Value) -> Result<Entry> {
     let parts = reply.array(value)?;
     let Ok([id, Value::Array(fields)]) = <[Value; 2]>::try_from(parts) else { return Err(reply.invalid("no entry")) };
     let id = reply.text(Some(&id))?.unwrap_or_default().parse().map_err(|why: String| reply.invalid(why))?;

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::{Recovery, StoreError};
+use crate::error::{Recovery, Result, StoreError};
 use crate::model::order::hold::{Expired, LeftHold, OpenCounts, Recounted};
 use crate::model::{ActivityId, Shards, Status, StoredUser};
 use crate::script::SETTLE;
@@ -18,12 +18,7 @@ const AT_ONCE: u32 = 500;
 ///
 /// # Errors
 /// Any of [`StoreError`]; why nothing can be done is a status.
-pub(crate) fn expire(
-    store: &mut Store,
-    activity: &ActivityId,
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Expired, StoreError> {
+pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expired> {
     let mut missing: Option<Shards> = None;
     'list: loop {
         let shards = match store.directory.get(activity) {
@@ -55,12 +50,7 @@ pub(crate) fn expire(
 }
 
 /// Expires a page of the overdue holds of an activity, or of one shard.
-fn expire_one(
-    store: &mut Store,
-    activity: &ActivityId,
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Expiry, StoreError> {
+fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expiry> {
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
     let value = settle_many(store, &keys, (AT_ONCE.to_string(), "expire"), Some(reason.unwrap_or_default()), dry_run)?;
@@ -83,7 +73,7 @@ fn expire_one(
                     let request = reply.text(pair.first())?.unwrap_or_default();
                     Ok(LeftHold { activity: activity.clone(), request, order: reply.text(pair.get(1))? })
                 })
-                .collect::<Result<_, StoreError>>()?;
+                .collect::<Result<_>>()?;
             if expired.holds > 0 && !dry_run {
                 store.changed(activity);
             }
@@ -99,12 +89,7 @@ fn expire_one(
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn recount(
-    store: &mut Store,
-    activity: &ActivityId,
-    most: u64,
-    dry_run: bool,
-) -> Result<Recounted, StoreError> {
+pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_run: bool) -> Result<Recounted> {
     let keys = store.keys(activity);
     let value = settle_many(store, &keys, (most.to_string(), "recount"), None, dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
@@ -135,7 +120,7 @@ fn settle_many(
     (most, step): (String, &str),
     reason: Option<&str>,
     dry_run: bool,
-) -> Result<Value, StoreError> {
+) -> Result<Value> {
     let (kind, reason) = (store.kind(), reason.map(str::as_bytes));
     let first = [&kind, &store.operator, &most, step, "", ""].map(str::as_bytes);
     let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();

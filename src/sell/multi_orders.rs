@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::{ServerKind, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::order::hold::{LeftHold, Step};
 use crate::model::slot::common_slot;
 use crate::model::{
@@ -28,7 +28,7 @@ use crate::store::Store;
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome, StoreError> {
+pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome> {
     // Another process may have made shards of one since an order before this.
     store.directory.forget_unsharded();
     let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| Keys::of(store.layout, activity)).collect();
@@ -74,7 +74,7 @@ pub(crate) fn spread(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreEr
 ///
 /// # Errors
 /// It does not fit the order.
-pub(crate) fn outcome_of(value: &Value, order: &MultiOrder, keys: &[Keys]) -> Result<MultiOutcome, StoreError> {
+pub(crate) fn outcome_of(value: &Value, order: &MultiOrder, keys: &[Keys]) -> Result<MultiOutcome> {
     // Of all kinds it has the same name.
     let reply = Reply::of(MULTI_DEDUCT.of(Kind::Hash));
     let text = reply.text(Some(value))?.unwrap_or_default();
@@ -179,11 +179,7 @@ impl CrossSlotOrder<'_> {
 ///
 /// # Errors
 /// Any of [`StoreError`]; the layout records no users, so that it has no holds.
-pub(crate) fn order_over_slots(
-    store: &mut Store,
-    order: &MultiOrder,
-    dry_run: bool,
-) -> Result<MultiOutcome, StoreError> {
+pub(crate) fn order_over_slots(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome> {
     if !store.layout.kind().has_users() {
         let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| store.keys(activity)).collect();
         return Err(spread(&order.items, &keys));
@@ -199,9 +195,9 @@ pub(crate) fn order_over_slots(
 
 /// Finds out which nodes serve which slots, and which of them have replicas: once, and again while one has none, which may have
 /// got one since. The wait for a replica that is gone ends with an error.
-fn find_replicas(store: &mut Store) -> Result<(), StoreError> {
+fn find_replicas(store: &mut Store) -> Result<()> {
     let servers = &mut store.servers;
-    let is_known = store.knows_replicas && servers.has_map();
+    let is_known = store.knows_replicas && servers.has_map;
     if is_known && servers.primaries().into_iter().all(|node| servers.is_followed(node)) {
         return Ok(());
     }
@@ -211,7 +207,7 @@ fn find_replicas(store: &mut Store) -> Result<(), StoreError> {
 }
 
 /// An order with what has the units of each item.
-fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Result<CrossSlotOrder<'o>, StoreError> {
+fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Result<CrossSlotOrder<'o>> {
     let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
     let homes = store.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
     let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {
@@ -225,7 +221,7 @@ fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Resu
 }
 
 /// Holds, commits, confirms; or aborts.
-fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome, StoreError> {
+fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome> {
     let mut replies = if order.dry_run { Vec::new() } else { hold_all(store, order) };
     replies.resize(order.items.len(), None);
     let mut outcomes = Vec::with_capacity(order.items.len());
@@ -264,7 +260,7 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome,
 ///
 /// # Errors
 /// Any of [`StoreError`]. `None` if the record names no order of this layout.
-pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, OrderOutcome)>, StoreError> {
+pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, OrderOutcome)>> {
     let activity = &left.activity;
     let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
     let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
@@ -287,7 +283,7 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
 
 /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
 /// decided there any more.
-fn is_removed(store: &mut Store, shard: &ActivityId) -> Result<bool, StoreError> {
+fn is_removed(store: &mut Store, shard: &ActivityId) -> Result<bool> {
     Ok(shard.parent().is_some() && snapshot::snapshot(store, shard)?.is_removed())
 }
 
@@ -314,12 +310,7 @@ fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleC
 }
 
 /// Holds an item, unless a reply says that this was done.
-fn hold_item(
-    store: &mut Store,
-    order: &CrossSlotOrder<'_>,
-    at: usize,
-    reply: Option<Value>,
-) -> Result<Outcome, StoreError> {
+fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Option<Value>) -> Result<Outcome> {
     let item = &order.items[at];
     let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
     let call = hold_call_of(store, order, at);
@@ -345,7 +336,7 @@ fn hold_item(
 }
 
 /// The commit: whatever happens afterwards, the order is bought.
-fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
     let settled = settle_primary(store, order, "confirm")?;
     match settled.outcome.status {
         status if status.is_done() => {
@@ -361,7 +352,7 @@ fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome
 }
 
 /// Decides that the order is not bought, unless it is already, and returns what was taken.
-fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision, StoreError> {
+fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
     let settled = settle_primary(store, order, "abort")?;
     let status = settled.outcome.status;
     if status == Status::Confirmed {
@@ -382,16 +373,12 @@ fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]
     Ok(Decision::Aborted)
 }
 
-fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<OrderOutcome, StoreError> {
+fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<OrderOutcome> {
     settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
 }
 
 /// Ends the other items as the primary was decided, side by side: what each of them has become.
-fn settle_others(
-    store: &mut Store,
-    order: &CrossSlotOrder<'_>,
-    step: &str,
-) -> Result<Vec<(usize, OrderOutcome)>, StoreError> {
+fn settle_others(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Vec<(usize, OrderOutcome)>> {
     let request = &order.order.request;
     let others: Vec<usize> = order.others().collect();
     let name = order.name();
@@ -410,7 +397,7 @@ fn settle_replicated(
     request: &RequestId,
     step: &str,
     order: &str,
-) -> Result<OrderOutcome, StoreError> {
+) -> Result<OrderOutcome> {
     let call = settle_call(store, keys, request, step, order);
     let value = replicated_item(store, &call, request)?;
     orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys)
@@ -422,7 +409,7 @@ fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, orde
 }
 
 /// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
-fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<Value, StoreError> {
+fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<Value> {
     let at_most = SHORTEST_HOLD.max(store.servers.target().timeout * 3);
     let (mut value, mut is_replicated) = store.servers.call_until_replicated(call, Duration::ZERO)?;
     if !is_replicated {

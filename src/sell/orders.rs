@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use crate::error::{Recovery, StoreError};
+use crate::error::{Recovery, Result, StoreError};
 use crate::model::order::hold::Step;
 use crate::model::{
     ActivityId, Bought, Corrupt, Hold, HoldEnd, HoldRecord, HoldState, Millis, Order, OrderOutcome, Outcome, Quantity,
@@ -31,7 +31,7 @@ pub(crate) fn user_text(user: Option<&UserId>) -> &str {
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub fn deduct(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome, StoreError> {
+pub fn deduct(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome> {
     let (kind, quantity) = (store.kind(), order.quantity.to_string());
     let (user, request) = (user_text(order.user.as_ref()), &order.request);
     let reason = order.reason.as_deref().unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn deduct(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outcome, StoreError> {
+pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outcome> {
     let quantity = match refund.of {
         RefundOf::Quantity(quantity) => Some(quantity),
         RefundOf::Default => Some(Quantity::ONE),
@@ -70,7 +70,7 @@ pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outco
 ///
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<OrderOutcome, StoreError> {
+pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<OrderOutcome> {
     let (kind, quantity, duration) = (store.kind(), hold.quantity.to_string(), hold.hold_for.millis().to_string());
     let (user, request) = (hold.user.as_str(), &hold.request);
     let reason = hold.reason.as_deref().unwrap_or_default();
@@ -84,13 +84,12 @@ pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<Orde
 ///
 /// # Errors
 /// Any of [`StoreError`], [`StoreError::NoUser`] if the activity is sharded; refusals are statuses of the outcome.
-pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<OrderOutcome, StoreError> {
+pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<OrderOutcome> {
     let (kind, reason) = (store.kind(), end.reason.as_deref().unwrap_or_default());
     let user = end.user.as_ref().map(StoredUser::as_bytes);
     let arguments = [&kind, &store.operator, end.request.as_str(), end.step.name(), "", "", reason];
     let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).chain(user).collect();
     let mut call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
-    // The hold says how many.
     if end.step == Step::Confirm {
         // The hold says how many.
         call = call.wanting(None, &end.request);
@@ -166,7 +165,7 @@ struct Wanted {
 ///
 /// # Errors
 /// No header names such a reply.
-pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
+pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome> {
     let reply = Reply::of(script);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
     if let Some(corrupt) = corrupt {
@@ -208,7 +207,7 @@ impl SingleCall {
     ///
     /// # Errors
     /// No header names such a reply.
-    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<OrderOutcome, StoreError> {
+    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<OrderOutcome> {
         let mut reply = read_outcome(self.script, value, keys)?;
         if let Some(held) = self.held.filter(|_| reply.outcome.corrupt.is_none()) {
             reply.deadline = reply.outcome.quantity.replace(held.get()).map(Millis::new);
@@ -218,14 +217,11 @@ impl SingleCall {
 
     /// As it is sent to the activity with these keys.
     pub(crate) fn call(&self, keys: &Keys, modes: Modes) -> Call {
-        Call::script(self.script, self.names(keys), self.arguments(modes.first))
+        let names: Vec<&str> = if self.script.knows_holds() { keys.all().collect() } else { keys.in_order().collect() };
+        Call::script(self.script, names, self.arguments(modes.first))
             .retried_with(self.arguments(modes.retry))
             .with_safety(modes.safety())
             .recovered_by(self.recovery.clone())
-    }
-
-    fn names<'k>(&self, keys: &'k Keys) -> Vec<&'k str> {
-        if self.script.knows_holds() { keys.all().collect() } else { keys.in_order().collect() }
     }
 
     fn arguments(&self, mode: &str) -> Vec<Vec<u8>> {
@@ -243,12 +239,7 @@ impl SingleCall {
 }
 
 /// Sends a call to an activity.
-pub(crate) fn send_single(
-    store: &mut Store,
-    call: &SingleCall,
-    activity: &ActivityId,
-    modes: Modes,
-) -> Result<Value, StoreError> {
+pub(crate) fn send_single(store: &mut Store, call: &SingleCall, activity: &ActivityId, modes: Modes) -> Result<Value> {
     let answer = store.servers.answer(&call.call(&store.keys(activity), modes))?;
     store.borrower.was_resent |= answer.was_resent;
     Ok(answer.value())
@@ -263,7 +254,7 @@ pub(crate) fn send_home(
     activity: &ActivityId,
     user: Option<&[u8]>,
     call: &SingleCall,
-) -> Result<OrderOutcome, StoreError> {
+) -> Result<OrderOutcome> {
     let mut missing: Option<Shards> = None;
     store.borrower.was_resent = false;
     loop {
@@ -290,12 +281,7 @@ pub(crate) fn send_home(
 }
 
 /// Remembers the shards of an activity that replied them; false if it replied anything else.
-pub(crate) fn learn(
-    store: &mut Store,
-    activity: &ActivityId,
-    call: &SingleCall,
-    value: &Value,
-) -> Result<bool, StoreError> {
+pub(crate) fn learn(store: &mut Store, activity: &ActivityId, call: &SingleCall, value: &Value) -> Result<bool> {
     let Value::Array(values) = value else { return Ok(false) };
     match Reply::of(call.script).shards(values)? {
         Some(shards) => {
@@ -387,7 +373,7 @@ fn short_of<'c>(
     call: &'c SingleCall,
     value: &Value,
     at: &ActivityId,
-) -> Result<Option<(&'c Wanted, u64)>, StoreError> {
+) -> Result<Option<(&'c Wanted, u64)>> {
     let (Some(wanted), Value::Array(values)) = (&call.wanted, value) else { return Ok(None) };
     let kind = store.layout.kind();
     let count = |at| Reply::of(SETTLE.of(kind)).count(values.get(at));
@@ -405,7 +391,7 @@ fn short_of<'c>(
 }
 
 /// The state of the hold of a request id.
-fn hold_state(store: &mut Store, activity: &ActivityId, request: &RequestId) -> Result<Option<HoldState>, StoreError> {
+fn hold_state(store: &mut Store, activity: &ActivityId, request: &RequestId) -> Result<Option<HoldState>> {
     let requests = store.keys(activity).requests;
     let command = redis::cmd("HGET").arg(&requests).arg(format!("\th:{request}")).to_owned();
     Ok(match store.servers.command(&requests, &command)? {
@@ -448,7 +434,7 @@ fn borrow_and_send(
     Err(StoreError::Unknown { server, why, recovery: Some(call.recovery.clone()) }.into())
 }
 
-fn read_reply(store: &Store, call: &SingleCall, value: Value, at: &ActivityId) -> Result<OrderOutcome, StoreError> {
+fn read_reply(store: &Store, call: &SingleCall, value: Value, at: &ActivityId) -> Result<OrderOutcome> {
     let reply = call.read(value, &store.keys(at))?;
     if reply.outcome.status.is_done() && !call.dry_run {
         store.changed(at);
@@ -493,7 +479,7 @@ fn is_gone(value: &Value) -> bool {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub fn finish_transfers(store: &mut Store, activity: &ActivityId, all: bool) -> Result<Option<Finished>, StoreError> {
+pub fn finish_transfers(store: &mut Store, activity: &ActivityId, all: bool) -> Result<Option<Finished>> {
     let Some(shards) = store.shards_of(activity)? else { return Ok(None) };
     store.servers.look_for_replicas()?;
     let older_than = if all { std::time::Duration::ZERO } else { STUCK };
@@ -526,7 +512,7 @@ mod tests {
     fn only_what_is_needed_is_sent() {
         let call = |reason: &str, script| {
             let given = ["hash", "me", "7", "1", "r", "", reason, ""];
-            SingleCall::new(script, Recovery::SameCall, &given.map(str::as_bytes))
+            SingleCall::new(script, Recovery::SameCall, &given.map(str::as_bytes), false)
         };
         let plain = call("", REFUND.of(Kind::Hash)).omitting_empty();
         assert_eq!(arguments(&plain, "first"), ["hash", "me", "7", "1", "r"]);

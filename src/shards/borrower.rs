@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::shards::transfer_age;
 use crate::model::{ActivityId, Layout, Shards, Status};
 use crate::redis::call::Call;
@@ -211,7 +211,7 @@ impl ShardBorrower {
         shards: &Shards,
         views: &[ShardView],
         older_than: Duration,
-    ) -> Result<Finished, StoreError> {
+    ) -> Result<Finished> {
         let mut finished = Finished::default();
         for (donor, view) in shards.numbers().iter().zip(views) {
             for open in &view.open {
@@ -239,7 +239,7 @@ impl ShardBorrower {
         activity: &ActivityId,
         (donor, epoch): (u32, u64),
         open: &OpenTransfer,
-    ) -> Result<Option<bool>, StoreError> {
+    ) -> Result<Option<bool>> {
         let by = self.by.clone();
         let context = self.context(servers, &by, activity, epoch);
         let transfer = TransferRequest { id: &open.id, donor, home: open.home, need: 0, want: 0, finished: &[] };
@@ -335,7 +335,7 @@ impl BorrowRequest<'_> {
     ///
     /// # Errors
     /// It did.
-    pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<(), StoreError> {
+    pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<()> {
         if self.lasted() < self.at_most {
             return Ok(());
         }

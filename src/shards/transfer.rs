@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::status::call_code;
 use crate::model::{ActivityId, Corrupt, Layout, Shards, Status};
 use crate::redis::call::Call;
@@ -131,7 +131,7 @@ impl TransferContext<'_> {
 
     /// Asks a donor for units, and waits until a replica has what it wrote.
     pub(crate) fn lend(&self, servers: &mut Servers, request: &TransferRequest<'_>) -> Result<LendReply, ShardFault> {
-        let answer = servers.call_replicated(&[self.lend_call(request)], ReplicaWait::for_one(self.patience))?;
+        let answer = servers.send(&[self.lend_call(request)], Some(ReplicaWait::for_one(self.patience)), None)?;
         let (reply, is_replicated) = (Reply::of(&LEND), answer.is_replicated());
         let values = reply.array(answer.value())?;
         match shard_status(&reply, &values, &self.keys(request.donor))? {
@@ -151,10 +151,10 @@ impl TransferContext<'_> {
         request: &TransferRequest<'_>,
         units: u64,
         order: Option<&Call>,
-    ) -> Result<CreditReply, StoreError> {
+    ) -> Result<CreditReply> {
         let mut calls = vec![self.borrow_call(request, units)];
         calls.extend(order.cloned());
-        let ack = servers.call_replicated(&calls, ReplicaWait::for_one(self.patience))?;
+        let ack = servers.send(&calls, Some(ReplicaWait::for_one(self.patience)), None)?;
         let (is_acknowledged, was_resent) = (ack.is_replicated(), ack.was_resent);
         let mut replies = ack.values.into_iter();
         let reply = Reply::of(&BORROW);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{ActivityId, Layout, Millis, Shards};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
@@ -86,7 +86,7 @@ impl Store {
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the login.
-    pub fn connect_new(&self) -> Result<Self, StoreError> {
+    pub fn connect_new(&self) -> Result<Self> {
         let mut other = self.unconnected_copy();
         other.servers.connect_any()?;
         Ok(other)
@@ -120,8 +120,8 @@ impl Store {
     /// The server's clock.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn now(&mut self) -> Result<Millis, StoreError> {
+    /// Any of `StoreError`.
+    pub(crate) fn now(&mut self) -> Result<Millis> {
         let reply = Reply::of_command("TIME");
         let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
         let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
@@ -133,16 +133,16 @@ impl Store {
     /// The shards of an activity, as they are stored now; `None` if it is not sharded.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub fn shards_of(&mut self, activity: &ActivityId) -> Result<Option<Shards>, StoreError> {
+    /// Any of `StoreError`.
+    pub fn shards_of(&mut self, activity: &ActivityId) -> Result<Option<Shards>> {
         Ok(self.shards_of_each(std::slice::from_ref(activity))?.pop().flatten())
     }
 
     /// The same for several activities, by a plain command each: no right is needed that a screen does not need anyway.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn shards_of_each(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<Shards>>, StoreError> {
+    /// Any of `StoreError`.
+    pub(crate) fn shards_of_each(&mut self, activities: &[ActivityId]) -> Result<Vec<Option<Shards>>> {
         let call = |activity: &ActivityId| {
             let meta = self.keys(activity).meta;
             Call::command(&meta, redis::cmd("HMGET").arg(&meta).arg("shards"))
@@ -161,8 +161,8 @@ impl Store {
     /// Records that orders of an activity were applied, in any of its shards if it has some.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub fn changed_anywhere(&mut self, activity: &ActivityId) -> Result<(), StoreError> {
+    /// Any of `StoreError`.
+    pub fn changed_anywhere(&mut self, activity: &ActivityId) -> Result<()> {
         let shards = if self.layout == Layout::Cluster { self.shards_of(activity)? } else { None };
         match shards {
             Some(shards) => shards.ids(activity).for_each(|id| self.changed(&id)),
@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// The activities that have the units of a user: the activities themselves, or of those that are sharded, the home.
-    pub(crate) fn homes_of(&mut self, activities: &[&ActivityId], user: &[u8]) -> Result<Vec<ActivityId>, StoreError> {
+    pub(crate) fn homes_of(&mut self, activities: &[&ActivityId], user: &[u8]) -> Result<Vec<ActivityId>> {
         let unknown: Vec<ActivityId> =
             activities.iter().filter(|id| self.directory.is_unknown(id)).map(|id| (*id).clone()).collect();
         self.shards_of_each(&unknown)?;
@@ -300,8 +300,8 @@ impl Store {
     /// nothing was changed.
     ///
     /// # Errors
-    /// Any of [`StoreError`]. What was written stays written.
-    pub fn wait_for_replicas(&mut self) -> Result<Option<Replicated>, StoreError> {
+    /// Any of `StoreError`. What was written stays written.
+    pub fn wait_for_replicas(&mut self) -> Result<Option<Replicated>> {
         let (wanted, activities) = {
             let noted = self.changes.noted();
             let Some(wanted) = noted.replicas else { return Ok(None) };
@@ -330,7 +330,7 @@ impl Store {
 
 impl Servers {
     /// Writes an activity as it is, and waits for replicas; `None` if there is nothing of it.
-    fn replicated(&mut self, keys: &Keys, wanted: u32) -> Result<Option<Replicated>, StoreError> {
+    fn replicated(&mut self, keys: &Keys, wanted: u32) -> Result<Option<Replicated>> {
         // Nobody may ever come: who may not ask this waits in vain.
         self.look_for_replicas_of(self.node_of(keys.slot()));
         let mut rewrite = redis::cmd("EVAL");
@@ -339,7 +339,7 @@ impl Servers {
         let timeout = self.target().timeout;
         let patience = timeout.saturating_sub((timeout / 5).min(Duration::from_millis(500)));
         let call = Call::command(&keys.stock, &rewrite);
-        let ack = self.call_replicated(&[call], ReplicaWait { replicas: wanted, patience })?;
+        let ack = self.send(&[call], Some(ReplicaWait { replicas: wanted, patience }), None)?;
         if ack.values != [Value::Int(1)] {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 //! What a preheat is to do to a sharded activity, from what is there. Asks nobody.
 
 use crate::admin::parent::Says;
-use crate::error::{ServerKind, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
@@ -124,7 +124,7 @@ fn differences(
 ///
 /// # Errors
 /// What is given does not fit what is kept.
-pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decision, StoreError> {
+pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decision> {
     let says = found.says.as_ref();
     let target = wanted(plan, how, says, if how == Preheat::Reset { found.epoch + 1 } else { found.epoch.max(1) });
     if let (Some(start), Some(end)) = (target.0.starts_at, target.0.ends_at)

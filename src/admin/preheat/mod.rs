@@ -5,7 +5,7 @@ mod sharded;
 
 use redis::Value;
 
-use crate::error::{Recovery, StoreError};
+use crate::error::{Recovery, Result, StoreError};
 use crate::model::{Action, ActivityId, FieldChange, FieldDifference, Millis, Plan, Preheat, Preheated, Status, Units};
 use crate::read::snapshot;
 use crate::redis::call::retry::Answer;
@@ -40,7 +40,7 @@ struct Preheating<'a> {
 
 impl Preheating<'_> {
     /// Makes one activity what the plan says, or says how it differs.
-    fn one(&mut self, plan: &Plan) -> Result<Preheated, StoreError> {
+    fn one(&mut self, plan: &Plan) -> Result<Preheated> {
         let preheated = self.ordinary(plan, self.dry_run || plan.shards.is_some())?;
         let is_sharded = preheated.status == Status::Sharded;
         if !is_sharded && plan.shards.is_none() {
@@ -54,17 +54,17 @@ impl Preheating<'_> {
     }
 
     /// Updates an activity whose plan gives no total, if it still has this one.
-    fn from_total(&mut self, plan: &Plan, total: u64) -> Result<Preheated, StoreError> {
+    fn at_total(&mut self, plan: &Plan, total: u64) -> Result<Preheated> {
         let Self { dry_run, reason, .. } = *self;
         let mut update = Preheating { store: &mut *self.store, how: Preheat::UpdateFrom(total), dry_run, reason };
         update.one(&Plan { total: Units::new(total), ..plan.clone() })
     }
 
     /// Updates an activity whose plan gives no total: it keeps the one that it has at that instant.
-    fn with_same_total(&mut self, plan: &Plan) -> Result<Preheated, StoreError> {
+    fn with_same_total(&mut self, plan: &Plan) -> Result<Preheated> {
         for _ in 0..TRIES {
             let total = snapshot::snapshot(self.store, &plan.id)?.meta.map_or(0, |meta| meta.total);
-            let preheated = self.from_total(plan, total)?;
+            let preheated = self.at_total(plan, total)?;
             if !preheated.differences.iter().any(|difference| difference.field == "if_total") {
                 return Ok(preheated);
             }
@@ -72,8 +72,8 @@ impl Preheating<'_> {
         Err(StoreError::GaveUp(format!("others keep changing the total of `{}`", plan.id)))
     }
 
-    /// The same for an activity without shards; `sharded` if it has some.
-    fn ordinary(&mut self, plan: &Plan, dry_run: bool) -> Result<Preheated, StoreError> {
+    /// Makes an activity without shards what the plan says; `sharded` if it has some.
+    fn ordinary(&mut self, plan: &Plan, dry_run: bool) -> Result<Preheated> {
         if !dry_run {
             add_to_index(self.store, [&plan.id])?;
         }
@@ -96,7 +96,7 @@ impl Preheating<'_> {
             .recovered_by(Recovery::Inspect(plan.id.to_string()))
     }
 
-    fn read(&self, plan: &Plan, answer: Answer, keys: &Keys, dry_run: bool) -> Result<Preheated, StoreError> {
+    fn read(&self, plan: &Plan, answer: Answer, keys: &Keys, dry_run: bool) -> Result<Preheated> {
         let was_resent = answer.was_resent;
         let mut preheated = preheated(plan, answer.value(), keys)?;
         // It is as the plan says, and only the total that it had before is gone: the first try was applied.
@@ -114,7 +114,7 @@ impl Preheating<'_> {
     }
 
     /// Makes a few activities what their plans say, in one round trip.
-    fn few(&mut self, plans: &[&Plan], mut each: impl FnMut(usize, Preheated)) -> Result<(), StoreError> {
+    fn few(&mut self, plans: &[&Plan], mut each: impl FnMut(usize, Preheated)) -> Result<()> {
         let dry_run = self.dry_run;
         if !dry_run {
             add_to_index(self.store, plans.iter().map(|plan| &plan.id))?;
@@ -177,7 +177,7 @@ pub fn preheat_all(
     dry_run: bool,
     reason: Option<&str>,
     mut each: impl FnMut(usize, Preheated),
-) -> Result<(), StoreError> {
+) -> Result<()> {
     // Each activity with shards is many calls, and a total that stays is read first.
     let takes_several_calls = |plan: &Plan| plan.shards.is_some() || plan.total.is_none();
     let (several, ordinary): (Vec<usize>, Vec<usize>) =
@@ -191,7 +191,7 @@ pub fn preheat_all(
         let plan = plans[number];
         let preheated = match (plan.total, how) {
             (None, Preheat::Update) => preheating.with_same_total(plan)?,
-            (None, Preheat::UpdateFrom(total)) => preheating.from_total(plan, total)?,
+            (None, Preheat::UpdateFrom(total)) => preheating.at_total(plan, total)?,
             _ => preheating.one(plan)?,
         };
         each(number, preheated);
@@ -200,10 +200,7 @@ pub fn preheat_all(
 }
 
 /// Adds activities to the index, before their keys are written: one that sells is never missing from it.
-pub(crate) fn add_to_index<'a>(
-    store: &mut Store,
-    activities: impl IntoIterator<Item = &'a ActivityId>,
-) -> Result<(), StoreError> {
+pub(crate) fn add_to_index<'a>(store: &mut Store, activities: impl IntoIterator<Item = &'a ActivityId>) -> Result<()> {
     let names: Vec<&str> = activities.into_iter().map(ActivityId::as_str).collect();
     let index = Keys::index(store.layout);
     store.servers.command(index, redis::cmd("SADD").arg(index).arg(names)).map(|_| ())
@@ -213,7 +210,7 @@ pub(crate) fn add_to_index<'a>(
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn restore_index(store: &mut Store, activities: &[&ActivityId]) -> Result<(), StoreError> {
+pub(crate) fn restore_index(store: &mut Store, activities: &[&ActivityId]) -> Result<()> {
     for chunk in activities.chunks(5 * AT_ONCE) {
         let mut command = redis::cmd("SMISMEMBER");
         command.arg(Keys::index(store.layout));
@@ -232,7 +229,7 @@ pub(crate) fn restore_index(store: &mut Store, activities: &[&ActivityId]) -> Re
 }
 
 /// Reads the reply of the script preheat.
-fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated, StoreError> {
+fn preheated(plan: &Plan, value: Value, keys: &Keys) -> Result<Preheated> {
     let reply = Reply::of(&PREHEAT);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
     let mut preheated = Preheated { corrupt, ..Preheated::refused(&plan.id, status) };

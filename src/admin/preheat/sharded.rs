@@ -19,7 +19,7 @@ use redis::Value;
 use crate::admin::parent::{self, Changed, Parent, Says};
 use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
-use crate::error::{Recovery, StoreError};
+use crate::error::{Result, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::activity::whole::unsound;
 use crate::model::number::{signed, whole};
@@ -62,7 +62,7 @@ struct ChangedShard {
 impl Preheating<'_> {
     /// Makes a sharded activity what the plan says, or says how it differs. `other` is what the script `preheat` said of the
     /// activity if it is no parent. `None` if it has no shards, and is to be preheated as any other.
-    pub(super) fn sharded(&mut self, plan: &Plan, other: Option<&Preheated>) -> Result<Option<Preheated>, StoreError> {
+    pub(super) fn sharded(&mut self, plan: &Plan, other: Option<&Preheated>) -> Result<Option<Preheated>> {
         let mut planned: Option<Preheated> = None;
         let began = self.store.servers.system().now();
         if !self.dry_run {
@@ -136,7 +136,7 @@ impl Preheating<'_> {
     }
 
     /// What there is of the activity.
-    fn find(&mut self, plan: &Plan, parent: &Parent, other: Option<&Preheated>) -> Result<Found, StoreError> {
+    fn find(&mut self, plan: &Plan, parent: &Parent, other: Option<&Preheated>) -> Result<Found> {
         let new_id = new_plan_id(self.store);
         let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), new_id, ..Found::default() };
         found.corrupt.clone_from(&parent.corrupt);
@@ -262,7 +262,7 @@ impl Preheating<'_> {
 ///
 /// # Errors
 /// Any of [`StoreError`]; the totals still differ.
-fn add_up(store: &mut Store, activity: &ActivityId, totals: u64, total: u64, began: Instant) -> Result<(), StoreError> {
+fn add_up(store: &mut Store, activity: &ActivityId, totals: u64, total: u64, began: Instant) -> Result<()> {
     let finished = orders::finish_transfers(store, activity, true)?.unwrap_or_default();
     // Shards are read one after the other, so a transfer may be seen at one of them only.
     if store.servers.system().now() - began < SETTLING {
@@ -296,9 +296,7 @@ fn change(store: &mut Store, activity: &ActivityId, before: &Says, after: &Says)
 fn change_shards(store: &mut Store, calls: &[(ActivityId, Vec<String>)]) -> Result<Vec<ChangedShard>, ShardFault> {
     let keys: Vec<Keys> = calls.iter().map(|(shard, _)| store.keys(shard)).collect();
     let call = |(keys, (_, arguments)): (&Keys, &(ActivityId, Vec<String>))| {
-        Call::script(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned())
-            .idempotent()
-            .recovered_by(Recovery::SameCall)
+        Call::script(&PREHEAT_SHARD, keys.all(), arguments.iter().cloned()).repeatable()
     };
     let all: Vec<Call> = keys.iter().zip(calls).map(call).collect();
     let wait = ReplicaWait::for_one(store.servers.target().timeout / 2);

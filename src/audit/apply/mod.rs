@@ -14,7 +14,7 @@ use crate::audit::evidence::purchases::MAX_REVERSED;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, see};
-use crate::error::{Recovery, StoreError};
+use crate::error::Result;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
@@ -59,14 +59,14 @@ const TRIES: usize = 20;
 /// sale than is left.
 ///
 /// # Errors
-/// Any of [`StoreError`]; what cannot be repaired is among the answers.
+/// Any of `StoreError`; what cannot be repaired is among the answers.
 pub fn repair(
     store: &mut Store,
     activity: &ActivityId,
     repairs: &[&Repair],
     dry_run: bool,
     reason: Option<&str>,
-) -> Result<Vec<Repaired>, StoreError> {
+) -> Result<Vec<Repaired>> {
     // The script that knows holds counts them anew, before what is held open refuses anything.
     let (counts, units): (Vec<usize>, Vec<usize>) =
         (0..repairs.len()).partition(|at| repairs[*at].class == Class::OpenCount);
@@ -95,7 +95,7 @@ fn repair_units(
     mut all_in_force: bool,
     dry_run: bool,
     reason: Option<&str>,
-) -> Result<Vec<Repaired>, StoreError> {
+) -> Result<Vec<Repaired>> {
     let mut order: Vec<usize> = (0..repairs.len()).collect();
     order.sort_by_key(|at| repairs[*at].raises_stock());
     let mut done = vec![Repaired::Stale; repairs.len()];
@@ -147,7 +147,7 @@ fn repair_units(
 
 /// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock
 /// moved since the audit exactly as the ledger says. `None` if it did not, or if nobody can say.
-fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>, StoreError> {
+fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>> {
     let Some(after) = audited.last else { return Ok(None) };
     let keys = store.keys(activity);
     let view = see(store, activity, NOBODY)?.0.view;
@@ -174,7 +174,7 @@ fn repair_once(
     audited: Option<Audited>,
     before: Option<u64>,
     reason: Option<&str>,
-) -> Result<Vec<Repaired>, StoreError> {
+) -> Result<Vec<Repaired>> {
     let keys = store.keys(activity);
     let text = |count: Option<u64>| count.map(|count| count.to_string()).unwrap_or_default();
     let first = repairs.first();
@@ -204,13 +204,13 @@ fn repair_once(
         let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
         arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
     }
-    let call = Call::script(&REPAIR, keys.in_order(), arguments).idempotent().recovered_by(Recovery::SameCall);
+    let call = Call::script(&REPAIR, keys.in_order(), arguments).repeatable();
     let value = store.servers.call(&call)?;
     read(value, repairs.len(), &keys)
 }
 
 /// Reads the script's reply: an answer for each repair of a call.
-fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>, StoreError> {
+fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>> {
     let reply = Reply::of(&REPAIR);
     let values = reply.array(value)?;
     let letters = match values.first() {
@@ -248,8 +248,8 @@ const TRANSFER_TRIES: usize = 3;
 /// Repairs a transfer: a stuck one arrives at its home, an unbacked one is taken out of its donor, as far as its stock goes.
 ///
 /// # Errors
-/// Any of [`StoreError`]; what cannot be repaired is among the answers.
-pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<Repaired, StoreError> {
+/// Any of `StoreError`; what cannot be repaired is among the answers.
+pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<Repaired> {
     let BrokenTransfer { class, id, donor, home, units, epoch } = transfer;
     let (Some((activity, donor_number)), Some((_, home_number))) = (donor.parent(), home.parent()) else {
         return Ok(Repaired::NotPreheated);
@@ -295,8 +295,8 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
 /// Finishes a change of a shard's total that a cut left; of any other activity it does nothing.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<(), StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<()> {
     if let Some((activity, donor)) = shard.parent() {
         let by = store.operator.clone();
         let context = context(store, &by, &activity, epoch);
@@ -311,11 +311,11 @@ fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64)
 }
 
 /// Calls a script of transfers, which may be sent again, until a replica has what it wrote. What it refused is not repeated.
-fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called, StoreError> {
+fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called> {
     let (reply, calls) = (Reply::of(script), [call]);
     let mut called = Called::default();
     for _ in 0..TRANSFER_TRIES {
-        let answer = store.servers.call_replicated(&calls, ReplicaWait::for_one(patience))?;
+        let answer = store.servers.send(&calls, Some(ReplicaWait::for_one(patience)), None)?;
         called = Called { is_replicated: answer.is_replicated(), ..Called::default() };
         let values = reply.array(answer.value())?;
         if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {

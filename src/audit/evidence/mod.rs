@@ -243,7 +243,7 @@ impl Evidence {
     /// Notes what a checkpoint leaves unknown.
     pub(crate) fn note_orders_too_old(&mut self) {
         let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
-        if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old()) {
+        if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old) {
             self.notes.push(format!(
                 "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
                  cannot be distinguished from what is missing in them: they were not compared, export them again"

@@ -44,7 +44,7 @@ fn scans_that_differ_or_miss_the_ledgers_beginning_settle_nothing() {
 
 #[test]
 fn order_records_older_than_the_checkpoint_are_named() {
-    let checkpoint: Checkpoint = "7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me".parse().unwrap();
+    let checkpoint = Checkpoint::read("7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me").unwrap();
     for (newer_from, notes) in [(1699, 1), (1700, 0)] {
         let newer_from = EntryId::first_at(Millis::new(newer_from));
         let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, newer_from, true)));

@@ -62,11 +62,11 @@ pub(crate) struct LedgerState {
     /// The order records, if there are any.
     orders: Option<OrderSums>,
     /// The first entry that the order records cannot know.
-    newer_from: Option<EntryId>,
+    pub(crate) newer_from: Option<EntryId>,
     /// Whether the caller named the activity.
     named: bool,
     /// Whether the checkpoint holds what they cannot know: what is newer cannot be distinguished from what differs.
-    orders_too_old: bool,
+    pub(crate) orders_too_old: bool,
     /// How far each user's units moved since then, as [`Newer`] has it.
     newer: Column<4>,
 }
@@ -343,11 +343,6 @@ impl LedgerState {
         }
     }
 
-    /// Whether order records were given that are older than the ledger's beginning.
-    pub(crate) fn orders_too_old(&self) -> bool {
-        self.orders_too_old
-    }
-
     /// Whether there are order records.
     pub(crate) fn has_orders(&self) -> bool {
         self.orders.is_some() && !self.orders_too_old
@@ -371,11 +366,6 @@ impl LedgerState {
     /// The order records that the users are compared with.
     pub(crate) fn records(&self) -> Option<&OrderSums> {
         self.orders.as_ref()
-    }
-
-    /// The first ledger entry that the order records cannot know.
-    pub(crate) fn newer_from(&self) -> Option<EntryId> {
-        self.newer_from
     }
 
     /// What the order records say a user bought; `None` if there are none.

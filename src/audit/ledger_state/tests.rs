@@ -104,7 +104,7 @@ fn a_ledger_is_whole_from_the_preheat_of_its_epoch_on() {
     state.begin_again();
     assert_eq!((state.kind, state.named, state.is_whole(1), state.unknown().count()), (Kind::Set, true, false, 0));
     // Behind a checkpoint it is whole once the very next entry was read.
-    let checkpoint: Checkpoint = "7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me".parse().unwrap();
+    let checkpoint = Checkpoint::read("7 0a-b 2 1 1700-0 1699-5 12 50 3 1800 me").unwrap();
     state.begin_at(&checkpoint);
     assert!(!state.is_whole(checkpoint.epoch));
     state.add(&entry(&checkpoint.from.to_string(), "deduct", None, "b 1"));

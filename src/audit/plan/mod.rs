@@ -44,7 +44,7 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
         plan.keep(Class::Corrupt, "a key that is corrupt must be corrected first");
         return plan;
     }
-    if !evidence.settled || evidence.ledger.orders_too_old() {
+    if !evidence.settled || evidence.ledger.orders_too_old {
         return plan;
     }
     if is_unrecorded && !evidence.ledger.lists_users() {

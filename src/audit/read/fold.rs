@@ -1,7 +1,7 @@
 //! The ledger in a ledger state: the sums of a checkpoint, if one was made, then the entries behind it, page by page.
 
 use crate::audit::ledger_state::LedgerState;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{Checkpoint, EntryId};
 use crate::read::checkpoint::{self, Page, PageRow, USERS, encode_page, encode_transfers};
 use crate::read::ledger;
@@ -11,8 +11,8 @@ use crate::store::Store;
 /// Adds to a state all entries up to one.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn fold(store: &mut Store, key: &str, state: &mut LedgerState, upto: EntryId) -> Result<(), StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn fold(store: &mut Store, key: &str, state: &mut LedgerState, upto: EntryId) -> Result<()> {
     ledger::each_entry_of(store, key, state.end, upto, |entry| {
         state.add(entry);
         true
@@ -25,7 +25,7 @@ pub(crate) fn begin_at(
     keys: &Keys,
     state: &mut LedgerState,
     checkpoint: &Checkpoint,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     state.begin_at(checkpoint);
     let mut is_whole = true;
     checkpoint::each_page(store, keys, checkpoint, |page| {

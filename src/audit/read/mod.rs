@@ -22,7 +22,7 @@ use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::read::page_reader::{NextPage, PageReader};
 use crate::audit::read::participants::{NOBODY, ParticipantsPage, Seen, holding_of, see};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::hold::OpenCounts;
 use crate::model::{ActivityId, EntryId, Status};
@@ -46,7 +46,7 @@ pub fn audit(
     activity: &ActivityId,
     total: Option<u64>,
     mut compared: Option<Compared>,
-) -> Result<Evidence, StoreError> {
+) -> Result<Evidence> {
     let unread = compared.as_mut().and_then(|compared| compared.unread.take());
     store.throttle = Throttle::quick(store.servers.system());
     let evidence = Evidence::new(activity, store.layout, total, compared);
@@ -66,7 +66,7 @@ struct AuditRun<'a> {
 }
 
 impl AuditRun<'_> {
-    fn read(&mut self) -> Result<(), StoreError> {
+    fn read(&mut self) -> Result<()> {
         for _ in 0..TRIES {
             self.evidence.begin_again();
             let Some(first) = self.look()? else { return Ok(()) };
@@ -90,14 +90,14 @@ impl AuditRun<'_> {
     }
 
     /// The activity now; `None` if there is nothing to audit.
-    fn look(&mut self) -> Result<Option<ActivityView>, StoreError> {
+    fn look(&mut self) -> Result<Option<ActivityView>> {
         let (seen, _) = see(self.store, &self.evidence.activity, NOBODY)?;
         let is_there = self.evidence.take(&seen);
         Ok(is_there.then_some(seen.view))
     }
 
     /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
-    fn fold_ledger(&mut self, view: &ActivityView) -> Result<bool, StoreError> {
+    fn fold_ledger(&mut self, view: &ActivityView) -> Result<bool> {
         let (Some(rules), Some(last)) = (view.rules.filter(|rules| rules.ledger), view.last) else {
             return Ok(false);
         };
@@ -112,7 +112,7 @@ impl AuditRun<'_> {
     }
 
     /// Whether the ledger was reset or trimmed since an instant.
-    fn ledger_began_anew(&mut self, since: &ActivityView) -> Result<bool, StoreError> {
+    fn ledger_began_anew(&mut self, since: &ActivityView) -> Result<bool> {
         let begins = |view: &ActivityView| {
             let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
             (view.rules.map(|rules| rules.epoch), name)
@@ -123,7 +123,7 @@ impl AuditRun<'_> {
 
     /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger
     /// began anew meanwhile.
-    fn compare_with_ledger(&mut self, first: ActivityView) -> Result<bool, StoreError> {
+    fn compare_with_ledger(&mut self, first: ActivityView) -> Result<bool> {
         (self.evidence.by_ledger, self.evidence.settled) = (true, true);
         let epoch = self.evidence.ledger.epoch;
         if !self.catch_up(&first, epoch)? {
@@ -193,7 +193,7 @@ impl AuditRun<'_> {
     }
 
     /// Compares users with the ledger at one instant. False if the ledger began anew meanwhile, or a key is corrupt now.
-    fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool, StoreError> {
+    fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool> {
         let names: Vec<&[u8]> = users.iter().map(|user| self.evidence.ledger.users.name(*user)).collect();
         self.store.throttle.wait();
         let (seen, held) = see(self.store, &self.evidence.activity, &names)?;
@@ -213,7 +213,7 @@ impl AuditRun<'_> {
 
     /// Compares users who differ from the order records, or have holds, again with what they hold open, which no ledger says: by
     /// the holds, if they were counted.
-    fn look_up_open(&mut self) -> Result<(), StoreError> {
+    fn look_up_open(&mut self) -> Result<()> {
         if !self.evidence.ledger.lists_users() || !self.evidence.kind.has_users() {
             return Ok(());
         }
@@ -252,7 +252,7 @@ impl AuditRun<'_> {
     }
 
     /// Compares orders of activities in several slots with the records of their other items.
-    fn compare_order_parts(&mut self) -> Result<(), StoreError> {
+    fn compare_order_parts(&mut self) -> Result<()> {
         if self.evidence.by_ledger {
             match parts::split_orders(self.store, &self.keys, &mut self.evidence.ledger) {
                 Ok(split) => self.evidence.split_orders = split,
@@ -267,7 +267,7 @@ impl AuditRun<'_> {
     }
 
     /// Counts the units held open by the holds, if any can be.
-    fn read_open(&mut self) -> Result<(), StoreError> {
+    fn read_open(&mut self) -> Result<()> {
         let Some(most) = self.evidence.holds_to_count() else { return Ok(()) };
         let activity = self.evidence.activity.clone();
         self.store.throttle.wait();
@@ -288,7 +288,7 @@ impl AuditRun<'_> {
     }
 
     /// Folds the ledger up to an instant. False if it is not the ledger that the fold began with.
-    fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool, StoreError> {
+    fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool> {
         self.store.throttle.set_live(view.is_live());
         if let Some(last) = view.last {
             fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
@@ -315,7 +315,7 @@ impl AuditRun<'_> {
 
     /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is
     /// gone meanwhile.
-    fn compare_scans(&mut self, first: ActivityView) -> Result<bool, StoreError> {
+    fn compare_scans(&mut self, first: ActivityView) -> Result<bool> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.rules.is_some_and(|rules| rules.ledger);
         self.read_orders();

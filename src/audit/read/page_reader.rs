@@ -14,7 +14,7 @@ use redis::Value;
 
 use crate::audit::evidence::ActivityView;
 use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, Seen, see};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::{ActivityId, Entry, EntryId, Kind, Status};
 use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
@@ -130,7 +130,7 @@ impl PageReader {
     ///
     /// # Errors
     /// Any of [`StoreError`]; what is corrupt is a status of the page.
-    pub(crate) fn receive(&mut self, store: &mut Store) -> Result<NextPage, StoreError> {
+    pub(crate) fn receive(&mut self, store: &mut Store) -> Result<NextPage> {
         if self.is_at_end() {
             // Another connection must not have come unnoticed before the end.
             if store.servers.is_cluster() {
@@ -162,7 +162,7 @@ impl PageReader {
     }
 
     /// Reads what users that a scan found hold now; `None` if its cursor was of another connection.
-    fn look_up(&mut self, store: &mut Store, ahead: CallAhead) -> Result<Option<ParticipantsPage>, StoreError> {
+    fn look_up(&mut self, store: &mut Store, ahead: CallAhead) -> Result<Option<ParticipantsPage>> {
         let value = match store.servers.finish(ahead) {
             Ok(value) => value,
             Err(error) => return self.explain(store, error).map(Some),
@@ -188,7 +188,7 @@ impl PageReader {
     }
 
     /// What is wrong with the activity, if a scan was refused for that.
-    fn explain(&self, store: &mut Store, error: StoreError) -> Result<ParticipantsPage, StoreError> {
+    fn explain(&self, store: &mut Store, error: StoreError) -> Result<ParticipantsPage> {
         let (seen, _) = see(store, &self.activity, NOBODY)?;
         match seen.status {
             Status::Ok => Err(error),
@@ -201,7 +201,7 @@ impl PageReader {
     }
 
     /// Begins a pass again, without transactions.
-    fn begin_again(&mut self, store: &mut Store) -> Result<NextPage, StoreError> {
+    fn begin_again(&mut self, store: &mut Store) -> Result<NextPage> {
         self.connection = None;
         self.restarts += 1;
         if self.restarts > RESTARTS {
@@ -216,7 +216,7 @@ impl PageReader {
     }
 
     /// Reads the activity whole, now and then. If something is wrong with it, that is the answer.
-    fn refresh(&mut self, store: &mut Store, page: ParticipantsPage) -> Result<ParticipantsPage, StoreError> {
+    fn refresh(&mut self, store: &mut Store, page: ParticipantsPage) -> Result<ParticipantsPage> {
         self.since += 1;
         if self.connection.is_none() || self.since < FRESH {
             return Ok(page);
@@ -229,7 +229,7 @@ impl PageReader {
         Ok(page)
     }
     /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
-    fn read_transaction(&mut self, connection: &mut Connection) -> Result<ParticipantsPage, StoreError> {
+    fn read_transaction(&mut self, connection: &mut Connection) -> Result<ParticipantsPage> {
         let reply = Reply::of_command("EXEC");
         let (looks_up, scans) = (!self.found.is_empty(), self.cursor.is_some());
         let count = 3 + 2 * usize::from(looks_up) + usize::from(scans);

@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::audit::evidence::mismatch::Holding;
 use crate::audit::evidence::{ActivityView, Rules};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::number::whole;
 use crate::model::{ActivityId, Corrupt, Entry, Meta, Snapshot, Status};
 use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
@@ -64,8 +64,8 @@ impl HeldUnits {
 /// An activity, and what each of some users holds: `Nil` is nothing.
 ///
 /// # Errors
-/// Any of [`StoreError`]; what is missing or corrupt is a status.
-pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Seen, Vec<Value>), StoreError> {
+/// Any of `StoreError`; what is missing or corrupt is a status.
+pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Seen, Vec<Value>)> {
     let keys = store.keys(activity);
     let value = store.servers.call(&snapshot_call(store, &keys, users))?;
     let SnapshotReply { snapshot, length, held, invalid_checkpoint } = read_snapshot(activity, value, &keys)?;

@@ -9,7 +9,7 @@ use redis::Value;
 
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::ledger_state::order_parts::{OrderPart, SplitOrder};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{ActivityId, Bought, EntryId, HoldRecord, Meta, Millis, Status, StoredUser, UserId};
 use crate::read::whole::{self, Holdings};
 use crate::read::{ledger, snapshot};
@@ -21,11 +21,7 @@ use crate::store::Store;
 const AT_ONCE: usize = 500;
 
 /// The orders of a ledger that are bought in part.
-pub(crate) fn split_orders(
-    store: &mut Store,
-    keys: &Keys,
-    ledger: &mut LedgerState,
-) -> Result<Vec<SplitOrder>, StoreError> {
+pub(crate) fn split_orders(store: &mut Store, keys: &Keys, ledger: &mut LedgerState) -> Result<Vec<SplitOrder>> {
     let (Some(parts), Some(own)) = (&mut ledger.order_parts, Keys::activity_of(store.layout, &keys.stock)) else {
         return Ok(Vec::new());
     };
@@ -62,7 +58,7 @@ fn is_mended(part: &OrderPart, record: Option<&HoldRecord>, here: Option<u64>, t
 }
 
 /// The units of an activity that some users have, without those that are held open; `None` where that is not known.
-fn bought(store: &mut Store, activity: &ActivityId, users: &[StoredUser]) -> Result<Vec<Option<u64>>, StoreError> {
+fn bought(store: &mut Store, activity: &ActivityId, users: &[StoredUser]) -> Result<Vec<Option<u64>>> {
     let mut all = vec![None; users.len()];
     let readable = |(place, user): (usize, &StoredUser)| Some((place, user.text()?.parse::<UserId>().ok()?));
     let readable: Vec<(usize, UserId)> = users.iter().enumerate().filter_map(readable).collect();
@@ -92,7 +88,7 @@ fn split_with<'p>(
     keys: &Keys,
     other: &ActivityId,
     parts: &'p [OrderPart],
-) -> Result<Vec<(&'p OrderPart, Option<HoldRecord>)>, StoreError> {
+) -> Result<Vec<(&'p OrderPart, Option<HoldRecord>)>> {
     let others = store.keys(other);
     let reply = Reply::of_command("HMGET");
     let reversed = format!("{}\t", Status::Reversed.code());
@@ -131,7 +127,7 @@ fn split_with<'p>(
 }
 
 /// An instant at which a sale had begun, by what is left of its ledger; `None` if nobody knows one.
-fn began(store: &mut Store, activity: &ActivityId) -> Result<Option<Millis>, StoreError> {
+fn began(store: &mut Store, activity: &ActivityId) -> Result<Option<Millis>> {
     let Some(Meta { checkpoint, ledger: true, .. }) = snapshot::snapshot(store, activity)?.meta else {
         return Ok(None);
     };

@@ -6,7 +6,7 @@ use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Mismatch;
 use crate::audit::evidence::purchases::{Purchase, RequestRecord, UserPurchases};
 use crate::audit::judgement::counter;
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::{EntryId, HoldState, Op, Status};
 use crate::read::{holds, ledger};
 use crate::redis::scan::Scan;
@@ -17,7 +17,7 @@ use crate::store::Store;
 const PAGE: usize = 1000;
 
 /// Reads the purchases of users who hold more than they should.
-pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evidence) -> Result<(), StoreError> {
+pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evidence) -> Result<()> {
     let has_users = evidence.kind.has_users();
     let of_counter = if has_users { None } else { counter(evidence) };
     let ledger = &evidence.ledger;
@@ -29,7 +29,7 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
     }
     // A bare counter sells to nobody in particular: all of it is one user without a name.
     let number_of = |user: &[u8]| users.get(if has_users { user } else { b"" }).copied();
-    let newer = match ledger.newer_from().filter(|from| evidence.by_ledger && *from <= ledger.end) {
+    let newer = match ledger.newer_from.filter(|from| evidence.by_ledger && *from <= ledger.end) {
         Some(from) => requests_since(store, evidence, from.previous(), number_of)?,
         None => HashSet::new(),
     };
@@ -89,7 +89,7 @@ fn requests_since(
     evidence: &Evidence,
     after: EntryId,
     number_of: impl Fn(&[u8]) -> Option<u32>,
-) -> Result<HashSet<String>, StoreError> {
+) -> Result<HashSet<String>> {
     let mut requests = HashSet::new();
     ledger::each_entry(store, &evidence.activity, after, evidence.ledger.end, |entry| {
         if matches!(entry.known_op(), Some(Op::Deduct | Op::Confirm)) {

@@ -7,7 +7,7 @@ use crate::audit::judgement::sharded::ShardedEvidence;
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, Transfers};
 use crate::audit::read;
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{ActivityId, EntryId, Meta, Shards, Snapshot};
 use crate::read::{ledger, snapshot};
 use crate::script::reply::Reply;
@@ -27,14 +27,14 @@ struct Sale {
 /// the users of a shard are compared with besides.
 ///
 /// # Errors
-/// Any of [`StoreError`]; what is missing or corrupt is part of the evidence.
+/// Any of `StoreError`; what is missing or corrupt is part of the evidence.
 pub fn audit_shards(
     store: &mut Store,
     activity: &ActivityId,
     shards: &Shards,
     total: Option<u64>,
     mut compared: impl FnMut(&ActivityId) -> Option<Compared>,
-) -> Result<ShardedEvidence, StoreError> {
+) -> Result<ShardedEvidence> {
     let before = sale(store, activity)?;
     let mut evidence = Vec::with_capacity(shards.count());
     for shard in shards.ids(activity) {
@@ -71,8 +71,8 @@ pub fn audit_shards(
 /// How many transfers a shard began whose units may not have arrived.
 ///
 /// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn open_transfers(store: &mut Store, shard: &ActivityId) -> Result<usize, StoreError> {
+/// Any of `StoreError`.
+pub(crate) fn open_transfers(store: &mut Store, shard: &ActivityId) -> Result<usize> {
     let key = store.keys(shard).requests;
     let value = store.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tlent"))?;
     let lent = Reply::of_command("HGET").text(Some(&value))?;
@@ -80,7 +80,7 @@ pub(crate) fn open_transfers(store: &mut Store, shard: &ActivityId) -> Result<us
 }
 
 /// What the parent says of the sale as a whole.
-fn sale(store: &mut Store, activity: &ActivityId) -> Result<Option<Sale>, StoreError> {
+fn sale(store: &mut Store, activity: &ActivityId) -> Result<Option<Sale>> {
     let key = store.keys(activity).meta;
     let value = store.servers.command(&key, redis::cmd("HGET").arg(&key).arg("plan"))?;
     let plan = Reply::of_command("HGET").text(Some(&value))?;
@@ -97,7 +97,7 @@ fn look_for(
     lent: &[String],
     borrowed: &[String],
     found: &mut Transfers,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let is_found = |found: &Transfers| {
         let has = |direction| move |id: &String| found.has(direction, id);
         lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
@@ -117,7 +117,7 @@ fn look_for(
 }
 
 /// The change of a shard's total that a cut left, if there is one.
-fn cut_change(store: &mut Store, shard: &ActivityId) -> Result<Option<CutChange>, StoreError> {
+fn cut_change(store: &mut Store, shard: &ActivityId) -> Result<Option<CutChange>> {
     let key = store.keys(shard).requests;
     let reply = Reply::of_command("HGET");
     match store.servers.command(&key, redis::cmd("HGET").arg(&key).arg("\tmoving"))? {

@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use redis::{RedisError, Value};
 
-use crate::bench::opener::{Opener, open_all};
+use crate::bench::opener::{Opener, Poller, open_all};
 use crate::bench::pace::{Pace, Turn};
-use crate::bench::poller::Poller;
 use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
 use crate::bench::{
     LONGEST_PAUSE, LoadOptions, Measured, SHORTEST_PAUSE, Sale, StrategyName, TIMEOUTS, strategy, write_user,
 };
-use crate::error::{Recovery, StoreError};
+use crate::error::{Recovery, Result, StoreError};
 use crate::model::order::{Corrupt, Items};
 use crate::model::status::Status;
 use crate::redis::call::Call;
@@ -99,7 +98,7 @@ pub(crate) fn load(
     sale: &Sale,
     options: &LoadOptions,
     progress: &mut dyn FnMut(u64),
-) -> Result<Measured, StoreError> {
+) -> Result<Measured> {
     let slot = |items: &Items| Keys::of(store.layout, &items[0].0).slot();
     let slots: Vec<Option<u16>> = sale.baskets.iter().map(slot).collect();
     let targets: Vec<Target> = slots
@@ -170,7 +169,7 @@ pub(crate) fn load(
 }
 
 impl Engine<'_> {
-    fn drive(&mut self, stop: &dyn Fn() -> bool, progress: &mut dyn FnMut(u64)) -> Result<(), StoreError> {
+    fn drive(&mut self, stop: &dyn Fn() -> bool, progress: &mut dyn FnMut(u64)) -> Result<()> {
         let mut ready = Vec::new();
         let mut next_tick = Instant::now() + TICK;
         loop {
@@ -409,12 +408,7 @@ impl Engine<'_> {
     }
 
     /// An order ended; its client gets the next one if there is one.
-    pub(crate) fn end(
-        &mut self,
-        client_index: usize,
-        ended: Result<(Status, Option<Corrupt>), StoreError>,
-        now: Instant,
-    ) {
+    pub(crate) fn end(&mut self, client_index: usize, ended: Result<(Status, Option<Corrupt>)>, now: Instant) {
         let client = &mut self.clients[client_index];
         self.measured.retries += client.order.retries;
         match ended {

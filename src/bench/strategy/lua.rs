@@ -5,7 +5,7 @@ use std::time::Instant;
 use redis::Value;
 
 use crate::bench::strategy::{Next, Order, Outgoing, Sale, Strategy};
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{Corrupt, Kind, Layout, MultiOrder, Status};
 use crate::redis::connection::resp::{argument, command, number};
 use crate::script::keys::Keys;
@@ -99,7 +99,7 @@ impl Lua {
     }
 
     /// How the order ended.
-    fn read(&self, order: &Order, value: Value) -> Result<(Status, Option<Corrupt>), StoreError> {
+    fn read(&self, order: &Order, value: Value) -> Result<(Status, Option<Corrupt>)> {
         let Items { keys, order: items, .. } = &self.baskets[order.basket];
         if items.items.len() > 1 {
             return Ok(multi_orders::outcome_of(&value, items, keys)?.decisive());

@@ -10,7 +10,7 @@ use std::time::Instant;
 use redis::Value;
 
 use crate::bench::{Sale, StrategyName};
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::Items;
 use crate::model::{Corrupt, Kind, Layout, Status};
@@ -190,7 +190,7 @@ impl Plain {
     ///
     /// # Errors
     /// One of them is no number.
-    pub(crate) fn judge(&self, order: &Order, replies: &[Value]) -> Result<Judged, StoreError> {
+    pub(crate) fn judge(&self, order: &Order, replies: &[Value]) -> Result<Judged> {
         let mut replies = replies.iter();
         let (mut refused, mut takes_last) = (None, false);
         for item in &self.baskets[order.basket] {
@@ -214,7 +214,7 @@ impl Plain {
 }
 
 /// A number of the server; a stock may be below zero if it was oversold.
-fn count(value: Option<&Value>) -> Result<Option<i64>, StoreError> {
+fn count(value: Option<&Value>) -> Result<Option<i64>> {
     let invalid = || StoreError::Reply { what: "GET".to_owned(), reply: format!("{value:?}") };
     match value {
         Some(Value::Nil) => Ok(None),

@@ -1,6 +1,6 @@
 //! `seckill pause` and `seckill resume`: refuse every purchase for a while, and allow them again.
 
-use crate::admin::pause::{self, Pause, Paused};
+use crate::admin::pause::{self, Pause, Paused, Pausing};
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, counted, row};
@@ -78,10 +78,11 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
 
 fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = which.mutating.dry_run;
+    let pausing = Pausing { to, reason: which.mutating.reason.as_deref(), dry_run };
     let activities = chosen(which, to, store, out)?;
     let mut warnings = out.warnings();
     let (rows, failed) = until_failed(activities.iter().map(|activity| {
-        let paused = pause::set_paused(store, activity, to, which.mutating.reason.as_deref(), dry_run)?;
+        let paused = pause::set_paused(store, activity, pausing)?;
         warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
         explain(activity, &paused, to, dry_run, out);
         Ok::<_, Failure>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })

@@ -167,7 +167,7 @@ mod tests {
         ] {
             assert_eq!(ShardPlan::read(text).unwrap().to_string(), text, "{text}");
         }
-        let titled: ShardPlan = "update x 0 1,1 live 1 1 - 2 - - a b".parse().unwrap();
+        let titled = ShardPlan::read("update x 0 1,1 live 1 1 - 2 - - a b").unwrap();
         assert!(matches!(titled, ShardPlan::Update { title, changes, .. } if title == "a b" && changes == [1, 1]));
         for text in [
             "",

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::{ActivityId, Layout, Millis};
 pub(crate) use crate::read::health::rights::Granted;
 use crate::read::health::rights::{DryRun, dry_run};
@@ -53,7 +53,7 @@ pub(crate) struct Node {
 ///
 /// # Errors
 /// Any of [`StoreError`]: a single server that cannot be reached, or a cluster without any node that can.
-pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health, StoreError> {
+pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health> {
     let layout = store.layout;
     store.servers.discover()?;
     if !store.servers.is_cluster() {
@@ -85,12 +85,7 @@ fn unused_keys(server: &Server, layout: Layout, slot: Option<u16>) -> Keys {
 }
 
 impl Node {
-    fn ask(
-        server: &mut Server,
-        rights: &[String],
-        layout: Layout,
-        unused_keys: Option<&Keys>,
-    ) -> Result<Self, StoreError> {
+    fn ask(server: &mut Server, rights: &[String], layout: Layout, unused_keys: Option<&Keys>) -> Result<Self> {
         let target = server.connection()?.target().clone();
         let reading = Reading::of(server, rights, layout, unused_keys)?;
         Ok(Self {
@@ -114,7 +109,7 @@ impl Node {
 
 /// A reply to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
 /// is.
-fn known(server: &Server, command: &str, reply: Value) -> Result<Known<Value>, StoreError> {
+fn known(server: &Server, command: &str, reply: Value) -> Result<Known<Value>> {
     match server.checked(reply) {
         Ok(value) => Ok(Ok(value)),
         Err(error) if error.is_connection() || matches!(error, StoreError::Login { .. }) => Err(error),
@@ -146,7 +141,7 @@ fn text(value: &Value) -> String {
 
 impl Servers {
     /// Who serves which slots, as any node says.
-    fn slots(&mut self) -> Result<Slots, StoreError> {
+    fn slots(&mut self) -> Result<Slots> {
         let node = self.primaries().into_iter().find(|node| self.node(*node).connection().is_ok());
         let server = self.node(node.unwrap_or(0));
         Slots::of(server)
@@ -225,7 +220,7 @@ impl Reading {
         rights: &[String],
         layout: Layout,
         unused_keys: Option<&Keys>,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         let mut commands: Vec<(&str, Cmd)> = vec![
             ("INFO", redis::cmd("INFO")),
             ("SLOWLOG GET", redis::cmd("SLOWLOG").arg("GET").arg(SLOW_CALLS).to_owned()),
@@ -275,7 +270,7 @@ fn read_settings(replies: Vec<(&'static str, Known<Value>)>) -> Known<Settings> 
     if settings.is_empty() { Err("the server does not show its settings".to_owned()) } else { Ok(settings) }
 }
 
-fn clock(server: &mut Server) -> Result<Known<Clock>, StoreError> {
+fn clock(server: &mut Server) -> Result<Known<Clock>> {
     let system = Arc::clone(server.target.system());
     let now = || system.unix_time().as_micros();
     server.write(&redis::cmd("TIME").get_packed_command())?;

@@ -8,7 +8,7 @@
 
 use redis::Value;
 
-use crate::error::{ServerKind, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::read::health::{Known, known, reason, text};
 use crate::redis::cluster::server::Server;
 use crate::script::Script;
@@ -41,7 +41,7 @@ end
 return replies";
 
 /// Asks about each right.
-pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>, StoreError> {
+pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>> {
     let calls: Vec<Vec<Vec<String>>> = rights.iter().map(|right| calls(right, keys)).collect();
     let all: Vec<&Vec<String>> = calls.iter().flatten().collect();
     let json = serde_json::to_string(&all).unwrap_or_default();
@@ -101,7 +101,7 @@ fn on_key(right: &str, key: &str) -> Vec<String> {
 }
 
 /// Reads the user's own rules, on a server whose scripts cannot ask.
-fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>, StoreError> {
+fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>> {
     let mut request = |words: &[&str]| {
         server.write(&redis::cmd("ACL").arg(words).get_packed_command())?;
         let reply = server.read()?;
@@ -244,7 +244,7 @@ pub(crate) fn dry_run(
     scripts: &[&'static Script],
     keys: &Keys,
     may: impl Fn(&str) -> bool,
-) -> Result<Known<DryRun>, StoreError> {
+) -> Result<Known<DryRun>> {
     let keys: Vec<&str> = keys.all().collect();
     let calls: Vec<_> = CALLS.into_iter().filter(|(name, _)| may(name)).collect();
     let eval = |text: &str, keys: &[&str]| redis::cmd("EVAL").arg(text).arg(keys.len()).arg(keys).get_packed_command();

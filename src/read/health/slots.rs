@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::slot::SLOTS;
 use crate::read::health::{known, text};
 use crate::redis::cluster::map::{MapNode, NodeLine, read_ranges};
@@ -64,7 +64,7 @@ impl Slots {
     }
 
     /// Asks one node.
-    pub(crate) fn of(server: &mut Server) -> Result<Self, StoreError> {
+    pub(crate) fn of(server: &mut Server) -> Result<Self> {
         let own = server.target.clone();
         let mut slots = Self { uncovered: SLOTS, ..Self::default() };
         let mut members = BTreeSet::new();
@@ -121,7 +121,7 @@ impl Slots {
 }
 
 /// Asks for a text. Who may not ask learns nothing.
-fn asked(server: &mut Server, what: &str) -> Result<String, StoreError> {
+fn asked(server: &mut Server, what: &str) -> Result<String> {
     server.write(&redis::cmd("CLUSTER").arg(what).get_packed_command())?;
     let reply = server.read()?;
     Ok(known(server, "CLUSTER", reply)?.map_or_else(|_| String::new(), |value| text(&value)))

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use redis::{Cmd, Value};
 
-use crate::error::{ServerKind, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{ActivityId, EntryId};
 use crate::read::stats::info::{Info, Section};
 use crate::redis::call::Call;
@@ -22,7 +22,7 @@ pub(crate) struct ServerInfo {
     /// Its URL without user, password and database.
     pub(crate) server: String,
     /// The fields. Without the right to ask, that is [`StoreError::Permission`].
-    pub(crate) info: Result<Info, StoreError>,
+    pub(crate) info: Result<Info>,
 }
 
 /// A consumer group of a ledger.
@@ -50,7 +50,7 @@ impl GroupStats {
 ///
 /// # Errors
 /// Nobody says who the primaries are.
-pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<ServerInfo>, StoreError> {
+pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<ServerInfo>> {
     match store.servers.discover() {
         Err(error) if store.servers.is_cluster() => return Err(error),
         // The server itself says why not.
@@ -79,7 +79,7 @@ pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<Server
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>, StoreError> {
+pub(crate) fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Vec<GroupStats>>> {
     let ledgers: Vec<String> = activities.iter().map(|activity| store.keys(activity).ledger).collect();
     let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups_command(ledger))).collect();
     let answers = store.servers.call_all(&calls).into_iter();
@@ -91,7 +91,7 @@ fn info_command(section: Section) -> Cmd {
 }
 
 /// The text of a reply to INFO: a verbatim string if a proxy speaks RESP3.
-fn text(value: Value) -> Result<String, StoreError> {
+fn text(value: Value) -> Result<String> {
     match value {
         Value::VerbatimString { text, .. } => Ok(text),
         value => Ok(Reply::of_command("INFO").text(Some(&value))?.unwrap_or_default()),
@@ -104,7 +104,7 @@ pub(crate) fn groups_command(ledger: &str) -> Cmd {
 }
 
 /// The groups of a reply. A ledger that is not there, or no stream, has none.
-pub(crate) fn read_groups(answer: Result<Value, StoreError>) -> Result<Vec<GroupStats>, StoreError> {
+pub(crate) fn read_groups(answer: Result<Value>) -> Result<Vec<GroupStats>> {
     let reply = Reply::of_command("XINFO GROUPS");
     let groups = match answer {
         Ok(value) => reply.array(value)?,
@@ -115,7 +115,7 @@ pub(crate) fn read_groups(answer: Result<Value, StoreError>) -> Result<Vec<Group
     groups.into_iter().map(|group| read_group(&reply, group)).collect()
 }
 
-fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats, StoreError> {
+fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats> {
     let fields = reply.array(group)?;
     let field = |name: &str| {
         let is_named = |pair: &&[Value]| matches!(&pair[0], Value::BulkString(known) if known == name.as_bytes());
@@ -153,7 +153,7 @@ impl Durations {
 ///
 /// # Errors
 /// The servers cannot be reached.
-pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<Durations>)>, StoreError> {
+pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<Durations>)>> {
     store.servers.discover()?;
     let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&COMMANDS).to_owned();
     let nodes = store.servers.primaries();
@@ -171,7 +171,7 @@ pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<
 }
 
 /// Reads `[command, [calls, n, histogram_usec, [bound, calls so far, …]], …]`.
-fn read(value: Value) -> Result<Durations, StoreError> {
+fn read(value: Value) -> Result<Durations> {
     let reply = Reply::of_command("LATENCY HISTOGRAM");
     let mut durations = Durations::default();
     for fields in reply.array(value)?.into_iter().skip(1).step_by(2) {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::ledger::unexplained_changes;
 use crate::model::{Entry, EntryId, Kind, Op, StoredUser};
 use crate::read::stats::{groups_command, read_groups};
@@ -57,7 +57,7 @@ impl Ask {
 }
 
 /// Asks what only some have to be asked; `sold` are those whose stock has just moved.
-pub(crate) fn look(store: &mut Store, watched: &mut Watched, sold: &[usize], read: Instant) -> Result<(), StoreError> {
+pub(crate) fn look(store: &mut Store, watched: &mut Watched, sold: &[usize], read: Instant) -> Result<()> {
     let asks = asks(store, watched, sold);
     let looks = asks.iter().filter(|(_, ask)| matches!(ask, Ask::Look | Ask::Newest)).count().max(1);
     let shown = (ENTRIES / looks).max(1);

@@ -7,15 +7,15 @@
 
 mod looks;
 mod raw;
-pub(crate) mod wholes;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::error::StoreError;
-use crate::model::{ActivityId, EntryId, Millis, Op, Snapshot, StoredUser};
+use crate::error::{Result, StoreError};
+use crate::model::activity::whole::whole;
+use crate::model::{ActivityId, EntryId, Layout, Millis, Op, Snapshot, StoredUser};
 use crate::read::snapshot;
 use crate::read::stats::GroupStats;
 use crate::read::watch::looks::Rights;
@@ -34,9 +34,9 @@ const WHOLE_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct Watched {
     activities: Vec<One>,
     /// The newest orders of all, the newest first.
-    newest: Vec<NewestOrder>,
+    pub(crate) newest: Vec<NewestOrder>,
     /// How many scripts this called: the servers count them too.
-    own_calls: u64,
+    pub(crate) own_calls: u64,
     /// How often all were read.
     readings: usize,
     /// The server's clock, and when it was read.
@@ -104,16 +104,6 @@ impl Watched {
         self.activities.iter().filter_map(|one| one.view.as_ref())
     }
 
-    /// The newest orders of all, the newest first.
-    pub(crate) fn newest(&self) -> &[NewestOrder] {
-        &self.newest
-    }
-
-    /// How many scripts this called so far, on all servers.
-    pub(crate) fn own_calls(&self) -> u64 {
-        self.own_calls
-    }
-
     /// What is needed of the past is found by number.
     fn due(&self, whole: &mut Vec<usize>, read: Instant) {
         let most = (self.activities.len() / 30).max(1);
@@ -142,7 +132,7 @@ pub(crate) fn watch(store: &Store, watched: &mut Watched, activities: &[Activity
 ///
 /// # Errors
 /// The server refuses to be asked.
-pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<Reading, StoreError> {
+pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<Reading> {
     let mut calls = vec![Call::keyless(&redis::cmd("TIME"))];
     for one in &watched.activities {
         calls.push(one.call("GET", &[&one.keys.stock]));
@@ -193,7 +183,7 @@ pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<R
 }
 
 /// Reads some of them at one instant each.
-fn read_whole(store: &mut Store, watched: &mut Watched, which: &[usize], read: Instant) -> Result<(), StoreError> {
+fn read_whole(store: &mut Store, watched: &mut Watched, which: &[usize], read: Instant) -> Result<()> {
     let activities: Vec<ActivityId> = which.iter().map(|place| watched.activities[*place].activity.clone()).collect();
     watched.own_calls += activities.len() as u64;
     let snapshots = match snapshot::snapshots(store, &activities) {
@@ -275,4 +265,51 @@ impl One {
         view.is_old = false;
         change
     }
+}
+
+/// Watches these from now on, with all their shards. What is known of those that were watched before stays known.
+///
+/// # Errors
+/// The shards cannot be read.
+pub(crate) fn watch_wholes(store: &mut Store, watched: &mut Watched, activities: &[ActivityId]) -> Result<()> {
+    let shards = match store.layout() {
+        Layout::Cluster => store.shards_of_each(activities)?,
+        _ => vec![None; activities.len()],
+    };
+    let mut all: Vec<ActivityId> = Vec::with_capacity(activities.len());
+    for (activity, shards) in activities.iter().zip(shards) {
+        all.push(activity.clone());
+        all.extend(shards.iter().flat_map(|shards| shards.ids(activity)));
+    }
+    if !all.iter().eq(watched.activities.iter().map(|one| &one.activity)) {
+        watch(store, watched, &all);
+    }
+    Ok(())
+}
+
+/// What is known of activities, in their order; of a sharded one the sum over its shards.
+pub(crate) fn whole_views(store: &Store, watched: &Watched, activities: &[ActivityId]) -> Vec<View> {
+    let views: HashMap<&ActivityId, &View> = watched.views().map(|view| (&view.snapshot.activity, view)).collect();
+    activities.iter().filter_map(|activity| whole_view(store, views.get(activity)?, &views)).collect()
+}
+
+fn whole_view(store: &Store, parent: &View, views: &HashMap<&ActivityId, &View>) -> Option<View> {
+    let parts = parent.snapshot.parts();
+    if parts.len() == 1 {
+        return Some(parent.clone());
+    }
+    // One that was not read yet comes with the next reading.
+    let shards: Vec<&View> = parts.iter().map(|part| views.get(part).copied()).collect::<Option<_>>()?;
+    let snapshots: Vec<Snapshot> = shards.iter().map(|view| view.snapshot.clone()).collect();
+    let snapshot = whole(parent.snapshot.clone(), &snapshots, &|shard| {
+        let keys = store.keys(shard);
+        (keys.stock, keys.meta)
+    });
+    Some(View {
+        snapshot,
+        read: shards.iter().map(|view| view.read).min().unwrap_or(parent.read),
+        is_old: parent.is_old || shards.iter().any(|view| view.is_old),
+        groups: shards.iter().map(|view| view.groups.clone()).collect::<Option<Vec<_>>>().map(|groups| groups.concat()),
+        foreign_write: shards.iter().filter_map(|view| view.foreign_write).max(),
+    })
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::{CallFailure, ReplicaWait, Sending};
 use crate::redis::call::retry::Answer;
@@ -20,7 +20,7 @@ pub(crate) type CallOutcome = Result<Value, CallFailure>;
 impl Servers {
     /// Sends many calls, and again what did not run or was lost, if that is safe: the answer to each, in order. Once one
     /// could not be sent again because nobody serves it, the others that have no reply yet fail like it.
-    pub(crate) fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Answer, StoreError>> {
+    pub(crate) fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Answer>> {
         calls.chunks(MAX_PIPELINED).flat_map(|calls| self.call_some(calls)).collect()
     }
 
@@ -28,11 +28,11 @@ impl Servers {
     ///
     /// # Errors
     /// What the first of them that has no reply failed with.
-    pub(crate) fn read_all(&mut self, calls: &[Call]) -> Result<Vec<Value>, StoreError> {
+    pub(crate) fn read_all(&mut self, calls: &[Call]) -> Result<Vec<Value>> {
         self.call_all(calls).into_iter().map(|answer| answer.map(Answer::value)).collect()
     }
 
-    fn call_some(&mut self, calls: &[Call]) -> Vec<Result<Answer, StoreError>> {
+    fn call_some(&mut self, calls: &[Call]) -> Vec<Result<Answer>> {
         let mut unserved: Option<StoreError> = None;
         let mut answers = Vec::with_capacity(calls.len());
         for (call, outcome) in calls.iter().zip(self.fan_out(calls, None)) {
@@ -43,7 +43,7 @@ impl Servers {
                 }
                 (Err(_), Some(error)) => Err(error.clone()),
                 (Err(CallFailure::Unsent(error)), None) if !self.may_recover(&error) => Err(self.explained(error)),
-                (Err(CallFailure::Lost(error)), None) => self.answer_after(call, &error),
+                (Err(CallFailure::Lost(error)), None) => self.send(std::slice::from_ref(call), None, Some(&error)),
                 (Err(_), None) => self.answer(call),
             };
             // A refusal concerns one call, anything else the node that serves it.
@@ -136,11 +136,11 @@ impl Servers {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn finish(&mut self, ahead: CallAhead) -> Result<Value, StoreError> {
+    pub(crate) fn finish(&mut self, ahead: CallAhead) -> Result<Value> {
         let CallAhead { call, sent } = ahead;
         match sent.and_then(|node| self.node(node).read_call(Sending::FIRST)) {
             Ok(value) => Ok(value),
-            Err(CallFailure::Lost(error)) => self.answer_after(&call, &error).map(Answer::value),
+            Err(CallFailure::Lost(error)) => self.send(&[call], None, Some(&error)).map(Answer::value),
             Err(_) => self.call(&call),
         }
     }

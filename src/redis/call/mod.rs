@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `call` | one call at the node of its slot, sent again if that is safe: one round trip if nothing goes wrong |
 //! | `call_all` | many at once, one pipeline a node; sends again what did not run or was lost, by the same rule |
-//! | `call_replicated` | as `call`, and `WAIT` in the same write on the same connection |
+//! | `send` | as `call`, of several calls of one slot, and with `WAIT` in the same write on the same connection |
 //! | `send_ahead` | sends one whose reply is wanted later, and `finish` gives it |
 //! | `fan_out` | many at once, none twice: what failed says why |
 //!
@@ -104,6 +104,17 @@ impl Call {
     /// The same for one that writes, and may be sent any number of times.
     pub(crate) fn idempotent(self) -> Self {
         self.with_safety(RetrySafety::Idempotent)
+    }
+
+    /// The same for one that the same command sends again.
+    pub(crate) fn repeatable(self) -> Self {
+        self.idempotent().recovered_by(Recovery::SameCall)
+    }
+
+    /// The same for a step of a script that works in steps, of which `plan` writes nothing.
+    pub(crate) fn of_step(self, step: &str) -> Self {
+        let safety = if step == "plan" { RetrySafety::ReadOnly } else { RetrySafety::Idempotent };
+        self.with_safety(safety).recovered_by(Recovery::SameCall)
     }
 
     /// The same, which does this if it is sent again.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, ToRedisArgs, Value};
 
-use crate::error::{Recovery, ServerKind, StoreError};
+use crate::error::{Recovery, Result, ServerKind, StoreError};
 use crate::redis::call::exchange::{CallFailure, ReplicaWait, Sending};
 use crate::redis::call::{Call, RetrySafety, Try};
 use crate::redis::cluster::Servers;
@@ -42,7 +42,7 @@ impl Servers {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn call(&mut self, call: &Call) -> Result<Value, StoreError> {
+    pub(crate) fn call(&mut self, call: &Call) -> Result<Value> {
         self.answer(call).map(Answer::value)
     }
 
@@ -50,22 +50,17 @@ impl Servers {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn answer(&mut self, call: &Call) -> Result<Answer, StoreError> {
-        self.send_with_retry(std::slice::from_ref(call), None, None)
-    }
-
-    /// The same for a call whose earlier try was lost, for the reason given.
-    pub(super) fn answer_after(&mut self, call: &Call, lost: &StoreError) -> Result<Answer, StoreError> {
-        self.send_with_retry(std::slice::from_ref(call), None, Some(lost))
+    pub(crate) fn answer(&mut self, call: &Call) -> Result<Answer> {
+        self.send(std::slice::from_ref(call), None, None)
     }
 
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
-    pub(crate) fn command(&mut self, key: &str, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn command(&mut self, key: &str, command: &Cmd) -> Result<Value> {
         self.call(&Call::command(key, command))
     }
 
     /// The same for one that any node can answer.
-    pub(crate) fn ask_any(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn ask_any(&mut self, command: &Cmd) -> Result<Value> {
         self.call(&Call::keyless(command))
     }
 
@@ -74,7 +69,7 @@ impl Servers {
         &mut self,
         key: &str,
         fields: impl IntoIterator<Item = F>,
-    ) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+    ) -> Result<Vec<Option<Vec<u8>>>> {
         let mut command = redis::cmd("HMGET");
         command.arg(key);
         fields.into_iter().for_each(|field| _ = command.arg(field));
@@ -83,12 +78,16 @@ impl Servers {
     }
 
     /// Sends calls of one slot until there is an answer, or no hope of one within three timeouts. An earlier try may be `lost`.
-    pub(super) fn send_with_retry(
+    /// With `wait` it waits for replicas, if the slot has one; what is sent again is written again, so that the wait covers it.
+    ///
+    /// # Errors
+    /// Any of [`StoreError`].
+    pub(crate) fn send(
         &mut self,
         calls: &[Call],
         wait: Option<ReplicaWait>,
         lost: Option<&StoreError>,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Answer> {
         let sent = self.try_with_retry(calls, wait, lost).map_err(|error| self.explained(error));
         sent.map_err(|error| match calls.iter().find(|call| call.called_script().is_some()) {
             Some(call) => call.named_in(error),
@@ -101,7 +100,7 @@ impl Servers {
         calls: &[Call],
         wait: Option<ReplicaWait>,
         lost: Option<&StoreError>,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<Answer> {
         self.check_layout()?;
         let Some(first) = calls.first() else { return Ok(Answer::default()) };
         let mut attempts = Attempts::new(self);
@@ -172,7 +171,7 @@ impl<'c> Doubt<'c> {
     ///
     /// # Errors
     /// They must not be sent again.
-    fn add(&mut self, error: &StoreError) -> Result<(), StoreError> {
+    fn add(&mut self, error: &StoreError) -> Result<()> {
         match self.calls.iter().map(|call| call.safety).max() {
             Some(RetrySafety::AtMostOnce) => return Err(self.unknown(error.why())),
             Some(RetrySafety::Idempotent) => self.attempt = Try::Retry,
@@ -246,7 +245,7 @@ impl Attempts {
     }
 
     /// Waits before the next attempt; an error if there should be none.
-    pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<(), StoreError> {
+    pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<()> {
         let timeout = servers.target().timeout * 3;
         let most = if servers.waits_for_failover() { timeout.max(FAILOVER) } else { timeout };
         // What sends a reply that no sale has is no server of ours, now or later.
@@ -281,7 +280,7 @@ impl Servers {
         slot: Option<u16>,
         node: usize,
         error: StoreError,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.learn(&error)?;
         match &error {
             StoreError::Redirected(to) => {
@@ -305,12 +304,7 @@ impl Servers {
     ///
     /// # Errors
     /// It has waited for long enough.
-    pub(crate) fn wait_for_failover(
-        &mut self,
-        attempts: &mut Attempts,
-        node: usize,
-        error: StoreError,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn wait_for_failover(&mut self, attempts: &mut Attempts, node: usize, error: StoreError) -> Result<()> {
         match self.read_map(Some(node)) {
             // No failover ends that.
             Err(error @ StoreError::Server { kind: ServerKind::NoSlots, .. }) => return Err(error),
@@ -325,29 +319,16 @@ impl Servers {
 }
 
 impl Servers {
-    /// Sends calls, all of one slot, and waits for replicas, if the slot has one. Whatever is sent again is written again, so
-    /// that the wait covers it.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn call_replicated(&mut self, calls: &[Call], wait: ReplicaWait) -> Result<Answer, StoreError> {
-        self.send_with_retry(calls, Some(wait), None)
-    }
-
     /// Sends a call, again and again, until a replica has what it wrote, if there is a replica, or until it has taken so long: the
     /// last reply, and whether a replica has it.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn call_until_replicated(
-        &mut self,
-        call: &Call,
-        at_most: Duration,
-    ) -> Result<(Value, bool), StoreError> {
+    pub(crate) fn call_until_replicated(&mut self, call: &Call, at_most: Duration) -> Result<(Value, bool)> {
         let began = self.system().now();
         loop {
             let wait = ReplicaWait::for_one(self.target().timeout / 2);
-            let answer = self.call_replicated(std::slice::from_ref(call), wait)?;
+            let answer = self.send(std::slice::from_ref(call), Some(wait), None)?;
             let is_replicated = answer.is_replicated();
             if is_replicated || self.system().now() - began >= at_most {
                 return Ok((answer.value(), is_replicated));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::slot::SLOTS;
 use crate::script::reply::Reply;
 
@@ -29,12 +29,12 @@ pub(crate) struct SlotRange {
 }
 
 /// Reads the reply of `CLUSTER SLOTS`: `[[first, last, [host, port, id, …], replica…], …]`.
-pub(crate) fn read_ranges(value: Value) -> Result<Vec<SlotRange>, StoreError> {
+pub(crate) fn read_ranges(value: Value) -> Result<Vec<SlotRange>> {
     let reply = Reply::of_command("CLUSTER SLOTS");
     reply.array(value)?.into_iter().map(|range| read_range(&reply, range)).collect()
 }
 
-fn read_range(reply: &Reply<'_>, range: Value) -> Result<SlotRange, StoreError> {
+fn read_range(reply: &Reply<'_>, range: Value) -> Result<SlotRange> {
     let parts = reply.array(range)?;
     let slot = |at: usize| {
         let number = reply.count(parts.get(at))?.and_then(|number| u16::try_from(number).ok());

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use redis::Value;
 
-use crate::error::{Redirection, ServerKind, StoreError, TlsFault};
+use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
 use crate::model::layout::Layout;
 use crate::model::slot::SLOTS;
 use crate::redis::cluster::map::{SlotRange, followed, read_ranges};
@@ -45,9 +45,9 @@ pub(crate) struct Servers {
     nodes: Vec<Server>,
     seeds: usize,
     /// The node that serves each slot, as far as is known; empty if nothing is.
-    owners: Vec<u16>,
+    pub(crate) owners: Vec<u16>,
     /// Whether the map was read.
-    has_map: bool,
+    pub(crate) has_map: bool,
     /// The ids of nodes, as the map has them.
     ids: BTreeMap<usize, String>,
     /// The nodes that no replica follows, as a node of the cluster or the single server said when somebody asked last.
@@ -104,11 +104,6 @@ impl Servers {
         taken
     }
 
-    /// Whether the map was read.
-    pub(crate) fn has_map(&self) -> bool {
-        self.has_map
-    }
-
     /// Whether they are known to be nodes of a cluster.
     pub(crate) fn is_cluster(&self) -> bool {
         self.kind == Kind::Cluster
@@ -127,14 +122,14 @@ impl Servers {
         }
         let guess = usize::from(slot.unwrap_or(0)) * self.seeds / usize::from(SLOTS);
         let count = self.nodes.len();
-        (guess..guess + count).map(|index| index % count).find(|index| !self.nodes[*index].is_down()).unwrap_or(guess)
+        (guess..guess + count).map(|index| index % count).find(|index| !self.nodes[*index].is_down).unwrap_or(guess)
     }
 
     /// Connects to any of them.
     ///
     /// # Errors
     /// None can be reached.
-    pub(crate) fn connect_any(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn connect_any(&mut self) -> Result<()> {
         let mut failed = None;
         for node in &mut self.nodes {
             match node.connection() {
@@ -148,7 +143,7 @@ impl Servers {
     /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
     pub(crate) fn cursor_scope(&self, slot: Option<u16>) -> (usize, u64) {
         let index = self.node_of(slot);
-        (index, self.nodes[index].connected())
+        (index, self.nodes[index].connected)
     }
 
     /// Follows a redirection of a node, and gives the number of the node that it names.
@@ -180,7 +175,7 @@ impl Servers {
     ///
     /// # Errors
     /// The layout has no keys for one.
-    pub(crate) fn found_cluster(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn found_cluster(&mut self) -> Result<()> {
         self.kind = Kind::Cluster;
         self.check_layout()
     }
@@ -189,7 +184,7 @@ impl Servers {
     ///
     /// # Errors
     /// It is one, and the servers are known to be a cluster.
-    pub(crate) fn check_layout(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_layout(&self) -> Result<()> {
         match self.is_cluster().then(|| Keys::slots(self.layout)) {
             Some(slots) if slots > 1 => Err(StoreError::SpreadLayout { layout: self.layout.name(), slots }),
             _ => Ok(()),
@@ -200,7 +195,7 @@ impl Servers {
     ///
     /// # Errors
     /// The layout has no keys for a cluster, or no server can be reached.
-    pub(crate) fn discover(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn discover(&mut self) -> Result<()> {
         self.check_layout()?;
         if self.kind == Kind::Single || self.has_map {
             return Ok(());
@@ -224,7 +219,7 @@ impl Servers {
 
     /// Whether a server refuses keys of two slots in one call, as every node of a cluster does.
     fn refuses_two_slots(&mut self) -> bool {
-        let Some(node) = self.nodes.iter_mut().find(|node| !node.is_down()) else { return false };
+        let Some(node) = self.nodes.iter_mut().find(|node| !node.is_down) else { return false };
         let (before, after) = Keys::stock_pattern(self.layout);
         let mut call = redis::cmd("EVAL");
         call.arg("return 1").arg(2).arg(format!("{before}1{after}")).arg(format!("{before}2{after}"));
@@ -235,9 +230,9 @@ impl Servers {
     ///
     /// # Errors
     /// No node gave it.
-    pub(crate) fn read_map(&mut self, but: Option<usize>) -> Result<(), StoreError> {
+    pub(crate) fn read_map(&mut self, but: Option<usize>) -> Result<()> {
         let mut order: Vec<usize> = (0..self.nodes.len()).filter(|index| Some(*index) != but).collect();
-        order.sort_by_key(|index| self.nodes[*index].is_down());
+        order.sort_by_key(|index| self.nodes[*index].is_down);
         order.extend(but);
         let mut failed = None;
         for index in order {
@@ -277,7 +272,7 @@ impl Servers {
     ///
     /// # Errors
     /// The layout has no keys for a cluster, or no server can be reached.
-    pub(crate) fn look_for_replicas(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn look_for_replicas(&mut self) -> Result<()> {
         if self.has_map {
             self.read_map(None).map_err(|error| self.explained(error))?;
         } else {
@@ -330,12 +325,12 @@ impl Servers {
     /// Whether another node may know who serves a slot of which nothing is known.
     pub(crate) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
         let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);
-        !is_known && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down())
+        !is_known && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down)
     }
 
     /// Whether any of them ever accepted a connection.
     pub(crate) fn was_reached(&self) -> bool {
-        self.nodes.iter().any(|node| node.connected() > 0)
+        self.nodes.iter().any(|node| node.connected > 0)
     }
 
     /// Whether another server takes over from one that fails: on a cluster, and behind Sentinel.
@@ -347,7 +342,7 @@ impl Servers {
     /// can have run, whatever was sent.
     pub(crate) fn explained(&self, error: StoreError) -> StoreError {
         let is_silent = matches!(error, StoreError::Unknown { .. } | StoreError::Unreachable { .. })
-            && !self.nodes.iter().any(Server::has_replied);
+            && !self.nodes.iter().any(|node| node.has_replied);
         match self.nodes.first().map(|node| &node.target).filter(|target| is_silent && target.lacks_tls()) {
             Some(target) => {
                 let why = "the server speaks TLS at this port".to_owned();
@@ -357,16 +352,11 @@ impl Servers {
         }
     }
 
-    /// The number of the node that serves each slot; empty if nothing is known.
-    pub(crate) fn owners(&self) -> &[u16] {
-        &self.owners
-    }
-
     /// Records what an error says about the servers.
     ///
     /// # Errors
     /// The layout has no keys for a cluster.
-    pub(crate) fn learn(&mut self, error: &StoreError) -> Result<(), StoreError> {
+    pub(crate) fn learn(&mut self, error: &StoreError) -> Result<()> {
         match error {
             StoreError::Redirected(_) => self.found_cluster(),
             StoreError::Server {

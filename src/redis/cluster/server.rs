@@ -2,7 +2,7 @@
 
 use redis::{Cmd, RedisError, Value};
 
-use crate::error::{SentinelFault, ServerKind, StoreError};
+use crate::error::{Result, SentinelFault, ServerKind, StoreError};
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
 use crate::redis::sentinel::connect;
@@ -14,11 +14,11 @@ pub(crate) struct Server {
     pub target: Target,
     connection: Option<Connection>,
     /// How often it was connected to. A cursor is of one connection: another one may be to another server.
-    connected: u64,
+    pub(crate) connected: u64,
     /// Whether the last attempt to connect failed, or the connection broke.
-    is_down: bool,
+    pub(crate) is_down: bool,
     /// Whether it ever replied.
-    has_replied: bool,
+    pub(crate) has_replied: bool,
     /// Whether it refused a write because it is no primary: what is sent next goes to whoever is that then.
     is_demoted: bool,
 }
@@ -30,21 +30,20 @@ impl Server {
     }
 
     /// The connection, made now if there is none.
-    pub(crate) fn connection(&mut self) -> Result<&mut Connection, StoreError> {
+    pub(crate) fn connection(&mut self) -> Result<&mut Connection> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
-                let connection = connect(&self.target);
-                self.is_down = connection.is_err();
-                self.connected += u64::from(connection.is_ok());
-                connection?
+                let connection = self.connect_new()?;
+                self.connected += 1;
+                connection
             }
         };
         Ok(self.connection.insert(connection))
     }
 
     /// Another connection to it.
-    pub(crate) fn connect_new(&mut self) -> Result<Connection, StoreError> {
+    pub(crate) fn connect_new(&mut self) -> Result<Connection> {
         let connection = connect(&self.target);
         self.is_down = connection.is_err();
         connection
@@ -55,23 +54,8 @@ impl Server {
         self.connection.as_ref()?.drained_socket()
     }
 
-    /// How often it was connected to: another number means another connection.
-    pub(crate) fn connected(&self) -> u64 {
-        self.connected
-    }
-
-    /// Whether it ever replied to what was sent here.
-    pub(crate) fn has_replied(&self) -> bool {
-        self.has_replied
-    }
-
-    /// Whether the last attempt to connect failed, or the connection broke since.
-    pub(crate) fn is_down(&self) -> bool {
-        self.is_down
-    }
-
     /// Writes packed commands. A connection that breaks is forgotten, here and below.
-    pub(crate) fn write(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn write(&mut self, packed: &[u8]) -> Result<()> {
         if std::mem::take(&mut self.is_demoted) {
             self.disconnect();
         }
@@ -80,7 +64,7 @@ impl Server {
     }
 
     /// The next reply; an error reply is a value too.
-    pub(crate) fn read(&mut self) -> Result<Value, StoreError> {
+    pub(crate) fn read(&mut self) -> Result<Value> {
         let read = self.connection()?.reply();
         self.has_replied |= read.is_ok();
         if let Ok(Value::ServerError(error)) = &read {
@@ -92,14 +76,14 @@ impl Server {
     }
 
     /// Sends one command and gives its reply, without another try.
-    pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value> {
         self.write(&command.get_packed_command())?;
         let reply = self.read()?;
         self.checked(reply)
     }
 
     /// A reply, or what an error reply means.
-    pub(crate) fn checked(&self, reply: Value) -> Result<Value, StoreError> {
+    pub(crate) fn checked(&self, reply: Value) -> Result<Value> {
         match reply {
             Value::ServerError(error) => {
                 let error = RedisError::from(error);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisError};
 
-use crate::error::{CertificateFault, StoreError};
+use crate::error::{CertificateFault, Result, StoreError};
 use crate::redis::connect::address::SentinelUrl;
 use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 pub(crate) use crate::redis::tls::{Certificates, Pem};
@@ -56,7 +56,7 @@ impl Target {
     ///
     /// # Errors
     /// It is no URL of a server.
-    pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self, StoreError> {
+    pub fn new(url: &str, source: &str, timeout: Duration) -> Result<Self> {
         let invalid = || StoreError::Url { origin: source.to_owned() };
         if !address::names_sentinels(url) {
             return Ok(Self::of(address::read(url).ok_or_else(invalid)?, timeout));
@@ -134,7 +134,7 @@ impl Target {
     ///
     /// # Errors
     /// One of them is of no use, or the URL is without TLS. Nothing is connected yet.
-    pub fn set_certificates(&mut self, certificates: &Certificates) -> Result<(), StoreError> {
+    pub fn set_certificates(&mut self, certificates: &Certificates) -> Result<()> {
         let given = certificates.ca.as_ref().or(certificates.client.as_ref().map(|(certificate, _)| certificate));
         match (&self.tls, given) {
             (_, None) => {}
@@ -150,7 +150,7 @@ impl Target {
     ///
     /// # Errors
     /// None on a system that has unix sockets.
-    pub fn of_socket(path: &Path, timeout: Duration) -> Result<Self, StoreError> {
+    pub fn of_socket(path: &Path, timeout: Duration) -> Result<Self> {
         let info = ConnectionAddr::Unix(path.to_owned()).into_connection_info();
         let info = info.map_err(|_| StoreError::Url { origin: "the socket".to_owned() })?;
         Ok(Self::of(vec![info], timeout))

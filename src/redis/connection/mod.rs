@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 
 use redis::{Cmd, RedisError, Value};
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::redis::connect::Target;
 use crate::redis::system::Socket;
 use crate::script::reply::Reply;
@@ -43,12 +43,12 @@ impl Connection {
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the login.
-    pub(crate) fn open(target: &Target) -> Result<Self, StoreError> {
+    pub(crate) fn open(target: &Target) -> Result<Self> {
         Self::open_as(target, None)
     }
 
     /// The same, with this login instead of the target's.
-    pub(crate) fn open_as(target: &Target, login: Option<&Cmd>) -> Result<Self, StoreError> {
+    pub(crate) fn open_as(target: &Target, login: Option<&Cmd>) -> Result<Self> {
         let socket = target.open().map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
         for command in login.into_iter().chain(&target.handshake()) {
@@ -75,7 +75,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke.
-    pub(crate) fn send(&mut self, packed: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn send(&mut self, packed: &[u8]) -> Result<()> {
         let sent = self.socket.write_all(packed).and_then(|()| self.socket.flush());
         sent.map_err(|error| self.broken(error))
     }
@@ -84,7 +84,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke, or what comes is no reply of a sale.
-    pub(crate) fn reply(&mut self) -> Result<Value, StoreError> {
+    pub(crate) fn reply(&mut self) -> Result<Value> {
         self.part(MAX_DEPTH, &mut { MAX_BYTES })
     }
 
@@ -92,7 +92,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`reply`](Self::reply), or the server replied with an error.
-    pub(crate) fn value(&mut self) -> Result<Value, StoreError> {
+    pub(crate) fn value(&mut self) -> Result<Value> {
         self.reply()?.extract_error().map_err(|error| self.meaning(&error))
     }
 
@@ -100,7 +100,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`value`](Self::value).
-    pub(crate) fn request(&mut self, command: &Cmd) -> Result<Value, StoreError> {
+    pub(crate) fn request(&mut self, command: &Cmd) -> Result<Value> {
         match self.send(&command.get_packed_command()) {
             Ok(()) => self.value(),
             // A server that accepts no more clients says so, and closes.
@@ -116,7 +116,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`value`](Self::value), or what comes is no array.
-    pub(crate) fn array(&mut self) -> Result<usize, StoreError> {
+    pub(crate) fn array(&mut self) -> Result<usize> {
         let (count, end) = self.head(b'*', 0)?;
         self.start += end;
         Ok(count)
@@ -126,7 +126,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`array`](Self::array).
-    pub(crate) fn number(&mut self) -> Result<usize, StoreError> {
+    pub(crate) fn number(&mut self) -> Result<usize> {
         self.skip_head(b':')
     }
 
@@ -134,7 +134,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`array`](Self::array).
-    pub(crate) fn texts(&mut self, count: usize) -> Result<Vec<&[u8]>, StoreError> {
+    pub(crate) fn texts(&mut self, count: usize) -> Result<Vec<&[u8]>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let mut at = 0;
         for _ in 0..count {
@@ -150,7 +150,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`array`](Self::array).
-    pub(crate) fn optional_texts(&mut self, count: usize) -> Result<Vec<Option<&[u8]>>, StoreError> {
+    pub(crate) fn optional_texts(&mut self, count: usize) -> Result<Vec<Option<&[u8]>>> {
         const ABSENT: &[u8] = b"$-1\r\n";
         let mut ranges: Vec<Option<Range<usize>>> = Vec::new();
         let mut at = 0;
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Where the text is that begins `at` bytes from the first unread one, likewise; then `at` is behind it.
-    fn text_at(&mut self, at: &mut usize) -> Result<Range<usize>, StoreError> {
+    fn text_at(&mut self, at: &mut usize) -> Result<Range<usize>> {
         let (length, start) = self.head(b'$', *at)?;
         let end = start + length;
         *at = end + 2;
@@ -178,7 +178,7 @@ impl Connection {
     }
 
     /// The next value, if it takes no more than the bytes that are left.
-    fn part(&mut self, depth: usize, left: &mut usize) -> Result<Value, StoreError> {
+    fn part(&mut self, depth: usize, left: &mut usize) -> Result<Value> {
         let end = self.line(0)?;
         let line = &self.buffer[self.start..self.start + end];
         match line.trim_ascii_end() {
@@ -210,7 +210,7 @@ impl Connection {
     }
 
     /// Copies a text. It grows with what comes, not with what is announced.
-    fn text(&mut self, length: usize) -> Result<Vec<u8>, StoreError> {
+    fn text(&mut self, length: usize) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         while text.len() < length + 2 {
             if self.start == self.end {
@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// The number behind a type's letter, `at` bytes from the first unread one, and where its line ends, likewise.
-    fn head(&mut self, letter: u8, at: usize) -> Result<(usize, usize), StoreError> {
+    fn head(&mut self, letter: u8, at: usize) -> Result<(usize, usize)> {
         let end = self.line(at)?;
         let line = &self.buffer[self.start + at..self.start + end];
         match line.trim_ascii_end().split_first() {
@@ -243,14 +243,14 @@ impl Connection {
         }
     }
 
-    fn skip_head(&mut self, letter: u8) -> Result<usize, StoreError> {
+    fn skip_head(&mut self, letter: u8) -> Result<usize> {
         let (number, end) = self.head(letter, 0)?;
         self.start += end;
         Ok(number)
     }
 
     /// Where the line ends that begins `at` bytes from the first unread one.
-    fn line(&mut self, at: usize) -> Result<usize, StoreError> {
+    fn line(&mut self, at: usize) -> Result<usize> {
         let mut searched = at;
         loop {
             let unread = &self.buffer[self.start..self.end];
@@ -266,7 +266,7 @@ impl Connection {
     }
 
     /// Makes room in the buffer for what comes.
-    fn make_room(&mut self) -> Result<(), StoreError> {
+    fn make_room(&mut self) -> Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         } else if self.end == self.buffer.len() && self.start > 0 {
@@ -282,7 +282,7 @@ impl Connection {
     }
 
     /// Reads what is there, or waits for it.
-    fn fill(&mut self) -> Result<(), StoreError> {
+    fn fill(&mut self) -> Result<()> {
         self.make_room()?;
         loop {
             match self.socket.read(&mut self.buffer[self.end..]) {
@@ -297,7 +297,7 @@ impl Connection {
         }
     }
 
-    fn take(&self, left: &mut usize, bytes: usize) -> Result<(), StoreError> {
+    fn take(&self, left: &mut usize, bytes: usize) -> Result<()> {
         *left = left.checked_sub(bytes).ok_or_else(|| self.oversized())?;
         Ok(())
     }
@@ -328,7 +328,7 @@ impl Connection {
     ///
     /// # Errors
     /// The system cannot do that.
-    pub(crate) fn stop_waiting(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn stop_waiting(&mut self) -> Result<()> {
         self.socket.stop_waiting().map_err(|error| self.broken(error))?;
         self.buffer = vec![0; POLLED_BUFFER];
         (self.start, self.end) = (0, 0);
@@ -344,7 +344,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke.
-    pub(crate) fn try_send(&mut self, unsent: &mut Vec<u8>) -> Result<bool, StoreError> {
+    pub(crate) fn try_send(&mut self, unsent: &mut Vec<u8>) -> Result<bool> {
         let mut sent = 0;
         let written = loop {
             if sent == unsent.len() {
@@ -369,7 +369,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke, or what comes is no reply of a sale.
-    pub(crate) fn try_reply(&mut self) -> Result<Option<Value>, StoreError> {
+    pub(crate) fn try_reply(&mut self) -> Result<Option<Value>> {
         loop {
             if has_reply(&self.buffer[self.start..self.end]) {
                 return self.reply().map(Some);

@@ -22,7 +22,8 @@ const MAX_PATH: usize = 86;
 pub(super) struct Directory {
     /// A path to the data that is short enough for sockets below it.
     path: PathBuf,
-    kept: bool,
+    /// Whether the data stays.
+    pub(super) kept: bool,
     /// Removed last: it is the directory, or holds a short way to it.
     _short: Option<TempDir>,
     _lock: File,
@@ -74,11 +75,6 @@ impl Directory {
     /// Where servers run and keep their data.
     pub(super) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Whether the data stays.
-    pub(super) fn is_kept(&self) -> bool {
-        self.kept
     }
 
     /// The number of nodes of the cluster to start here; `None` for one server.

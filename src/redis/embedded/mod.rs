@@ -98,7 +98,7 @@ impl Embedded {
 
 fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Address), EmbeddedError> {
     let arguments = ["--port".to_owned(), "0".to_owned()];
-    let mut server = Server::spawn(program, directory.path(), directory.is_kept(), &arguments)?;
+    let mut server = Server::spawn(program, directory.path(), directory.kept, &arguments)?;
     server.wait_until(answers)?;
     let address = Address::Socket(server.socket());
     Ok((vec![server], address))
@@ -121,7 +121,7 @@ fn start_cluster(program: &Path, directory: &Directory, nodes: usize) -> Result<
 fn start_nodes(program: &Path, directory: &Directory, cluster: &Cluster) -> Result<Vec<Server>, EmbeddedError> {
     let folders = cluster.folders.iter().enumerate();
     let servers =
-        folders.map(|(node, folder)| Server::spawn(program, folder, directory.is_kept(), &cluster.arguments(node)));
+        folders.map(|(node, folder)| Server::spawn(program, folder, directory.kept, &cluster.arguments(node)));
     let mut servers = servers.collect::<Result<Vec<_>, _>>()?;
     for ready in [answers, cluster::is_up] {
         servers.iter_mut().try_for_each(|server| server.wait_until(ready))?;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use redis::{RedisError, ServerError, Value};
 
-use crate::error::{Redirection, StoreError};
+use crate::error::{Redirection, Result, StoreError};
 use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
 pub(crate) use crate::redis::pipeline::limits::Limits;
@@ -35,7 +35,8 @@ const NO_SCRIPT: &str = "NOSCRIPT";
 
 /// See the [module](self).
 pub(crate) struct Pipeline<C> {
-    server: Server,
+    /// What it is connected to.
+    pub(crate) server: Server,
     system: Arc<dyn System>,
     script: &'static Script,
     limits: Limits,
@@ -45,13 +46,14 @@ pub(crate) struct Pipeline<C> {
     /// Weight of the calls in the buffer, which are in flight already, and their orders.
     buffered: usize,
     buffered_orders: usize,
-    in_flight: VecDeque<C>,
+    /// The calls whose replies have not come yet.
+    pub(crate) in_flight: VecDeque<C>,
     /// Whether each of them was sent behind `ASKING`, whose reply comes first.
     asked: VecDeque<bool>,
     weight: usize,
     outage: Option<Outage>,
-    /// Whether the connection broke since [`begin_check`](Self::begin_check).
-    was_lost: bool,
+    /// Whether the connection broke since [`begin_check`](Self::begin_check): the server may have restarted without what came last.
+    pub(crate) was_lost: bool,
     /// Nothing is sent until nothing is in flight: what follows a call that failed would overtake it.
     is_draining: bool,
 }
@@ -85,11 +87,6 @@ impl<C: Call> Pipeline<C> {
         Self { rate, ..Self::new(server, self.script, self.limits.clone(), self.retry_for) }
     }
 
-    /// What it is connected to.
-    pub(crate) fn server(&self) -> &Server {
-        &self.server
-    }
-
     /// What it can do. `wants_to_send`: whether the owner has a call.
     pub(crate) fn readiness(&self, wants_to_send: bool) -> Readiness {
         if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && outage.is_open()) {
@@ -103,11 +100,6 @@ impl<C: Call> Pipeline<C> {
             }
         }
         if self.is_idle() { Readiness::Idle } else { Readiness::Replies }
-    }
-
-    /// The calls whose replies have not come yet.
-    pub(crate) fn in_flight(&self) -> &VecDeque<C> {
-        &self.in_flight
     }
 
     /// Whether no reply is to come.
@@ -131,7 +123,7 @@ impl<C: Call> Pipeline<C> {
     ///
     /// # Errors
     /// The server refused a call in a way that does not pass, or an outage lasts too long. The call is dropped.
-    pub(crate) fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>, StoreError> {
+    pub(crate) fn advance(&mut self, wants_to_send: bool) -> Result<Event<C>> {
         match self.readiness(wants_to_send) {
             Readiness::Outage(_) => self.reconnect(),
             Readiness::Send => Ok(Event::Send),
@@ -178,7 +170,7 @@ impl<C: Call> Pipeline<C> {
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub(crate) fn receive(&mut self) -> Result<Event<C>, StoreError> {
+    pub(crate) fn receive(&mut self) -> Result<Event<C>> {
         if self.is_idle() {
             return Ok(Event::Idle);
         }
@@ -213,7 +205,7 @@ impl<C: Call> Pipeline<C> {
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub(crate) fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>, StoreError> {
+    pub(crate) fn request(&mut self, packed: &[u8], count: usize) -> Result<Option<Vec<Value>>> {
         let server = &mut self.server;
         let replies = server.write(packed).and_then(|()| (0..count).map(|_| server.read()).collect::<Result<_, _>>());
         let replies: Vec<Value> = match replies {
@@ -235,11 +227,6 @@ impl<C: Call> Pipeline<C> {
             }
             None => Ok(Some(replies)),
         }
-    }
-
-    /// Whether the connection broke since the last check: the server may have restarted without what came last.
-    pub(crate) fn was_lost(&self) -> bool {
-        self.was_lost
     }
 
     /// Whether the server may not be the primary any more.
@@ -292,7 +279,7 @@ impl<C: Call> Pipeline<C> {
     }
 
     /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
-    fn refused(&mut self, error: StoreError) -> Result<(), StoreError> {
+    fn refused(&mut self, error: StoreError) -> Result<()> {
         if !is_retryable(&error) {
             return Err(error);
         }
@@ -314,7 +301,7 @@ impl<C: Call> Pipeline<C> {
     }
 
     /// Tries to end an outage, a short while at a time.
-    fn reconnect(&mut self) -> Result<Event<C>, StoreError> {
+    fn reconnect(&mut self) -> Result<Event<C>> {
         let Some(outage) = &mut self.outage else { return Ok(Event::Waited) };
         match outage.attempt(self.system.now(), self.retry_for) {
             Attempt::GiveUp => Err(outage.unsettled(&self.server.target.shown).unwrap_or_else(|| outage.error.clone())),
@@ -335,7 +322,7 @@ impl<C: Call> Pipeline<C> {
     }
 
     /// Connects if need be, and loads the script: it may be another server by now.
-    fn load_script(&mut self) -> Result<(), StoreError> {
+    fn load_script(&mut self) -> Result<()> {
         let command = redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text).get_packed_command();
         self.server.write(&command)?;
         match self.server.read()? {

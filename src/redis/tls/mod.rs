@@ -16,7 +16,7 @@ use rustls::{
     OtherError, RootCertStore, SignatureScheme, StreamOwned,
 };
 
-use crate::error::{CertificateFault, StoreError, TlsFault};
+use crate::error::{CertificateFault, Result, StoreError, TlsFault};
 
 /// The first byte of what a server with TLS answers.
 const ALERT: u8 = 0x15;
@@ -43,7 +43,7 @@ impl Pem {
         StoreError::Certificate { origin: self.origin.clone(), fault }
     }
 
-    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>> {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.text).collect();
         match all {
             Ok(all) if all.is_empty() => Err(self.invalid(CertificateFault::NoCertificate)),
@@ -52,7 +52,7 @@ impl Pem {
         }
     }
 
-    fn key(&self) -> Result<PrivateKeyDer<'static>, StoreError> {
+    fn key(&self) -> Result<PrivateKeyDer<'static>> {
         PrivateKeyDer::from_pem_slice(&self.text).map_err(|error| match error {
             pem::Error::NoItemsFound => {
                 let is_encrypted = String::from_utf8_lossy(&self.text).contains("-BEGIN ENCRYPTED PRIVATE KEY-");
@@ -102,7 +102,7 @@ impl Tls {
     }
 
     /// With these certificates, which are checked.
-    pub(crate) fn with(&self, certificates: &Certificates) -> Result<Self, StoreError> {
+    pub(crate) fn with(&self, certificates: &Certificates) -> Result<Self> {
         let trust = match &certificates.ca {
             Some(ca) if self.is_insecure => return Err(ca.invalid(CertificateFault::Insecure)),
             Some(ca) => Trust::These(roots(ca)?),
@@ -174,7 +174,7 @@ fn configure(
     Ok(config)
 }
 
-fn roots(ca: &Pem) -> Result<RootCertStore, StoreError> {
+fn roots(ca: &Pem) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in ca.certificates()? {
         roots.add(certificate).map_err(|error| ca.invalid(CertificateFault::Damaged(error.to_string())))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::number::whole;
 use crate::model::{ActivityId, Interner, Layout, PackedRules, Shards, Status};
 use crate::redis::pipeline::Call;
@@ -174,7 +174,7 @@ impl JobStates {
     }
 
     /// Where the order of a line goes: the activity, or the shard of it that is the user's home.
-    pub(crate) fn home(&self, index: u32, user: &[u8], line: u64) -> Result<u32, StoreError> {
+    pub(crate) fn home(&self, index: u32, user: &[u8], line: u64) -> Result<u32> {
         match self.sharded.get(&index) {
             Some(_) if user.is_empty() => {
                 Err(StoreError::NoUser { activity: self.name(index).to_owned(), line: Some(line) })
@@ -322,7 +322,7 @@ impl JobStates {
     ///
     /// # Errors
     /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
-    pub(crate) fn load<C: Call>(&mut self, lanes: &mut Lanes<C>) -> Result<(), StoreError> {
+    pub(crate) fn load<C: Call>(&mut self, lanes: &mut Lanes<C>) -> Result<()> {
         let page = self.loaded..self.states.len().min(self.loaded + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(page.len() * 2);
@@ -370,7 +370,7 @@ impl JobStates {
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub(crate) fn check<C: Call>(&mut self, check: &mut Check, lanes: &mut Lanes<C>) -> Result<(), StoreError> {
+    pub(crate) fn check<C: Call>(&mut self, check: &mut Check, lanes: &mut Lanes<C>) -> Result<()> {
         let page = check.checked..self.states.len().min(check.checked + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(page.len());
@@ -417,7 +417,7 @@ impl JobStates {
 }
 
 /// A text, or nothing for a key of another type: the script will say what is wrong with it.
-fn text(value: Option<&Value>) -> Result<Option<String>, StoreError> {
+fn text(value: Option<&Value>) -> Result<Option<String>> {
     match value {
         Some(Value::ServerError(_)) => Ok(None),
         value => Reply::of_command("HGET").text(value),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Cmd, Value};
 
-use crate::error::{Redirection, ServerKind, StoreError};
+use crate::error::{Redirection, Result, ServerKind, StoreError};
 use crate::redis::call;
 use crate::redis::call::retry::Answer;
 use crate::redis::cluster::Servers;
@@ -61,7 +61,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// The layout has no keys for one.
-    pub(crate) fn found_cluster(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn found_cluster(&mut self) -> Result<()> {
         self.servers.found_cluster()
     }
 
@@ -113,7 +113,7 @@ impl<C: Call> Lanes<C> {
 
     /// Whether a connection broke since the last check: what came last may be lost.
     pub(crate) fn was_lost(&self) -> bool {
-        self.lanes.iter().any(|lane| lane.pipeline.was_lost())
+        self.lanes.iter().any(|lane| lane.pipeline.was_lost)
     }
 
     /// Whether a server may not be the primary any more.
@@ -148,7 +148,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// The layout has no keys for a cluster.
-    pub(crate) fn redirected(&mut self, lane: usize, to: &Redirection) -> Result<(), StoreError> {
+    pub(crate) fn redirected(&mut self, lane: usize, to: &Redirection) -> Result<()> {
         self.servers.found_cluster()?;
         let from = self.lanes[lane].node;
         if to.is_ask {
@@ -157,7 +157,7 @@ impl<C: Call> Lanes<C> {
             self.asks.insert(to.slot, target);
         } else {
             self.asks.remove(&to.slot);
-            if self.servers.has_map() || self.servers.read_map(None).is_err() {
+            if self.servers.has_map || self.servers.read_map(None).is_err() {
                 self.servers.redirect(from, to);
             }
         }
@@ -197,10 +197,10 @@ impl<C: Call> Lanes<C> {
     pub(crate) fn advance(
         &mut self,
         mut wants_to_send: impl FnMut(usize, &VecDeque<C>) -> bool,
-    ) -> Result<(usize, Event<C>), StoreError> {
+    ) -> Result<(usize, Event<C>)> {
         if !self.is_cluster() {
             let pipeline = &mut self.lanes[0].pipeline;
-            let wants = pipeline.has_room() && wants_to_send(0, pipeline.in_flight());
+            let wants = pipeline.has_room() && wants_to_send(0, &pipeline.in_flight);
             let event = pipeline.advance(wants)?;
             if matches!(&event, Event::Outage(StoreError::Server { kind: ServerKind::ClusterDown, .. })) {
                 self.read_map(None)?;
@@ -211,7 +211,7 @@ impl<C: Call> Lanes<C> {
         let mut next: Option<Instant> = None;
         for lane_index in (0..self.lanes.len()).map(|lane_index| (self.last + 1 + lane_index) % self.lanes.len()) {
             let lane = &self.lanes[lane_index];
-            let wants = lane.pipeline.has_room() && wants_to_send(lane_index, lane.pipeline.in_flight());
+            let wants = lane.pipeline.has_room() && wants_to_send(lane_index, &lane.pipeline.in_flight);
             match lane.pipeline.readiness(wants) {
                 Readiness::Send => {
                     self.last = lane_index;
@@ -245,7 +245,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// As [`Pipeline::request`].
-    pub(crate) fn read(&mut self, commands: &[(String, Cmd)]) -> Result<Option<Vec<Value>>, StoreError> {
+    pub(crate) fn read(&mut self, commands: &[(String, Cmd)]) -> Result<Option<Vec<Value>>> {
         if !self.is_cluster() {
             let packed: Vec<u8> = commands.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
             return match self.lanes[0].pipeline.request(&packed, commands.len()) {
@@ -258,7 +258,7 @@ impl<C: Call> Lanes<C> {
             };
         }
         let calls: Vec<_> = commands.iter().map(|(key, command)| call::Call::command(key, command)).collect();
-        let reply = |answer: Result<Answer, StoreError>| match answer {
+        let reply = |answer: Result<Answer>| match answer {
             Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Ok(Value::Nil),
             answer => answer.map(Answer::value),
         };
@@ -269,13 +269,13 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// As [`Pipeline::receive`].
-    pub(crate) fn receive(&mut self) -> Result<(usize, Event<C>), StoreError> {
+    pub(crate) fn receive(&mut self) -> Result<(usize, Event<C>)> {
         let lane = self.lanes.iter().position(|lane| !lane.pipeline.is_idle());
         lane.map_or(Ok((0, Event::Idle)), |lane_index| Ok((lane_index, self.lanes[lane_index].pipeline.receive()?)))
     }
 
     /// Does something about an outage: asks another node who serves the slots now, then tries to reconnect.
-    fn end_outage(&mut self, lane_index: usize) -> Result<Event<C>, StoreError> {
+    fn end_outage(&mut self, lane_index: usize) -> Result<Event<C>> {
         let node = self.lanes[lane_index].node;
         if !self.lanes[lane_index].has_new_map {
             self.lanes[lane_index].has_new_map = true;
@@ -293,7 +293,7 @@ impl<C: Call> Lanes<C> {
     ///
     /// # Errors
     /// Nobody serves any slot, and no failover ends that.
-    fn read_map(&mut self, but: Option<usize>) -> Result<bool, StoreError> {
+    fn read_map(&mut self, but: Option<usize>) -> Result<bool> {
         match self.servers.read_map(but) {
             Err(error @ StoreError::Server { kind: ServerKind::NoSlots, .. }) => Err(error),
             read => Ok(read.is_ok()),
@@ -306,7 +306,7 @@ impl<C: Call> Lanes<C> {
         let waiting: Vec<usize> = turns.filter(|lane_index| !self.lanes[*lane_index].pipeline.is_idle()).collect();
         let mut sockets = Vec::with_capacity(waiting.len());
         for lane_index in &waiting {
-            match self.lanes[*lane_index].pipeline.server().drained_socket() {
+            match self.lanes[*lane_index].pipeline.server.drained_socket() {
                 Some(socket) => sockets.push(socket),
                 // Bytes are here already.
                 None => return Some(*lane_index),
@@ -323,7 +323,7 @@ impl<C: Call> Lanes<C> {
         let Some(lane_index) = self.lanes.iter().position(silent) else { return (0, Event::Waited) };
         let lane = &mut self.lanes[lane_index];
         let waited = humantime::format_duration(timeout).to_string();
-        let server = lane.pipeline.server().target.shown.clone();
+        let server = lane.pipeline.server.target.shown.clone();
         (lane_index, lane.pipeline.lose_connection(StoreError::Timeout { server, waited }))
     }
 }

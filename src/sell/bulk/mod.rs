@@ -14,7 +14,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{ServerKind, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{Corrupt, Interner, RequestId};
 pub(crate) use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Event, Pipeline};
@@ -98,7 +98,7 @@ impl Run {
         (limits, retry_for): (Limits, Duration),
         states: JobStates,
         orders: JobOrders,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self> {
         // A single server says what it is when it is asked for watermarks.
         if store.servers.is_cluster() {
             store.servers.discover()?;
@@ -120,7 +120,7 @@ impl Run {
     ///
     /// # Errors
     /// Any of [`StoreError`]; another input has the job's name, for one.
-    pub(crate) fn load_watermarks(&mut self) -> Result<bool, StoreError> {
+    pub(crate) fn load_watermarks(&mut self) -> Result<bool> {
         if self.states.are_loaded() || !self.lanes.can_read() {
             return Ok(false);
         }
@@ -138,7 +138,7 @@ impl Run {
     ///
     /// # Errors
     /// Its activity is sharded.
-    pub(crate) fn check_nameless(&mut self, activity: &str, line: u64) -> Result<(), StoreError> {
+    pub(crate) fn check_nameless(&mut self, activity: &str, line: u64) -> Result<()> {
         let index = self.states.number(activity);
         self.states.home(index, &[], line).map(drop)
     }
@@ -183,7 +183,7 @@ impl Run {
     ///
     /// # Errors
     /// Any of [`StoreError`], if trying again did not help or would not.
-    pub(crate) fn advance(&mut self, flush: bool) -> Result<Step, StoreError> {
+    pub(crate) fn advance(&mut self, flush: bool) -> Result<Step> {
         if let Some(corrupt) = self.corrupt.pop_front() {
             return Ok(Step::Corrupt(corrupt));
         }
@@ -227,12 +227,12 @@ impl Run {
     }
 
     /// Decides the first order that no call of the run can have, once those before it are decided; false if there is none.
-    fn decide_alone(&mut self) -> Result<bool, StoreError> {
+    fn decide_alone(&mut self) -> Result<bool> {
         Ok(self.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone(&self.states)?)
     }
 
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
-    fn end_shortage(&mut self, flush: bool) -> Result<bool, StoreError> {
+    fn end_shortage(&mut self, flush: bool) -> Result<bool> {
         if self.shorts.is_empty() || !self.lanes.are_idle() {
             return Ok(false);
         }
@@ -247,7 +247,7 @@ impl Run {
     }
 
     /// Gets units for a shard, or proves that there are too few.
-    fn get_units(&mut self, index: u32, quantity: u64) -> Result<(), StoreError> {
+    fn get_units(&mut self, index: u32, quantity: u64) -> Result<()> {
         if self.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
             return Ok(());
         }
@@ -286,7 +286,7 @@ impl Run {
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub(crate) fn check(&mut self) -> Result<Step, StoreError> {
+    pub(crate) fn check(&mut self) -> Result<Step> {
         if self.lanes.was_lost() || (self.check.is_none() && self.lanes.may_move()) {
             self.lanes.begin_check();
             self.check = Some(Check::default());
@@ -311,7 +311,7 @@ impl Run {
     ///
     /// # Errors
     /// The first of any.
-    pub(crate) fn drain(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn drain(&mut self) -> Result<()> {
         let mut drained = Ok(());
         while !self.lanes.are_idle() {
             let received = self.lanes.receive().and_then(|(lane, event)| self.handle(lane, event));
@@ -343,7 +343,7 @@ impl Run {
         self.states.refused_before()
     }
 
-    fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Step, StoreError> {
+    fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Step> {
         match event {
             Event::Reply(call, value) => {
                 let mut rewind = None;

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use crate::admin::pause::{self, Pause};
+use crate::admin::pause::{self, Pause, Pausing};
 use crate::bench::{self, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
 use crate::cli::commands::bench::too_many;
 use crate::cli::commands::expire::expire;
@@ -56,7 +56,7 @@ fn on_activity(of: &OfActivity, store: &mut Store, out: &Output) -> Result<Obser
         ActivityTask::Pause => Pause::Pause { withdraw_stock: false },
         ActivityTask::Resume => Pause::Resume,
     };
-    let paused = pause::set_paused(store, activity, to, reason.as_deref(), false)?;
+    let paused = pause::set_paused(store, activity, Pausing { to, reason: reason.as_deref(), dry_run: false })?;
     Ok(Observed { word: paused.status.name(), corrupt: paused.corrupt, ..Observed::default() })
 }
 

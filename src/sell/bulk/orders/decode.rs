@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::ledger::column;
 use crate::model::number::whole;
 use crate::model::status::call_code::{GAP, OTHER_EPOCH, OTHER_JOB};
@@ -139,12 +139,7 @@ impl BatchReply {
     }
 
     /// Reads that of one activity of multi-orders: a text, or `{text, status, n, value}`.
-    pub(crate) fn of_activity(
-        value: &Value,
-        expected: Expected,
-        keys: &Keys,
-        reply: &Reply<'_>,
-    ) -> Result<Self, StoreError> {
+    pub(crate) fn of_activity(value: &Value, expected: Expected, keys: &Keys, reply: &Reply<'_>) -> Result<Self> {
         let parts = if let Value::Array(parts) = value { parts.as_slice() } else { std::slice::from_ref(value) };
         let text = reply.text(parts.first())?.unwrap_or_default();
         let read = Self::read(text.as_bytes(), expected).ok_or_else(|| reply.invalid(&text))?;
@@ -165,11 +160,7 @@ impl BatchReply {
 
 impl Unread {
     /// Reads a code, and the line or the epoch that comes with it; `None` for another reply.
-    pub(crate) fn read(
-        code: Option<&Value>,
-        detail: Option<&Value>,
-        reply: &Reply<'_>,
-    ) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn read(code: Option<&Value>, detail: Option<&Value>, reply: &Reply<'_>) -> Result<Option<Self>> {
         Ok(match code {
             Some(Value::Int(GAP)) => Some(Self::Gap { line: reply.count(detail)?.unwrap_or_default() }),
             Some(Value::Int(OTHER_EPOCH)) => Some(Self::OtherEpoch { epoch: reply.text(detail)?.unwrap_or_default() }),
@@ -188,12 +179,7 @@ fn numbers_of<T: std::str::FromStr + Copy>(text: &str) -> impl Iterator<Item = T
 
 impl Decoded {
     /// Decodes a reply that is not an error.
-    pub(crate) fn decode(
-        value: &Value,
-        expected: Expected,
-        keys: &Keys,
-        reply: &Reply<'_>,
-    ) -> Result<Self, StoreError> {
+    pub(crate) fn decode(value: &Value, expected: Expected, keys: &Keys, reply: &Reply<'_>) -> Result<Self> {
         match value {
             Value::BulkString(bytes) => {
                 BatchReply::read(bytes, expected).map(Self::Decided).ok_or_else(|| reply.invalid(value))
@@ -203,7 +189,7 @@ impl Decoded {
         }
     }
 
-    fn of_status(values: &[Value], keys: &Keys, reply: &Reply<'_>) -> Result<Self, StoreError> {
+    fn of_status(values: &[Value], keys: &Keys, reply: &Reply<'_>) -> Result<Self> {
         if let Some(why) = Unread::read(values.first(), values.get(1), reply)? {
             return Ok(Self::Unread(why));
         }

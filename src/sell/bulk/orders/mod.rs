@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::{ServerKind, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::id::interner::Interner;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::{Limit, Quantity};
@@ -122,7 +122,7 @@ impl Run {
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self, StoreError> {
+    pub(crate) fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self> {
         let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
         let kind = store.layout.kind();
         let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
@@ -155,7 +155,7 @@ impl Run {
     ///
     /// # Errors
     /// It has no user, and its activity is sharded.
-    pub(crate) fn push(&mut self, order: &BulkOrder<'_>) -> Result<(), StoreError> {
+    pub(crate) fn push(&mut self, order: &BulkOrder<'_>) -> Result<()> {
         let index = self.states.number(order.activity);
         let index = self.states.home(index, order.user.as_bytes(), order.line)?;
         self.orders.push(&self.states, index, order);
@@ -316,12 +316,7 @@ impl JobOrders {
     ///
     /// # Errors
     /// The run must end.
-    pub(crate) fn reply(
-        &mut self,
-        states: &mut JobStates,
-        call: OrderCall,
-        value: Value,
-    ) -> Result<Vec<Verdict>, StoreError> {
+    pub(crate) fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Vec<Verdict>> {
         if let Value::ServerError(_) = value {
             // See `OrderCall::handles`.
             self.can_share = false;
@@ -359,7 +354,7 @@ impl JobOrders {
     ///
     /// # Errors
     /// An order has no user whose home it could go to.
-    pub(crate) fn split(&mut self, states: &JobStates, parent: u32) -> Result<(), StoreError> {
+    pub(crate) fn split(&mut self, states: &JobStates, parent: u32) -> Result<()> {
         if self.is_multi() {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::Result;
 use crate::model::{ActivityId, MultiOrder, Quantity, RequestId, Status};
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
@@ -231,7 +231,7 @@ impl JobOrders {
         states: &mut JobStates,
         call: &OrderCall,
         value: &Value,
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<Verdict> {
         let reply = Reply::of(self.operation.script(states.layout.kind()));
         let Value::Array(values) = value else { return Err(reply.invalid(value)) };
         if let Some(why) = Unread::read(values.first(), values.get(2), &reply)? {
@@ -286,8 +286,8 @@ impl JobOrders {
     /// With nothing in flight: decides the first undecided order, if no call can have it; false if one can.
     ///
     /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn decide_alone(&mut self, states: &JobStates) -> Result<bool, StoreError> {
+    /// Any of `StoreError`.
+    pub(crate) fn decide_alone(&mut self, states: &JobStates) -> Result<bool> {
         let (first, end) = self.window.span();
         let is_open = |number: &u64| !matches!(self.window.row(*number).state, State::Decided(_));
         let Some(number) = (first..end).find(is_open).filter(|_| self.is_multi()) else { return Ok(false) };

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::{Result, StoreError};
 use crate::model::{Corrupt, Status};
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
@@ -14,12 +14,7 @@ use crate::sell::bulk::orders::{JobOrders, OrderCall};
 
 impl JobOrders {
     /// Reads the reply to one batch.
-    pub(super) fn reply_to_batch(
-        &mut self,
-        states: &mut JobStates,
-        batch: Batch,
-        value: &Value,
-    ) -> Result<Verdict, StoreError> {
+    pub(super) fn reply_to_batch(&mut self, states: &mut JobStates, batch: Batch, value: &Value) -> Result<Verdict> {
         let index = batch.activity;
         let reply = Reply::of(self.operation.script(states.layout.kind()));
         match Decoded::decode(value, self.expected(&batch), &states.keys(index), &reply)? {
@@ -60,7 +55,7 @@ impl JobOrders {
         why: Unread,
         is_overtaking: bool,
         invalid: impl FnOnce() -> StoreError,
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<Verdict> {
         let state = states.get_mut(index);
         match why {
             Unread::Gap { .. } if state.refusal.is_some() || is_overtaking => Ok(Verdict::Retry(None)),
@@ -89,7 +84,7 @@ impl JobOrders {
         states: &mut JobStates,
         call: &OrderCall,
         value: &Value,
-    ) -> Result<Vec<Verdict>, StoreError> {
+    ) -> Result<Vec<Verdict>> {
         match value {
             Value::Array(values) if values.len() == call.batches.len() => {
                 let replies = call.batches.iter().zip(values);

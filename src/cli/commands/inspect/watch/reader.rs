@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::model::ActivityId;
 use crate::read::stats::ServerInfo;
 use crate::read::stats::info::Section;
-use crate::read::watch::{NewestOrder, Reading, View, Watched, wholes};
+use crate::read::watch::{NewestOrder, Reading, View, Watched, watch_wholes, whole_views};
 use crate::read::{stats, watch};
 use crate::store::Store;
 
@@ -51,7 +51,7 @@ impl Reader {
     pub(super) fn new(mut store: Store, wanted: ActivitySelector) -> Result<Self> {
         let activities = wanted.activities(&mut store)?;
         let mut watched = Watched::default();
-        wholes::watch_wholes(&mut store, &mut watched, &activities)?;
+        watch_wholes(&mut store, &mut watched, &activities)?;
         Ok(Self { store, wanted, watched, activities, indexed: Instant::now(), latency: None })
     }
 
@@ -70,16 +70,16 @@ impl Reader {
         let servers = if is_lost { Vec::new() } else { stats::info(&mut self.store, &sections).unwrap_or_default() };
         Update {
             reading,
-            views: wholes::whole_views(&self.store, &self.watched, &self.activities),
+            views: whole_views(&self.store, &self.watched, &self.activities),
             newest: self
                 .watched
-                .newest()
+                .newest
                 .iter()
                 .map(|order| NewestOrder { activity: order.activity.whole(), ..order.clone() })
                 .collect(),
             servers,
             counted: Instant::now(),
-            own_calls: self.watched.own_calls(),
+            own_calls: self.watched.own_calls,
         }
     }
 
@@ -96,7 +96,7 @@ impl Reader {
         let mut all: Vec<ActivityId> = self.activities.clone();
         all.extend(now.iter().filter(|activity| !self.activities.contains(activity)).cloned());
         // A reset may have given one other shards.
-        if wholes::watch_wholes(&mut self.store, &mut self.watched, &all).is_ok() {
+        if watch_wholes(&mut self.store, &mut self.watched, &all).is_ok() {
             self.activities = all;
         }
     }
