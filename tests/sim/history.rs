@@ -221,13 +221,28 @@ impl<'s> History<'s> {
         if let (Some(reply), 10..) = (&reply, dice) {
             return self.hear(&message, reply);
         }
-        match (&reply, &message.about) {
-            (Some(_), _) => self.tell(|| "    the reply is lost".to_owned()),
-            (None, About::Order(order)) => self.oracle.orders[*order].was_cut = true,
-            _ => {}
+        match &reply {
+            Some(_) => self.tell(|| "    the reply is lost".to_owned()),
+            None => self.note_cut(&message),
         }
         self.doubt(&message);
         Ok(())
+    }
+
+    /// A call was cut that may have taken units.
+    fn note_cut(&mut self, message: &Message) {
+        let now = self.now();
+        let (orders, takes_again) = match &message.about {
+            About::Order(order) => (std::slice::from_ref(order), false),
+            About::Orders(orders) => (&orders[..], false),
+            About::Confirm(order) => (std::slice::from_ref(order), true),
+            About::Confirms(orders) => (&orders[..], true),
+            _ => (&[][..], false),
+        };
+        for order in orders {
+            let order = &mut self.oracle.orders[*order];
+            order.was_cut |= !takes_again || order.may_expire_at <= now;
+        }
     }
 
     /// Nobody knows whether a change was done.
@@ -347,10 +362,9 @@ impl<'s> History<'s> {
                 let message = self.late.swap_remove(late);
                 // Nobody waits for its reply any more.
                 let cut = self.cut();
-                match (self.run_call(&message.call, cut)?, &message.about) {
-                    (None, About::Order(order)) => self.oracle.orders[*order].was_cut = true,
-                    (None, _) => self.doubt(&message),
-                    _ => {}
+                if self.run_call(&message.call, cut)?.is_none() {
+                    self.note_cut(&message);
+                    self.doubt(&message);
                 }
             }
             81..90 => {
@@ -373,6 +387,13 @@ impl<'s> History<'s> {
         let server = self.engine.server.borrow();
         let mut activities = self.activities.iter().enumerate();
         activities.try_for_each(|(number, activity)| self.oracle.check(number, activity, &server.keys, server.now_ms()))
+    }
+
+    /// Whether ledgers name what was answered.
+    pub fn check_entries(&self) -> Result<(), Broken> {
+        let keys = &self.engine.server.borrow().keys;
+        let mut activities = self.activities.iter().enumerate();
+        activities.try_for_each(|(number, activity)| self.oracle.check_entries(number, activity, keys))
     }
 
     /// A new order of some user.
