@@ -591,7 +591,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 14] = [
+const RULES_OF_NIGHTS: [Rule; 17] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -680,6 +680,19 @@ const RULES_OF_NIGHTS: [Rule; 14] = [
         &[("local moved = seen_stock and moved_past_ledger()", "local moved = false")],
         night::run,
     ),
+    (
+        "who bought by a drop-in buys once more",
+        "*",
+        &[("had = not its_units and '?' or whole(its_units)", "had = not its_units and 0 or whole(its_units)")],
+        night::run,
+    ),
+    (
+        "a drop-in sells more than is left",
+        "seckill",
+        &[("if quantity > stock then return {0, '库存不足'} end", "")],
+        night::run,
+    ),
+    ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")], night::run),
     (
         "who waits for replicas writes nothing first",
         "rewrite",

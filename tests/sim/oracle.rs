@@ -57,6 +57,8 @@ pub struct Order {
     pub request: String,
     /// A line of a file without a request id: only the file can be sent again, and says no more than that the line was decided.
     pub is_nameless: bool,
+    /// By a drop-in, which has no ids: nobody can send it again.
+    pub is_plain: bool,
     pub user: Bytes,
     /// Activities by number, with units.
     pub items: Vec<(usize, u64)>,
@@ -87,6 +89,7 @@ impl Order {
             is_item: false,
             request: format!("r{number}"),
             is_nameless: false,
+            is_plain: false,
             user,
             items,
             heard: Heard::Nothing,
@@ -301,7 +304,8 @@ impl Oracle {
         let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
         for order in self.orders.iter_mut().filter(of_activity) {
             // A copy of a confirmation may still come, and find a hold that was made since.
-            (order.heard, order.is_confirming, order.is_lost) = (Heard::Nothing, order.is_hold, false);
+            let heard = if order.is_plain { Heard::Rejected } else { Heard::Nothing };
+            (order.heard, order.is_confirming, order.is_lost) = (heard, order.is_hold, false);
         }
         for refund in self.refunds.iter_mut().filter(|refund| refund.activity == activity) {
             (refund.heard, refund.is_due) = (Heard::Nothing, false);
@@ -435,7 +439,8 @@ impl Found {
                 .collect::<Result<_, Broken>>()?,
             Some(Data::Set(users)) => {
                 let units = |user: &Bytes| match &names.units {
-                    Some(units) => number(keys.field(units, user)),
+                    // A drop-in does not say how many.
+                    Some(units) => keys.field(units, user).map_or(Ok(i64::MAX), |units| number(Some(units))),
                     None => Ok(1),
                 };
                 users.iter().map(|user| Ok((user.clone(), units(user)?))).collect::<Result<_, Broken>>()?
