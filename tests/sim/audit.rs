@@ -199,9 +199,10 @@ pub fn heal(history: &mut History<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Whether all units are somebody's, or for sale.
+/// Whether all units are somebody's, or for sale, and ledgers name what was answered.
 pub fn end(history: &mut History<'_>) -> Result<(), Broken> {
     history.check()?;
+    history.check_entries()?;
     if !history.has_records() {
         return Ok(());
     }

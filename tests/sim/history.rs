@@ -68,8 +68,8 @@ pub struct History<'s> {
     pub oracle: Oracle,
     pub random: Random,
     users: Vec<Bytes>,
-    step: u64,
-    is_calm: bool,
+    pub step: u64,
+    pub is_calm: bool,
     /// Whether a call was cut.
     pub was_cut: bool,
     /// Counters that drift by an audit, and that no ledger or record proves how to repair.
@@ -168,7 +168,7 @@ impl<'s> History<'s> {
     }
 
     /// Runs a call on the server; `None`: it was cut.
-    fn run_call(&mut self, call: &Call, cut: Option<u32>) -> Result<Option<Reply>, Broken> {
+    pub fn run_call(&mut self, call: &Call, cut: Option<u32>) -> Result<Option<Reply>, Broken> {
         {
             let mut server = self.engine.server.borrow_mut();
             server.us += 137;
@@ -221,13 +221,28 @@ impl<'s> History<'s> {
         if let (Some(reply), 10..) = (&reply, dice) {
             return self.hear(&message, reply);
         }
-        match (&reply, &message.about) {
-            (Some(_), _) => self.tell(|| "    the reply is lost".to_owned()),
-            (None, About::Order(order)) => self.oracle.orders[*order].was_cut = true,
-            _ => {}
+        match &reply {
+            Some(_) => self.tell(|| "    the reply is lost".to_owned()),
+            None => self.note_cut(&message),
         }
         self.doubt(&message);
         Ok(())
+    }
+
+    /// A call was cut that may have taken units.
+    fn note_cut(&mut self, message: &Message) {
+        let now = self.now();
+        let (orders, takes_again) = match &message.about {
+            About::Order(order) => (std::slice::from_ref(order), false),
+            About::Orders(orders) => (&orders[..], false),
+            About::Confirm(order) => (std::slice::from_ref(order), true),
+            About::Confirms(orders) => (&orders[..], true),
+            _ => (&[][..], false),
+        };
+        for order in orders {
+            let order = &mut self.oracle.orders[*order];
+            order.was_cut |= !takes_again || order.may_expire_at <= now;
+        }
     }
 
     /// Nobody knows whether a change was done.
@@ -347,10 +362,9 @@ impl<'s> History<'s> {
                 let message = self.late.swap_remove(late);
                 // Nobody waits for its reply any more.
                 let cut = self.cut();
-                match (self.run_call(&message.call, cut)?, &message.about) {
-                    (None, About::Order(order)) => self.oracle.orders[*order].was_cut = true,
-                    (None, _) => self.doubt(&message),
-                    _ => {}
+                if self.run_call(&message.call, cut)?.is_none() {
+                    self.note_cut(&message);
+                    self.doubt(&message);
                 }
             }
             81..90 => {
@@ -360,6 +374,7 @@ impl<'s> History<'s> {
             }
             90 => self.damage()?,
             91 => self.compare_with_file()?,
+            92 => self.archive_and_restore()?,
             _ => {
                 let activity = usize::from(self.random.percent(20));
                 let with_records = self.has_records() && self.random.percent(60);
@@ -373,6 +388,13 @@ impl<'s> History<'s> {
         let server = self.engine.server.borrow();
         let mut activities = self.activities.iter().enumerate();
         activities.try_for_each(|(number, activity)| self.oracle.check(number, activity, &server.keys, server.now_ms()))
+    }
+
+    /// Whether ledgers name what was answered.
+    pub fn check_entries(&self) -> Result<(), Broken> {
+        let keys = &self.engine.server.borrow().keys;
+        let mut activities = self.activities.iter().enumerate();
+        activities.try_for_each(|(number, activity)| self.oracle.check_entries(number, activity, keys))
     }
 
     /// A new order of some user.

@@ -2,6 +2,7 @@
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
 mod failures;
+mod plain;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -11,6 +12,7 @@ use seckill::internals::{FileLine, OrderFile, Repair, slot};
 use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
+use plain::InHand;
 
 use super::audit;
 use super::calls::Activity;
@@ -29,6 +31,8 @@ const PROCESSES: usize = 3;
 const CLUSTERS: u64 = 20;
 /// Nights of one server in which a replica follows the server, in percent.
 const REPLICATED: u64 = 40;
+/// Nights of one server in which a backend has scripts of its own, in percent.
+const PLAIN: u64 = 30;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
@@ -149,6 +153,9 @@ struct Night<'s> {
     /// Whether files are applied again that are known to be decided.
     is_over: bool,
     has_replica: bool,
+    /// Whether a backend has scripts of its own.
+    has_plain: bool,
+    in_hand: InHand,
     /// How often the server lost something.
     failures: u64,
     heard_at: HeardAt,
@@ -189,6 +196,8 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         is_resetting: false,
         is_over: false,
         has_replica: !is_cluster && Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
+        has_plain: !is_cluster && Random::of_step(plan.seed, u64::MAX - 2).percent(PLAIN),
+        in_hand: InHand::Nothing,
         failures: 0,
         heard_at: HeardAt::default(),
         keeps_records: false,
@@ -400,6 +409,11 @@ impl Night<'_> {
             self.world.rest(process, 1000);
             return Ok(None);
         }
+        if self.has_plain && self.random.percent(15) {
+            self.sell_plainly()?;
+            self.world.rest(process, 1000);
+            return Ok(None);
+        }
         let Some(todo) = self.choose() else {
             self.world.rest(process, 1000);
             return Ok(None);
@@ -519,7 +533,7 @@ impl Night<'_> {
 
     fn audit_or_repair(&mut self) -> Option<Step> {
         let planned = self.planned.take();
-        match planned.filter(|planned| self.is_in_time(planned)) {
+        match planned.filter(|planned| self.is_in_time(planned) && self.give_back()) {
             Some(planned) => Some(self.repair(planned)),
             None => {
                 let activity = usize::from(self.random.percent(15));
@@ -717,6 +731,7 @@ impl Night<'_> {
     /// Another sale begins, and with it all promises end.
     fn reset(&mut self) -> Step {
         (self.is_resetting, self.planned, self.export) = (true, None, None);
+        self.in_hand.lose();
         self.files.iter_mut().for_each(|file| (file.applied, file.done_at) = (BTreeMap::new(), None));
         self.oracle.forget(0);
         let (total, ledger) = (4 + self.random.below(12), Some(self.has_ledger[0]));
@@ -923,6 +938,7 @@ impl Night<'_> {
         if self.has_replica {
             self.wait(RECOVERED_AFTER);
         }
+        self.give_back();
         // A connection may still be to the primary of before, which is read-only.
         while self.is_resetting {
             let reset = self.reset();

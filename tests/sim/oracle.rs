@@ -1,6 +1,6 @@
 //! What callers heard, and what follows from it. It reads the keys only to compare them with that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::calls::Activity;
 use super::keys::{Bytes, Data, Keys};
@@ -57,6 +57,8 @@ pub struct Order {
     pub request: String,
     /// A line of a file without a request id: only the file can be sent again, and says no more than that the line was decided.
     pub is_nameless: bool,
+    /// By a drop-in, which has no ids: nobody can send it again.
+    pub is_plain: bool,
     pub user: Bytes,
     /// Activities by number, with units.
     pub items: Vec<(usize, u64)>,
@@ -69,7 +71,7 @@ pub struct Order {
     pub is_releasing: bool,
     /// A confirmation was sent, and not answered since.
     pub is_confirming: bool,
-    /// A call of it was cut.
+    /// A call that takes its units was cut.
     pub was_cut: bool,
     /// A repair took units from its user that order records did not have: it may be reversed.
     pub may_be_reversed: bool,
@@ -87,6 +89,7 @@ impl Order {
             is_item: false,
             request: format!("r{number}"),
             is_nameless: false,
+            is_plain: false,
             user,
             items,
             heard: Heard::Nothing,
@@ -301,7 +304,8 @@ impl Oracle {
         let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
         for order in self.orders.iter_mut().filter(of_activity) {
             // A copy of a confirmation may still come, and find a hold that was made since.
-            (order.heard, order.is_confirming, order.is_lost) = (Heard::Nothing, order.is_hold, false);
+            let heard = if order.is_plain { Heard::Rejected } else { Heard::Nothing };
+            (order.heard, order.is_confirming, order.is_lost) = (heard, order.is_hold, false);
         }
         for refund in self.refunds.iter_mut().filter(|refund| refund.activity == activity) {
             (refund.heard, refund.is_due) = (Heard::Nothing, false);
@@ -346,6 +350,30 @@ impl Oracle {
         Ok(())
     }
 
+    /// Whether the ledger, which nobody trimmed, names each order and refund that was answered. An order that was cut may lack its
+    /// entry, but what is written down first never does: a refund, and the payment of a hold that was not over.
+    pub fn check_entries(&self, number: usize, activity: &Activity, keys: &Keys) -> Result<(), Broken> {
+        if Found::read(activity, keys)?.is_none_or(|found| !found.has_ledger) {
+            return Ok(());
+        }
+        let named = named_by(keys.0.get(activity.keys.ledger.as_bytes()));
+        let is_named =
+            |ops: &[&str], request: &str| ops.iter().any(|op| named.contains(&(op.as_bytes(), request.as_bytes())));
+        let of_activity = |order: &&Order| order.items.iter().any(|(of, _)| *of == number);
+        for order in self.orders.iter().filter(of_activity).filter(|order| order.heard == Heard::Bought) {
+            let ops: &[&str] = if order.is_hold { &["confirm", "deduct"] } else { &["deduct"] };
+            if !order.was_cut && !order.is_nameless && !is_named(ops, &order.request) {
+                return broken("the ledger names what was answered", format!("{ops:?} of {}", order.request));
+            }
+        }
+        for refund in self.refunds.iter().filter(|refund| refund.activity == number && refund.heard == Heard::Ended) {
+            if !is_named(&["refund"], &refund.request) {
+                return broken("the ledger names what was answered", format!("refund {}", refund.request));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the step `expire` will name each item of an order over several slots as soon as it is overdue: only that step may
     /// put it off, because whoever runs it decides the order.
     fn check_items(&self, number: usize, activity: &Activity, keys: &Keys) -> Result<(), Broken> {
@@ -363,6 +391,18 @@ impl Oracle {
     }
 }
 
+/// What the entries of a ledger did, and the request ids of it.
+fn named_by(ledger: Option<&Data>) -> BTreeSet<(&[u8], &[u8])> {
+    let mut named = BTreeSet::new();
+    let Some(Data::Stream(ledger)) = ledger else { return named };
+    for entry in ledger.entries.values() {
+        let field = |name: &[u8]| entry.chunks(2).find(|field| field[0] == name).map(|field| &field[1][..]);
+        let (op, requests) = (field(b"op").unwrap_or_default(), field(b"requests").unwrap_or_default());
+        named.extend(requests.split(|byte| *byte == b'\t').map(|request| (op, request)));
+    }
+    named
+}
+
 /// What the keys of an activity say.
 pub struct Found {
     /// Stock and what is withdrawn.
@@ -371,6 +411,7 @@ pub struct Found {
     pub limit: Option<i64>,
     /// Whether nobody has paused it.
     pub is_live: bool,
+    pub has_ledger: bool,
     pub epoch: String,
     pub held: BTreeMap<Bytes, i64>,
 }
@@ -398,7 +439,8 @@ impl Found {
                 .collect::<Result<_, Broken>>()?,
             Some(Data::Set(users)) => {
                 let units = |user: &Bytes| match &names.units {
-                    Some(units) => number(keys.field(units, user)),
+                    // A drop-in does not say how many.
+                    Some(units) => keys.field(units, user).map_or(Ok(i64::MAX), |units| number(Some(units))),
                     None => Ok(1),
                 };
                 users.iter().map(|user| Ok((user.clone(), units(user)?))).collect::<Result<_, Broken>>()?
@@ -410,6 +452,7 @@ impl Found {
             total: rules[4].parse().expect("rules have a total"),
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
+            has_ledger: rules[1] == "1",
             epoch: rules[2].to_owned(),
             held,
         }))

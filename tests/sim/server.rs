@@ -15,17 +15,17 @@ use seckill::internals::{Endpoint, REWRITE, RealSystem, Socket, System};
 
 use super::calls::{shown_reply, shown_text};
 use super::keys::{Bytes, Reply, integer, is_write};
-use super::script::Engine;
+use super::script::{Engine, every_script};
 
 thread_local! {
     /// The server that sockets of this thread lead to.
     static SERVED: RefCell<Option<Rc<Engine>>> = const { RefCell::new(None) };
 }
 
-/// Every script of the tool, by its SHA-1 and by its text.
+/// Every script of the tool, drop-ins too, by its SHA-1 and by its text.
 static SCRIPTS: LazyLock<BTreeMap<&[u8], &Script>> = LazyLock::new(|| {
     let names = |script: &'static Script| [script.sha1, script.text].map(|name| (name.as_bytes(), script));
-    Script::every().into_iter().flat_map(names).collect()
+    every_script().flat_map(names).collect()
 });
 
 /// A store of the server that this engine is.

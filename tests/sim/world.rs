@@ -450,20 +450,30 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         Some(offset)
     }
 
-    /// Sends a replica what a call on a connection wrote.
-    fn replicate(&mut self, connection: usize) {
-        let Some(writes) = self.engine.server.borrow_mut().log.as_mut().map(std::mem::take) else { return };
+    /// Sends a replica what a call of a process wrote; false if it wrote nothing.
+    fn replicate(&mut self, process: usize) -> bool {
+        let writes = self.engine.server.borrow_mut().log.as_mut().map(std::mem::take).unwrap_or_default();
         if writes.is_empty() {
-            return;
+            return false;
         }
         self.written += writes.len() as u64;
-        self.connections[connection].written = self.written;
         let (now, offset) = (self.us(), self.written);
-        let lag = 300 + self.processes[self.connections[connection].process].random.below(1500);
+        let lag = 300 + self.processes[process].random.below(1500);
         if let Some(replica) = &mut self.replica {
             let us = replica.send(writes, now, lag);
             self.at(us, Event::Replicate { replica: self.replicas, offset });
         }
+        true
+    }
+
+    /// Runs a command of somebody without a connection that could fail, now; `None` if the server serves nobody.
+    pub fn run_now(&mut self, process: usize, command: &[Bytes]) -> Option<Reply> {
+        if self.us() < self.down_until.max(self.loading_until) {
+            return None;
+        }
+        let reply = server::serve(&self.engine, command)?;
+        self.replicate(process);
+        Some(reply)
     }
 
     fn replicated(&mut self, replica: u64, offset: u64) {
@@ -629,7 +639,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.engine.server.borrow_mut().cut_after = dice.cut_after;
             let reply = refusal.or_else(|| self.serve(connection, &command));
             self.engine.server.borrow_mut().cut_after = None;
-            self.replicate(connection);
+            if self.replicate(self.connections[connection].process) {
+                self.connections[connection].written = self.written;
+            }
             if let Some(ran) = &mut self.ran {
                 let process = self.connections[connection].process;
                 ran.push(format!("    p{process} {}", server::shown(&command, reply.as_ref())));

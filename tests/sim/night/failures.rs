@@ -46,6 +46,7 @@ impl Night<'_> {
     /// Callers cannot rely any more on what they heard since then.
     fn lose(&mut self, kept: u64) {
         self.failures += 1;
+        self.in_hand.lose();
         (self.planned, self.export, self.wants_total) = (None, None, false);
         self.is_resetting |= self.heard_at.reset > kept;
         for order in 0..self.heard_at.orders.len() {
@@ -71,6 +72,7 @@ impl Night<'_> {
         let is_of_file = self.files.iter().any(|file| !file.refunds() && file.about.contains(&number));
         let is_left = self.keeps_records && !is_of_file && !self.is_under_way(number);
         let order = &mut self.oracle.orders[number];
+        let is_left = is_left || order.is_plain;
         match order.heard {
             Heard::Nothing | Heard::Rejected => {}
             Heard::Bought if is_left => order.is_lost = true,
@@ -100,6 +102,11 @@ impl Night<'_> {
     /// The writes that must not be lost for what callers hear now to stay true.
     pub fn needs(&self, is_replicated: bool) -> u64 {
         if is_replicated { 0 } else { self.world.written }
+    }
+
+    /// Takes note of what was answered at once.
+    pub fn note_bought(&mut self, number: usize) {
+        note(&mut self.heard_at.orders, number, Heard::Bought, self.world.written);
     }
 
     /// Takes note of when callers heard what they know since a process is done. What it heard may be of a server that is gone.

@@ -1,0 +1,105 @@
+//! A backend with scripts of its own, as docs/backends.md has them, over a network that never fails: nobody can ask again.
+//!
+//! Without a ledger it sells by a drop-in. Beside a ledger, where it must not sell, it takes units for a moment and gives them back,
+//! whatever audits say meanwhile; before a repair an operator waits for it.
+
+use seckill::internals::DROP_INS;
+
+use super::*;
+use crate::keys::Reply;
+
+/// Units that a backend took from the stock, and that nobody bought. It does so once in a night.
+pub enum InHand {
+    Nothing,
+    Units(u64),
+    Over,
+}
+
+impl InHand {
+    /// A reset or a failover decides what became of them.
+    pub fn lose(&mut self) {
+        if matches!(self, Self::Units(_)) {
+            *self = Self::Over;
+        }
+    }
+}
+
+impl Night<'_> {
+    pub fn sell_plainly(&mut self) -> Result<(), Broken> {
+        if self.is_resetting || self.is_repairing() {
+            return Ok(());
+        }
+        let Some(found) = Found::read(&self.activities[0], &self.engine.server.borrow().keys)? else { return Ok(()) };
+        match self.in_hand {
+            InHand::Units(_) if self.random.percent(10) => _ = self.give_back(),
+            InHand::Nothing if self.has_ledger[0] && !found.held.is_empty() => self.take_in_hand(),
+            _ if self.has_ledger[0] => {}
+            _ => self.sell_by_drop_in(found.limit),
+        }
+        self.look()?;
+        self.check()
+    }
+
+    /// Runs a drop-in with the first keys of the first activity.
+    fn drop_in(&mut self, name: &str, keys: usize, args: &[&[u8]]) -> Option<Reply> {
+        let script = DROP_INS.iter().find(|script| script.name == name).expect("there is such a drop-in");
+        let names = &self.activities[0].keys;
+        let participants = names.participants.iter().map(String::as_bytes);
+        let names = std::iter::once(names.stock.as_bytes()).chain(participants).take(keys);
+        let mut command: Vec<Bytes> =
+            [b"EVAL", script.text.as_bytes(), keys.to_string().as_bytes()].map(<[u8]>::to_vec).into();
+        command.extend(names.chain(args.iter().copied()).map(<[u8]>::to_vec));
+        self.run_now(&command)
+    }
+
+    fn run_now(&mut self, command: &[Bytes]) -> Option<Reply> {
+        let reply = self.world.run_now(ALONE, command);
+        self.tell(|| format!("a backend: {}", crate::server::shown(command, reply.as_ref())));
+        reply
+    }
+
+    /// Users are recorded, so that nobody takes the sale for one that lost its records.
+    fn take_in_hand(&mut self) {
+        let units = 1 + self.random.below(3);
+        if self.drop_in("product", 1, &[units.to_string().as_bytes()]) == Some(Reply::Int(1)) {
+            (self.in_hand, self.was_cut) = (InHand::Units(units), true);
+        }
+    }
+
+    /// Whether the backend has nothing in hand any more.
+    pub fn give_back(&mut self) -> bool {
+        let InHand::Units(units) = self.in_hand else { return true };
+        let stock = self.activities[0].keys.stock.as_bytes().to_vec();
+        let is_back = self.run_now(&[b"INCRBY".into(), stock, units.to_string().into()]).is_some();
+        if is_back {
+            self.in_hand = InHand::Over;
+        }
+        is_back
+    }
+
+    fn sell_by_drop_in(&mut self, limit: Option<i64>) {
+        let (units, user) = (self.quantity(), self.random.pick(&self.users).clone());
+        let (quantity, limit) = (units.to_string(), limit.unwrap_or(1000).to_string());
+        let (quantity, limit) = (quantity.as_bytes(), limit.as_bytes());
+        let reply = match self.layout() {
+            Layout::Sku => self.drop_in("sku", 2, &[quantity, &user]),
+            Layout::Coupon => self.drop_in("coupon", 2, &[&user]),
+            _ => self.drop_in("seckill", 2, &[&user, quantity, limit]),
+        };
+        let is_sold = match reply {
+            Some(Reply::Int(left)) if self.layout() == Layout::Sku => left >= 0,
+            Some(Reply::Int(code)) => code == 1,
+            Some(Reply::Array(parts)) => parts.first() == Some(&Reply::Int(1)),
+            _ => false,
+        };
+        // Who gets no answer never asks again, and has no record of it.
+        if !is_sold || self.random.percent(10) {
+            return;
+        }
+        let number = self.oracle.orders.len();
+        let order = Order::new(number, user, vec![(0, units)]);
+        self.oracle.orders.push(Order { is_plain: true, is_nameless: true, heard: Heard::Bought, ..order });
+        self.answers += 1;
+        self.note_bought(number);
+    }
+}
