@@ -546,6 +546,49 @@ const RULES_OF_ENTRIES: [Rule; 7] = [
     ),
 ];
 
+/// Rules of archives, and of what restores them.
+const RULES_OF_ARCHIVES: [Rule; 6] = [
+    (
+        "a removal that was cut leaves keys",
+        "archive",
+        &[("if not meta.restore then remove_rest() end", "")],
+        history::run,
+    ),
+    (
+        "an archive is said to be made when its keys are gone",
+        "archive",
+        &[("rules.state = 'archived'\n", "rules.state = 'archived'\nredis.call('UNLINK', KEYS[1])\n")],
+        history::run,
+    ),
+    (
+        "what is archived looks like a sale without keys",
+        "*",
+        &[("if state == 'archived' then return {ENDED, false, false} end", "")],
+        history::run,
+    ),
+    (
+        "entries of a page that is sent twice are written twice",
+        "restore",
+        &[("if #one > #other or (#one == #other and one > other) then", "if true then")],
+        history::run,
+    ),
+    (
+        "a restore that was cut in the end stays under way",
+        "restore",
+        &[("if step == 'begin' and meta.restore then redis.call('HDEL', KEYS[2], 'restore', 'archive') end", "")],
+        history::run,
+    ),
+    (
+        "a restored sale sells before its stock is there",
+        "restore",
+        &[(
+            "redis.call('SET', KEYS[1], ARGV[6])\n",
+            "redis.call('HSET', KEYS[2], 'restored', concat({sha256, now, by}, ' '), unpack(fields))\nredis.call('SET', KEYS[1], ARGV[6])\n",
+        )],
+        history::run,
+    ),
+];
+
 /// Rules of transfers that are cut, and of updates of shards.
 const RULES_OF_TRANSFERS: [Rule; 7] = [
     (
@@ -745,7 +788,8 @@ fn every_rule_that_is_broken_on_purpose_is_noticed() {
     let sound = Rc::new(Engine::new(|_, text| text.to_owned()));
     let rules = || {
         let of_sales = RULES.iter().chain(&RULES_OF_HOLDS).chain(&RULES_OF_ORDERS).chain(&RULES_OF_ENTRIES);
-        of_sales.chain(&RULES_OF_REPLIES).chain(&RULES_OF_TOTALS).chain(&RULES_OF_TRANSFERS).chain(&RULES_OF_NIGHTS)
+        let of_sales = of_sales.chain(&RULES_OF_REPLIES).chain(&RULES_OF_TOTALS).chain(&RULES_OF_ARCHIVES);
+        of_sales.chain(&RULES_OF_TRANSFERS).chain(&RULES_OF_NIGHTS)
     };
     // Each can still be broken; a fifth of them, without those that are noticed last, finds out whether the crowd still does what it did.
     let broken: Vec<_> = rules().map(|rule| (rule, engine_without(rule))).collect();

@@ -68,8 +68,8 @@ pub struct History<'s> {
     pub oracle: Oracle,
     pub random: Random,
     users: Vec<Bytes>,
-    step: u64,
-    is_calm: bool,
+    pub step: u64,
+    pub is_calm: bool,
     /// Whether a call was cut.
     pub was_cut: bool,
     /// Counters that drift by an audit, and that no ledger or record proves how to repair.
@@ -168,7 +168,7 @@ impl<'s> History<'s> {
     }
 
     /// Runs a call on the server; `None`: it was cut.
-    fn run_call(&mut self, call: &Call, cut: Option<u32>) -> Result<Option<Reply>, Broken> {
+    pub fn run_call(&mut self, call: &Call, cut: Option<u32>) -> Result<Option<Reply>, Broken> {
         {
             let mut server = self.engine.server.borrow_mut();
             server.us += 137;
@@ -374,6 +374,7 @@ impl<'s> History<'s> {
             }
             90 => self.damage()?,
             91 => self.compare_with_file()?,
+            92 => self.archive_and_restore()?,
             _ => {
                 let activity = usize::from(self.random.percent(20));
                 let with_records = self.has_records() && self.random.percent(60);

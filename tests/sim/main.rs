@@ -21,6 +21,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod archive;
 mod audit;
 mod broken;
 mod calls;
