@@ -53,6 +53,7 @@
 --- @use "meta"
 --- @use "lacks"
 --- @use "begun"
+--- @use "first"
 
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of keys do not fit') end
@@ -160,6 +161,7 @@ if step == 'withdraw' then
   local answer = seen()
   -- A key that expires in the midst would be taken for one that was evicted.
   persist_keys()
+  local marks = mark_first()
   if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
   local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
   local adopt = meta.adopt or state .. (rules.total and ' 1' or ' 0')
@@ -167,6 +169,7 @@ if step == 'withdraw' then
   rules.state, rules.epoch, rules.total = 'paused', epoch, rules.total or total
   if kind == 'set' or kind == 'coupon' then rules.limit = 1 end
   redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', count, 'adopt', adopt, 'withdrawn', digits(units))
+  if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
   answer[2], answer[4], answer[11] = 'unfinished', digits(units), stock and '0' or false
   return answer
 end
@@ -178,6 +181,7 @@ if step == 'undo' then
     redis.call('HDEL', KEYS[2], 'adopt')
     return {OK, digits(units)}
   end
+  local marks = mark_first()
   redis.call('HDEL', KEYS[2], 'withdrawn')
   if had == '1' then
     rules.state = state
@@ -187,6 +191,7 @@ if step == 'undo' then
     redis.call('UNLINK', KEYS[2])
   end
   if stock and withdrawn then redis.call('INCRBY', KEYS[1], digits(withdrawn)) end
+  if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
   return {OK, digits(units)}
 end
 
@@ -249,11 +254,13 @@ end
 local old, old_pages = string.match(meta.checkpoint or '', '^%d+ (%S+) (%d+) ')
 if state == 'withdrawn' then set[#set + 1], set[#set + 2] = 'withdrawn', digits(after) end
 if pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', (old and old .. ' ' .. old_pages or 'none 0') .. ' 0' end
+local marks = mark_first()
 redis.call('HSET', KEYS[2], unpack(set))
 if state == 'withdrawn' then
   redis.call('HDEL', KEYS[2], 'adopt')
-  return {OK, digits(after)}
+else
+  redis.call('HDEL', KEYS[2], 'adopt', 'withdrawn')
+  if pages ~= '' and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end
 end
-redis.call('HDEL', KEYS[2], 'adopt', 'withdrawn')
-if pages ~= '' and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end
+if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
 return {OK, digits(after)}

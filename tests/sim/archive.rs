@@ -14,8 +14,8 @@ impl History<'_> {
     /// Archives an activity in which nothing is held open, and restores it.
     pub fn archive_and_restore(&mut self) -> Result<(), Broken> {
         let number = usize::from(self.random.percent(50));
-        let is_live = Found::read(&self.activities[number], &self.engine.server.borrow().keys)?;
-        if !is_live.is_some_and(|found| found.is_live) {
+        let found = Found::read(&self.activities[number], &self.engine.server.borrow().keys)?;
+        if !found.is_some_and(|found| found.is_live) {
             return Ok(());
         }
         // What is cut here is repeated, and leaves nothing.

@@ -49,6 +49,39 @@ fn an_adoption_that_is_killed_at_any_command_is_resumed() {
     }
 }
 
+/// Without buyers nothing but a mark says that a cut took the units, and no sale.
+#[test]
+fn an_adoption_that_is_cut_before_anybody_bought_leaves_nothing_corrupt() {
+    for (last, has_meta) in [("switch", false), ("switch", true), ("undo", false), ("undo", true)] {
+        let mut cut = 0;
+        for index in 1.. {
+            let redis = TestRedis::start();
+            let mut scripts = Scripts::of(&redis, SECKILL);
+            if has_meta {
+                scripts.preheat("1", "10");
+                redis.cmd(("DEL", SECKILL.ledger("1")));
+            } else {
+                redis.cmd(("SET", SECKILL.stock("1"), "10"));
+            }
+            let (text, keys) = (cut_after("adopt", index), SECKILL.keys("1"));
+            let args = ["hash", last, "me", "", "a", "10", "0", "10", "0", "", "0", "", "", "", "", "live"];
+            let withdraw = ["hash", "withdraw", "me", "", "a", "10"];
+            let mut replies = vec![scripts.eval(&text, &keys, &withdraw)];
+            if !replies[0].contains("CUT") {
+                replies.push(scripts.eval(&text, &keys, &args));
+            }
+            if !replies.iter().any(|reply| reply.contains("CUT")) {
+                assert!(replies[1].starts_with("1 "), "{last} {has_meta}: {replies:?}");
+                break;
+            }
+            cut += 1;
+            let order = scripts.deduct("1", ("7", "1", "r"));
+            assert!(!order.starts_with("-11"), "{last} {has_meta} {index}: {order}");
+        }
+        assert!(cut > 5, "{last} {has_meta}: {cut}");
+    }
+}
+
 #[test]
 fn a_lost_reply_of_any_command_is_settled_by_the_same_call() {
     for fault in [Fault::LoseRequest, Fault::LoseReply] {
