@@ -48,7 +48,7 @@ impl Session {
             }
             "$" => self.run(rest, input),
             "+" => {
-                self.redis.seckill(["-q", "-l", self.layout.name]).args(self.words(rest)).code(0);
+                self.redis.seckill(["-q", "-l", self.layout.name]).args(self.words(rest)).stdin(input).code(0);
                 String::new()
             }
             "!" => {
@@ -171,6 +171,7 @@ fn masked(text: &str) -> String {
             _ if is_now && word[digits..].starts_with('-') => "ENTRY",
             _ if is_now && word.len() == digits => "MS",
             _ if is_uuid => "UUID",
+            _ if word.starts_with("u:") && word.len() == "u::".len() + 32 => "u:UUID:",
             _ if word.starts_with("repair:") && word.len() > 20 => "repair:ID",
             _ if word.contains('T') && word.get(..4).is_some_and(|year| ("2026".."2100").contains(&year)) => "TIME",
             word => word,
@@ -250,7 +251,7 @@ macro_rules! sessions {
     };
 }
 
-sessions! { files holds inspect keys pause preheat reconcile selection why }
+sessions! { files holds inspect keys pause preheat reconcile selection shards why }
 
 #[test]
 fn every_file_is_a_test() {

@@ -40,6 +40,9 @@ fn a_row_is_the_sum_with_what_is_in_transit() {
     for line in ["inspect 1001", "inspect", "inspect 10*"] {
         assert_eq!(units(&row(line)), [Some(12), Some(6), Some(4), Some(3), Some(2)], "{line}");
     }
+    let rows = call(&redis, "inspect --shards").code(0).stderr("").json();
+    let sum = |name: &str| rows.as_array().unwrap().iter().map(|row| row[name].as_i64().unwrap()).sum::<i64>();
+    assert_eq!((sum("total"), sum("stock"), sum("sold")), (10, 6, 4));
     redis.seckill(["-l", "cluster", "inspect"]).code(0).stdout_has("6 (+2 in transit)").stdout_has("1001");
     let csv = redis.seckill(["-l", "cluster", "inspect", "-o", "csv"]).code(0);
     csv.stdout_has("held,in_transit,withdrawn\n").stdout_has(",0,2,\n");
@@ -48,69 +51,6 @@ fn a_row_is_the_sum_with_what_is_in_transit() {
     assert_eq!(units(&row("inspect 1")), [Some(3), Some(3), Some(0), Some(0), None]);
     assert_eq!(call(&redis, "inspect --state live").code(0).json().as_array().unwrap().len(), 2);
     call(&redis, "inspect --alert-below 7").code(3).stderr_has("`1001` has 6 of 12 units left");
-}
-
-#[test]
-fn each_shard_has_a_row_if_asked() {
-    let (redis, mut scripts, whole) = sale();
-    lend(&mut scripts, &whole, "1");
-    let rows = call(&redis, "inspect --shards").code(0).stderr("").json();
-    let rows = rows.as_array().unwrap();
-    let ids: Vec<&str> = rows.iter().map(|row| row["activity"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["1001#0", "1001#1", "1001#2"], "by number, and not by slot");
-    let sum = |name: &str| rows.iter().map(|row| row[name].as_i64().unwrap()).sum::<i64>();
-    assert_eq!((sum("total"), sum("stock"), sum("sold")), (11, 7, 4));
-    call(&redis, "preheat --id 1 --stock 3").code(0);
-    assert_eq!(
-        call(&redis, "inspect 1 1001 --shards")
-            .code(0)
-            .stderr_has("without shards: `1`")
-            .json()
-            .as_array()
-            .unwrap()
-            .len(),
-        4
-    );
-    call(&redis, "inspect 1001 --shards --user a").code(2);
-}
-
-#[test]
-fn a_user_is_asked_for_at_home_and_everybody_at_all_shards() {
-    let (redis, mut scripts, whole) = sale();
-    let rows = call(&redis, "inspect 1001 --user a --user b --user z").code(0).stderr("").json();
-    let held: Vec<(&str, u64)> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| (row["user"].as_str().unwrap(), row["bought"].as_u64().unwrap()))
-        .collect();
-    assert_eq!(held, [("a", 2), ("b", 1), ("z", 0)]);
-    assert!(rows.as_array().unwrap().iter().all(|row| row["activity"] == "1001" && row["per_user_limit"] == 2));
-    let all = call(&redis, "inspect 1001 --all").code(0).json();
-    let mut users: Vec<&str> = all.as_array().unwrap().iter().map(|row| row["user"].as_str().unwrap()).collect();
-    users.sort_unstable();
-    assert_eq!(users, ["a", "b", "c"]);
-    assert!(all.as_array().unwrap().iter().all(|row| row["activity"] == "1001"));
-
-    let home = whole.home("d");
-    let held = scripts.call("hold", &CLUSTER.all_keys(&home), &["hash", "t", "d", "1", "h-1", "first", "", "60000"]);
-    assert!(held.starts_with("1 "), "{held}");
-    let holds = call(&redis, "inspect 1001 --holds").code(0).json();
-    assert_eq!((holds[0]["activity"].as_str(), holds[0]["request"].as_str()), (Some("1001"), Some("h-1")));
-    assert_eq!(call(&redis, "inspect 1001").code(0).json()[0]["held"], 1);
-
-    let order = call(&redis, "inspect --request r-b --user b").code(0).json();
-    assert_eq!((order[0]["activity"].as_str(), order[0]["user"].as_str()), (Some("1001"), Some("b")));
-    call(&redis, "inspect 1001 --request nobody --user b").code(3);
-    let history = call(&redis, "inspect --user a --why").code(0).json();
-    assert_eq!((history[0]["activity"].as_str(), history[0]["quantity"].as_i64()), (Some("1001"), Some(2)));
-
-    let why = |user: &str| call(&redis, "inspect 1001 --why --user").args([user]).code(0).json();
-    assert_eq!((why("a")["status"].as_str(), why("a")["ledger_bought"].as_i64()), (Some("limit_exceeded"), Some(2)));
-    assert_eq!((why("b")["status"].as_str(), why("b")["can_buy"].as_i64()), (Some("ok"), Some(1)));
-    // That nothing is left at home is not the end: others lend.
-    redis.cmd(("SET", CLUSTER.stock(&whole.home("b")), 0));
-    assert_eq!(why("b")["status"].as_str(), Some("ok"));
 }
 
 #[test]
