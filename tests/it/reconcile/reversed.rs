@@ -113,7 +113,8 @@ fn an_order_that_a_repair_took_back_is_reversed_for_good() {
 /// Nobody is recorded, so only request ids say which order is missing.
 #[test]
 fn a_counter_returns_units_only_with_the_ids_of_their_orders() {
-    for sale in [("product", true), ("product", false)].map(Sale::new) {
+    for (by_plan, sale) in [(false, ("product", true)), (true, ("product", false))] {
+        let sale = Sale::new(sale);
         let name = sale.name();
         assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok", "{name}");
         assert_eq!(sale.deduct("bob", "1", "order-2"), "0 ok");
@@ -121,7 +122,15 @@ fn a_counter_returns_units_only_with_the_ids_of_their_orders() {
         let unnamed = sale.reconcile("user,quantity\nbob,1\n", &["--fix", "--yes"]).code(7);
         unnamed.stderr_has("without request ids");
         sale.redis.assert_unchanged_since(&before);
-        sale.fix("user,quantity,request\nbob,1,order-2\n");
+        let records = "user,quantity,request\nbob,1,order-2\n";
+        if by_plan {
+            let plan = sale.dir.path().join("plan");
+            let plan = plan.to_str().unwrap();
+            sale.reconcile(records, &["--plan", plan]).code(7);
+            sale.redis.seckill(["repair", plan, "--yes"]).code(0);
+        } else {
+            sale.fix(records);
+        }
         assert_eq!(sale.deduct("ann", "3", "order-1"), "3 reversed", "{name}");
         assert_eq!(sale.deduct("bob", "1", "order-2"), "0 replayed");
         assert_eq!(sale.sell_out(), 9, "{name}");
