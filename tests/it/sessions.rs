@@ -14,14 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::iter::Peekable;
 use std::path::Path;
 
 use redis::Value;
-use snapbox::{Assert, Data};
 use tempfile::TempDir;
 
 use crate::support::scripts::line as shown;
+use crate::support::transcript::{self, Player, words};
 use crate::support::{LAYOUTS, Layout, TestRedis};
 
 const NAMES: [&str; 6] = ["stock", "meta", "requests", "ledger", "participants", "units"];
@@ -36,33 +35,6 @@ struct Session {
 impl Session {
     fn of(layout: Layout) -> Self {
         Self { layout, redis: TestRedis::start(), dir: tempfile::tempdir().unwrap() }
-    }
-
-    /// What a line gives, with the lines of its input.
-    fn line(&self, line: &str, input: &str) -> String {
-        let (sign, rest) = line.split_once(' ').unwrap();
-        match sign {
-            "##" => {
-                self.redis.cmd("FLUSHALL");
-                String::new()
-            }
-            "$" => self.run(rest, input),
-            "+" => {
-                self.redis.seckill(["-q", "-l", self.layout.name]).args(self.words(rest)).stdin(input).code(0);
-                String::new()
-            }
-            "!" => {
-                let command = self.words(rest).into_iter().map(|word| self.key(&word).unwrap_or(word));
-                self.redis.cmd(command.collect::<Vec<_>>());
-                String::new()
-            }
-            "?" => self.content(rest),
-            "file" => {
-                fs::write(self.dir.path().join(rest), input).unwrap();
-                String::new()
-            }
-            _ => panic!("a line that is nothing: {line}"),
-        }
     }
 
     fn run(&self, line: &str, input: &str) -> String {
@@ -94,19 +66,9 @@ impl Session {
 
     /// The words of a line, without quotes.
     fn words(&self, text: &str) -> Vec<String> {
-        let mut words = vec![String::new()];
-        let mut quote = None;
-        for letter in text.chars() {
-            match letter {
-                _ if quote == Some(letter) => quote = None,
-                '"' | '\'' if quote.is_none() => quote = Some(letter),
-                ' ' if quote.is_none() => words.push(String::new()),
-                letter => words.last_mut().unwrap().push(letter),
-            }
-        }
         let limit = if self.layout.records_once() { "1" } else { "-" };
         let unescaped = |word: &String| word.replace("\\\\", "\0").replace("\\t", "\t").replace('\0', "\\");
-        words.iter().map(unescaped).map(|word| word.replace("$limit", limit)).collect()
+        words(text).iter().map(unescaped).map(|word| word.replace("$limit", limit)).collect()
     }
 
     /// The key that a short name means.
@@ -151,6 +113,43 @@ impl Session {
     }
 }
 
+impl Player for Session {
+    fn kind(&self) -> &'static str {
+        self.layout.kind
+    }
+
+    fn name(&self) -> &'static str {
+        self.layout.name
+    }
+
+    fn play(&mut self, line: &str, input: &str) -> String {
+        let (sign, rest) = line.split_once(' ').unwrap();
+        let given = match sign {
+            "##" => {
+                self.redis.cmd("FLUSHALL");
+                String::new()
+            }
+            "$" => self.run(rest, input),
+            "+" => {
+                self.redis.seckill(["-q", "-l", self.layout.name]).args(self.words(rest)).stdin(input).code(0);
+                String::new()
+            }
+            "!" => {
+                let command = self.words(rest).into_iter().map(|word| self.key(&word).unwrap_or(word));
+                self.redis.cmd(command.collect::<Vec<_>>());
+                String::new()
+            }
+            "?" => self.content(rest),
+            "file" => {
+                fs::write(self.dir.path().join(rest), input).unwrap();
+                String::new()
+            }
+            _ => panic!("a line that is nothing: {line}"),
+        };
+        given.replace('\t', "\\t")
+    }
+}
+
 /// A text without what is another at each run: ids of entries, of repairs and of requests, and times of now.
 fn masked(text: &str) -> String {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-:.+".contains(letter);
@@ -181,66 +180,10 @@ fn masked(text: &str) -> String {
     found
 }
 
-/// What one line gave in each of the layouts that ran it.
-fn merged(found: &[(Layout, String)]) -> String {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (layout, said) in found.iter().filter(|(_, said)| !said.is_empty()) {
-        match groups.iter_mut().find(|(known, _)| known == said) {
-            Some((_, names)) => names.push(layout.name),
-            None => groups.push((said, vec![layout.name])),
-        }
-    }
-    let mut text = String::new();
-    for (said, names) in &groups {
-        let names = if groups.len() > 1 { format!("{}: ", names.join(" ")) } else { String::new() };
-        for (index, line) in said.split('\n').enumerate() {
-            let names = if index == 0 { &*names } else { "" };
-            text += &format!("{}\n", format!("  {names}{}", line.replace('\t', "\\t")).trim_end());
-        }
-    }
-    text
-}
-
-/// The lines of the input of a line.
-fn input<'a>(lines: &mut Peekable<impl Iterator<Item = &'a str>>) -> Vec<&'a str> {
-    let mut found = Vec::new();
-    while let Some(line) = lines.next_if(|line| *line == "|" || line.starts_with("| ")) {
-        found.push(line);
-    }
-    found
-}
-
-/// A file as it should be.
-fn replayed(text: &str) -> String {
-    let mut lines = text.lines().filter(|line| !line.starts_with("  ")).peekable();
-    let head = lines.next().unwrap_or_default();
-    let meant = LAYOUTS.into_iter().filter(|layout| head.split(' ').any(|name| name == layout.name));
-    let sessions: Vec<Session> = meant.map(Session::of).collect();
-    let mut now = format!("{head}\n");
-    while let Some(line) = lines.next() {
-        now += &format!("{line}\n");
-        if line.is_empty() || line.starts_with("# ") {
-            continue;
-        }
-        let input = input(&mut lines);
-        input.iter().for_each(|line| now += &format!("{line}\n"));
-        let input: String = input.iter().map(|line| format!("{}\n", line.get(2..).unwrap_or_default())).collect();
-        let is_bare = ["## ", "$ ", "+ ", "! ", "? ", "file "].iter().any(|sign| line.starts_with(sign));
-        let (kinds, line) = line.split_once(": ").filter(|_| !is_bare).unwrap_or(("", line));
-        let is_meant =
-            |session: &&Session| kinds.is_empty() || kinds.split(' ').any(|kind| kind == session.layout.kind);
-        let found: Vec<_> =
-            sessions.iter().filter(is_meant).map(|session| (session.layout, session.line(line, &input))).collect();
-        now += &merged(&found);
-    }
-    now
-}
-
 #[track_caller]
 fn is_as_stored(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/sessions").join(format!("{name}.txt"));
-    let text = fs::read_to_string(&path).unwrap();
-    Assert::new().action_env("SNAPSHOTS").eq(replayed(&text), Data::read_from(&path, None).raw());
+    transcript::is_as_stored(&path, |name| LAYOUTS.into_iter().find(|layout| layout.name == name).map(Session::of));
 }
 
 /// A test for each file.

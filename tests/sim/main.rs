@@ -45,5 +45,7 @@ mod server;
 mod server_binary;
 mod shards;
 mod slots;
+#[path = "../it/support/transcript.rs"]
+mod transcript;
 mod work;
 mod world;

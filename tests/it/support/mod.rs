@@ -17,6 +17,7 @@ mod sentinel;
 mod server;
 mod server_binary;
 mod terminal;
+pub mod transcript;
 
 pub use certificates::Authority;
 pub use cluster::TestCluster;

@@ -2,8 +2,8 @@
 //!
 //! A file begins with its layouts. A line that begins with `##` begins with empty keys. Any other is one of
 //!
-//! - a call, `deduct@2 $ me 7 1 r1`: script, activities (`1` if none is given), arguments. `$` is the kind, `$limit` what rules say of one order a user, `$units` 2, of a coupon 1; `cut 2` before it ends the call
-//!   in place of what it writes behind two writes;
+//! - a call, `deduct@2 $ me 7 1 r1`: script, activities (`1` if none is given), arguments. `$` is the kind, `$limit` what rules say of one
+//!   order a user, `$units` 2, of a coupon 1; `cut 2` before it ends the call in place of what it writes behind two writes;
 //! - `sale@2 10 limit=2`, a `preheat` with that total; a layout that records a user once has a limit of 1;
 //! - a command of another client, `SET stock@2 5`, where a key is its name and its activity;
 //! - `show ledger`, which writes down what a key has;
@@ -16,8 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use snapbox::{Assert, Data as Snapshot};
-
+use super::super::transcript::{Player, is_as_stored, words};
 use super::{
     CLUSTER, COUPON, Data, Keys, Layout, PRODUCT, Reply, SECKILL, SKU, StreamId, Trial, change, digest_of, line, shown,
 };
@@ -37,7 +36,7 @@ impl Run {
     }
 
     /// What a line gives.
-    fn line(&mut self, text: &str) -> String {
+    fn given(&mut self, text: &str) -> String {
         let mut words = self.words(text);
         let first = words.remove(0);
         match first.as_str() {
@@ -76,16 +75,6 @@ impl Run {
 
     /// The words of a line, without quotes.
     fn words(&self, text: &str) -> Vec<String> {
-        let mut words = vec![String::new()];
-        let mut quote = None;
-        for letter in text.chars() {
-            match letter {
-                _ if quote == Some(letter) => quote = None,
-                '"' | '\'' if quote.is_none() => quote = Some(letter),
-                ' ' if quote.is_none() => words.push(String::new()),
-                letter => words.last_mut().unwrap().push(letter),
-            }
-        }
         let kind = self.trial.layout.kind;
         let limit = if self.trial.layout.records_once() { "1" } else { "-" };
         let units = if kind == "coupon" { "1" } else { "2" };
@@ -93,7 +82,7 @@ impl Run {
             "$" => kind.to_owned(),
             word => word.replace("\\t", "\t").replace("$limit", limit).replace("$units", units),
         };
-        words.iter().map(meant).collect()
+        words(text).iter().map(meant).collect()
     }
 
     /// The key that a short name means.
@@ -182,48 +171,19 @@ impl Run {
     }
 }
 
-/// What one line gave in each of the layouts that ran it.
-fn merged(found: &[(Layout, String)]) -> String {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (layout, said) in found.iter().filter(|(_, said)| !said.is_empty()) {
-        match groups.iter_mut().find(|(known, _)| known == said) {
-            Some((_, kinds)) => kinds.push(layout.kind),
-            None => groups.push((said, vec![layout.kind])),
-        }
+impl Player for Run {
+    fn kind(&self) -> &'static str {
+        self.trial.layout.kind
     }
-    let mut text = String::new();
-    for (said, kinds) in &groups {
-        let kinds = if groups.len() > 1 { format!("{}: ", kinds.join(" ")) } else { String::new() };
-        for (index, line) in said.split('\n').enumerate() {
-            let kinds = if index == 0 { &*kinds } else { "" };
-            let line = line.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
-            text += &format!("{}\n", format!("  {kinds}{line}").trim_end());
-        }
-    }
-    text
-}
 
-/// A file as it should be.
-fn replayed(text: &str) -> String {
-    let mut lines = text.lines();
-    let head = lines.next().unwrap_or_default();
-    let known = [SECKILL, SKU, COUPON, PRODUCT, CLUSTER];
-    let mut runs: Vec<Run> =
-        head.split(' ').filter_map(|name| known.into_iter().find(|it| it.name == name)).map(Run::of).collect();
-    let mut now = format!("{head}\n");
-    for line in lines.filter(|line| !line.starts_with("  ")) {
-        now += &format!("{line}\n");
-        if line.is_empty() || line.starts_with("# ") {
-            continue;
-        }
-        let (kinds, line) = line.split_once(": ").filter(|_| !line.starts_with("##")).unwrap_or(("", line));
-        let meant = runs
-            .iter_mut()
-            .filter(|run| kinds.is_empty() || kinds.split(' ').any(|kind| kind == run.trial.layout.kind));
-        let found: Vec<_> = meant.map(|run| (run.trial.layout, run.line(line))).collect();
-        now += &merged(&found);
+    fn name(&self) -> &'static str {
+        self.trial.layout.kind
     }
-    now
+
+    fn play(&mut self, line: &str, _: &str) -> String {
+        let escaped = |line: &str| line.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
+        self.given(line).split('\n').map(escaped).collect::<Vec<_>>().join("\n")
+    }
 }
 
 #[test]
@@ -232,8 +192,8 @@ fn transcripts_are_as_stored() {
     let mut found: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.sort();
     assert!(found.len() > 5, "{found:?}");
+    let known = [SECKILL, SKU, COUPON, PRODUCT, CLUSTER];
     for path in found {
-        let text = fs::read_to_string(&path).unwrap();
-        Assert::new().action_env("SNAPSHOTS").eq(replayed(&text), Snapshot::read_from(&path, None).raw());
+        is_as_stored(&path, |name| known.into_iter().find(|layout| layout.name == name).map(Run::of));
     }
 }
