@@ -118,7 +118,7 @@ impl Player for Session {
         self.layout.kind
     }
 
-    fn name(&self) -> &'static str {
+    fn label(&self) -> &'static str {
         self.layout.name
     }
 

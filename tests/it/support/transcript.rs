@@ -13,7 +13,7 @@ pub trait Player {
     fn kind(&self) -> &'static str;
 
     /// What distinguishes it from others of the file.
-    fn name(&self) -> &'static str;
+    fn label(&self) -> &'static str;
 
     /// What a line gives, with its input; empty for nothing.
     fn play(&mut self, line: &str, input: &str) -> String;
@@ -77,7 +77,7 @@ fn replayed<P: Player>(text: &str, player: impl Fn(&str) -> Option<P>) -> String
         let (kinds, line) = line.split_once(": ").filter(|_| !is_bare).unwrap_or(("", line));
         let is_meant = |player: &&mut P| kinds.is_empty() || kinds.split(' ').any(|kind| kind == player.kind());
         let meant = players.iter_mut().filter(is_meant);
-        now += &merged(&meant.map(|player| (player.name(), player.play(line, &input))).collect::<Vec<_>>());
+        now += &merged(&meant.map(|player| (player.label(), player.play(line, &input))).collect::<Vec<_>>());
     }
     now
 }

@@ -176,7 +176,7 @@ impl Player for Run {
         self.trial.layout.kind
     }
 
-    fn name(&self) -> &'static str {
+    fn label(&self) -> &'static str {
         self.trial.layout.kind
     }
 
