@@ -3,7 +3,7 @@
 //! A file begins with its layouts. A line that begins with `##` begins with an empty server. Any other is one of
 //!
 //! - `$ deduct 1 --user 7`, a command, with its standard input in lines that begin with `| `; it prints JSON lines unless it says otherwise;
-//! - `+ preheat --id 1 --stock 5`, a command that succeeds, and of which nothing is written down;
+//! - `+ preheat --id 1 --stock 5`, a command that succeeds; what it gives is not written down;
 //! - `file orders.csv`, with its lines as above;
 //! - `! SET stock@2 5`, a command of another client, where a key is its name and its activity (`1` if none is given);
 //! - `? meta`, which writes down what a key has.

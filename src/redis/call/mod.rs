@@ -111,7 +111,7 @@ impl Call {
         self.idempotent().recovered_by(Recovery::SameCall)
     }
 
-    /// The same for a step of a script that works in steps, of which `plan` writes nothing.
+    /// The same for a step of a script that works in steps: `plan` writes nothing.
     pub(crate) fn of_step(self, step: &str) -> Self {
         let safety = if step == "plan" { RetrySafety::ReadOnly } else { RetrySafety::Idempotent };
         self.with_safety(safety).recovered_by(Recovery::SameCall)
