@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
 use redis::Value;
 use tempfile::TempDir;
@@ -141,7 +142,10 @@ impl Player for Session {
             }
             "?" => self.content(rest),
             "file" => {
-                fs::write(self.dir.path().join(rest), input).unwrap();
+                let path = self.dir.path().join(rest);
+                fs::write(&path, input).unwrap();
+                // Set by hand: what the file system notes may be some milliseconds old, before the last order.
+                fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
                 String::new()
             }
             _ => panic!("a line that is nothing: {line}"),
