@@ -51,7 +51,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "lacks"
+--- @use "denied"
 --- @use "begun"
 --- @use "first"
 
@@ -152,8 +152,8 @@ local function persist_keys()
   if KEYS[6] then redis.call('PERSIST', KEYS[6]) end
 end
 
-local denied = lacks('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'PERSIST', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[2],
-  'XADD', KEYS[4])
+local denied = denied_command('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'PERSIST', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2],
+  'UNLINK', KEYS[2], 'XADD', KEYS[4])
 if denied then return forbidden(denied) end
 
 if step == 'withdraw' then

@@ -43,7 +43,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "lacks"
+--- @use "denied"
 
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -129,7 +129,7 @@ if step == 'plan' then
   return {OK, state, its_epoch, seen, archive, holds, unread}
 end
 
-local denied = lacks('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
+local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
 if denied then return forbidden(denied) end
 if epoch ~= its_epoch then return {STALE} end
 if step == 'mark' then

@@ -32,7 +32,7 @@
 --- @use "codes"
 
 --- @use "values"
---- @use "lacks"
+--- @use "denied"
 
 local FIELDS = {'rules', 'title', 'shards', 'plan'}
 local mode = ARGV[1]
@@ -60,7 +60,7 @@ local is_replayed = is(after) and others == 0
 if not is_replayed and not is(before) then return {STALE, found[1], found[2], found[3], found[4], others} end
 if mode == 'set' and others > 0 then return {EXISTS, found[1], found[2], found[3], found[4], others} end
 
-local denied = lacks('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
+local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
 if denied then return forbidden(denied) end
 if is_replayed then
   if after[1] then redis.call('HSET', KEYS[2], 'rules', after[1]) end

@@ -39,7 +39,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "lacks"
+--- @use "denied"
 --- @use "first"
 
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
@@ -81,8 +81,8 @@ local reply = {status or OK, state_after, moved or 0}
 if dry then return reply end
 
 local withdraws, resumes = moved and state == 'paused', moved and state == 'live'
-local denied = lacks('HSET', KEYS[2], rules.ledger and 'XADD', KEYS[4], withdraws and 'DECRBY', KEYS[1], resumes and 'HDEL', KEYS[2],
-  resumes and 'INCRBY', KEYS[1])
+local denied = denied_command('HSET', KEYS[2], rules.ledger and 'XADD', KEYS[4], withdraws and 'DECRBY', KEYS[1],
+  resumes and 'HDEL', KEYS[2], resumes and 'INCRBY', KEYS[1])
 if denied then return forbidden(denied) end
 -- All of it, by a difference: an expiry that a backend set stays.
 local marks = moved and mark_first()

@@ -46,7 +46,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "lacks"
+--- @use "denied"
 --- @use "first"
 --- @use "begun"
 
@@ -193,7 +193,7 @@ for i = 1, #differences do reply[#reply + 1] = differences[i] end
 if dry or status ~= OK or action == 'unchanged' then return reply end
 
 -- Write.
-local denied = lacks('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
+local denied = denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
   'UNLINK', KEYS[1])
 if denied then return forbidden(denied) end
 local set, is_set, cleared = {}, {}, {}

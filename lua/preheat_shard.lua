@@ -71,8 +71,8 @@ if mode ~= 'remove' then
 end
 
 local function denied()
-  local command = lacks('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
-    'UNLINK', KEYS[1])
+  local command = denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2],
+    'XADD', KEYS[4], 'UNLINK', KEYS[1])
   return command and forbidden(command)
 end
 

@@ -50,7 +50,7 @@
   DECRBY INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @use "codes"
---- @use "lacks"
+--- @use "denied"
 --- @use "values"
 --- @use "begun"
 --- @use "columns"
@@ -312,10 +312,9 @@ end
 -- Write: the stock first if it shrinks, last if it grows.
 if fresh and not dry then
   local of_hash, of_set, has_members = kind == 'hash', kind == 'set', kind == 'set' or kind == 'coupon'
-  local denied = lacks('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'HSET', KEYS[3], left > call.stock and 'HDEL', KEYS[3],
+  local denied = denied_command('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'HSET', KEYS[3], left > call.stock and 'HDEL', KEYS[3],
     of_hash and 'HSET', KEYS[5], of_hash and 'HDEL', KEYS[5], call.rules.total and 'HSET', KEYS[2], of_set and 'HSET', KEYS[6],
-    of_set and 'HDEL', KEYS[6], call.rules.ledger and 'XADD', KEYS[4], has_members and 'SADD', KEYS[5],
-    has_members and 'SREM', KEYS[5])
+    of_set and 'HDEL', KEYS[6], call.rules.ledger and 'XADD', KEYS[4], has_members and 'SADD', KEYS[5], has_members and 'SREM', KEYS[5])
   if denied then return forbidden(denied) end
   -- What an update that was cut did not add to the stock is in what was audited.
   local set = {'repairs', digits(repaired + 1)}

@@ -45,7 +45,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "lacks"
+--- @use "denied"
 
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
 -- What one call may take: a millisecond or two.
@@ -122,7 +122,7 @@ if step == 'plan' then
   return {OK, its_epoch, from, holder or false, first, fields[2] and active ~= '' and fields[2], fields[3]}
 end
 if step ~= 'cut' and step ~= 'clear' and not find(name, '^[%w%-]+$') then return usage('trim: ARGV[3] is no name') end
-local denied = lacks('HSET', KEYS[2], 'HSET', KEYS[3], 'HDEL', KEYS[2], 'HDEL', KEYS[3], 'XTRIM', KEYS[4])
+local denied = denied_command('HSET', KEYS[2], 'HSET', KEYS[3], 'HDEL', KEYS[2], 'HDEL', KEYS[3], 'XTRIM', KEYS[4])
 if denied then return forbidden(denied) end
 
 if step == 'page' then

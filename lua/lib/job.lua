@@ -1,6 +1,7 @@
--- What is known of the request ids and of the job. Reads requests (of settle_file fields, those of holds), turn and the activity; sets begun, found (what the request of order i is known by is found[i + 2]), line, the last one that the job decided,
--- refused, how many it refused so far, and decided, how many of these orders it decided before. A call that was cut is finished first, and
--- everything is read anew.
+-- What is known of the request ids and of the job. Reads requests (of settle_file fields, those of holds), turn and the activity; sets
+-- begun, found (what the request of order i is known by is found[i + 2]), line, the last one that the job decided, refused, how many it
+-- refused so far, and decided, how many of these orders it decided before. A call that was cut is finished first, and everything is
+-- read anew.
 --- @let USERS = users
 --- @if settle_file
 --- @let USERS = nil

@@ -3,7 +3,7 @@
 -- an update also limit, start, end and title. Only a cut leaves it there, and whatever changes the total finishes it first. So the
 -- total is that before or after the change, and no other entry of that operation comes between that last id and its own.
 --- @use "columns"
---- @use "lacks"
+--- @use "denied"
 --- @use "stock"
 --- @use "transfer"
 
@@ -11,7 +11,7 @@ local MOVING = '\tmoving'
 
 -- The command that finishing a change needs and that this user may not run, or nil.
 local function denied_move(adds)
-  return lacks('HSET', KEYS[3], 'HDEL', KEYS[3], 'XADD', KEYS[4], adds and 'INCRBY', KEYS[1])
+  return denied_command('HSET', KEYS[3], 'HDEL', KEYS[3], 'XADD', KEYS[4], adds and 'INCRBY', KEYS[1])
 end
 
 -- Writes what a change lacks behind its record: the total, and of an update the other rules; the entry; the stock, if that grows.

@@ -199,7 +199,7 @@ pub fn heal(history: &mut History<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Whether all units are somebody's, or for sale, and ledgers name what was answered.
+/// Whether all units are bought, or for sale, and ledgers name what was answered.
 pub fn end(history: &mut History<'_>) -> Result<(), Broken> {
     history.check()?;
     history.check_entries()?;

@@ -466,7 +466,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         true
     }
 
-    /// Runs a command of somebody without a connection that could fail, now; `None` if the server serves nobody.
+    /// Runs a command at once, over no connection that could fail; `None` if the server serves nobody.
     pub fn run_now(&mut self, process: usize, command: &[Bytes]) -> Option<Reply> {
         if self.us() < self.down_until.max(self.loading_until) {
             return None;

@@ -261,7 +261,7 @@ fn a_lost_reply_gives_back_all_that_was_in_flight_and_may_have_run() {
     let mut owner = Owner::new(6, Limits::fast(), LONG, &[Does::Replies, Does::LosesReply]);
     assert!(!owner.pipeline.was_lost);
     owner.run().unwrap();
-    assert!(owner.pipeline.was_lost, "until somebody checked what that meant");
+    assert!(owner.pipeline.was_lost, "until it is known what that meant");
     assert_eq!(owner.decided, [1, 2, 3, 4, 5, 6]);
     assert_eq!(owner.in_doubt.first(), Some(&2));
     assert_eq!(owner.fake().ran.iter().filter(|call| **call == 2).count(), 2);

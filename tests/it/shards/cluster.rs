@@ -91,7 +91,7 @@ fn a_donor_remembers_what_no_replica_of_the_home_has() {
     let line = format!("deduct 1001 --user {} --request r --timeout 600ms", sale.user(0, "u"));
     assert_eq!(sale.status(&line), "ok");
     assert_eq!((sale.stocks(), sale.open(1).len(), sale.in_transit()), (vec![2, 3, 0], 1, 0));
-    // A failover loses the units, and whoever needs some next brings them again.
+    // A failover loses the units, and the next order that needs some brings them again.
     sale.cluster().node_mut(0).kill9();
     sale.cluster().take_over(3);
     assert_eq!((sale.stocks(), sale.in_transit()), (vec![0, 3, 0], 3));

@@ -3,7 +3,7 @@ local EXAMPLES = {HSET = {'f', 'v'}, HDEL = {'f'}, XADD = {'*', 'f', 'v'}, XTRIM
 
 -- The first of some commands, each with its key behind it, that the caller may not run; nil if it may, or if the server does not
 -- say. A command that is false is not needed.
-local function lacks(...)
+local function denied_command(...)
   local allowed, given = redis.acl_check_cmd, {...}
   for i = 1, allowed and select('#', ...) or 0, 2 do
     local command, key = given[i], given[i + 1]
