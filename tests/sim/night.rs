@@ -421,11 +421,12 @@ impl Night<'_> {
         let is_calm = self.calm.contains(&step);
         let killed_after = self.random.below(if matches!(todo.about, About::File(_)) { 14 } else { 6 });
         let killed_after = (!is_calm && self.random.percent(5)).then_some(killed_after);
+        let cut = if self.has_plain && self.has_ledger[0] { 0 } else { FAULTS.cut };
         let faults = match todo.about {
             _ if is_calm => Faults::NONE,
             // It is never sent again by itself: who repeats one that may still come removes what was bought in between.
-            About::Reset => Faults { late: 0, ..FAULTS },
-            _ => FAULTS,
+            About::Reset => Faults { late: 0, cut, ..FAULTS },
+            _ => Faults { cut, ..FAULTS },
         };
         self.give(process, todo, faults, killed_after)
     }
@@ -987,8 +988,8 @@ impl Night<'_> {
         self.check()?;
         let mut todo = Vec::new();
         for order in 0..self.oracle.orders.len() {
-            let Order { heard, is_hold, is_confirming, is_releasing, .. } = self.oracle.orders[order];
-            if is_hold && is_confirming {
+            let Order { heard, is_hold, is_confirming, is_releasing, is_lost, .. } = self.oracle.orders[order];
+            if is_hold && is_confirming && !is_lost {
                 todo.push(self.settle(order, true));
             }
             if is_hold && is_releasing && matches!(heard, Heard::Held(_)) {
