@@ -81,7 +81,8 @@ impl Night<'_> {
     fn sell_by_drop_in(&mut self, limit: Option<i64>) {
         let (units, user) = (self.quantity(), self.random.pick(&self.users).clone());
         // Of a buyer without units beside the member, a refund takes all: it does not sell to one whose refund may still come.
-        let may_come = |refund: &Refund| refund.user == user && matches!(refund.heard, Heard::Nothing | Heard::Rejected);
+        let may_come =
+            |refund: &Refund| refund.user == user && matches!(refund.heard, Heard::Nothing | Heard::Rejected);
         if self.layout() == Layout::Sku && self.oracle.refunds.iter().any(may_come) {
             return;
         }
