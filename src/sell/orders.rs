@@ -18,7 +18,9 @@ use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{DEDUCT, HOLD, REFUND, SETTLE, Script};
-use crate::shards::borrower::{BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, patient};
+use crate::shards::borrower::{
+    BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, is_short, patient,
+};
 use crate::shards::transfer::{ShardFault, peek};
 use crate::store::Store;
 
@@ -379,7 +381,7 @@ fn short_of<'c>(
     let count = |at| Reply::of(SETTLE.of(kind)).count(values.get(at));
     if is_out_of_stock(value) {
         let units = wanted.quantity.map_or_else(|| count(3), |units| Ok(Some(units.get())))?;
-        return Ok(units.map(|units| (wanted, units)));
+        return Ok(units.filter(|units| is_short(value, *units)).map(|units| (wanted, units)));
     }
     // A dry run of a confirmation says that the hold is over, be it for good or because its shard has too few units.
     if !call.dry_run || wanted.quantity.is_some() || values.first() != Some(&Value::Int(Status::Expired.code())) {
@@ -411,7 +413,7 @@ fn borrow_and_send(
         match store.borrower.borrow(&mut store.servers, request) {
             Ok(BorrowOutcome::Here) => {
                 let value = send_single(store, call, at, Modes::BORROW)?;
-                if !is_out_of_stock(&value) {
+                if !is_short(&value, request.quantity) {
                     break Ok(BorrowOutcome::Decided(value));
                 }
                 request.check_time(|| "others took them first".to_owned())?;

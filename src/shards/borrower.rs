@@ -88,7 +88,7 @@ impl ShardBorrower {
             } else if let Some(donor) = richest(&views, request.home, &refused) {
                 attempt += 1;
                 match self.transfer(servers, request, attempt, donor, &views)? {
-                    Some(Transferred { order: Some(value), .. }) if !is_out_of_stock(&value) => {
+                    Some(Transferred { order: Some(value), .. }) if !is_short(&value, request.quantity) => {
                         return Ok(BorrowOutcome::Decided(value));
                     }
                     Some(Transferred { suffices: true, order: None }) => return Ok(BorrowOutcome::Here),
@@ -193,7 +193,7 @@ impl ShardBorrower {
             Ok(true) => self.acks.add(request.activity, donor, context.epoch, id),
             Ok(false) => {}
             // Whatever became of the units: the order may be decided.
-            Err(_) if credit.order.as_ref().is_some_and(|value| !is_out_of_stock(value)) => {}
+            Err(_) if credit.order.as_ref().is_some_and(|value| !is_short(value, request.quantity)) => {}
             Err(fault) => return Err(fault),
         }
         Ok(Some(Transferred { suffices: units >= need, order: credit.order }))
@@ -347,7 +347,7 @@ impl BorrowRequest<'_> {
 /// How a request for units ended.
 #[derive(Debug)]
 pub(crate) enum BorrowOutcome {
-    /// The order was sent, and this is its reply, which is not `out_of_stock`.
+    /// The order was sent, and this is its reply, which does not say that the home has too few units.
     Decided(Value),
     /// The home has the units, or had them a moment ago.
     Here,
@@ -364,7 +364,15 @@ pub(crate) struct SoldOut {
     pub(crate) stocks: Vec<u64>,
 }
 
-/// Whether a reply to one order says that units are missing.
+/// Whether a reply to one order says that its shard has fewer units than it needs. `out_of_stock` though the stock suffices is of
+/// before, and kept under the request id: no unit that is borrowed changes it.
+pub(crate) fn is_short(value: &Value, units: u64) -> bool {
+    let Value::Array(values) = value else { return false };
+    let suffices = |stock: &i64| u64::try_from(*stock).is_ok_and(|stock| stock >= units);
+    is_out_of_stock(value) && !matches!(values.get(1), Some(Value::Int(stock)) if suffices(stock))
+}
+
+/// Whether a reply to one order is `out_of_stock`.
 pub(crate) fn is_out_of_stock(value: &Value) -> bool {
     matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::OutOfStock.code())))
 }

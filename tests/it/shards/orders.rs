@@ -11,7 +11,7 @@ use seckill::{Order, Refund, RefundOf};
 use seckill::{RequestId, StoredUser};
 
 use super::sale::Sale;
-use crate::support::{CLUSTER, Fault, Proxy, When, wait_until};
+use crate::support::{CLUSTER, Call, Fault, Proxy, When, wait_until};
 
 pub fn order(user: &str, quantity: u64) -> Order {
     Order {
@@ -268,6 +268,25 @@ fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
         assert_eq!(sale.status(&again), "replayed", "{how}");
         assert_eq!(sale.stocks(), [4, 0]);
         sale.check(6);
+    }
+}
+
+#[test]
+fn what_was_refused_for_good_stays_refused_when_units_are_back() {
+    for number in [0, 1] {
+        let mut stocks = [0, 0];
+        stocks[number] = 3;
+        let sale = Sale::new(&stocks, None);
+        let other = sale.user(number, "v");
+        assert_eq!(sale.status(&format!("deduct 1001 --user {other} --quantity 3")), "ok");
+        let order = format!("-l cluster -o json deduct 1001 --user {} --request r", sale.user(0, "u"));
+        let status = |call: Call| call.args(order.split(' ')).code(3).json()["status"].clone();
+        // It is sent again, so that its refusal is kept.
+        let proxy = Proxy::before(sale.redis());
+        proxy.inject(When::Nth(2), Fault::LoseReply);
+        assert_eq!(status(proxy.seckill([])), "out_of_stock");
+        assert_eq!(sale.status(&format!("refund 1001 --user {other} --all")), "ok");
+        assert_eq!(status(sale.redis().seckill([])), "out_of_stock", "{number}");
     }
 }
 
