@@ -328,7 +328,7 @@ fn half_updated(result: Preheated, says: &Says, found: &Found, target: &PackedRu
     let left = |total: u64| result.stock_before.and_then(|stock| (stock + total).checked_sub(totals));
     let (before, after) = (left(says.rules.total), left(target.total));
     match (result.status, result.action) {
-        (Status::OutOfStock, _) | (Status::Ok, Action::Update) if after.is_some() => {
+        (Status::OutOfStock | Status::Ok, _) if after.is_some() => {
             let result = Preheated { stock_before: before, ..begun(result.clone(), Action::Update, target) };
             Preheated { stock: after, ..result }
         }

@@ -208,9 +208,10 @@ impl Preheating<'_> {
                 })
                 .collect();
             let shards = change_shards(self.store, &calls)?;
-            let changed = *done + shards.iter().map(|shard| shard.units).sum::<i64>();
+            let units = shards.iter().map(|shard| shard.units).sum::<i64>();
             let left: Vec<u64> = shards.iter().map(|shard| shard.stock).collect();
-            let missing = changed - (signed(rules.total) - signed(says.rules.total));
+            // The plan says what is wanted: a parent whose last change was cut has the new total beside it.
+            let (changed, missing) = (*done + units, units - changes.iter().sum::<i64>());
             let after = if missing == 0 {
                 let rules = PackedRules { state: says.rules.state, ..*rules };
                 Says { rules, title: title.clone(), plan: None, shards: says.shards.clone() }

@@ -82,6 +82,32 @@ fn a_change_that_is_killed_after_any_step_is_finished_by_the_same_command() {
     }
 }
 
+/// The parent's last change is two writes: the new rules, then the plan goes.
+#[test]
+fn an_update_whose_parent_was_cut_is_finished_by_the_same_command() {
+    let redis = sale();
+    for total in [20, 6] {
+        let (before, line, text) = (Copy::of(&redis), "preheat - --update", wanted(total, 3));
+        let proxy = Proxy::before(&redis);
+        let command = |proxy: &Proxy| proxy.seckill(["-l", "cluster"]).args(line.split(' ')).stdin(&text);
+        command(&proxy).code(0);
+        let (expected, last) = (state(&redis), proxy.commands().len());
+        before.put_back(&redis);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::Nth(last), Fault::HangRequest);
+        let running = command(&proxy).spawn();
+        wait_until("it hangs", || proxy.commands().len() >= last);
+        drop(running); // Killed.
+        let meta = CLUSTER.meta("1001");
+        let plan = redis.hget(&meta, "plan").unwrap();
+        let rules = plan.splitn(12, ' ').skip(4).take(7).collect::<Vec<_>>().join(" ");
+        redis.cmd(("HSET", &meta, "rules", rules));
+        call(&redis, line).stdin(&text).code(0);
+        assert_eq!(state(&redis), expected, "{total}");
+        before.put_back(&redis);
+    }
+}
+
 /// Lets a command write what the parent plans, and nothing more.
 fn stop_at_the_plan(redis: &TestRedis, line: &str, text: &str) {
     let proxy = Proxy::before(redis);
