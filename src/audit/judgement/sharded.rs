@@ -64,6 +64,12 @@ impl ShardedEvidence {
         missing
     }
 
+    /// The units that all shards were preheated with, updates included; `None` if a ledger does not say it.
+    pub(crate) fn planned(&self) -> Option<i64> {
+        let of_shard = |part: &Evidence| part.ledger.total.map(|total| signed(total) - part.ledger.transfers.balance());
+        self.evidence.iter().map(of_shard).sum()
+    }
+
     /// Whether each ledger is whole and of this sale, so that it has all transfers.
     fn has_all_ledgers(&self) -> bool {
         let has = |found: &Evidence| {
@@ -249,7 +255,7 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
         notes.push(format!("{some} of its {all} shards are archived: the same `archive` takes the others"));
     }
     notes.extend(misplaced(&found));
-    let planned = planned(&found);
+    let planned = found.planned();
     let is_cut: Vec<bool> = (0..found.shards.count())
         .map(|shard| {
             found.cut_transfers().any(|(cut, ..)| cut == shard)
@@ -367,12 +373,6 @@ impl Sums {
         let bought = parts.iter().map(|(_, part)| part.bought).sum();
         Self { stock, bought }
     }
-}
-
-/// The units that all shards were preheated with, updates included; `None` if a ledger does not say it.
-fn planned(found: &ShardedEvidence) -> Option<i64> {
-    let of_shard = |part: &Evidence| part.ledger.total.map(|total| signed(total) - part.ledger.transfers.balance());
-    found.evidence.iter().map(of_shard).sum()
 }
 
 /// Users who hold something by the ledger of a shard that is not their home.

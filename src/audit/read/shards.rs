@@ -8,6 +8,8 @@ use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, Transfers};
 use crate::audit::read;
 use crate::error::Result;
+use crate::model::ledger::Op;
+use crate::model::number::signed;
 use crate::model::{ActivityId, EntryId, Meta, Shards, Snapshot};
 use crate::read::{ledger, snapshot};
 use crate::script::reply::Reply;
@@ -65,7 +67,23 @@ pub fn audit_shards(
     let archived = snapshot::snapshots(store, &gone)?.into_iter().filter(Snapshot::is_archived);
     found.archived = archived.map(|snapshot| snapshot.activity).collect();
     found.is_changing |= sale(store, activity)? != before;
+    if !found.is_changing && found.planned() != Some(signed(found.total)) {
+        // An update that was undone meanwhile, by itself or by another one, leaves the parent as it was.
+        for (shard, part) in shards.ids(activity).zip(&found.evidence) {
+            found.is_changing |= is_updated(store, &shard, part.ledger.end)?;
+        }
+    }
     Ok(found)
+}
+
+/// Whether a shard's ledger has an update behind an entry.
+fn is_updated(store: &mut Store, shard: &ActivityId, after: EntryId) -> Result<bool> {
+    let (key, mut is_updated) = (store.keys(shard).ledger, false);
+    ledger::each_entry_of(store, &key, after, EntryId::LAST, |entry| {
+        is_updated = entry.known_op() == Some(Op::Update);
+        !is_updated
+    })?;
+    Ok(is_updated)
 }
 
 /// How many transfers a shard began whose units may not have arrived.

@@ -108,6 +108,27 @@ fn an_update_whose_parent_was_cut_is_finished_by_the_same_command() {
     }
 }
 
+#[test]
+fn an_audit_that_reads_shards_before_and_behind_an_update_that_is_undone_proves_nothing() {
+    let redis = sale();
+    let before = Whole::of(&redis);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::With(CLUSTER.ledger(&before.ids()[1])), Fault::Hold);
+    let audit = proxy.seckill(["-l", "cluster", "-o", "json", "reconcile", "1001"]).spawn();
+    proxy.wait_until_held();
+    for total in [20, 12] {
+        call(&redis, "preheat - --update").stdin(wanted(total, 3)).code(0);
+    }
+    proxy.heal();
+    proxy.release();
+    let after = Whole::of(&redis);
+    assert_eq!((&after.rules, &after.plan), (&before.rules, &before.plan));
+    assert_ne!(after.stocks()[0], before.stocks()[0]);
+    let audit = audit.wait().code(7).json();
+    assert_eq!(audit["activities"][0]["verdict"], "unsettled", "{audit}");
+    call(&redis, "reconcile 1001").code(0);
+}
+
 /// Lets a command write what the parent plans, and nothing more.
 fn stop_at_the_plan(redis: &TestRedis, line: &str, text: &str) {
     let proxy = Proxy::before(redis);
