@@ -3,6 +3,7 @@
 use redis::Value;
 
 use crate::error::{Result, StoreError};
+use crate::model::number::whole;
 use crate::model::status::call_code;
 use crate::model::{ActivityId, Corrupt, PackedRules, ShardPlan, Shards, Status};
 use crate::redis::call::Call;
@@ -11,8 +12,8 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// The fields of a parent's meta: rules, title, shards, plan.
-type Texts = [Option<Vec<u8>>; 4];
+/// The fields of a parent's meta: rules, title, shards, plan, revision.
+type Texts = [Option<Vec<u8>>; 5];
 
 /// What the meta of an activity says that may be a parent, as it was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,23 +36,19 @@ pub(crate) struct Says {
 }
 
 impl Says {
-    fn texts(&self) -> Texts {
+    fn texts(&self, revision: u64) -> Texts {
         [
             Some(self.rules.to_string()),
             Some(self.title.clone()).filter(|title| !title.is_empty()),
             self.shards.as_ref().map(Shards::to_string),
             self.plan.as_ref().map(ShardPlan::to_string),
+            Some(revision.to_string()),
         ]
         .map(|text| text.map(String::into_bytes))
     }
 }
 
 impl Parent {
-    /// A parent that says this.
-    pub(crate) fn of(says: &Says) -> Self {
-        Self { texts: says.texts(), ..Self::default() }
-    }
-
     fn text(&self, index: usize) -> Option<String> {
         self.texts[index].as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
@@ -68,8 +65,13 @@ impl Parent {
 
     /// The epoch of its rules, even if the rest of them is damaged.
     pub(crate) fn epoch(&self) -> u64 {
-        let epoch = self.text(0).and_then(|rules| crate::model::number::whole(rules.split(' ').nth(2)?));
+        let epoch = self.text(0).and_then(|rules| whole(rules.split(' ').nth(2)?));
         epoch.unwrap_or_default()
+    }
+
+    /// How often it was changed.
+    fn revision(&self) -> u64 {
+        self.text(4).and_then(|revision| whole(&revision)).unwrap_or_default()
     }
 
     /// What it says.
@@ -111,22 +113,23 @@ pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Pa
     }
 }
 
-/// Makes the meta of an activity say something else, if it is as it was read. `clears` makes a parent of whatever was there. What it
+/// Makes the meta of an activity say something else, if it is as it was read, and `parent` what it is then. `clears` makes a parent of whatever was there. What it
 /// plans a replica has afterwards, if there is one: a failover that lost the plan, and nothing of what was done by it, would have
 /// it done again. [`look_for_replicas`](crate::redis::cluster::Servers::look_for_replicas) first.
 pub(crate) fn change_parent(
     store: &mut Store,
     activity: &ActivityId,
-    before: &Parent,
+    parent: &mut Parent,
     after: &Says,
     clears: bool,
 ) -> Result<Changed> {
     let keys: Keys = store.keys(activity);
     let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
     let mode = if clears { "clear" } else { "set" };
+    let texts = after.texts(parent.revision() + 1);
     let arguments = std::iter::once(mode.as_bytes().to_vec())
-        .chain(before.texts.clone().map(given))
-        .chain(after.texts().map(given));
+        .chain(parent.texts.clone().map(given))
+        .chain(texts.clone().map(given));
     let call = Call::script(&PARENT, keys.all(), arguments).repeatable();
     let value = match after.plan {
         Some(_) => replicated_step(store, &call, activity)?,
@@ -140,6 +143,7 @@ pub(crate) fn change_parent(
     match reply.status(values.first())? {
         Status::Ok | Status::Replayed => {
             store.changed(activity);
+            *parent = Parent { texts, ..Parent::default() };
             Ok(Changed::Done)
         }
         Status::Exists | Status::Corrupt => Ok(Changed::Stale),
@@ -169,6 +173,6 @@ fn read(reply: &Reply<'_>, values: &[Value]) -> Result<Parent> {
         Some(Value::BulkString(bytes)) => Ok(Some(bytes.clone())),
         other => Err(reply.invalid(other)),
     };
-    let others = reply.count(values.get(5))?.unwrap_or_default();
-    Ok(Parent { texts: [text(1)?, text(2)?, text(3)?, text(4)?], others, corrupt: None })
+    let others = reply.count(values.get(6))?.unwrap_or_default();
+    Ok(Parent { texts: [text(1)?, text(2)?, text(3)?, text(4)?, text(5)?], others, corrupt: None })
 }

@@ -113,7 +113,7 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
     let state = if pausing.to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
     let mut result = Paused::refused(Status::Replayed);
     for _ in 0..TRIES {
-        let parent = parent::read_parent(store, activity)?;
+        let mut parent = parent::read_parent(store, activity)?;
         if !parent.is_parent() {
             return Ok(None);
         }
@@ -143,7 +143,7 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         result.status = Status::Ok;
         let rules = PackedRules { state, ..says.rules };
         if pausing.dry_run
-            || parent::change_parent(store, activity, &parent, &Says { rules, ..says }, false)? == Changed::Done
+            || parent::change_parent(store, activity, &mut parent, &Says { rules, ..says }, false)? == Changed::Done
         {
             return Ok(Some(result));
         }

@@ -266,7 +266,7 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
             let mode = *random.pick(&["read", "read", "set", "clear"]);
             let plan = *random.pick(&["", "=start"]);
             let rules = "=live 1 1 - 30 - -";
-            sale.plain_call("parent", [mode, "", "", "", "", rules, "=t", "=0 1", plan])
+            sale.plain_call("parent", [mode, "", "", "", "", "", rules, "=t", "=0 1", plan, "=1"])
         }
         27..29 => {
             let step = *random.pick(&["plan", "plan", "withdraw", "withdraw", "switch", "undo"]);

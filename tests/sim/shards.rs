@@ -221,7 +221,7 @@ impl Night<'_> {
         let rules = |total| format!("=live 1 {EPOCH} - {total} - -");
         let (before, list) = (before.map(rules).unwrap_or_default(), before.map(|_| "=0 1 2").unwrap_or_default());
         let call = Activity::new(self.sale.as_str(), Layout::Cluster)
-            .plain_call("parent", ["set", &before, "", list, "", &rules(total), "", "=0 1 2", ""]);
+            .plain_call("parent", ["set", &before, "", list, "", "", &rules(total), "", "=0 1 2", "", ""]);
         self.total = total;
         self.run_call(&call, None).map(drop)
     }

@@ -69,7 +69,7 @@ impl Preheating<'_> {
             self.store.servers.look_for_replicas()?;
         }
         for _ in 0..TRIES {
-            let parent = parent::read_parent(self.store, &plan.id)?;
+            let mut parent = parent::read_parent(self.store, &plan.id)?;
             let is_ordinary = !parent.is_parent() && !parent.is_absent();
             if plan.shards.is_none() && !parent.is_parent() {
                 return Ok(None);
@@ -100,7 +100,7 @@ impl Preheating<'_> {
             preheat::add_to_index(self.store, [&plan.id])?;
             let clears = is_begun && self.how == Preheat::Reset && !parent.is_absent();
             // Also what another client planned, which may have died before a replica had it.
-            if parent::change_parent(self.store, &plan.id, &parent, &says, clears)? == Changed::Stale {
+            if parent::change_parent(self.store, &plan.id, &mut parent, &says, clears)? == Changed::Stale {
                 continue;
             }
             if is_begun {
@@ -113,8 +113,8 @@ impl Preheating<'_> {
                 _ => true,
             };
             let ended = match says.plan.clone() {
-                Some(ShardPlan::Start { shards, old }) => self.start(&plan.id, &says, shards, &old),
-                Some(ShardPlan::Update { .. }) => self.update(&plan.id, says),
+                Some(ShardPlan::Start { shards, old }) => self.start(&plan.id, &mut parent, &says, shards, &old),
+                Some(ShardPlan::Update { .. }) => self.update(&plan.id, &mut parent, says),
                 None => Err(ShardFault::ListChanged),
             };
             match ended {
@@ -169,6 +169,7 @@ impl Preheating<'_> {
     fn start(
         &mut self,
         activity: &ActivityId,
+        parent: &mut Parent,
         says: &Says,
         shards: Vec<u32>,
         old: &[u32],
@@ -187,12 +188,12 @@ impl Preheating<'_> {
         let list = Shards::new(shards);
         let is_ordinary = list.is_none();
         let after = Says { shards: list, plan: None, ..says.clone() };
-        change(self.store, activity, says, &after)?;
+        change(self.store, activity, parent, &after)?;
         Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
     }
 
     /// Changes the shards, again while units that were to be taken are sold meanwhile, then the parent.
-    fn update(&mut self, activity: &ActivityId, mut says: Says) -> Result<Ended, ShardFault> {
+    fn update(&mut self, activity: &ActivityId, parent: &mut Parent, mut says: Says) -> Result<Ended, ShardFault> {
         let mut is_undone = false;
         loop {
             let (Some(ShardPlan::Update { id, done, changes, rules, title }), Some(shards)) =
@@ -229,7 +230,7 @@ impl Preheating<'_> {
                 let update = ShardPlan::Update { id: new_plan_id(self.store), done: changed, changes, rules, title };
                 Says { plan: Some(update), ..says.clone() }
             };
-            change(self.store, activity, &says, &after)?;
+            change(self.store, activity, parent, &after)?;
             says = after;
             if says.plan.is_none() {
                 return Ok(if is_undone { Ended::Undone } else { Ended::Done(left.iter().sum()) });
@@ -285,9 +286,9 @@ fn new_plan_id(store: &Store) -> String {
     store.servers.system().unique_id().simple().to_string()
 }
 
-/// Makes a parent that says one thing say another.
-fn change(store: &mut Store, activity: &ActivityId, before: &Says, after: &Says) -> Result<(), ShardFault> {
-    match parent::change_parent(store, activity, &Parent::of(before), after, false)? {
+/// Makes the parent say something else.
+fn change(store: &mut Store, activity: &ActivityId, parent: &mut Parent, after: &Says) -> Result<(), ShardFault> {
+    match parent::change_parent(store, activity, parent, after, false)? {
         Changed::Stale => Err(ShardFault::ListChanged),
         Changed::Done => Ok(()),
     }

@@ -108,6 +108,28 @@ fn an_update_whose_parent_was_cut_is_finished_by_the_same_command() {
     }
 }
 
+/// The units that the first update added, and the second one took, would be added to the total alone.
+#[test]
+fn an_update_whose_late_copy_finds_the_parent_as_it_was_begins_nothing() {
+    let redis = sale();
+    let (before, line) = (Copy::of(&redis), "preheat - --update --timeout 2s");
+    let command = |proxy: &Proxy, total| {
+        proxy.seckill(["-l", "cluster"]).args(line.split(' ')).stdin(wanted(total, 3)).code(0);
+    };
+    let proxy = Proxy::before(&redis);
+    command(&proxy, 20);
+    let planned = proxy.commands().iter().position(|name| name == "SADD").unwrap() + 2;
+    before.put_back(&redis);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::Nth(planned), Fault::HangRequest);
+    command(&proxy, 20);
+    command(&proxy, 12);
+    let before = redis.dump_all();
+    proxy.deliver_late();
+    redis.assert_unchanged_since(&before);
+    Whole::of(&redis).assert_sound(12);
+}
+
 #[test]
 fn an_audit_that_reads_shards_before_and_behind_an_update_that_is_undone_proves_nothing() {
     let redis = sale();

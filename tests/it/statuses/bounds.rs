@@ -129,9 +129,9 @@ fn a_meta_of_any_number_of_fields_is_cleared() {
     assert_eq!(redis.hgetall(&meta).len(), 2, "rules and archive");
     fill(&mut scripts);
     let rules = format!("={}", redis.hget(&meta, "rules").unwrap());
-    let args = ["clear", &rules, "", "", "", "=live 1 1 - 12 - -", "", "=3 9", ""];
+    let args = ["clear", &rules, "", "", "", "", "=live 1 1 - 12 - -", "", "=3 9", "", "=1"];
     assert!(scripts.call("parent", &CLUSTER.all_keys("1"), &args).starts_with("1 live "));
-    assert_eq!(redis.hgetall(&meta).len(), 2, "rules and shards");
+    assert_eq!(redis.hgetall(&meta).len(), 3, "rules, shards and revision");
 }
 
 #[test]

@@ -193,11 +193,11 @@ fn adoptions() {
 fn shards() {
     let mut trial = Trial::of(CLUSTER, &["1"], &VALUES);
     let rules = "=live 1 1 3 10 - -";
-    trial.step("parent", &["set", "", "", "", "", rules, "=t", "=3 9", "=start 3,9 -"]);
+    trial.step("parent", &["set", "", "", "", "", "", rules, "=t", "=3 9", "=start 3,9 -", "=1"]);
     trial.step("parent", &["read"]);
     trial.send(&["HSET", &CLUSTER.key(2, "1"), "other", "x"]);
     trial.send(&["SET", &CLUSTER.key(1, "1"), "5"]);
-    trial.step("parent", &["clear", rules, "=t", "=3 9", "=start 3,9 -", rules, "=u", "=3 9", ""]);
+    trial.step("parent", &["clear", rules, "=t", "=3 9", "=start 3,9 -", "=1", rules, "=u", "=3 9", "", "=2"]);
     trial.is_as_stored("parent");
 
     let mut trial = Trial::of(CLUSTER, &["1#3"], &VALUES);
