@@ -56,6 +56,16 @@ pub fn audit(
     Ok(run.evidence)
 }
 
+/// Whether the ledger was reset or trimmed since an instant.
+fn ledger_began_anew(store: &mut Store, activity: &ActivityId, since: &ActivityView) -> Result<bool> {
+    let begins = |view: &ActivityView| {
+        let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
+        (view.rules.map(|rules| rules.epoch), name)
+    };
+    let now = see(store, activity, NOBODY)?.0.view;
+    Ok(begins(&now) != begins(since))
+}
+
 /// The reading of one activity.
 struct AuditRun<'a> {
     store: &'a mut Store,
@@ -71,7 +81,7 @@ impl AuditRun<'_> {
             self.evidence.begin_again();
             let Some(first) = self.look()? else { return Ok(()) };
             let is_whole = self.fold_ledger(&first)?;
-            if !is_whole && self.ledger_began_anew(&first)? {
+            if !is_whole && ledger_began_anew(self.store, &self.evidence.activity, &first)? {
                 continue;
             }
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
@@ -109,16 +119,6 @@ impl AuditRun<'_> {
         self.store.throttle.set_live(view.is_live());
         fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         Ok(self.evidence.ledger.is_whole(rules.epoch))
-    }
-
-    /// Whether the ledger was reset or trimmed since an instant.
-    fn ledger_began_anew(&mut self, since: &ActivityView) -> Result<bool> {
-        let begins = |view: &ActivityView| {
-            let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
-            (view.rules.map(|rules| rules.epoch), name)
-        };
-        let now = see(self.store, &self.evidence.activity, NOBODY)?.0.view;
-        Ok(begins(&now) != begins(since))
     }
 
     /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger

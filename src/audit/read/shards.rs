@@ -3,6 +3,7 @@
 
 use redis::Value;
 
+use crate::audit::evidence::Evidence;
 use crate::audit::judgement::sharded::ShardedEvidence;
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, Transfers};
@@ -56,8 +57,10 @@ pub fn audit_shards(
     };
     // One side of a transfer was read before the other side is looked for here, so what was lent is found.
     for (at, (lent, borrowed)) in found.missing().into_iter().enumerate() {
-        let after = found.evidence[at].ledger.end;
-        look_for(store, &activity.shard(shards.numbers()[at]), after, &lent, &borrowed, &mut found.later[at])?;
+        let (shard, part) = (activity.shard(shards.numbers()[at]), &mut found.evidence[at]);
+        if !look_for(store, &shard, part.ledger.end, &lent, &borrowed, &mut found.later[at])? {
+            note_trim(store, &shard, part)?;
+        }
     }
     for shard in shards.ids(activity) {
         found.cut.push(cut_change(store, &shard)?);
@@ -69,8 +72,9 @@ pub fn audit_shards(
     found.is_changing |= sale(store, activity)? != before;
     if !found.is_changing && found.planned() != Some(signed(found.total)) {
         // An update that was undone meanwhile, by itself or by another one, leaves the parent as it was.
-        for (shard, part) in shards.ids(activity).zip(&found.evidence) {
+        for (shard, part) in shards.ids(activity).zip(&mut found.evidence) {
             found.is_changing |= is_updated(store, &shard, part.ledger.end)?;
+            note_trim(store, &shard, part)?;
         }
     }
     Ok(found)
@@ -106,8 +110,18 @@ fn sale(store: &mut Store, activity: &ActivityId) -> Result<Option<Sale>> {
     Ok(meta.map(|Meta { total, epoch, shards, .. }| Sale { total, epoch, shards, plan }))
 }
 
-/// Adds transfers that a shard's ledger has behind an entry, until these are among them or it ends. A record of a transfer would
-/// not do: it proves only that something was begun.
+/// Takes note that entries of a shard behind those that were read may be gone.
+fn note_trim(store: &mut Store, shard: &ActivityId, part: &mut Evidence) -> Result<()> {
+    let Some(end) = part.end.as_ref().filter(|_| part.settled) else { return Ok(()) };
+    if read::ledger_began_anew(store, shard, end)? {
+        part.settled = false;
+        part.notes.push("its ledger was trimmed behind what was read".to_owned());
+    }
+    Ok(())
+}
+
+/// Adds transfers that a shard's ledger has behind an entry, until these are among them or it ends, and says whether all are. A
+/// record of a transfer would not do: it proves only that something was begun.
 fn look_for(
     store: &mut Store,
     shard: &ActivityId,
@@ -115,13 +129,13 @@ fn look_for(
     lent: &[String],
     borrowed: &[String],
     found: &mut Transfers,
-) -> Result<()> {
+) -> Result<bool> {
     let is_found = |found: &Transfers| {
         let has = |direction| move |id: &String| found.has(direction, id);
         lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
     };
     if is_found(found) {
-        return Ok(());
+        return Ok(true);
     }
     let key = store.keys(shard).ledger;
     ledger::each_entry_of(store, &key, after, EntryId::LAST, |entry| {
@@ -131,7 +145,8 @@ fn look_for(
             found.add(direction, id, transfer);
         }
         !is_found(found)
-    })
+    })?;
+    Ok(is_found(found))
 }
 
 /// The change of a shard's total that a cut left, if there is one.

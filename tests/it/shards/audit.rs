@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Scripts, transfer};
-use crate::support::{CLUSTER, Call, TestRedis};
+use crate::support::{CLUSTER, Call, Fault, Proxy, TestRedis, When};
 
 /// Who is at home in the first of two shards, and who in the second.
 const HOME_3: [&str; 3] = ["d", "e", "f"];
@@ -142,6 +142,25 @@ fn a_trim_keeps_transfers_and_audits_say_the_same() {
     assert_row(&reconcile(&redis, "", 0), "match", 15, 5, 0, 0);
     // A user's history goes past them.
     on_cluster(&redis, "inspect 1#3 --user d --why").code(0).stdout_has("d");
+}
+
+/// The donor was read before it lent, the home when the units were there, and the donor's entry is gone by then.
+#[test]
+fn an_audit_takes_no_transfer_for_unbacked_whose_entry_was_trimmed_meanwhile() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::With(CLUSTER.ledger("1#9")), Fault::Hold);
+    let audit = proxy.seckill(["-l", "cluster", "-o", "json", "reconcile", "1"]).spawn();
+    proxy.wait_until_held();
+    proxy.heal();
+    scripts.transfers(&transfer(1), "2");
+    scripts.sells("1#3", "d", "1");
+    on_cluster(&redis, "ledger trim 1 --yes --before 2200-01-01").code(0);
+    proxy.release();
+    let audit = audit.wait().code(7).stderr_has("its ledger was trimmed behind what was read");
+    assert_eq!(differences(&audit.json()), Vec::<String>::new());
+    assert_row(&reconcile(&redis, "", 0), "match", 19, 1, 0, 0);
 }
 
 #[test]
