@@ -5,9 +5,11 @@ pub use crate::audit::apply::repair_transfer;
 pub use crate::audit::judgement::sharded::judge_shards;
 pub use crate::audit::ledger_state::Compared;
 pub use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
+pub use crate::audit::plan::RepairPlan;
 pub use crate::audit::plan::repair::Repair;
 pub use crate::audit::read::shards::audit_shards;
 pub use crate::cli::start;
+pub use crate::model::activity::shard_plan::ShardCount;
 pub use crate::model::id::interner::Interner;
 pub use crate::model::ledger::{EntryId, Op};
 pub use crate::model::shards::Shards;
@@ -27,7 +29,7 @@ use crate::admin::trim;
 use crate::error::Result;
 use crate::model::order::hold as held;
 use crate::model::{
-    ActivityId, Hold, HoldEnd, HoldFor, Millis, MultiOrder, Order, Quantity, RequestId, Status, UserId,
+    ActivityId, Hold, HoldEnd, HoldFor, Millis, MultiOrder, Order, Quantity, RequestId, Status, StoredUser, UserId,
 };
 use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders, orders};
@@ -44,14 +46,20 @@ pub fn hold(store: &mut Store, order: &Order, user: &UserId, hold_for: Duration)
     orders::hold(store, &hold, false).map(|held| (held.outcome.status, held.deadline))
 }
 
-/// Confirms a hold, or releases it.
+/// Confirms a hold, or releases it. Of a sharded activity `user` says whose.
 ///
 /// # Errors
 /// Any of `StoreError`.
-pub fn settle(store: &mut Store, activity: &ActivityId, request: &RequestId, confirms: bool) -> Result<Status> {
+pub fn settle(
+    store: &mut Store,
+    activity: &ActivityId,
+    request: &RequestId,
+    user: Option<&UserId>,
+    confirms: bool,
+) -> Result<Status> {
     let (activity, request) = (activity.clone(), request.clone());
     let step = if confirms { held::Step::Confirm } else { held::Step::Release };
-    let end = HoldEnd { activity, request, user: None, step, reason: None };
+    let end = HoldEnd { activity, request, user: user.map(StoredUser::from), step, reason: None };
     orders::settle_hold(store, &end, false).map(|settled| settled.outcome.status)
 }
 
@@ -109,7 +117,7 @@ pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> 
     trim::cut(store, activity, &found).map(|_| true)
 }
 
-/// A line of a file of orders of one activity. That of a file that ends holds needs no user.
+/// A line of a file of orders of one activity. That of a file that ends holds needs a user only if the activity is sharded.
 #[derive(Debug, Clone)]
 pub struct FileLine {
     /// Who buys.

@@ -22,12 +22,14 @@ pub struct Activity {
     pub id: ActivityId,
     pub layout: Layout,
     pub keys: Keys,
+    /// Its shards, if it is sharded.
+    pub parts: Vec<Self>,
 }
 
 impl Activity {
     pub fn new(id: &str, layout: Layout) -> Self {
         let id: ActivityId = id.parse().expect("it is an id");
-        Self { keys: Keys::of(layout, &id), id, layout }
+        Self { keys: Keys::of(layout, &id), id, layout, parts: Vec::new() }
     }
 
     pub fn kind(&self) -> &'static str {

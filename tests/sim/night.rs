@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use seckill::internals::{FileLine, OrderFile, Repair, slot};
+use seckill::internals::{FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
 use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
@@ -29,6 +29,10 @@ use super::world::{Faults, Turn, World};
 const PROCESSES: usize = 3;
 /// Nights on a cluster, in percent.
 const CLUSTERS: u64 = 20;
+/// Nights on a cluster in which the first activity is sharded, in percent.
+const SHARDED: u64 = 50;
+const SHARDS: usize = 3;
+const MOST_TOTAL: u64 = 18;
 /// Nights of one server in which a replica follows the server, in percent.
 const REPLICATED: u64 = 40;
 /// Nights of one server in which a backend has scripts of its own, in percent.
@@ -112,7 +116,7 @@ impl File {
 /// Repairs that an audit planned, to be applied later, and how many answers there were when it began.
 struct Planned {
     activity: usize,
-    repairs: Vec<Repair>,
+    plan: RepairPlan,
     answers: u64,
 }
 
@@ -122,6 +126,8 @@ struct Night<'s> {
     seed: u64,
     /// Two of one layout: most happens in the first, multi-orders need both.
     activities: Vec<Activity>,
+    /// Of the first.
+    shards: Option<Shards>,
     oracle: Oracle,
     random: Random,
     users: Vec<Bytes>,
@@ -140,11 +146,15 @@ struct Night<'s> {
     turns: u64,
     /// Whether an audit wants the total to be set again, because an update was cut.
     wants_total: bool,
+    /// What the first activity was last asked to have.
+    asked_total: u64,
     /// Of the last audit.
     verdict: Option<Verdict>,
     /// By activity.
     has_ledger: Vec<bool>,
     was_cut: bool,
+    /// Whether a cut took units from a shard of which nobody has any, or brought none: it is `corrupt` until an audit corrects it.
+    has_cut_shard: bool,
     /// All that were written when the promises were compared with the keys.
     writes: u64,
     is_paused: bool,
@@ -176,6 +186,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         engine: Rc::clone(engine),
         seed: plan.seed,
         activities: ["1001", "1002"].map(|id| Activity::new(id, layout)).into(),
+        shards: None,
         oracle: Oracle::default(),
         random,
         users: ["ann", "bob", "张三", "q\"u/o\\te x"].map(Into::into).into(),
@@ -188,9 +199,11 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         answers: 0,
         turns: 0,
         wants_total: false,
+        asked_total: 0,
         verdict: None,
         has_ledger: Vec::new(),
         was_cut: false,
+        has_cut_shard: false,
         writes: 0,
         is_paused: false,
         is_resetting: false,
@@ -207,7 +220,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
     night.world.slots = is_cluster.then(Slots::default);
-    night.open()?;
+    night.open(is_cluster && Random::of_step(plan.seed, u64::MAX - 3).percent(SHARDED))?;
     if night.has_replica {
         night.world.follow();
     }
@@ -243,17 +256,42 @@ impl Night<'_> {
         self.activities[0].layout
     }
 
-    fn open(&mut self) -> Result<(), Broken> {
+    fn open(&mut self, is_sharded: bool) -> Result<(), Broken> {
         for activity in 0..self.activities.len() {
             let has_limit = self.layout().kind() == Kind::Hash && self.random.percent(50);
             let limit = Limit::new(3).filter(|_| has_limit).map_or(FieldChange::Keep, FieldChange::Set);
-            let has_ledger = self.random.percent(65);
+            let is_sharded = is_sharded && activity == 0;
+            let has_ledger = self.random.percent(65) || is_sharded;
             self.has_ledger.push(has_ledger);
-            let total = 4 + self.random.below(12);
-            let op = Op::Preheat { how: Preheat::Create, total, limit, ledger: Some(has_ledger) };
+            let (total, shards) = (4 + self.random.below(12), ShardCount::new(SHARDS).filter(|_| is_sharded));
+            let op = Op::Preheat { how: Preheat::Create, total, limit, ledger: Some(has_ledger), shards };
             self.steps_alone(vec![Step::new(About::Upkeep, op).in_activity(activity)])?;
+            if is_sharded {
+                self.asked_total = total;
+                self.learn_shards();
+            }
         }
         Ok(())
+    }
+
+    /// The parent says which they are.
+    fn learn_shards(&mut self) {
+        let sale = &mut self.activities[0];
+        let list = self.engine.server.borrow().keys.field(&sale.keys.meta, b"shards").cloned();
+        let list = String::from_utf8(list.expect("a parent has a list")).expect("a list is UTF-8");
+        let shards: Shards = list.parse().expect("it is a list of shards");
+        sale.parts = shards.ids(&sale.id).map(|id| Activity::new(id.as_str(), sale.layout)).collect();
+        self.shards = Some(shards);
+    }
+
+    /// Preheats the first activity once more.
+    fn preheat(&mut self, about: About, how: Preheat, total: u64, limit: FieldChange<Limit>) -> Step {
+        self.asked_total = total;
+        let ledger = (how == Preheat::Reset).then_some(self.has_ledger[0]);
+        let shards = self.shards.as_ref().map(Shards::count);
+        let shards = shards.map(|count| if how == Preheat::Reset { 2 + self.random.below(3) as usize } else { count });
+        let shards = shards.and_then(ShardCount::new);
+        Step::new(about, Op::Preheat { how, total, limit, ledger, shards })
     }
 
     /// Lets one calm process do some things, one after the other, while the others do nothing.
@@ -330,6 +368,11 @@ impl Night<'_> {
     /// What is for sale, and what users hold, now, for orders that are under way.
     fn look(&mut self) -> Result<(), Broken> {
         let server = self.engine.server.borrow();
+        let parts: &[Activity] = if self.was_cut { &self.activities[0].parts } else { &[] };
+        for part in parts {
+            let found = Found::read(part, &server.keys)?;
+            self.has_cut_shard |= found.is_some_and(|found| found.held.is_empty() && found.for_sale < found.total);
+        }
         if self.tasks.iter().flatten().all(|task| task.seen.is_empty()) {
             return Ok(());
         }
@@ -387,7 +430,8 @@ impl Night<'_> {
         let (failures, waits) = (self.failures, self.has_replica && self.random.percent(40));
         self.tasks[process] = Some(Task { about, activity, seen, before, failures, waits });
         self.look()?;
-        let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), op, waits };
+        let shards = self.shards.clone().filter(|_| activity == 0);
+        let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), shards, op, waits };
         Ok(self.world.give(process, job, random, faults, killed_after))
     }
 
@@ -403,6 +447,7 @@ impl Night<'_> {
         }
         if self.world.slots.is_some() && !self.calm.contains(&step) && self.random.percent(7) {
             let activity = self.random.pick(&self.activities);
+            let activity = if activity.parts.is_empty() { activity } else { self.random.pick(&activity.parts) };
             let (slot, id) = (slot(activity.keys.stock.as_bytes()), activity.id.clone());
             self.tell(|| format!("the slot of {id} begins to move"));
             self.world.begin_move(slot);
@@ -492,13 +537,17 @@ impl Night<'_> {
             69..75 => self.refund(),
             75..77 => self.refund_file(),
             77..81 => {
-                let (how, total) = (Preheat::Update, 3 + self.random.below(16));
+                let mut total = 3 + self.random.below(MOST_TOTAL - 2);
                 let limit = if self.random.percent(20) && self.layout().kind() == Kind::Hash {
+                    if self.shards.is_some() {
+                        // One that takes units may be undone, when users bought beyond the limit already.
+                        total = MOST_TOTAL;
+                    }
                     FieldChange::Clear
                 } else {
                     FieldChange::Keep
                 };
-                Some(Step::new(About::Upkeep, Op::Preheat { how, total, limit, ledger: None }))
+                Some(self.preheat(About::Upkeep, Preheat::Update, total, limit))
             }
             81..84 => Some(self.pause()),
             84..86 => {
@@ -528,7 +577,7 @@ impl Night<'_> {
     /// Whether an operator who waits until nobody asks may still apply a plan. Processes that were answered since may have what the
     /// audit missed of their users. What concerns the stock alone, the script compares with what was sold since.
     fn is_in_time(&self, planned: &Planned) -> bool {
-        let is_of_stock = planned.repairs.iter().all(|repair| repair.user.is_none());
+        let is_of_stock = planned.plan.repairs.iter().all(|repair| repair.user.is_none());
         is_of_stock || planned.answers == self.answers && !self.is_selling()
     }
 
@@ -639,8 +688,8 @@ impl Night<'_> {
                     (&order.user, order.items[0].1, request)
                 }
             };
-            let user =
-                if matches!(operation, "confirm" | "release") { "".into() } else { String::from_utf8_lossy(user) };
+            let needs_none = matches!(operation, "confirm" | "release") && self.shards.is_none();
+            let user = if needs_none { "".into() } else { String::from_utf8_lossy(user) };
             FileLine { user: user.into_owned(), quantity: units as u32, request: request.to_owned() }
         };
         let hold_for =
@@ -687,7 +736,8 @@ impl Night<'_> {
         order.is_confirming |= confirms;
         order.is_releasing |= !confirms;
         let about = if confirms { About::Confirm(number) } else { About::Release(number) };
-        Step::new(about, Op::Settle { request: order.request.clone(), confirms })
+        let user = self.shards.as_ref().map(|_| user_id(&order.user));
+        Step::new(about, Op::Settle { request: order.request.clone(), user, confirms })
     }
 
     fn refund(&mut self) -> Option<Step> {
@@ -735,8 +785,8 @@ impl Night<'_> {
         self.in_hand.lose();
         self.files.iter_mut().for_each(|file| (file.applied, file.done_at) = (BTreeMap::new(), None));
         self.oracle.forget(0);
-        let (total, ledger) = (4 + self.random.below(12), Some(self.has_ledger[0]));
-        Step::new(About::Reset, Op::Preheat { how: Preheat::Reset, total, limit: FieldChange::Keep, ledger })
+        let total = 4 + self.random.below(12);
+        self.preheat(About::Reset, Preheat::Reset, total, FieldChange::Keep)
     }
 
     fn audit(&mut self, activity: usize, with_records: bool) -> Step {
@@ -748,9 +798,9 @@ impl Night<'_> {
         Step::new(about, Op::Audit(rows)).in_activity(activity)
     }
 
-    fn repair(&mut self, Planned { activity, repairs, .. }: Planned) -> Step {
-        audit::note_reversals(&mut self.oracle, activity, &repairs.iter().collect::<Vec<_>>());
-        Step::new(About::Repair, Op::Repair(repairs)).in_activity(activity)
+    fn repair(&mut self, Planned { activity, plan, .. }: Planned) -> Step {
+        audit::note_reversals(&mut self.oracle, activity, &plan.repairs.iter().collect::<Vec<_>>());
+        Step::new(About::Repair, Op::Repair(plan)).in_activity(activity)
     }
 
     /// Takes note of how an operation ended.
@@ -808,6 +858,7 @@ impl Night<'_> {
             {
                 Ok(())
             }
+            _ if status == Status::Corrupt && self.has_cut_shard => Ok(()),
             About::Order(order) => self.hear_order(task, order, status, deadline),
             About::Confirm(order) => {
                 self.answers += u64::from(code > 0);
@@ -822,6 +873,9 @@ impl Night<'_> {
             About::Reset => {
                 self.is_resetting = code < 0 || self.has_failed_since(task);
                 self.heard_at.reset = self.needs(is_replicated);
+                if self.shards.is_some() && !self.is_resetting {
+                    self.learn_shards();
+                }
                 Ok(())
             }
             About::File(_) | About::Audit { .. } | About::Repair | About::Upkeep => Ok(()),
@@ -864,6 +918,10 @@ impl Night<'_> {
             }
             match status {
                 Status::Replayed => continue,
+                Status::Corrupt if self.has_cut_shard => {
+                    is_done = false;
+                    continue;
+                }
                 // The activity refused them all: the line stays open, whatever else is known of its id.
                 Status::Paused => {
                     is_done = false;
@@ -914,7 +972,9 @@ impl Night<'_> {
         let (about, activity) = (task.about, task.activity);
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
         self.verdict = Some(audit.verdict);
-        let drifts = audit.differences.iter().any(|difference| difference.class != Class::OverLimit);
+        // Whoever lent units may have given up, or been killed, before they arrived.
+        let is_drift = |class| !matches!(class, Class::OverLimit | Class::StuckTransfer);
+        let drifts = audit.differences.iter().any(|difference| is_drift(difference.class));
         let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
         if self.has_failed_since(task) {
             return Ok(());
@@ -923,10 +983,11 @@ impl Night<'_> {
             return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
         }
         self.wants_total = audit.plan.kept.iter().any(|(_, _, why)| why.contains("`preheat --update` sets the total"));
-        let repairs = audit.plan.repairs.clone();
+        let plan = audit.plan.clone();
         // Of units that were taken without an entry, nothing says whether they are newer than the records.
         let is_proven = !is_late || !self.was_cut;
-        self.planned = (is_proven && !repairs.is_empty()).then_some(Planned { activity, repairs, answers });
+        let has_plan = is_proven && !(plan.repairs.is_empty() && plan.transfers.is_empty());
+        self.planned = has_plan.then_some(Planned { activity, plan, answers });
         Ok(())
     }
 
@@ -946,11 +1007,25 @@ impl Night<'_> {
             self.steps_alone(vec![reset])?;
         }
         self.steps_alone(vec![Step::new(About::Upkeep, Op::Pause(None))])?;
-        self.apply_files()?;
-        self.settle_doubts()?;
-        self.wait(Duration::from_secs(30));
-        let expire = |activity| Step::new(About::Upkeep, Op::Expire).in_activity(activity);
-        self.steps_alone((0..self.activities.len()).map(expire).collect())?;
+        // Of a sharded activity what waited for units on their way, or met a shard that a repair corrected, once more.
+        for _ in 0..if self.shards.is_some() { 2 } else { 1 } {
+            self.apply_files()?;
+            self.settle_doubts()?;
+            self.wait(Duration::from_secs(30));
+            let expire = |activity| Step::new(About::Upkeep, Op::Expire).in_activity(activity);
+            self.steps_alone((0..self.activities.len()).map(expire).collect())?;
+            if self.shards.is_some() {
+                // An update may have come to no end.
+                let update = self.preheat(About::Upkeep, Preheat::Update, self.asked_total, FieldChange::Keep);
+                self.steps_alone(vec![update])?;
+            }
+            self.repair_everything()?;
+        }
+        self.send_everything_again()?;
+        (0..self.activities.len()).try_for_each(|activity| self.end(activity))
+    }
+
+    fn repair_everything(&mut self) -> Result<(), Broken> {
         // An order that is cancelled may have been of both activities.
         let mut has_cancelled = true;
         while has_cancelled {
@@ -959,8 +1034,7 @@ impl Night<'_> {
                 has_cancelled |= self.repair_all(activity)?;
             }
         }
-        self.send_everything_again()?;
-        (0..self.activities.len()).try_for_each(|activity| self.end(activity))
+        Ok(())
     }
 
     fn apply_files(&mut self) -> Result<(), Broken> {
@@ -1036,7 +1110,7 @@ impl Night<'_> {
                 continue;
             }
             if round == ROUNDS {
-                let repairs: Vec<&Repair> = planned.repairs.iter().collect();
+                let repairs: Vec<&Repair> = planned.plan.repairs.iter().collect();
                 return broken("repairs end", format!("{:?}", audit::shown_repairs(&repairs)));
             }
             let repair = self.repair(planned);
@@ -1050,7 +1124,7 @@ impl Night<'_> {
     fn total_again(&self, activity: usize) -> Result<Step, Broken> {
         let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys)?;
         let total = found.map_or(0, |found| found.total).cast_unsigned();
-        let op = Op::Preheat { how: Preheat::Update, total, limit: FieldChange::Keep, ledger: None };
+        let op = Op::Preheat { how: Preheat::Update, total, limit: FieldChange::Keep, ledger: None, shards: None };
         Ok(Step::new(About::Upkeep, op).in_activity(activity))
     }
 

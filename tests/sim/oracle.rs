@@ -328,10 +328,10 @@ impl Oracle {
         self.check_items(number, activity, keys)?;
         let promised = self.promised(number, now);
         let sum: i64 = promised.values().map(|units| (*units).max(0)).sum();
-        if sum + found.for_sale > found.total {
+        if sum + found.for_sale > found.most {
             return broken(
                 "never more than there is",
-                format!("{}: {sum} promised and {} for sale of {}", activity.id, found.for_sale, found.total),
+                format!("{}: {sum} promised and {} for sale of {}", activity.id, found.for_sale, found.most),
             );
         }
         for (user, units) in promised.into_iter().filter(|_| activity.layout.kind().has_users()) {
@@ -408,6 +408,8 @@ pub struct Found {
     /// Stock and what is withdrawn.
     pub for_sale: i64,
     pub total: i64,
+    /// The total, or that of all shards, while it is raised in one after the other.
+    pub most: i64,
     pub limit: Option<i64>,
     /// Whether nobody has paused it.
     pub is_live: bool,
@@ -417,8 +419,22 @@ pub struct Found {
 }
 
 impl Found {
-    /// `None` if there is no such activity.
+    /// `None` if there is no such activity. Of one that is sharded the parent has the rules, and each shard its units.
     pub fn read(activity: &Activity, keys: &Keys) -> Result<Option<Self>, Broken> {
+        let Some(mut found) = Self::read_one(activity, keys)? else { return Ok(None) };
+        let mut totals = 0;
+        for part in &activity.parts {
+            let Some(part) = Self::read_one(part, keys)? else { continue };
+            (found.for_sale, totals) = (found.for_sale + part.for_sale, totals + part.total);
+            // An update removes the limit from one after the other.
+            found.limit = found.limit.filter(|_| part.limit.is_some());
+            found.held.extend(part.held);
+        }
+        found.most = found.most.max(totals);
+        Ok(Some(found))
+    }
+
+    fn read_one(activity: &Activity, keys: &Keys) -> Result<Option<Self>, Broken> {
         let names = &activity.keys;
         let Some(rules) = keys.field(&names.meta, b"rules") else { return Ok(None) };
         let rules = String::from_utf8_lossy(rules).into_owned();
@@ -447,9 +463,11 @@ impl Found {
             }
             _ => BTreeMap::new(),
         };
+        let total = rules[4].parse().expect("rules have a total");
         Ok(Some(Self {
             for_sale,
-            total: rules[4].parse().expect("rules have a total"),
+            total,
+            most: total,
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
             has_ledger: rules[1] == "1",

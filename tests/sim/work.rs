@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill::internals::{self, OrderFile, Repair, System};
+use seckill::internals::{self, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
 use seckill::{
     ActivityId, Audit, FieldChange, Layout, Limit, Millis, MissingOrders, Preheat, Quantity, RefundOf, RequestId,
-    Status, Store, StoreError, Target, Units, UserId,
+    Status, Store, StoreError, Target, Units, UserId, judge,
 };
 
 use super::audit::{self, Rows};
@@ -20,6 +20,7 @@ pub enum Op {
         total: u64,
         limit: FieldChange<Limit>,
         ledger: Option<bool>,
+        shards: Option<ShardCount>,
     },
     Order {
         user: UserId,
@@ -34,6 +35,8 @@ pub enum Op {
     },
     Settle {
         request: String,
+        /// Whose hold it is, of a sharded activity.
+        user: Option<UserId>,
         confirms: bool,
     },
     Refund {
@@ -48,13 +51,15 @@ pub enum Op {
     Trim(u64),
     /// Audits, with order records of that time: what it finds comes back before anything is repaired.
     Audit(Option<(Rows, u64)>),
-    Repair(Vec<Repair>),
+    Repair(RepairPlan),
 }
 
 /// An operation, and where.
 pub struct Job {
     pub layout: Layout,
     pub activity: ActivityId,
+    /// Of a sharded activity.
+    pub shards: Option<Shards>,
     pub op: Op,
     /// Whether a replica must have it before it counts as done.
     pub waits: bool,
@@ -85,7 +90,7 @@ pub enum Done {
 pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>) {
     let mut ended = Ended { done: Done::Nothing, is_replicated: false };
     let mut store: Option<Store> = None;
-    while let Some(Job { layout, activity, op, waits }) = next(ended) {
+    while let Some(Job { layout, activity, shards, op, waits }) = next(ended) {
         let store = store.get_or_insert_with(|| {
             let target = Target::new("redis://simulated", "a test", TIMEOUT).expect("it is a URL");
             Store::new(target.on(Arc::clone(&system)), layout, "operator".to_owned())
@@ -95,7 +100,7 @@ pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>)
             Op::MultiOrder { items, .. } => items.iter().map(|(activity, _)| activity.clone()).collect(),
             _ => vec![activity.clone()],
         };
-        let done = perform(store, activity, op).unwrap_or_else(Done::Failed);
+        let done = perform(store, activity, shards, op).unwrap_or_else(Done::Failed);
         let is_replicated = waits && !matches!(done, Done::Failed(_)) && {
             changed.iter().for_each(|activity| store.changed(activity));
             matches!(store.wait_for_replicas(), Ok(None))
@@ -104,17 +109,24 @@ pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>)
     }
 }
 
-fn perform(store: &mut Store, activity: ActivityId, op: Op) -> Result<Done, StoreError> {
+fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: Op) -> Result<Done, StoreError> {
     Ok(match op {
-        Op::Preheat { how, total, limit, ledger } => preheat(store, activity, how, total, limit, ledger)?,
+        Op::Preheat { how, total, limit: per_user_limit, ledger, shards } => {
+            let (starts_at, ends_at, total) = (FieldChange::Keep, FieldChange::Keep, Units::new(total));
+            let (id, title) = (activity, None);
+            let plan = seckill::Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger, shards };
+            let mut status = Status::Ok;
+            seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
+            Done::Status(status, None)
+        }
         Op::Order { user, units, request, hold_for } => order(store, activity, user, units, &request, hold_for)?,
         Op::MultiOrder { user, items, request } => {
             let items = items.into_iter().map(|(activity, units)| (activity, quantity(units))).collect();
             let (status, items) = internals::multi_deduct(store, &user, items, &id(&request))?;
             Done::Items(status, items)
         }
-        Op::Settle { request, confirms } => {
-            Done::Status(internals::settle(store, &activity, &id(&request), confirms)?, None)
+        Op::Settle { request, user, confirms } => {
+            Done::Status(internals::settle(store, &activity, &id(&request), user.as_ref(), confirms)?, None)
         }
         Op::Refund { user, units, request } => {
             let (user, of) = (Some((&user).into()), RefundOf::Quantity(quantity(units)));
@@ -131,36 +143,42 @@ fn perform(store: &mut Store, activity: ActivityId, op: Op) -> Result<Done, Stor
         Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
         Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
         Op::Trim(before) => {
-            let is_trimmed = internals::trim_ledger(store, &activity, Millis::new(before))?;
+            let mut is_trimmed = true;
+            for activity in shards.map_or_else(|| vec![activity.clone()], |shards| shards.ids(&activity).collect()) {
+                is_trimmed &= internals::trim_ledger(store, &activity, Millis::new(before))?;
+            }
             Done::Status(if is_trimmed { Status::Ok } else { Status::Refused }, None)
         }
         Op::Audit(records) => {
-            let compared = records.map(|(rows, at)| audit::compared(&rows, at));
-            let evidence = seckill::audit(store, &activity, None, compared)?;
-            Done::Audited(Box::new(seckill::judge(evidence, MissingOrders::Repair)))
+            let audit = match shards {
+                None => {
+                    let compared = records.map(|(rows, at)| audit::compared(&rows, at));
+                    judge(seckill::audit(store, &activity, None, compared)?, MissingOrders::Repair)
+                }
+                Some(shards) => {
+                    let is_of = |user: &str, shard: &ActivityId| shards.home_of(&activity, user.as_bytes()) == *shard;
+                    let compared = |shard: &ActivityId| {
+                        let (rows, at) = records.as_ref()?;
+                        let rows = rows.iter().filter(|(user, ..)| is_of(user, shard)).cloned().collect();
+                        Some(audit::compared(&rows, *at))
+                    };
+                    let found = internals::audit_shards(store, &activity, &shards, None, compared)?;
+                    judge_shards(found, MissingOrders::Repair)
+                }
+            };
+            Done::Audited(Box::new(audit))
         }
-        Op::Repair(repairs) => {
-            internals::repair(store, &activity, &repairs.iter().collect::<Vec<_>>(), false, None)?;
+        Op::Repair(RepairPlan { repairs, transfers, .. }) => {
+            for transfer in &transfers {
+                internals::repair_transfer(store, transfer)?;
+            }
+            for repairs in repairs.chunk_by(|one, other| one.activity == other.activity) {
+                let activity: ActivityId = repairs[0].activity.parse().expect("a repair names an activity");
+                internals::repair(store, &activity, &repairs.iter().collect::<Vec<_>>(), false, None)?;
+            }
             Done::Status(Status::Ok, None)
         }
     })
-}
-
-fn preheat(
-    store: &mut Store,
-    activity: ActivityId,
-    how: Preheat,
-    total: u64,
-    per_user_limit: FieldChange<Limit>,
-    ledger: Option<bool>,
-) -> Result<Done, StoreError> {
-    let (starts_at, ends_at) = (FieldChange::Keep, FieldChange::Keep);
-    let total = Units::new(total);
-    let plan =
-        seckill::Plan { id: activity, title: None, total, per_user_limit, starts_at, ends_at, ledger, shards: None };
-    let mut status = Status::Ok;
-    seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
-    Ok(Done::Status(status, None))
 }
 
 fn order(

@@ -131,7 +131,7 @@ impl Night<'_> {
         let server = self.engine.server.borrow();
         let found = Found::read(&self.activities[planned.activity], &server.keys)?;
         let for_sale = found.map_or(0, |found| found.for_sale);
-        Ok(planned.repairs.iter().map(|repair| repair.stock_change.min(0)).sum::<i64>() + for_sale < 0)
+        Ok(planned.plan.repairs.iter().map(|repair| repair.stock_change.min(0)).sum::<i64>() + for_sale < 0)
     }
 
     /// A human cancels orders that were lost, and that no repair can take from the stock; false if there is none.

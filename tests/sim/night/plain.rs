@@ -83,7 +83,10 @@ impl Night<'_> {
         // Of a buyer without units beside the member, a refund takes all: it does not sell to one whose refund may still come.
         let may_come =
             |refund: &Refund| refund.user == user && matches!(refund.heard, Heard::Nothing | Heard::Rejected);
-        if self.layout() == Layout::Sku && self.oracle.refunds.iter().any(may_come) {
+        // Nor to one whose units a cut call is about to write (docs/backends.md).
+        let names = &self.activities[0].keys;
+        let is_begun = self.engine.server.borrow().keys.field(&names.requests, b"\tbegun").is_some();
+        if is_begun || self.layout() == Layout::Sku && self.oracle.refunds.iter().any(may_come) {
             return;
         }
         let (quantity, limit) = (units.to_string(), limit.unwrap_or(1000).to_string());
