@@ -42,7 +42,8 @@
                        some of these repairs were applied before: r, q, and t for the others
   Only `o` writes. Request ids are reversed first, then participants change. The stock is taken first and given last, so that a cut
   leaves fewer units to sell, never more; a call that is not stale raises the count of repairs, so that nobody else repairs by the
-  same audit. One that raises the stock and is cut is finished by the next script, as a refund is.
+  same audit. One that raises the stock and is cut is finished by the next script, as a refund is, which counts it once more: an
+  audit between the two has seen the count, and not the units.
 
   While the stock is withdrawn, units move to and from meta's `withdrawn` first; the stock includes that.
 

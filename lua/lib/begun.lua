@@ -154,6 +154,10 @@ local function finish_begun(call, text)
       it.entry[4] = digits((stock or 0) + whole(it.units))
       -- Somebody else wrote meanwhile: from now on ours would not be the first.
       if first then begin(it) end
+      -- An audit since then counted the repair, and may have planned another one of the same units: that one is stale.
+      if it.entry[2] == 'repair' then
+        redis.call('HSET', KEYS[2], 'repairs', digits((whole(redis.call('HGET', KEYS[2], 'repairs')) or 0) + 1))
+      end
     end
   end
   -- A pause or an update that was cut meanwhile took units, too.

@@ -160,3 +160,33 @@ fn a_trim_keeps_the_entries_by_which_a_cut_call_is_finished() {
         redis.seckill(["reconcile", "1"]).code(0);
     }
 }
+
+#[test]
+fn a_repair_that_was_cut_and_finished_by_an_order_is_not_made_again_by_a_later_audit() {
+    let redis = TestRedis::start();
+    for index in 1..6 {
+        let mut scripts = sale(&redis, SECKILL, "1");
+        assert!(scripts.deduct("1", ("bob", "1", "first")).starts_with("1 "));
+        // Two units are gone, and nobody has them.
+        redis.cmd(("SET", SECKILL.stock("1"), 7));
+        let epoch = redis.hget(&SECKILL.meta("1"), "rules").unwrap().split(' ').nth(2).unwrap().to_owned();
+        let plan = |id: &str| {
+            let repairs = redis.hget(&SECKILL.meta("1"), "repairs").unwrap();
+            let (last, _) = redis.xrange(&SECKILL.ledger("1")).pop().unwrap();
+            let stock = units_left(&redis, SECKILL).to_string();
+            ["hash", "tester", "", "0", &epoch, &repairs, id, "", "0", "0", "2", &stock, &last].map(str::to_owned)
+        };
+        let first = plan("repair:one");
+        let first = first.each_ref().map(String::as_str);
+        assert!(scripts.eval(&cut_call("repair", SECKILL, &first, index), &SECKILL.keys("1"), &first).contains("CUT"));
+        let later = plan("repair:two");
+        let is_pending = begun(&redis, SECKILL).starts_with("begun ");
+        assert!(scripts.deduct("1", ("ann", "1", "other")).starts_with("1 "));
+        if is_pending {
+            let reply = scripts.call("repair", &SECKILL.keys("1"), &later.each_ref().map(String::as_str));
+            assert!(reply.starts_with("-23 ") || reply.ends_with(" c"), "cut after {index}: {reply}");
+            assert_eq!(units_left(&redis, SECKILL) + units_of_all(&redis, SECKILL), 10, "cut after {index}");
+            redis.seckill(["reconcile", "1"]).code(0);
+        }
+    }
+}
