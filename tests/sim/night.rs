@@ -160,6 +160,8 @@ struct Night<'s> {
     is_paused: bool,
     /// A reset was not answered yet: until then nobody does anything else.
     is_resetting: bool,
+    /// Whether one was begun.
+    was_reset: bool,
     /// Whether files are applied again that are known to be decided.
     is_over: bool,
     has_replica: bool,
@@ -207,6 +209,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         writes: 0,
         is_paused: false,
         is_resetting: false,
+        was_reset: false,
         is_over: false,
         has_replica: !is_cluster && Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
         has_plain: !is_cluster && Random::of_step(plan.seed, u64::MAX - 2).percent(PLAIN),
@@ -781,7 +784,7 @@ impl Night<'_> {
 
     /// Another sale begins, and with it all promises end.
     fn reset(&mut self) -> Step {
-        (self.is_resetting, self.planned, self.export) = (true, None, None);
+        (self.is_resetting, self.was_reset, self.planned, self.export) = (true, true, None, None);
         self.in_hand.lose();
         self.files.iter_mut().for_each(|file| (file.applied, file.done_at) = (BTreeMap::new(), None));
         self.oracle.forget(0);
@@ -932,6 +935,8 @@ impl Night<'_> {
             // Another process was answered meanwhile, maybe later than this line.
             let may_be_older = task.before.get(&about).is_some_and(|before| *before != self.oracle.orders[about].heard);
             match operation {
+                // A failover lost it, and another run applied it since.
+                "refund" if has_failed && self.oracle.refunds[about].heard == Heard::Ended => {}
                 "refund" => self.oracle.hear_refund(about, status.code(), false)?,
                 "confirm" | "release" if may_be_older && status != Status::Ok => {}
                 "confirm" => {
@@ -972,8 +977,13 @@ impl Night<'_> {
         let (about, activity) = (task.about, task.activity);
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
         self.verdict = Some(audit.verdict);
-        // Whoever lent units may have given up, or been killed, before they arrived.
-        let is_drift = |class| !matches!(class, Class::OverLimit | Class::StuckTransfer);
+        // Whoever lent units may have given up, or been killed, before they arrived. An order of two activities of which one was reset
+        // is bought in the other one.
+        let is_drift = |class| match class {
+            Class::OverLimit | Class::StuckTransfer => false,
+            Class::SplitOrder => !self.was_reset,
+            _ => true,
+        };
         let drifts = audit.differences.iter().any(|difference| is_drift(difference.class));
         let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
         if self.has_failed_since(task) {
@@ -1007,10 +1017,12 @@ impl Night<'_> {
             self.steps_alone(vec![reset])?;
         }
         self.steps_alone(vec![Step::new(About::Upkeep, Op::Pause(None))])?;
-        // Of a sharded activity what waited for units on their way, or met a shard that a repair corrected, once more.
-        for _ in 0..if self.shards.is_some() { 2 } else { 1 } {
+        // On a cluster once more what waited for units on their way, or met a shard that a repair corrected; and orders over slots that
+        // their callers forgot, until somebody else decided them.
+        let forgets = if self.world.slots.is_some() { &[true, false][..] } else { &[false] };
+        for forgets in forgets {
             self.apply_files()?;
-            self.settle_doubts()?;
+            self.settle_doubts(*forgets)?;
             self.wait(Duration::from_secs(30));
             let expire = |activity| Step::new(About::Upkeep, Op::Expire).in_activity(activity);
             self.steps_alone((0..self.activities.len()).map(expire).collect())?;
@@ -1046,7 +1058,7 @@ impl Night<'_> {
         Ok(())
     }
 
-    fn settle_doubts(&mut self) -> Result<(), Broken> {
+    fn settle_doubts(&mut self, forgets: bool) -> Result<(), Broken> {
         for refund in 0..self.oracle.refunds.len() {
             if self.oracle.refunds[refund].heard == Heard::Nothing {
                 let refund = self.refund_again(refund);
@@ -1054,7 +1066,9 @@ impl Night<'_> {
             }
         }
         for order in 0..self.oracle.orders.len() {
-            if self.oracle.orders[order].heard == Heard::Nothing && !self.oracle.orders[order].is_nameless {
+            let Order { heard, is_nameless, items, .. } = &self.oracle.orders[order];
+            let is_forgotten = forgets && items.len() > 1 && self.random.percent(50);
+            if *heard == Heard::Nothing && !is_nameless && !is_forgotten {
                 let order = self.order(order);
                 self.steps_alone(vec![order])?;
             }

@@ -80,13 +80,15 @@ impl Night<'_> {
 
     fn sell_by_drop_in(&mut self, limit: Option<i64>) {
         let (units, user) = (self.quantity(), self.random.pick(&self.users).clone());
-        // Of a buyer without units beside the member, a refund takes all: it does not sell to one whose refund may still come.
+        // Of a buyer without units beside the member, a refund takes all: it does not sell to one whose refund may still come, nor if
+        // a failover may lose it.
         let may_come =
             |refund: &Refund| refund.user == user && matches!(refund.heard, Heard::Nothing | Heard::Rejected);
         // Nor to one whose units a cut call is about to write (docs/backends.md).
         let names = &self.activities[0].keys;
         let is_begun = self.engine.server.borrow().keys.field(&names.requests, b"\tbegun").is_some();
-        if is_begun || self.layout() == Layout::Sku && self.oracle.refunds.iter().any(may_come) {
+        let is_unsafe = self.layout() == Layout::Sku && (self.has_replica || self.oracle.refunds.iter().any(may_come));
+        if is_begun || is_unsafe {
             return;
         }
         let (quantity, limit) = (units.to_string(), limit.unwrap_or(1000).to_string());
