@@ -83,7 +83,7 @@ bench: ## Measure what README says about speed; PART=file measures one part
 	@static=$(if $(filter process,$(or $(PART),process)),$$(scripts/build static),) || true; \
 	SECKILL_BENCH_STATIC="$$static" cargo bench --locked --bench speed -- $(PART)
 
-mutants: ## Change the code in many small ways, and list the changes that no test notices; PART=rust or lua
+mutants: ## Change the code in many small ways, and list the changes that no test notices; PART=rust, lua or client
 	@scripts/mutants $(PART)
 
 dist: ## Make the tarball of a release and its SHA256SUMS in target/dist; scripts/dist check verifies it
