@@ -29,8 +29,9 @@ use crate::store::Store;
 /// # Errors
 /// Any of [`StoreError`]; refusals are statuses of the outcome.
 pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome> {
-    // Another process may have made shards of one since an order before this.
-    store.directory.forget_unsharded();
+    // Another process may have made shards of one since an order before this, or other shards. Holds under the name of a shard that is
+    // gone would use up the request id.
+    order.items.iter().for_each(|(activity, _)| store.directory.forget(activity));
     let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| Keys::of(store.layout, activity)).collect();
     let names: Vec<&str> = keys.iter().flat_map(Keys::in_order).collect();
     store.servers.check_layout()?;
@@ -131,10 +132,17 @@ struct Item {
     keys: Keys,
 }
 
+impl Item {
+    fn is_in_shard(&self) -> bool {
+        self.home != self.activity
+    }
+}
+
 /// How an order is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
-    Bought { again: bool },
+    /// `Replayed` if an earlier try bought it.
+    Bought(Status),
     Aborted,
 }
 
@@ -189,7 +197,7 @@ pub(crate) fn order_over_slots(store: &mut Store, order: &MultiOrder, dry_run: b
     let mut outcome = decide(store, &order)?;
     // What one shard has left says little of the sale.
     let items = order.items.iter().zip(&mut outcome.items);
-    items.filter(|(item, _)| item.home != item.activity).for_each(|(_, outcome)| outcome.stock = None);
+    items.filter(|(item, _)| item.is_in_shard()).for_each(|(_, outcome)| outcome.stock = None);
     Ok(outcome)
 }
 
@@ -232,9 +240,16 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
     if order.dry_run {
         return Ok(refused_if(is_refused, outcomes));
     }
-    let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
+    let is_removed = |at: &usize| order.items[*at].is_in_shard() && outcomes[*at].status == Status::NotPreheated;
+    let removed = (0..outcomes.len()).find(is_removed);
     let decision = if is_refused { abort(store, order, &mut outcomes)? } else { commit(store, order, &mut outcomes)? };
-    let Decision::Bought { again } = decision else { return Ok(refused_if(true, outcomes)) };
+    let Decision::Bought(status) = decision else {
+        return match removed {
+            // It was reset after its shards were read.
+            Some(at) => Err(StoreError::Reset { activity: order.items[at].activity.to_string() }),
+            None => Ok(refused_if(true, outcomes)),
+        };
+    };
     if outcomes.iter().any(|outcome| outcome.status == Status::Reversed) {
         // It was bought, and a repair took this item back. The others are the user's.
         return Ok(refused_if(true, outcomes));
@@ -248,7 +263,6 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
         }
         outcomes[at] = settled.outcome;
     }
-    let status = if again && was_held { Status::Replayed } else { Status::Ok };
     for (outcome, item) in outcomes.iter_mut().zip(&order.items) {
         (outcome.status, outcome.quantity) = (status, Some(item.quantity.get()));
         store.changed(&item.home);
@@ -323,11 +337,11 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
         None => replicated_item(store, &unkept, request)?,
     };
     // It was reset after its shards were read.
-    if item.home == item.activity && orders::learn(store, &item.activity, &call, &value)? {
+    if !item.is_in_shard() && orders::learn(store, &item.activity, &call, &value)? {
         return Err(StoreError::Reset { activity: item.activity.to_string() });
     }
     let outcome = call.read(value, &item.keys)?.outcome;
-    if outcome.status != Status::OutOfStock || item.home == item.activity {
+    if outcome.status != Status::OutOfStock || !item.is_in_shard() {
         return Ok(outcome);
     }
     // With units of other shards; what came of it, the same call replies.
@@ -337,11 +351,12 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
 
 /// The commit: whatever happens afterwards, the order is bought.
 fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
+    let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
     let settled = settle_primary(store, order, "confirm")?;
     match settled.outcome.status {
         status if status.is_done() => {
             outcomes[order.primary] = settled.outcome;
-            Ok(Decision::Bought { again: status == Status::Replayed })
+            Ok(Decision::Bought(if was_held { status } else { Status::Ok }))
         }
         // Another caller took it for given up.
         _ => {
@@ -356,7 +371,8 @@ fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]
     let settled = settle_primary(store, order, "abort")?;
     let status = settled.outcome.status;
     if status == Status::Confirmed {
-        return Ok(Decision::Bought { again: true });
+        outcomes[order.primary] = settled.outcome;
+        return Ok(Decision::Bought(Status::Replayed));
     }
     // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
     // and what says so may be in files, or gone: the others must not return.

@@ -48,11 +48,6 @@ impl Directory {
         self.sharded.remove(activity);
         self.unsharded.remove(activity);
     }
-
-    /// Activities without shards may have some by now.
-    pub(crate) fn forget_unsharded(&mut self) {
-        self.unsharded.clear();
-    }
 }
 
 /// The smallest numbers from `from` on whose shards are in the first, second, … of `count` equal parts of the slots.

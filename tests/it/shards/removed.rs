@@ -1,26 +1,49 @@
 //! Shards that a reset removed: only their epoch is left, so that nothing that comes late makes them again.
 
-use seckill::Status;
+use seckill::internals;
+use seckill::{Quantity, Status};
 
 use super::orders::{order, store};
 use super::sharded::{Whole, call, fixture};
 use super::transfer;
-use crate::support::{CLUSTER, Scripts, TestRedis};
+use crate::support::{CLUSTER, Scripts, TestRedis, wait_until};
 
 #[test]
 fn whoever_has_an_old_list_reads_it_again() {
     let redis = TestRedis::start();
     call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
-    let mut store = store(&redis.url());
-    assert_eq!(seckill::deduct(&mut store, &order("7", 1), false).unwrap().status, Status::Ok);
+    call(&redis, "preheat --id 2 --stock 5").code(0);
+    let (mut single, mut multi) = (store(&redis.url()), store(&redis.url()));
+    let mut buy = |request: &str| {
+        let (user, one) = ("7".parse().unwrap(), Quantity::ONE);
+        let items = ["1001", "2"].map(|id| (id.parse().unwrap(), one)).to_vec();
+        let whole = internals::multi_deduct(&mut multi, &user, items, &request.parse().unwrap()).unwrap().0;
+        (seckill::deduct(&mut single, &order("7", 1), false).unwrap().status, whole)
+    };
+    assert_eq!(buy("a"), (Status::Ok, Status::Ok));
     call(&redis, "preheat - --reset --yes").stdin(fixture(12, 4)).code(0);
-    assert_eq!(seckill::deduct(&mut store, &order("7", 1), false).unwrap().status, Status::Ok);
-    assert_eq!(Whole::of(&redis).stocks().iter().sum::<i64>(), 11);
+    assert_eq!(buy("b"), (Status::Ok, Status::Ok));
+    assert_eq!((Whole::of(&redis).stocks().iter().sum::<i64>(), redis.int(&CLUSTER.stock("2"))), (10, 3));
     // An activity without shards, lost with its keys, may be sharded again: by an epoch that its first shards never had.
     call(&redis, "preheat --id 1001 --stock 9 --reset --yes").code(0);
     redis.cmd([&["DEL".to_owned()], &CLUSTER.all_keys("1001")[..]].concat());
     call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
     Whole::of(&redis).assert_sound(12);
+}
+
+#[test]
+fn a_reset_stops_a_file_of_orders_over_shards_and_nothing_stays_held() {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(600, 3)).code(0);
+    call(&redis, "preheat --id 2 --stock 600").code(0);
+    let rows: Vec<String> =
+        (0..600).map(|user| format!(r#"{{"user":"u{user}","items":{{"1001":1,"2":1}}}}"#)).collect();
+    let run = call(&redis, "multi-deduct --from - --job j --rate 200 -o json").stdin(rows.join("\n")).spawn();
+    wait_until("some are sold", || redis.int(&CLUSTER.stock("2")) < 590);
+    call(&redis, "preheat - --reset --yes").stdin(fixture(600, 4)).code(0);
+    let error = run.wait().code(1).error_line();
+    assert!(error["error"].as_str().unwrap().starts_with("activity `1001` was reset"), "{error}");
+    assert_eq!(call(&redis, "inspect 2 --holds -o csv").code(0).stdout.lines().count(), 1);
 }
 
 #[test]

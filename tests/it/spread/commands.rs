@@ -76,6 +76,19 @@ fn the_same_request_finishes_what_a_dead_client_began() {
     }
 }
 
+/// What an item is asked first may be of no use. The primary knows.
+#[test]
+fn an_order_that_was_bought_is_replayed_though_an_item_is_corrupt_since() {
+    let sale = Sale::start(false);
+    assert_eq!(sale.again().1["status"], "ok");
+    let participants = CLUSTER.participants(&sale.ids[0]);
+    let () = sale.cluster.ask(&participants, ("DEL", &participants));
+    let (code, order) = sale.again();
+    assert_eq!((code, order["status"].as_str()), (0, Some("replayed")), "{order}");
+    assert!(order["items"].as_array().unwrap().iter().all(|item| item["corrupt"].is_null()), "{order}");
+    assert_eq!(sale.stocks(), [4, 4, 4]);
+}
+
 /// If nobody does, `expire` ends each item as the primary was decided.
 #[test]
 fn expire_ends_an_order_as_its_primary_was_decided() {
