@@ -148,8 +148,8 @@ struct Night<'s> {
     wants_total: bool,
     /// What the first activity was last asked to have.
     asked_total: u64,
-    /// Of the last audit.
-    verdict: Option<Verdict>,
+    /// Whether the last audit found nothing that has to be corrected.
+    matches: bool,
     /// By activity.
     has_ledger: Vec<bool>,
     was_cut: bool,
@@ -202,7 +202,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         turns: 0,
         wants_total: false,
         asked_total: 0,
-        verdict: None,
+        matches: false,
         has_ledger: Vec::new(),
         was_cut: false,
         has_cut_shard: false,
@@ -489,8 +489,11 @@ impl Night<'_> {
         self.tasks.iter().flatten().any(|task| is_of(task.about))
     }
 
+    /// Whether somebody may hear of a purchase before long. A release hears of a confirmation.
     fn is_selling(&self) -> bool {
-        let sells = |task: &Task| matches!(task.about, About::Order(_) | About::Confirm(_) | About::File(_));
+        let sells = |task: &Task| {
+            matches!(task.about, About::Order(_) | About::Confirm(_) | About::Release(_) | About::File(_))
+        };
         self.tasks.iter().flatten().any(sells)
     }
 
@@ -856,8 +859,7 @@ impl Night<'_> {
         match task.about {
             // It was answered before a replica was waited for, or by a server that is gone, and somebody else since.
             About::Order(of) | About::Confirm(of) | About::Release(of)
-                if (task.waits || self.has_failed_since(task))
-                    && task.before.get(&of) != Some(&self.oracle.orders[of].heard) =>
+                if (task.waits || self.has_failed_since(task)) && self.may_be_older(task, of) =>
             {
                 Ok(())
             }
@@ -883,6 +885,13 @@ impl Night<'_> {
             }
             About::File(_) | About::Audit { .. } | About::Repair | About::Upkeep => Ok(()),
         }
+    }
+
+    /// Whether another process was answered meanwhile, maybe later than this one.
+    fn may_be_older(&self, task: &Task, order: usize) -> bool {
+        let heard = self.oracle.orders[order].heard;
+        let is_decided = !matches!(heard, Heard::Nothing | Heard::Rejected);
+        task.before.get(&order).is_some_and(|before| *before != heard) || is_decided && self.has_failed_since(task)
     }
 
     fn hear_order(&mut self, task: &Task, order: usize, status: Status, deadline: Option<u64>) -> Result<(), Broken> {
@@ -932,11 +941,11 @@ impl Night<'_> {
                 }
                 _ => {}
             }
-            // Another process was answered meanwhile, maybe later than this line.
-            let may_be_older = task.before.get(&about).is_some_and(|before| *before != self.oracle.orders[about].heard);
+            let may_be_older = operation != "refund" && self.may_be_older(task, about);
             match operation {
-                // A failover lost it, and another run applied it since.
-                "refund" if has_failed && self.oracle.refunds[about].heard == Heard::Ended => {}
+                // A failover lost it, and another run may have applied it since.
+                "refund"
+                    if has_failed && (self.oracle.refunds[about].heard == Heard::Ended || status != Status::Ok) => {}
                 "refund" => self.oracle.hear_refund(about, status.code(), false)?,
                 "confirm" | "release" if may_be_older && status != Status::Ok => {}
                 "confirm" => {
@@ -976,13 +985,17 @@ impl Night<'_> {
     fn hear_audit(&mut self, audit: &Audit, task: &Task) -> Result<(), Broken> {
         let (about, activity) = (task.about, task.activity);
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
-        self.verdict = Some(audit.verdict);
-        // Whoever lent units may have given up, or been killed, before they arrived. An order of two activities of which one was reset
-        // is bought in the other one.
+        // An order of two activities of which one was reset is bought in the other one: a human decides what becomes of it.
+        let is_left = |class| class == Class::SplitOrder && self.was_reset;
+        self.matches = match audit.verdict {
+            Verdict::Match => true,
+            Verdict::Drift => audit.differences.iter().all(|difference| is_left(difference.class)),
+            _ => false,
+        };
+        // Whoever lent units may have given up, or been killed, before they arrived.
         let is_drift = |class| match class {
             Class::OverLimit | Class::StuckTransfer => false,
-            Class::SplitOrder => !self.was_reset,
-            _ => true,
+            class => !is_left(class),
         };
         let drifts = audit.differences.iter().any(|difference| is_drift(difference.class));
         let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
@@ -1110,12 +1123,12 @@ impl Night<'_> {
             let Some(planned) = self.planned.take() else {
                 // Order records of a user below zero are for a human.
                 let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
-                if self.verdict != Some(Verdict::Match) && self.cancel_lost(activity) {
+                if !self.matches && self.cancel_lost(activity) {
                     has_cancelled = true;
                     continue;
                 }
-                if self.verdict != Some(Verdict::Match) && !is_overdrawn {
-                    return broken("repairs lead to a match", format!("{:?}", self.verdict));
+                if !self.matches && !is_overdrawn {
+                    return broken("repairs lead to a match", "nothing is left to repair");
                 }
                 break;
             };

@@ -86,9 +86,12 @@ impl Night<'_> {
     }
 
     fn doubt_refund(&mut self, number: usize) {
+        let is_of = |file: usize| self.files[file].refunds() && self.files[file].about.contains(&number);
+        let is_sent_again =
+            self.tasks.iter().flatten().any(|task| matches!(task.about, About::File(file) if is_of(file)));
         let refund = &mut self.oracle.refunds[number];
         refund.is_due = false;
-        if refund.heard != Heard::Rejected {
+        if refund.heard != Heard::Rejected || is_sent_again {
             refund.heard = Heard::Nothing;
         }
         self.heard_at.refunds[number].0 = refund.heard;

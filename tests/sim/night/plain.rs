@@ -35,7 +35,7 @@ impl Night<'_> {
             InHand::Units(_) if self.random.percent(10) => _ = self.give_back(),
             InHand::Nothing if self.has_ledger[0] && !found.held.is_empty() => self.take_in_hand(),
             _ if self.has_ledger[0] => {}
-            _ => self.sell_by_drop_in(found.limit),
+            _ => self.sell_by_drop_in(&found),
         }
         self.look()?;
         self.check()
@@ -78,20 +78,23 @@ impl Night<'_> {
         is_back
     }
 
-    fn sell_by_drop_in(&mut self, limit: Option<i64>) {
+    fn sell_by_drop_in(&mut self, found: &Found) {
         let (units, user) = (self.quantity(), self.random.pick(&self.users).clone());
         // Of a buyer without units beside the member, a refund takes all: it does not sell to one whose refund may still come, nor if
         // a failover may lose it.
         let may_come =
             |refund: &Refund| refund.user == user && matches!(refund.heard, Heard::Nothing | Heard::Rejected);
-        // Nor to one whose units a cut call is about to write (docs/backends.md).
-        let names = &self.activities[0].keys;
-        let is_begun = self.engine.server.borrow().keys.field(&names.requests, b"\tbegun").is_some();
+        // Nor to one whose units a cut call is about to write, or wrote before it recorded the buyer (docs/backends.md).
+        let (names, server) = (&self.activities[0].keys, self.engine.server.borrow());
+        let has_units = names.units.as_ref().is_some_and(|units| server.keys.field(units, &user).is_some());
+        let is_cut = has_units && !found.held.contains_key(&user);
+        let is_begun = is_cut || server.keys.field(&names.requests, b"\tbegun").is_some();
+        drop(server);
         let is_unsafe = self.layout() == Layout::Sku && (self.has_replica || self.oracle.refunds.iter().any(may_come));
         if is_begun || is_unsafe {
             return;
         }
-        let (quantity, limit) = (units.to_string(), limit.unwrap_or(1000).to_string());
+        let (quantity, limit) = (units.to_string(), found.limit.unwrap_or(1000).to_string());
         let (quantity, limit) = (quantity.as_bytes(), limit.as_bytes());
         let reply = match self.layout() {
             Layout::Sku => self.drop_in("sku", 2, &[quantity, &user]),
