@@ -148,9 +148,9 @@ impl Engine {
             let function = lua.load(text).set_name(name).set_environment(environment.clone()).into_function()?;
             scripts.insert(sha1, (name, function));
         }
-        // Most of what there is are the scripts, and they stay.
+        // Most of what there is are the scripts, and they stay. Who collects rarely gets memory that is in no cache.
         lua.gc_collect()?;
-        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(1000)));
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(400).step_multiplier(1000)));
         Ok(Self { lua, server, scripts, globals, transcript: RefCell::default() })
     }
 
