@@ -117,21 +117,21 @@ pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> 
     trim::cut(store, activity, &found).map(|_| true)
 }
 
-/// A line of a file of orders of one activity. That of a file that ends holds needs a user only if the activity is sharded.
+/// A line of a file of orders. That of a file that ends holds needs a user only if the activity is sharded.
 #[derive(Debug, Clone)]
 pub struct FileLine {
     /// Who buys.
     pub user: String,
-    /// How many units.
-    pub quantity: u32,
+    /// How many units, of one activity, or of several in a file of multi-orders.
+    pub items: Vec<(ActivityId, Quantity)>,
     /// Its request id.
     pub request: String,
 }
 
-/// A file of orders of one activity, and how to apply it.
+/// A file of orders, and how to apply it.
 #[derive(Debug, Clone)]
 pub struct OrderFile {
-    /// What is done with its lines: `deduct`, `refund`, `hold`, `confirm` or `release`.
+    /// What is done with its lines: `deduct`, `multi_deduct`, `refund`, `hold`, `confirm` or `release`.
     pub operation: &'static str,
     /// The name of the job.
     pub job: String,
@@ -145,16 +145,14 @@ pub struct OrderFile {
     pub at_once: usize,
 }
 
-/// Applies a file, as `--from` does. `heard` gets each line that was decided, how, and the deadline of a hold that it made.
+/// Gets a line that was decided, how each of its items was, and the deadline of a hold that it made.
+type Heard<'a> = dyn FnMut(u64, &[Status], Option<Millis>) + 'a;
+
+/// Applies a file, as `--from` does. `heard` gets each line that was decided.
 ///
 /// # Errors
 /// Any of `StoreError`. What was decided before it was heard.
-pub fn apply_file(
-    store: &mut Store,
-    activity: &ActivityId,
-    file: &OrderFile,
-    heard: &mut dyn FnMut(u64, Status, Option<Millis>),
-) -> Result<()> {
+pub fn apply_file(store: &mut Store, file: &OrderFile, heard: &mut Heard<'_>) -> Result<()> {
     let operation = Operation::named(file.operation).unwrap_or(Operation::Deduct);
     let options = OrderOptions {
         operation,
@@ -167,9 +165,11 @@ pub fn apply_file(
         retry_for: Duration::from_secs(30),
     };
     let mut names = Interner::default();
-    names.number(activity.as_str().as_bytes());
+    for (activity, _) in file.lines.iter().flat_map(|line| &line.items) {
+        names.number(activity.as_str().as_bytes());
+    }
     let run = Run::new(store, options, names)?;
-    let mut apply = Applying { run, activity, lines: &file.lines, next: 0, refused: BTreeSet::new(), heard };
+    let mut apply = Applying { run, file, next: 0, refused: BTreeSet::new(), heard };
     let applied = apply.all();
     let drained = apply.run.drain();
     while apply.run.skip_undecided() {
@@ -181,13 +181,12 @@ pub fn apply_file(
 /// A file that is applied.
 struct Applying<'a> {
     run: Run,
-    activity: &'a ActivityId,
-    lines: &'a [FileLine],
+    file: &'a OrderFile,
     /// The next line that is pushed, from 0.
     next: usize,
     /// Lines that were reported as refused. They are not tried again when the file is read again.
     refused: BTreeSet<u64>,
-    heard: &'a mut dyn FnMut(u64, Status, Option<Millis>),
+    heard: &'a mut Heard<'a>,
 }
 
 impl Applying<'_> {
@@ -196,7 +195,7 @@ impl Applying<'_> {
         while self.run.load_watermarks()? {}
         loop {
             self.push()?;
-            let has_ended = self.next == self.lines.len();
+            let has_ended = self.next == self.file.lines.len();
             let mut step = self.run.advance(has_ended || self.run.is_full())?;
             if matches!(step, Step::Idle) && has_ended && self.run.is_empty() {
                 step = self.run.check()?;
@@ -215,13 +214,17 @@ impl Applying<'_> {
 
     fn push(&mut self) -> Result<()> {
         while self.run.accepts_more()
-            && let Some(FileLine { user, quantity, request }) = self.lines.get(self.next)
+            && let Some(FileLine { user, items, request }) = self.file.lines.get(self.next)
         {
             self.next += 1;
             let line = self.next as u64;
-            if !self.refused.contains(&line) {
-                let activity = self.activity.as_str();
-                self.run.push(&BulkOrder { line, activity, user, quantity: *quantity, request, reason: "" })?;
+            match &items[..] {
+                _ if self.refused.contains(&line) => {}
+                [(activity, quantity)] if self.file.operation != "multi_deduct" => {
+                    let (activity, quantity) = (activity.as_str(), u32::try_from(quantity.get()).unwrap_or(u32::MAX));
+                    self.run.push(&BulkOrder { line, activity, user, quantity, request, reason: "" })?;
+                }
+                items => self.run.push_multi(line, items, [user, request, ""]),
             }
         }
         Ok(())
@@ -230,11 +233,12 @@ impl Applying<'_> {
     /// Reports the first lines, as far as they are decided.
     fn report(&mut self) {
         while let Some(decided) = self.run.front() {
-            let (line, status) = (decided.order.line, decided.status);
-            if status.code() < 0 {
+            let (line, deadline) = (decided.order.line, decided.deadline);
+            let items: Vec<Status> = self.run.front_items().map(|item| item.status).collect();
+            if items.iter().any(|status| status.code() < 0) {
                 self.refused.insert(line);
             }
-            (self.heard)(line, status, decided.deadline);
+            (self.heard)(line, &items, deadline);
             self.run.pop();
         }
     }

@@ -172,7 +172,10 @@ fn a_file_has_orders_of_one_node_and_of_several() {
     };
     assert_eq!(apply("j"), ["ok", "ok", "refused", "ok", "ok", "ok"], "3 asks for more than the limit");
     assert_eq!(sale.stocks(), [1, 3, 3]);
-    assert_eq!(apply("j"), ["replayed", "replayed", "refused", "replayed", "replayed", "replayed"]);
+    let again = ["replayed", "replayed", "refused", "replayed", "replayed", "replayed"];
+    assert_eq!(apply("j"), again);
+    sale.of_all("pause").code(0);
+    assert_eq!(apply("j"), again, "a pause ends nothing");
     assert_eq!(sale.stocks(), [1, 3, 3]);
     sale.cluster.seckill(["reconcile"]).code(0);
 }

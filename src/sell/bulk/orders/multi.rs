@@ -179,19 +179,23 @@ impl JobOrders {
             && !states().all(|state| state.watermark >= line)
     }
 
-    /// Refuses a waiting order unsent, if it must be; false if it is to be sent.
+    /// Refuses a waiting order unsent, if it must be; false if it is to be sent, or asked about alone.
     fn refuse_unsent(&mut self, states: &JobStates, first: u64) -> bool {
         let order = self.window.order(first);
-        if !self.is_refused_unsent(states, &order) {
-            return false;
+        let must_be = self.is_refused_unsent(states, &order) && !self.is_alone(states, &order);
+        if must_be {
+            self.refuse(states, order);
         }
+        must_be
+    }
+
+    fn refuse(&mut self, states: &JobStates, order: Range<u64>) {
         self.multi.waiting -= count(&order);
         self.multi.next = self.multi.next.max(order.end);
         for number in order {
             let row = self.window.row_mut(number);
             row.state = State::Decided(states.get(row.activity).refusal.unwrap_or(Status::Refused));
         }
-        true
     }
 
     /// The call that was formed, as it is sent now.
@@ -299,6 +303,14 @@ impl JobOrders {
             states.tell_shards(self.window.row(number).activity, &mut self.store);
         }
         let asked = self.multi_order(states, &order);
+        // Sent to an activity that refuses it, it could never be bought; unless an earlier run has taken its items.
+        if self.is_refused_unsent(states, &order) {
+            let told = multi_orders::order_over_slots(&mut self.store, &asked, true)?;
+            if told.items.iter().any(|item| item.status != Status::Replayed) {
+                self.refuse(states, order);
+                return Ok(true);
+            }
+        }
         let outcome = multi_orders::order_over_slots(&mut self.store, &asked, false)?;
         self.multi.waiting -= count(&order);
         for (number, item) in order.zip(outcome.items) {
