@@ -141,7 +141,7 @@ impl Item {
 /// How an order is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
-    /// `Replayed` if an earlier try bought it.
+    /// `Replayed` if another try did, earlier or at the same time.
     Bought(Status),
     Aborted,
 }
@@ -334,7 +334,7 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     let unkept = call.call(&item.keys, Modes::UNKEPT);
     let value = match reply {
         Some(value) => value,
-        None => replicated_item(store, &unkept, request)?,
+        None => replicated_item(store, &unkept, request)?.1,
     };
     // It was reset after its shards were read.
     if !item.is_in_shard() && orders::learn(store, &item.activity, &call, &value)? {
@@ -346,17 +346,16 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     }
     // With units of other shards; what came of it, the same call replies.
     orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?;
-    Ok(call.read(replicated_item(store, &unkept, request)?, &item.keys)?.outcome)
+    Ok(call.read(replicated_item(store, &unkept, request)?.1, &item.keys)?.outcome)
 }
 
 /// The commit: whatever happens afterwards, the order is bought.
 fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
-    let was_held = outcomes.iter().all(|outcome| outcome.status == Status::Replayed);
     let settled = settle_primary(store, order, "confirm")?;
     match settled.outcome.status {
         status if status.is_done() => {
             outcomes[order.primary] = settled.outcome;
-            Ok(Decision::Bought(if was_held { status } else { Status::Ok }))
+            Ok(Decision::Bought(status))
         }
         // Another caller took it for given up.
         _ => {
@@ -415,8 +414,12 @@ fn settle_replicated(
     order: &str,
 ) -> Result<OrderOutcome> {
     let call = settle_call(store, keys, request, step, order);
-    let value = replicated_item(store, &call, request)?;
-    orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys)
+    let (first, last) = replicated_item(store, &call, request)?;
+    let read = |value| orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys);
+    let settled = read(last)?;
+    // It was sent again for a replica to have it.
+    let first = if settled.outcome.status == Status::Replayed { first.map(read).transpose()? } else { None };
+    Ok(first.filter(|first| first.outcome.status == Status::Ok).unwrap_or(settled))
 }
 
 fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
@@ -424,17 +427,19 @@ fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, orde
     Call::script(SETTLE.of(store.layout.kind()), keys.all(), arguments).idempotent().recovered_by(same_request(request))
 }
 
-/// Sends a call, again and again, until a replica has what it wrote, if there is a replica.
-fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<Value> {
+/// Sends a call, again and again, until a replica has what it wrote, if there is a replica: the first reply, if it took more than one,
+/// and the last.
+fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<(Option<Value>, Value)> {
     let at_most = SHORTEST_HOLD.max(store.servers.target().timeout * 3);
-    let (mut value, mut is_replicated) = store.servers.call_until_replicated(call, Duration::ZERO)?;
-    if !is_replicated {
-        // A primary that was known to have a replica may have lost it.
-        store.servers.look_for_replicas()?;
-        (value, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
-    }
+    let (first, is_replicated) = store.servers.call_until_replicated(call, Duration::ZERO)?;
     if is_replicated {
-        return Ok(value);
+        return Ok((None, first));
+    }
+    // A primary that was known to have a replica may have lost it.
+    store.servers.look_for_replicas()?;
+    let (last, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
+    if is_replicated {
+        return Ok((Some(first), last));
     }
     Err(unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
 }

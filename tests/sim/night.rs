@@ -22,7 +22,7 @@ use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
 use super::slots::Slots;
-use super::work::{Done, Ended, Job, Line, Op, work};
+use super::work::{Done, Ended, Job, Line, Op, quantity, work};
 use super::world::{Faults, Turn, World};
 
 /// Processes that buy, sell and repair at once.
@@ -646,15 +646,20 @@ impl Night<'_> {
 
     /// A file of a few orders, each by another user or not.
     fn new_file(&mut self) -> Step {
-        let is_hold = self.random.percent(40);
+        let operation = *self.random.pick(&["deduct", "deduct", "hold", "hold", "multi_deduct"]);
+        let (is_hold, is_nameless) = (operation == "hold", self.random.percent(25));
         let about: Vec<usize> = (0..2 + self.random.below(4))
             .map(|_| {
-                let units = self.quantity();
-                self.add_order(is_hold, vec![(0, units)])
+                let mut items = vec![(0, self.quantity())];
+                // One of a single item that has an id would be sent again as another kind of order.
+                if operation == "multi_deduct" && !(is_nameless && self.random.percent(40)) {
+                    items.push((1, self.quantity()));
+                }
+                self.add_order(is_hold, items)
             })
             .collect();
         let duration = self.oracle.orders[about[0]].duration;
-        let (number, is_nameless) = (self.files.len(), self.random.percent(25));
+        let number = self.files.len();
         for (line, order) in (1..).zip(&about) {
             let order = &mut self.oracle.orders[*order];
             order.duration = duration;
@@ -663,7 +668,7 @@ impl Night<'_> {
                 (order.is_nameless, order.request) = (!is_hold, format!("file{number}:{line}"));
             }
         }
-        self.write_file(if is_hold { "hold" } else { "deduct" }, about)
+        self.write_file(operation, about)
     }
 
     /// A file that ends a few holds.
@@ -683,20 +688,21 @@ impl Night<'_> {
 
     fn write_file(&mut self, operation: &'static str, about: Vec<usize>) -> Step {
         let line = |number: &usize| {
-            let (user, units, request) = match operation {
+            let (user, items, request) = match operation {
                 "refund" => {
                     let refund = &self.oracle.refunds[*number];
-                    (&refund.user, refund.units, &refund.request[..])
+                    (&refund.user, &vec![(refund.activity, refund.units)], &refund.request[..])
                 }
                 _ => {
                     let order = &self.oracle.orders[*number];
                     let request = if order.is_nameless { "" } else { &order.request };
-                    (&order.user, order.items[0].1, request)
+                    (&order.user, &order.items, request)
                 }
             };
+            let items = items.iter().map(|(at, units)| (self.activities[*at].id.clone(), quantity(*units))).collect();
             let needs_none = matches!(operation, "confirm" | "release") && self.shards.is_none();
             let user = if needs_none { "".into() } else { String::from_utf8_lossy(user) };
-            FileLine { user: user.into_owned(), quantity: units as u32, request: request.to_owned() }
+            FileLine { user: user.into_owned(), items, request: request.to_owned() }
         };
         let hold_for =
             Duration::from_millis(if operation == "hold" { self.oracle.orders[about[0]].duration } else { 0 });
@@ -831,12 +837,6 @@ impl Night<'_> {
                 Ok(())
             }
             Done::Audited(audit) => self.hear_audit(&audit, task),
-            Done::Items(status, items) => {
-                self.tell(|| format!("p{process} {about:?}: {status} {items:?}"));
-                let decisive = [Status::Corrupt, Status::RequestConflict, Status::Reversed];
-                let decisive = items.into_iter().find(|item| status == Status::Refused && decisive.contains(item));
-                self.hear_status(task, decisive.unwrap_or(status), None, is_replicated)
-            }
             Done::Lines(lines, error) => {
                 self.tell(|| format!("p{process} {about:?}: {lines:?} {error:?}"));
                 self.hear_lines(task, lines, error.is_none(), is_replicated)
@@ -925,7 +925,10 @@ impl Night<'_> {
             let about = self.files[number].about[line as usize - 1];
             let file = &mut self.files[number];
             let applies = status == Status::Ok && !has_failed;
-            if applies && (file.applied.insert(line, at).is_some() || self.is_over && file.done_at.is_some()) {
+            // Two runs at once may both have sold an order over slots, one of them its items, the other all of it.
+            let may_be_two = operation == "multi_deduct" && self.world.slots.is_some();
+            let is_second = applies && file.applied.insert(line, at).is_some() && !may_be_two;
+            if is_second || applies && self.is_over && file.done_at.is_some() {
                 return broken("a line is decided once", format!("line {line} of file {number}"));
             }
             match status {

@@ -1,5 +1,6 @@
 //! What processes of a night do with the library, one operation at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,7 +80,6 @@ pub enum Done {
     /// Nothing was begun.
     Nothing,
     Status(Status, Option<u64>),
-    Items(Status, Vec<Status>),
     /// What was decided, and why the rest was not.
     Lines(Vec<Line>, Option<StoreError>),
     Audited(Box<Audit>),
@@ -98,6 +98,10 @@ pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>)
         store.require_replicas(waits.then_some(1));
         let changed = match &op {
             Op::MultiOrder { items, .. } => items.iter().map(|(activity, _)| activity.clone()).collect(),
+            Op::File(file) => {
+                let items: BTreeSet<_> = file.lines.iter().flat_map(|line| &line.items).map(|(id, _)| id).collect();
+                items.into_iter().cloned().collect()
+            }
             _ => vec![activity.clone()],
         };
         let done = perform(store, activity, shards, op).unwrap_or_else(Done::Failed);
@@ -122,8 +126,8 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
         Op::Order { user, units, request, hold_for } => order(store, activity, user, units, &request, hold_for)?,
         Op::MultiOrder { user, items, request } => {
             let items = items.into_iter().map(|(activity, units)| (activity, quantity(units))).collect();
-            let (status, items) = internals::multi_deduct(store, &user, items, &id(&request))?;
-            Done::Items(status, items)
+            let (_, items) = internals::multi_deduct(store, &user, items, &id(&request))?;
+            Done::Status(joined(&items), None)
         }
         Op::Settle { request, user, confirms } => {
             Done::Status(internals::settle(store, &activity, &id(&request), user.as_ref(), confirms)?, None)
@@ -135,9 +139,15 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
         }
         Op::File(file) => {
             let mut lines = Vec::new();
-            let mut heard =
-                |line, status, deadline: Option<Millis>| lines.push((line, status, deadline.map(Millis::get)));
-            let ended = internals::apply_file(store, &activity, &file, &mut heard);
+            let mut heard = |line, items: &[Status], deadline: Option<Millis>| {
+                let status = match items {
+                    _ if items.contains(&Status::Paused) => Status::Paused,
+                    items if file.operation == "multi_deduct" => joined(items),
+                    items => items[0],
+                };
+                lines.push((line, status, deadline.map(Millis::get)));
+            };
+            let ended = internals::apply_file(store, &file, &mut heard);
             Done::Lines(lines, ended.err())
         }
         Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
@@ -181,6 +191,13 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
     })
 }
 
+/// How a multi-order ended. What says more than that it was refused is told.
+fn joined(items: &[Status]) -> Status {
+    let is_done = items[0].is_done() && items.iter().all(|item| *item == items[0]);
+    let decisive = |item: &&Status| [Status::Corrupt, Status::RequestConflict, Status::Reversed].contains(item);
+    if is_done { items[0] } else { items.iter().find(decisive).copied().unwrap_or(Status::Refused) }
+}
+
 fn order(
     store: &mut Store,
     activity: ActivityId,
@@ -210,6 +227,6 @@ fn id(text: &str) -> RequestId {
     text.parse().expect("it is a request id")
 }
 
-fn quantity(units: u64) -> Quantity {
+pub fn quantity(units: u64) -> Quantity {
     Quantity::new(units).expect("it is a quantity")
 }
