@@ -925,10 +925,7 @@ impl Night<'_> {
             let about = self.files[number].about[line as usize - 1];
             let file = &mut self.files[number];
             let applies = status == Status::Ok && !has_failed;
-            // Two runs at once may both have sold an order over slots, one of them its items, the other all of it.
-            let may_be_two = operation == "multi_deduct" && self.world.slots.is_some();
-            let is_second = applies && file.applied.insert(line, at).is_some() && !may_be_two;
-            if is_second || applies && self.is_over && file.done_at.is_some() {
+            if applies && (file.applied.insert(line, at).is_some() || self.is_over && file.done_at.is_some()) {
                 return broken("a line is decided once", format!("line {line} of file {number}"));
             }
             match status {
