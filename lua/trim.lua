@@ -176,6 +176,8 @@ end
 
 if step == 'clear' then
   if not draft then return {OK, 0} end
+  -- Another process may still write it: it would switch to pages that are gone.
+  if open == '1' then redis.call('HSET', KEYS[2], 'draft', draft .. ' ' .. digits(draft_pages) .. ' 0') end
   local left = math.max(draft_pages - MOST_PAGES, 0)
   local pages = {}
   for n = left, draft_pages - 1 do pages[#pages + 1] = '\tc:' .. draft .. ':' .. digits(n) end

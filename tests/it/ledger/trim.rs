@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::reconcile::live::while_selling;
-use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestRedis, backend, wait_until};
+use crate::support::scripts::cut_call;
+use crate::support::{Call, LAYOUTS, Layout, SECKILL, Scripts, TestRedis, backend, wait_until};
 
 pub const LATER: &str = "2200-01-01T00:00:00Z";
 
@@ -285,6 +286,26 @@ fn a_live_sale_is_trimmed_and_audited_at_once() {
     matches(&redis, SECKILL);
     trim(&redis, LATER).code(0);
     matches(&redis, SECKILL);
+}
+
+/// A late copy of what another process sent, cut wherever a server may die.
+#[test]
+fn no_checkpoint_lacks_pages_that_somebody_else_cleared() {
+    for index in 0..4 {
+        let (redis, _) = sale(SECKILL);
+        let mut scripts = Scripts::of(&redis, SECKILL);
+        let keys = SECKILL.keys("1001");
+        let last = redis.xrange(&SECKILL.ledger("1001")).pop().unwrap().0;
+        assert_eq!(scripts.call("trim", &keys, &["page", "", "a", "0", r#"[["a","1"],["b","1"]]"#]), "1");
+        let clear = ["clear", "", ""];
+        scripts.eval(&cut_call("trim", SECKILL, &clear, index), &keys, &clear);
+        scripts.call("trim", &keys, &["page", "", "a", "1", r#"[["c","1"]]"#]);
+        let sums = format!("{last} {last} 5 60 3");
+        let switched = scripts.call("trim", &keys, &["switch", "", "a", "2", "", &sums, "me"]);
+        let pages = [0, 1].map(|page| redis.hget(&keys[2], &format!("\tc:a:{page}")).is_some());
+        assert_eq!(switched == "1", pages == [true, true], "cut after {index}: {switched} {pages:?}");
+        assert_eq!(index == 0, switched == "1", "{switched}");
+    }
 }
 
 #[test]
