@@ -18,10 +18,10 @@ use seckill::Target;
 use seckill::Verdict;
 use seckill::judge;
 use seckill::{Limit, Quantity, Units};
-use seckill::{Order, Refund, RefundOf};
+use seckill::{Order, RefundOf, Wish};
 use seckill::{Plan, Preheat};
 use seckill::{Recovery, StoreError};
-use seckill::{RequestId, StoredUser, UserId};
+use seckill::{RequestId, StoredUser};
 
 fn main() -> Result<()> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
@@ -50,26 +50,24 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
 
     let mut order = Order {
         activity: plan.id.clone(),
-        user: Some("7".parse::<UserId>()?),
-        quantity: Quantity::new(2).context("units to take")?,
+        user: Some(StoredUser::new("7")),
+        wish: Wish::Buy { quantity: Quantity::new(2).context("units to take")?, per_user_limit: None },
         // Keep the id with the order: whatever happens, the same order can be sent again.
         request: RequestId::unique(),
         reason: None,
-        per_user_limit: None,
     };
     buy(&mut store, &order, log)?;
     buy(&mut store, &order, log)?;
     order.request = RequestId::unique();
     buy(&mut store, &order, log)?;
 
-    let refund = Refund {
-        activity: plan.id.clone(),
-        user: Some(StoredUser::new(b"7")),
-        of: RefundOf::Quantity(Quantity::new(1).context("units to return")?),
+    let refund = Order {
+        wish: Wish::Refund(RefundOf::Quantity(Quantity::new(1).context("units to return")?)),
         request: RequestId::unique(),
         reason: Some("damaged".to_owned()),
+        ..order
     };
-    let outcome = seckill::refund(&mut store, &refund, false)?;
+    let outcome = seckill::place(&mut store, &refund, false)?;
     writeln!(log, "refund: {}, stock {}", outcome.status, outcome.stock.unwrap_or_default())?;
 
     // Evidence comes from the server page by page. Judging it needs no server.
@@ -83,9 +81,9 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
 
 /// Takes units. "Sold out" is an answer, not an error, and an order whose reply was lost is sent again.
 fn buy(store: &mut Store, order: &Order, log: &mut impl Write) -> Result<()> {
-    let outcome = match seckill::deduct(store, order, false) {
+    let outcome = match seckill::place(store, order, false) {
         Err(StoreError::Unknown { recovery: Some(Recovery::SameRequest(_)), .. }) => {
-            seckill::deduct(store, order, false)?
+            seckill::place(store, order, false)?
         }
         outcome => outcome?,
     };

@@ -27,41 +27,10 @@ use std::time::Duration;
 use crate::admin::pause::{Pause, Pausing, set_paused};
 use crate::admin::trim;
 use crate::error::Result;
-use crate::model::order::hold as held;
-use crate::model::{
-    ActivityId, Hold, HoldEnd, HoldFor, Millis, MultiOrder, Order, Quantity, RequestId, Status, StoredUser, UserId,
-};
+use crate::model::{ActivityId, HoldFor, Millis, MultiOrder, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
-use crate::sell::{holds, multi_orders, orders};
+use crate::sell::{holds, multi_orders};
 use crate::store::Store;
-
-/// Takes an order's units for a user until a deadline, which comes with the status.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub fn hold(store: &mut Store, order: &Order, user: &UserId, hold_for: Duration) -> Result<(Status, Option<Millis>)> {
-    let Some(hold_for) = HoldFor::new(hold_for) else { return Ok((Status::Refused, None)) };
-    let (activity, request, reason) = (order.activity.clone(), order.request.clone(), order.reason.clone());
-    let hold = Hold { activity, user: user.clone(), quantity: order.quantity, hold_for, request, reason };
-    orders::hold(store, &hold, false).map(|held| (held.outcome.status, held.deadline))
-}
-
-/// Confirms a hold, or releases it. Of a sharded activity `user` says whose.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub fn settle(
-    store: &mut Store,
-    activity: &ActivityId,
-    request: &RequestId,
-    user: Option<&UserId>,
-    confirms: bool,
-) -> Result<Status> {
-    let (activity, request) = (activity.clone(), request.clone());
-    let step = if confirms { held::Step::Confirm } else { held::Step::Release };
-    let end = HoldEnd { activity, request, user: user.map(StoredUser::from), step, reason: None };
-    orders::settle_hold(store, &end, false).map(|settled| settled.outcome.status)
-}
 
 /// Returns the units of a page of overdue holds, and decides orders over several slots whose items are overdue.
 ///

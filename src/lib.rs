@@ -6,20 +6,19 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use seckill::{Layout, Order, Quantity, RequestId, Status, Store, Target, UserId};
+//! use seckill::{Layout, Order, Quantity, RequestId, Status, Store, StoredUser, Target, Wish};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let target = Target::new("redis://127.0.0.1:6379", "the configuration", Duration::from_secs(5))?;
 //! let mut store = Store::new(target, Layout::Seckill, "checkout".to_owned());
 //! let order = Order {
 //!     activity: "1001".parse()?,
-//!     user: Some("7".parse::<UserId>()?),
-//!     quantity: Quantity::new(1).ok_or("no units")?,
+//!     user: Some(StoredUser::new("7")),
+//!     wish: Wish::Buy { quantity: Quantity::new(1).ok_or("no units")?, per_user_limit: None },
 //!     request: RequestId::unique(),
 //!     reason: None,
-//!     per_user_limit: None,
 //! };
-//! match seckill::deduct(&mut store, &order, false)?.status {
+//! match seckill::place(&mut store, &order, false)?.status {
 //!     Status::Ok | Status::Replayed => println!("yours"),
 //!     refused => println!("refused: {refused}"),
 //! }
@@ -69,9 +68,10 @@ pub use crate::model::activity::{Plan, Preheat};
 pub use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 pub use crate::model::layout::{Kind, Layout};
 pub use crate::model::number::{Limit, Quantity, Units};
-pub use crate::model::order::{Order, Refund, RefundOf};
+pub use crate::model::order::hold::HoldFor;
+pub use crate::model::order::{Order, Outcome, RefundOf, Wish};
 pub use crate::model::status::Status;
 pub use crate::model::time::Millis;
 pub use crate::redis::connect::Target;
-pub use crate::sell::orders::{deduct, refund};
+pub use crate::sell::orders::place;
 pub use crate::store::Store;

@@ -28,10 +28,8 @@ pub(crate) use crate::model::layout::{Kind, Layout};
 pub(crate) use crate::model::ledger::checkpoint::Checkpoint;
 pub(crate) use crate::model::ledger::{Entry, EntryId, Op};
 pub(crate) use crate::model::number::{Limit, Quantity, Units};
-pub(crate) use crate::model::order::hold::{Hold, HoldEnd, HoldFor, HoldRecord, HoldState};
-pub(crate) use crate::model::order::{
-    Bought, Corrupt, MultiOrder, MultiOutcome, Order, OrderOutcome, Outcome, Refund, RefundOf,
-};
+pub(crate) use crate::model::order::hold::{HoldFor, HoldRecord, HoldState};
+pub(crate) use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Order, Outcome, RefundOf, Wish};
 pub(crate) use crate::model::shards::Shards;
 pub(crate) use crate::model::status::Status;
 pub(crate) use crate::model::time::{GivenTime, Millis};

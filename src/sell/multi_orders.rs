@@ -12,8 +12,7 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::order::hold::{LeftHold, Step};
 use crate::model::slot::common_slot;
 use crate::model::{
-    ActivityId, Bought, Corrupt, Kind, MultiOrder, MultiOutcome, OrderOutcome, Outcome, Quantity, RequestId, Status,
-    StoredUser,
+    ActivityId, Bought, Corrupt, Kind, MultiOrder, MultiOutcome, Outcome, Quantity, RequestId, Status, StoredUser,
 };
 use crate::read::snapshot;
 use crate::redis::call::Call;
@@ -90,8 +89,7 @@ fn outcome(text: &str, order: &MultiOrder, keys: &[Keys]) -> Option<MultiOutcome
     for ((_, quantity), word) in order.items.iter().zip(words) {
         let (code, rest) = word.split_once(',')?;
         let item_status = Status::of_code(code.parse().ok()?)?;
-        let mut outcome =
-            Outcome { status: item_status, quantity: Some(quantity.get()), stock: None, bought: None, corrupt: None };
+        let mut outcome = Outcome { quantity: Some(quantity.get()), ..Outcome::of(item_status) };
         if item_status == Status::Corrupt {
             outcome.corrupt = Some(corrupt_value(rest, keys)?);
         } else {
@@ -255,13 +253,13 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
         return Ok(refused_if(true, outcomes));
     }
     for (at, settled) in settle_others(store, order, "confirm")? {
-        if !settled.outcome.status.is_done() {
+        if !settled.status.is_done() {
             // Only a server that lost what a replica had does that.
-            let (activity, status) = (&order.items[at].activity, settled.outcome.status.name());
+            let (activity, status) = (&order.items[at].activity, settled.status.name());
             let why = format!("it is bought, but its item of `{activity}` is {status}");
             return Err(unsettled(&order.order.request, why));
         }
-        outcomes[at] = settled.outcome;
+        outcomes[at] = settled;
     }
     for (outcome, item) in outcomes.iter_mut().zip(&order.items) {
         (outcome.status, outcome.quantity) = (status, Some(item.quantity.get()));
@@ -274,7 +272,7 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
 ///
 /// # Errors
 /// Any of [`StoreError`]. `None` if the record names no order of this layout.
-pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, OrderOutcome)>> {
+pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Outcome)>> {
     let activity = &left.activity;
     let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
     let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
@@ -285,8 +283,8 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
     if primary == *activity {
         return Ok(Some((Step::Release, decided)));
     }
-    let is_bought = decided.outcome.status == Status::Confirmed;
-    if !is_bought && !is_given_up(decided.outcome.status) && !is_removed(store, &primary)? {
+    let is_bought = decided.status == Status::Confirmed;
+    if !is_bought && !is_given_up(decided.status) && !is_removed(store, &primary)? {
         return Ok(None);
     }
     let step = if is_bought { Step::Confirm } else { Step::Release };
@@ -329,7 +327,7 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
     let call = hold_call_of(store, order, at);
     if order.dry_run {
-        return Ok(orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?.outcome);
+        return orders::send_home(store, &item.activity, Some(user.as_bytes()), &call);
     }
     let unkept = call.call(&item.keys, Modes::UNKEPT);
     let value = match reply {
@@ -340,26 +338,26 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     if !item.is_in_shard() && orders::learn(store, &item.activity, &call, &value)? {
         return Err(StoreError::Reset { activity: item.activity.to_string() });
     }
-    let outcome = call.read(value, &item.keys)?.outcome;
+    let outcome = call.read(value, &item.keys)?;
     if outcome.status != Status::OutOfStock || !item.is_in_shard() {
         return Ok(outcome);
     }
     // With units of other shards; what came of it, the same call replies.
     orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?;
-    Ok(call.read(replicated_item(store, &unkept, request)?.1, &item.keys)?.outcome)
+    call.read(replicated_item(store, &unkept, request)?.1, &item.keys)
 }
 
 /// The commit: whatever happens afterwards, the order is bought.
 fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
     let settled = settle_primary(store, order, "confirm")?;
-    match settled.outcome.status {
+    match settled.status {
         status if status.is_done() => {
-            outcomes[order.primary] = settled.outcome;
+            outcomes[order.primary] = settled;
             Ok(Decision::Bought(status))
         }
         // Another caller took it for given up.
         _ => {
-            outcomes[order.primary].status = settled.outcome.status;
+            outcomes[order.primary].status = settled.status;
             abort(store, order, outcomes)
         }
     }
@@ -368,9 +366,9 @@ fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome
 /// Decides that the order is not bought, unless it is already, and returns what was taken.
 fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
     let settled = settle_primary(store, order, "abort")?;
-    let status = settled.outcome.status;
+    let status = settled.status;
     if status == Status::Confirmed {
-        outcomes[order.primary] = settled.outcome;
+        outcomes[order.primary] = settled;
         return Ok(Decision::Bought(Status::Replayed));
     }
     // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
@@ -388,12 +386,12 @@ fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]
     Ok(Decision::Aborted)
 }
 
-fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<OrderOutcome> {
+fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {
     settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
 }
 
 /// Ends the other items as the primary was decided, side by side: what each of them has become.
-fn settle_others(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Vec<(usize, OrderOutcome)>> {
+fn settle_others(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Vec<(usize, Outcome)>> {
     let request = &order.order.request;
     let others: Vec<usize> = order.others().collect();
     let name = order.name();
@@ -406,20 +404,14 @@ fn settle_others(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> R
         .collect()
 }
 
-fn settle_replicated(
-    store: &mut Store,
-    keys: &Keys,
-    request: &RequestId,
-    step: &str,
-    order: &str,
-) -> Result<OrderOutcome> {
+fn settle_replicated(store: &mut Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Result<Outcome> {
     let call = settle_call(store, keys, request, step, order);
     let (first, last) = replicated_item(store, &call, request)?;
     let read = |value| orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys);
     let settled = read(last)?;
     // It was sent again for a replica to have it.
-    let first = if settled.outcome.status == Status::Replayed { first.map(read).transpose()? } else { None };
-    Ok(first.filter(|first| first.outcome.status == Status::Ok).unwrap_or(settled))
+    let first = if settled.status == Status::Replayed { first.map(read).transpose()? } else { None };
+    Ok(first.filter(|first| first.status == Status::Ok).unwrap_or(settled))
 }
 
 fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
@@ -466,8 +458,8 @@ fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
 }
 
 /// What an item has after its units returned.
-fn returned(outcome: &mut Outcome, settled: &OrderOutcome) {
-    if outcome.status.is_done() && settled.outcome.status.is_done() {
-        (outcome.stock, outcome.bought) = (settled.outcome.stock, settled.outcome.bought);
+fn returned(outcome: &mut Outcome, settled: &Outcome) {
+    if outcome.status.is_done() && settled.status.is_done() {
+        (outcome.stock, outcome.bought) = (settled.stock, settled.bought);
     }
 }

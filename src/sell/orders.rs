@@ -9,10 +9,9 @@ use std::sync::Arc;
 use redis::Value;
 
 use crate::error::{Recovery, Result, StoreError};
-use crate::model::order::hold::Step;
 use crate::model::{
-    ActivityId, Bought, Corrupt, Hold, HoldEnd, HoldRecord, HoldState, Millis, Order, OrderOutcome, Outcome, Quantity,
-    Refund, RefundOf, RequestId, Shards, Status, StoredUser, UserId,
+    ActivityId, Bought, Corrupt, HoldRecord, HoldState, Millis, Order, Outcome, Quantity, RefundOf, RequestId, Shards,
+    Status, StoredUser, UserId, Wish,
 };
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
@@ -29,78 +28,55 @@ pub(crate) fn user_text(user: Option<&UserId>) -> &str {
     user.map_or("", UserId::as_str)
 }
 
-/// Takes units of one activity. With `dry_run` nothing is written.
-///
-/// # Errors
-/// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub fn deduct(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome> {
-    let (kind, quantity) = (store.kind(), order.quantity.to_string());
-    let (user, request) = (user_text(order.user.as_ref()), &order.request);
-    let reason = order.reason.as_deref().unwrap_or_default();
-    let limit = order.per_user_limit.map(|limit| limit.to_string()).unwrap_or_default();
-    let arguments = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &limit];
-    let script = DEDUCT.of(store.layout.kind());
-    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes), dry_run).omitting_empty();
-    let call = call.wanting(Some(order.quantity), request);
-    let reply = send_home(store, &order.activity, Some(user.as_bytes()), &call)?;
-    Ok(Outcome { quantity: Some(order.quantity.get()), ..reply.outcome })
-}
-
-/// Gives units of one activity back. With `dry_run` nothing is written.
-///
-/// # Errors
-/// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub fn refund(store: &mut Store, refund: &Refund, dry_run: bool) -> Result<Outcome> {
-    let quantity = match refund.of {
-        RefundOf::Quantity(quantity) => Some(quantity),
-        RefundOf::Default => Some(Quantity::ONE),
-        RefundOf::All => None,
-    };
-    let (kind, units) = (store.kind(), quantity.map_or_else(|| "all".to_owned(), |quantity| quantity.to_string()));
-    let user = refund.user.as_ref().map(StoredUser::as_bytes).unwrap_or_default();
-    let (request, reason) = (&refund.request, refund.reason.as_deref().unwrap_or_default());
-    let is_default = if refund.of == RefundOf::Default { "1" } else { "" };
-    let [kind, by, units, id, reason, is_default] =
-        [&kind, &store.operator, &units, request.as_str(), reason, is_default].map(str::as_bytes);
-    let arguments = [kind, by, user, units, id, b"", reason, is_default];
-    let call = SingleCall::new(REFUND.of(store.layout.kind()), same_request(request), &arguments, dry_run);
-    let outcome = send_home(store, &refund.activity, Some(user), &call.omitting_empty())?.outcome;
-    Ok(Outcome { quantity: quantity.map(Quantity::get).or(outcome.quantity), ..outcome })
-}
-
-/// Takes units of one activity until a deadline. With `dry_run` nothing is written.
-///
-/// # Errors
-/// Any of [`StoreError`]; refusals are statuses of the outcome.
-pub(crate) fn hold(store: &mut Store, hold: &Hold, dry_run: bool) -> Result<OrderOutcome> {
-    let (kind, quantity, duration) = (store.kind(), hold.quantity.to_string(), hold.hold_for.millis().to_string());
-    let (user, request) = (hold.user.as_str(), &hold.request);
-    let reason = hold.reason.as_deref().unwrap_or_default();
-    let arguments = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
-    let script = HOLD.of(store.layout.kind());
-    let call = SingleCall::new(script, same_request(request), &arguments.map(str::as_bytes), dry_run);
-    send_home(store, &hold.activity, Some(user.as_bytes()), &call.holding(hold.quantity, request))
-}
-
-/// Ends the hold of a request id. With `dry_run` nothing is written.
+/// Does what an order wants: takes units of one activity, for good or until a deadline, ends a hold, or gives units back. With
+/// `dry_run` nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`], [`StoreError::NoUser`] if the activity is sharded; refusals are statuses of the outcome.
-pub(crate) fn settle_hold(store: &mut Store, end: &HoldEnd, dry_run: bool) -> Result<OrderOutcome> {
-    let (kind, reason) = (store.kind(), end.reason.as_deref().unwrap_or_default());
-    let user = end.user.as_ref().map(StoredUser::as_bytes);
-    let arguments = [&kind, &store.operator, end.request.as_str(), end.step.name(), "", "", reason];
-    let arguments: Vec<&[u8]> = arguments.into_iter().map(str::as_bytes).chain(user).collect();
-    let mut call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
-    if end.step == Step::Confirm {
+pub fn place(store: &mut Store, order: &Order, dry_run: bool) -> Result<Outcome> {
+    let user = order.user.as_ref().map(StoredUser::as_bytes);
+    let (call, asked) = call_of(store, order, user.unwrap_or_default(), dry_run);
+    let outcome = send_home(store, &order.activity, user, &call)?;
+    Ok(Outcome { quantity: asked.map(Quantity::get).or(outcome.quantity), ..outcome })
+}
+
+/// The call that does what an order wants, and how many units it asks for whatever the reply says.
+fn call_of(store: &Store, order: &Order, user: &[u8], dry_run: bool) -> (SingleCall, Option<Quantity>) {
+    // How many units, or how a hold ends; and what else the script wants to know.
+    let (scripts, units, detail) = match order.wish {
+        Wish::Buy { quantity, per_user_limit } => {
+            (&DEDUCT, quantity.to_string(), per_user_limit.map(|limit| limit.to_string()).unwrap_or_default())
+        }
+        Wish::Hold { quantity, hold_for } => (&HOLD, quantity.to_string(), hold_for.millis().to_string()),
+        Wish::Confirm | Wish::Release => (&SETTLE, order.wish.name().to_owned(), String::new()),
+        Wish::Refund(of) => {
+            let is_default = if of == RefundOf::Default { "1" } else { "" };
+            (&REFUND, of.units().map_or_else(|| "all".to_owned(), |units| units.to_string()), is_default.to_owned())
+        }
+    };
+    let (kind, request) = (store.kind(), &order.request);
+    let reason = order.reason.as_deref().unwrap_or_default();
+    let [kind, by, id, units, reason, detail] =
+        [&kind, &store.operator, request.as_str(), &units, reason, &detail].map(str::as_bytes);
+    let (arguments, recovery) = match order.wish {
+        Wish::Confirm | Wish::Release => ([kind, by, id, units, b"", b"", reason, user], Recovery::SameCall),
+        _ => ([kind, by, user, units, id, b"", reason, detail], same_request(request)),
+    };
+    let call = SingleCall::new(scripts.of(store.layout.kind()), recovery, &arguments, dry_run);
+    match order.wish {
+        Wish::Buy { quantity, .. } => (call.wanting(Some(quantity), request), Some(quantity)),
+        Wish::Hold { quantity, .. } => (call.holding(quantity, request), None),
         // The hold says how many.
-        call = call.wanting(None, &end.request);
+        Wish::Confirm => (call.wanting(None, request), None),
+        Wish::Release => (call, None),
+        Wish::Refund(of) => (call, of.units()),
     }
-    send_home(store, &end.activity, user, &call)
 }
 
 /// Where `mode` is among the arguments of every script of one order.
 const MODE_AT: usize = 5;
+/// How many arguments such a script takes at most, but for an item of an order over several slots.
+const USUAL: usize = 8;
 
 /// The scripts' `mode` of the first try, and of one that may have been sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,8 +121,6 @@ pub(crate) struct SingleCall {
     pub(crate) recovery: Recovery,
     /// With nothing in the place of the mode.
     arguments: Vec<Vec<u8>>,
-    /// Whether empty arguments at the end are left out: each costs the server time.
-    omits_empty: bool,
     /// The units of a hold, whose reply has its deadline in their place.
     held: Option<Quantity>,
     /// Of what takes units, and gets them from other shards.
@@ -167,11 +141,11 @@ struct Wanted {
 ///
 /// # Errors
 /// No header names such a reply.
-pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<OrderOutcome> {
+pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<Outcome> {
     let reply = Reply::of(script);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
     if let Some(corrupt) = corrupt {
-        return Ok(Outcome::corrupt(corrupt).into());
+        return Ok(Outcome::corrupt(corrupt));
     }
     let user = match values.get(4) {
         Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
@@ -179,20 +153,14 @@ pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result
     };
     let quantity = reply.count(values.get(3))?;
     let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
-    let outcome = Outcome { status, quantity, stock, bought, corrupt: None };
-    Ok(OrderOutcome { user, ..outcome.into() })
+    Ok(Outcome { quantity, stock, bought, user, ..Outcome::of(status) })
 }
 
 impl SingleCall {
     /// A call with these arguments, of which that of the mode is empty.
     pub(crate) fn new(script: &'static Script, recovery: Recovery, arguments: &[&[u8]], dry_run: bool) -> Self {
         let arguments = arguments.iter().map(|argument| argument.to_vec()).collect();
-        Self { script, recovery, arguments, omits_empty: false, held: None, wanted: None, dry_run }
-    }
-
-    /// The same without empty arguments at the end.
-    pub(crate) fn omitting_empty(self) -> Self {
-        Self { omits_empty: true, ..self }
+        Self { script, recovery, arguments, held: None, wanted: None, dry_run }
     }
 
     /// The same for what takes units.
@@ -209,10 +177,10 @@ impl SingleCall {
     ///
     /// # Errors
     /// No header names such a reply.
-    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<OrderOutcome> {
+    pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<Outcome> {
         let mut reply = read_outcome(self.script, value, keys)?;
-        if let Some(held) = self.held.filter(|_| reply.outcome.corrupt.is_none()) {
-            reply.deadline = reply.outcome.quantity.replace(held.get()).map(Millis::new);
+        if let Some(held) = self.held.filter(|_| reply.corrupt.is_none()) {
+            reply.deadline = reply.quantity.replace(held.get()).map(Millis::new);
         }
         Ok(reply)
     }
@@ -229,11 +197,12 @@ impl SingleCall {
     fn arguments(&self, mode: &str) -> Vec<Vec<u8>> {
         let mut arguments = self.arguments.clone();
         // The first mode is what a script takes for granted.
-        let is_default = self.omits_empty && mode == Modes::FINAL.first;
+        let is_default = mode == Modes::FINAL.first;
         let last = arguments.iter().rposition(|argument| !argument.is_empty());
         let needed = last.map_or(0, |last| last + 1).max(if is_default { 0 } else { MODE_AT + 1 });
         arguments[MODE_AT] = mode.as_bytes().to_vec();
-        if self.omits_empty {
+        // Each that is empty costs the server time. An item of an order over several slots has all.
+        if arguments.len() == USUAL {
             arguments.truncate(needed);
         }
         arguments
@@ -256,7 +225,7 @@ pub(crate) fn send_home(
     activity: &ActivityId,
     user: Option<&[u8]>,
     call: &SingleCall,
-) -> Result<OrderOutcome> {
+) -> Result<Outcome> {
     let mut missing: Option<Shards> = None;
     store.borrower.was_resent = false;
     loop {
@@ -273,10 +242,10 @@ pub(crate) fn send_home(
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
-                    return Ok(Outcome::corrupt(broken).into());
+                    return Ok(Outcome::corrupt(broken));
                 }
             }
-            Err(ShardFault::Corrupt(corrupt)) => return Ok(Outcome::corrupt(corrupt).into()),
+            Err(ShardFault::Corrupt(corrupt)) => return Ok(Outcome::corrupt(corrupt)),
             Err(ShardFault::Store(error)) => return Err(error),
         }
     }
@@ -317,7 +286,7 @@ fn send_to(
     shards: &Shards,
     home: usize,
     call: &SingleCall,
-) -> Result<OrderOutcome, ShardFault> {
+) -> Result<Outcome, ShardFault> {
     let at = activity.shard(shards.numbers()[home]);
     let modes = match &call.wanted {
         _ if call.dry_run => Modes::DRY,
@@ -436,36 +405,30 @@ fn borrow_and_send(
     Err(StoreError::Unknown { server, why, recovery: Some(call.recovery.clone()) }.into())
 }
 
-fn read_reply(store: &Store, call: &SingleCall, value: Value, at: &ActivityId) -> Result<OrderOutcome> {
+fn read_reply(store: &Store, call: &SingleCall, value: Value, at: &ActivityId) -> Result<Outcome> {
     let reply = call.read(value, &store.keys(at))?;
-    if reply.outcome.status.is_done() && !call.dry_run {
+    if reply.status.is_done() && !call.dry_run {
         store.changed(at);
     }
     Ok(reply)
 }
 
-fn read_of_shard(
-    store: &Store,
-    call: &SingleCall,
-    value: Value,
-    shard: &ActivityId,
-) -> Result<OrderOutcome, ShardFault> {
+fn read_of_shard(store: &Store, call: &SingleCall, value: Value, shard: &ActivityId) -> Result<Outcome, ShardFault> {
     let mut reply = read_reply(store, call, value, shard)?;
-    reply.outcome.stock = None;
+    reply.stock = None;
     Ok(reply)
 }
 
 /// The reply of a shard that is short, while neither it nor all others together have enough.
-fn with_stock(mut reply: OrderOutcome, left: u64) -> OrderOutcome {
-    reply.outcome.stock = Some(left);
+fn with_stock(mut reply: Outcome, left: u64) -> Outcome {
+    reply.stock = Some(left);
     reply
 }
 
 /// The reply of a shard that is short to a dry run, if other shards have enough.
-fn would_borrow(mut reply: OrderOutcome, units: u64) -> OrderOutcome {
-    let outcome = &mut reply.outcome;
-    outcome.status = Status::Ok;
-    if let Some(Bought::Units(bought)) = &mut outcome.bought {
+fn would_borrow(mut reply: Outcome, units: u64) -> Outcome {
+    reply.status = Status::Ok;
+    if let Some(Bought::Units(bought)) = &mut reply.bought {
         *bought += units;
     }
     reply
@@ -496,7 +459,6 @@ pub fn finish_transfers(store: &mut Store, activity: &ActivityId, all: bool) -> 
 mod tests {
     use super::*;
     use crate::model::layout::Kind;
-    use crate::script::{HOLD, REFUND};
 
     fn arguments(call: &SingleCall, mode: &str) -> Vec<String> {
         let texts = call.arguments(mode).into_iter();
@@ -512,16 +474,14 @@ mod tests {
 
     #[test]
     fn only_what_is_needed_is_sent() {
-        let call = |reason: &str, script| {
+        let call = |reason: &str| {
             let given = ["hash", "me", "7", "1", "r", "", reason, ""];
-            SingleCall::new(script, Recovery::SameCall, &given.map(str::as_bytes), false)
+            SingleCall::new(REFUND.of(Kind::Hash), Recovery::SameCall, &given.map(str::as_bytes), false)
         };
-        let plain = call("", REFUND.of(Kind::Hash)).omitting_empty();
+        let plain = call("");
         assert_eq!(arguments(&plain, "first"), ["hash", "me", "7", "1", "r"]);
         assert_eq!(arguments(&plain, "retry"), ["hash", "me", "7", "1", "r", "retry"]);
-        let reasoned = call("why", REFUND.of(Kind::Hash)).omitting_empty();
-        assert_eq!(arguments(&reasoned, "first"), ["hash", "me", "7", "1", "r", "first", "why"]);
-        assert_eq!(arguments(&call("", HOLD.of(Kind::Hash)), "first"), ["hash", "me", "7", "1", "r", "first", "", ""]);
+        assert_eq!(arguments(&call("why"), "first"), ["hash", "me", "7", "1", "r", "first", "why"]);
     }
 
     #[test]

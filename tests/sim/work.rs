@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use seckill::internals::{self, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
 use seckill::{
-    ActivityId, Audit, FieldChange, Layout, Limit, Millis, MissingOrders, Preheat, Quantity, RefundOf, RequestId,
-    Status, Store, StoreError, Target, Units, UserId, judge,
+    ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Preheat, Quantity, RefundOf,
+    RequestId, Status, Store, StoreError, Target, Units, UserId, Wish, judge,
 };
 
 use super::audit::{self, Rows};
@@ -123,19 +123,22 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
             seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
             Done::Status(status, None)
         }
-        Op::Order { user, units, request, hold_for } => order(store, activity, user, units, &request, hold_for)?,
+        Op::Order { user, units, request, hold_for } => {
+            let quantity = quantity(units);
+            let hold = |hold_for| Wish::Hold { quantity, hold_for: HoldFor::new(hold_for).expect("it is short") };
+            let wish = hold_for.map_or(Wish::Buy { quantity, per_user_limit: None }, hold);
+            place(store, activity, Some(user), wish, &request)?
+        }
         Op::MultiOrder { user, items, request } => {
             let items = items.into_iter().map(|(activity, units)| (activity, quantity(units))).collect();
             let (_, items) = internals::multi_deduct(store, &user, items, &id(&request))?;
             Done::Status(joined(&items), None)
         }
         Op::Settle { request, user, confirms } => {
-            Done::Status(internals::settle(store, &activity, &id(&request), user.as_ref(), confirms)?, None)
+            place(store, activity, user, if confirms { Wish::Confirm } else { Wish::Release }, &request)?
         }
         Op::Refund { user, units, request } => {
-            let (user, of) = (Some((&user).into()), RefundOf::Quantity(quantity(units)));
-            let refund = seckill::Refund { activity, user, of, request: id(&request), reason: None };
-            Done::Status(seckill::refund(store, &refund, false)?.status, None)
+            place(store, activity, Some(user), Wish::Refund(RefundOf::Quantity(quantity(units))), &request)?
         }
         Op::File(file) => {
             let mut lines = Vec::new();
@@ -198,29 +201,17 @@ fn joined(items: &[Status]) -> Status {
     if is_done { items[0] } else { items.iter().find(decisive).copied().unwrap_or(Status::Refused) }
 }
 
-fn order(
+fn place(
     store: &mut Store,
     activity: ActivityId,
-    user: UserId,
-    units: u64,
+    user: Option<UserId>,
+    wish: Wish,
     request: &str,
-    hold_for: Option<Duration>,
 ) -> Result<Done, StoreError> {
-    let order = seckill::Order {
-        activity,
-        user: Some(user.clone()),
-        quantity: quantity(units),
-        request: id(request),
-        reason: None,
-        per_user_limit: None,
-    };
-    Ok(match hold_for {
-        None => Done::Status(seckill::deduct(store, &order, false)?.status, None),
-        Some(hold_for) => {
-            let (status, deadline) = internals::hold(store, &order, &user, hold_for)?;
-            Done::Status(status, deadline.map(Millis::get))
-        }
-    })
+    let user = user.as_ref().map(Into::into);
+    let order = seckill::Order { activity, user, wish, request: id(request), reason: None };
+    let outcome = seckill::place(store, &order, false)?;
+    Ok(Done::Status(outcome.status, outcome.deadline.map(Millis::get)))
 }
 
 fn id(text: &str) -> RequestId {

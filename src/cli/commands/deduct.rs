@@ -4,8 +4,8 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
-use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::model::{ActivityId, Limit, Order, Quantity, RequestId, UserId};
+use crate::cli::shared::outcome::{fitting_limit, required_user, show};
+use crate::model::{ActivityId, Limit, Order, Quantity, RequestId, StoredUser, UserId, Wish};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -56,25 +56,22 @@ pub struct DeductArgs {
 
 /// Takes the units, or says why not.
 pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    crate::cli::shared::outcome::fitting_limit(args.per_user_limit, store.layout())?;
+    fitting_limit(args.per_user_limit, store.layout())?;
     let dry_run = args.mutating.dry_run;
     let task = Task { limit: args.per_user_limit, ..Task::new(Operation::Deduct, &args.mutating) };
     if let Some(exit) = args.bulk.apply(&task, store, out)? {
         return Ok(exit);
     }
     // clap has refused a command line without either.
-    let Some(activity) = &args.activity else { return Ok(Exit::Usage) };
+    let Some(activity) = args.activity.clone() else { return Ok(Exit::Usage) };
     required_user(args.user.as_ref(), store.layout())?;
     let order = Order {
-        activity: activity.clone(),
-        user: args.user.clone(),
-        quantity: args.quantity,
+        activity,
+        user: args.user.as_ref().map(StoredUser::from),
+        wish: Wish::Buy { quantity: args.quantity, per_user_limit: args.per_user_limit },
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
-        per_user_limit: args.per_user_limit,
     };
-    let outcome = orders::deduct(store, &order, dry_run)?;
-    let request = (!dry_run).then_some(&order.request);
-    let row = OutcomeRow::new(activity, order.user.as_ref(), request, &outcome);
-    show(&row, activity, &outcome, store, out)
+    let outcome = orders::place(store, &order, dry_run)?;
+    show(&order, &outcome, dry_run, store, out)
 }

@@ -192,11 +192,11 @@ fn expire_items(
             continue;
         }
         match multi_orders::expire_item(store, &item)? {
-            Some((Step::Release, settled)) if settled.outcome.status.is_done() => {
+            Some((Step::Release, settled)) if settled.status.is_done() => {
                 row.holds += 1;
-                row.units += settled.outcome.quantity.unwrap_or_default();
+                row.units += settled.quantity.unwrap_or_default();
             }
-            Some((Step::Confirm, settled)) if settled.outcome.status.is_done() => {}
+            Some((Step::Confirm, settled)) if settled.status.is_done() => {}
             _ => left.push(item.request),
         }
     }

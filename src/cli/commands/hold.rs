@@ -5,7 +5,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::model::{ActivityId, Hold, HoldFor, Layout, Quantity, RequestId, Status, UserId};
+use crate::model::{ActivityId, HoldFor, Layout, Order, Outcome, Quantity, RequestId, Status, UserId, Wish};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -58,28 +58,23 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         return Ok(exit);
     }
     // clap has refused a command line without either.
-    let Some((activity, user)) = args.activity.clone().zip(args.user.clone()) else { return Ok(Exit::Usage) };
-    let hold = Hold {
+    let Some((activity, user)) = args.activity.clone().zip(args.user.as_ref()) else { return Ok(Exit::Usage) };
+    let order = Order {
         activity,
-        user,
-        quantity: args.quantity,
-        hold_for: args.hold_for,
+        user: Some(user.into()),
+        wish: Wish::Hold { quantity: args.quantity, hold_for: args.hold_for },
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };
-    let held = orders::hold(store, &hold, dry_run)?;
-    let request = (!dry_run).then_some(&hold.request);
-    let mut row = OutcomeRow::new(&hold.activity, Some(&hold.user), request, &held.outcome);
-    row.deadline = Some(held.deadline);
+    let outcome = orders::place(store, &order, dry_run)?;
     out.choose(OutcomeRow::HOLD);
-    explain(&hold, held.outcome.status, held.outcome.stock, out);
-    show(&row, &hold.activity, &held.outcome, store, out)
+    explain(&order, &outcome, out);
+    show(&order, &outcome, dry_run, store, out)
 }
 
-fn explain(hold: &Hold, status: Status, stock: Option<u64>, out: &Output) {
-    let (activity, request) = (&hold.activity, &hold.request);
-    match status {
-        Status::NotPreheated if stock.is_some() => {
+fn explain(Order { activity, request, .. }: &Order, outcome: &Outcome, out: &Output) {
+    match outcome.status {
+        Status::NotPreheated if outcome.stock.is_some() => {
             out.note(format!("`{activity}` was created by another system: nothing here says when a hold ends"));
             out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then its units can be held"));
         }

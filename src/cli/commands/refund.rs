@@ -5,7 +5,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
-use crate::model::{ActivityId, Bought, Quantity, Refund, RefundOf, RequestId, Status, StoredUser, UserId};
+use crate::model::{ActivityId, Bought, Order, Quantity, RefundOf, RequestId, Status, StoredUser, UserId, Wish};
 use crate::read::{holds, snapshot};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
@@ -69,36 +69,35 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         return Ok(exit);
     }
     // clap has refused a command line without either.
-    let Some(activity) = &args.activity else { return Ok(Exit::Usage) };
+    let Some(activity) = args.activity.clone() else { return Ok(Exit::Usage) };
     let user = args.user_hex.clone().or_else(|| args.user.as_ref().map(StoredUser::from));
     required_user(user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
         return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
             .hint("give `--quantity N`"));
     }
-    let refund = Refund {
-        activity: activity.clone(),
+    let of = match args.quantity {
+        Some(quantity) => RefundOf::Quantity(quantity),
+        None if args.all => RefundOf::All,
+        None => RefundOf::Default,
+    };
+    let refund = Order {
+        activity,
         user,
-        of: match args.quantity {
-            Some(quantity) => RefundOf::Quantity(quantity),
-            None if args.all => RefundOf::All,
-            None => RefundOf::Default,
-        },
+        wish: Wish::Refund(of),
         request: args.request.clone().unwrap_or_else(RequestId::unique),
         reason: args.mutating.reason.clone(),
     };
-    let outcome = orders::refund(store, &refund, dry_run)?;
+    let outcome = orders::place(store, &refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
     if is_unknown && args.quantity.is_none() {
         return Err(unknown_units(&refund, store)?);
     }
     explain_open(&refund, outcome.status, store, out);
-    let request = (!dry_run).then_some(&refund.request);
-    let row = OutcomeRow::stored(activity, refund.user.as_ref(), request, &outcome);
     if args.user_hex.is_some() {
         out.choose(OutcomeRow::STORED);
     }
-    show(&row, activity, &outcome, store, out)
+    show(&refund, &outcome, dry_run, store, out)
 }
 
 /// Reads the bytes of a user id.
@@ -112,7 +111,7 @@ pub(crate) fn user_hex(hex: &str) -> Result<StoredUser, String> {
 
 /// Says how many of the units are held open, if that is why they cannot be refunded. A server that does not let us ask is not worth
 /// an error.
-fn explain_open(refund: &Refund, status: Status, store: &mut Store, out: &Output) {
+fn explain_open(refund: &Order, status: Status, store: &mut Store, out: &Output) {
     let user = refund.user.as_ref().and_then(StoredUser::text).and_then(|user| user.parse::<UserId>().ok());
     let (Status::ExceedsBought, Some(user)) = (status, user) else { return };
     let Ok(snapshot) = snapshot::snapshot(store, &store.home_of(&refund.activity, user.as_str().as_bytes())) else {
@@ -127,8 +126,8 @@ fn explain_open(refund: &Refund, status: Status, store: &mut Store, out: &Output
 }
 
 /// Why nothing is refunded of a number of units that nobody knows, unless the caller says how many.
-fn unknown_units(refund: &Refund, store: &mut Store) -> Result<Failure> {
-    let Refund { activity, user, .. } = refund;
+fn unknown_units(refund: &Order, store: &mut Store) -> Result<Failure> {
+    let Order { activity, user, .. } = refund;
     let user = user.as_ref().map(ToString::to_string).unwrap_or_default();
     let snapshot = snapshot::snapshot(store, activity)?;
     let most = snapshot.meta.zip(snapshot.stock).map(|(meta, stock)| meta.total.saturating_sub(stock));

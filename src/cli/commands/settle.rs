@@ -7,8 +7,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::model::order::hold::Step;
-use crate::model::{ActivityId, HoldEnd, OrderOutcome, RequestId, Status, StoredUser, UserId};
+use crate::model::{ActivityId, Order, Outcome, RequestId, Status, StoredUser, UserId, Wish};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -79,21 +78,22 @@ pub(super) struct SettleArgs {
 
 /// Confirms a hold, or says why not.
 pub fn confirm(args: &ConfirmArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    settle(&args.which, Step::Confirm, store, out)
+    settle(&args.which, (Wish::Confirm, Operation::Confirm), store, out)
 }
 
 /// Releases a hold, or says why not.
 pub fn release(args: &ReleaseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    settle(&args.which, Step::Release, store, out)
+    settle(&args.which, (Wish::Release, Operation::Release), store, out)
 }
 
-fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    records_users(store.layout(), step.name())?;
+fn settle(
+    which: &SettleArgs,
+    (wish, operation): (Wish, Operation),
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
+    records_users(store.layout(), operation.name())?;
     let dry_run = which.mutating.dry_run;
-    let operation = match step {
-        Step::Confirm => Operation::Confirm,
-        Step::Release => Operation::Release,
-    };
     if let Some(exit) = which.bulk.apply(&Task::new(operation, &which.mutating), store, out)? {
         return Ok(exit);
     }
@@ -102,25 +102,22 @@ fn settle(which: &SettleArgs, step: Step, store: &mut Store, out: &mut Output) -
         return Ok(Exit::Usage);
     };
     let user = which.user_hex.clone().or_else(|| which.user.as_ref().map(StoredUser::from));
-    let end = HoldEnd { activity, request, user, step, reason: which.mutating.reason.clone() };
-    let settled = orders::settle_hold(store, &end, dry_run)?;
-    let HoldEnd { activity, request, .. } = &end;
-    let user = settled.user.as_ref().or(end.user.as_ref());
-    let row = OutcomeRow::stored(activity, user, (!dry_run).then_some(request), &settled.outcome);
-    explain(activity, request, &settled, step, out);
+    let order = Order { activity, user, wish, request, reason: which.mutating.reason.clone() };
+    let settled = orders::place(store, &order, dry_run)?;
+    explain(&order, &settled, out);
     if settled.user.as_ref().is_some_and(|user| user.text().is_none()) {
         out.choose(OutcomeRow::STORED);
     }
-    show(&row, activity, &settled.outcome, store, out)
+    show(&order, &settled, dry_run, store, out)
 }
 
 /// What a status means for the payment.
-fn explain(activity: &ActivityId, request: &RequestId, settled: &OrderOutcome, step: Step, out: &Output) {
-    match (settled.outcome.status, step) {
-        (Status::Expired, Step::Confirm) => {
+fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, out: &Output) {
+    match (settled.status, wish) {
+        (Status::Expired, Wish::Confirm) => {
             out.note("its units are gone and the hold can never be confirmed: refund the payment");
         }
-        (Status::Expired, Step::Release) => out.note("its units returned at the deadline"),
+        (Status::Expired, _) => out.note("its units returned at the deadline"),
         (Status::Confirmed, _) => {
             let user = settled.user.as_ref().map(|user| match user.text() {
                 Some(text) => format!("--user {text}"),

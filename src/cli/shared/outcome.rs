@@ -4,8 +4,8 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
 use crate::cli::shared::hints;
 use crate::model::{
-    ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Outcome, RequestId, Status,
-    StoredUser, UserId,
+    ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Order, Outcome, RequestId, Status,
+    StoredUser, UserId, Wish,
 };
 use crate::sell::bulk::{BulkOrder, DecidedOrder, Operation};
 use crate::store::Store;
@@ -13,21 +13,21 @@ use crate::store::Store;
 row! {
     /// How an order of one activity ended: a purchase, a refund, a hold or its end, alone or in a file.
     pub struct OutcomeRow<'a> as row from (
-        id: &'a ActivityId, buyer: Option<&'a UserId>, own: Option<&'a RequestId>, outcome: &Outcome
+        id: &'a ActivityId, buyer: Option<&'a StoredUser>, own: Option<&'a RequestId>, outcome: &Outcome
     ) {
         /// Of an order of a file.
         optional line: Option<u64> = None => Cell::known(row.line);
         activity: &'a str = id.as_str(), flexible;
-        user: Option<&'a str> = buyer.map(UserId::as_str) => Cell::user(row.user, row.user_hex.as_ref()), flexible;
+        user: Option<&'a str> = buyer.and_then(StoredUser::text) => Cell::user(row.user, row.user_hex.as_ref()), flexible;
         quantity: Option<u64> = outcome.quantity;
         status: Status = outcome.status;
         stock: Option<u64> = outcome.stock;
         bought: Option<Bought> = outcome.bought;
         request: Option<&'a str> = own.map(RequestId::as_str), minor;
         /// Of a hold; `None` within if it was refused.
-        optional pub deadline: Option<Option<Millis>> = None => row.deadline.flatten().cell();
+        optional deadline: Option<Option<Millis>> = None => row.deadline.flatten().cell();
         /// Of a user who is not UTF-8.
-        optional data user_hex: Option<String> = None;
+        optional data user_hex: Option<String> = buyer.and_then(StoredUser::user_hex);
     }
     changed if row.status == Status::Ok && row.line.is_none()
 }
@@ -45,17 +45,6 @@ impl<'a> OutcomeRow<'a> {
             Operation::Confirm | Operation::Release => &["line", "user_hex"],
             Operation::Deduct | Operation::Refund | Operation::MultiDeduct => &["line"],
         }
-    }
-
-    /// The row of a user as stored, whose id may be no text.
-    pub fn stored(
-        activity: &'a ActivityId,
-        user: Option<&'a StoredUser>,
-        request: Option<&'a RequestId>,
-        outcome: &Outcome,
-    ) -> Self {
-        let (text, user_hex) = (user.and_then(StoredUser::text), user.and_then(StoredUser::user_hex));
-        Self { user: text, user_hex, ..Self::new(activity, None, request, outcome) }
     }
 
     /// The row of an order of a file.
@@ -177,16 +166,14 @@ pub fn warn_of_corrupt(warnings: &mut Warnings, corrupt: Option<&Corrupt>) {
     }
 }
 
-/// Shows how an order or a refund ended, with what helps to read that.
-pub fn show(
-    row: &OutcomeRow<'_>,
-    activity: &ActivityId,
-    outcome: &Outcome,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
+/// Shows how an order ended, with what helps to read that. A dry run has no request.
+pub fn show(order: &Order, outcome: &Outcome, dry_run: bool, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let Order { activity, request, .. } = order;
+    let user = outcome.user.as_ref().or(order.user.as_ref());
+    let row = OutcomeRow::new(activity, user, (!dry_run).then_some(request), outcome);
     warn_of_corrupt(&mut out.warnings(), outcome.corrupt.as_ref());
-    out.object(row)?;
+    let deadline = matches!(order.wish, Wish::Hold { .. }).then_some(outcome.deadline);
+    out.object(&OutcomeRow { deadline, ..row })?;
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([activity], store, out);
     }

@@ -5,23 +5,23 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
+use crate::model::id::{ActivityId, StoredUser};
 use crate::model::names::names;
-use crate::model::number::{Quantity, whole};
+use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
 /// How long units are held: 1 ms to a year.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HoldFor(Duration);
+pub struct HoldFor(Duration);
 
 impl HoldFor {
     /// What a text must be, for errors.
     pub(crate) const EXPECTED: &'static str = "a duration from 1ms to 365 days, such as 15m or 2h";
 
     /// `None` outside the bounds.
-    pub(crate) fn new(duration: Duration) -> Option<Self> {
+    pub fn new(duration: Duration) -> Option<Self> {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
         (Duration::from_millis(1)..=YEAR).contains(&duration).then_some(Self(duration))
     }
@@ -51,23 +51,6 @@ impl fmt::Display for HoldFor {
     }
 }
 
-/// One user's wish for units of one activity until a deadline.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hold {
-    /// What is sold.
-    pub activity: ActivityId,
-    /// Who holds.
-    pub user: UserId,
-    /// How many units.
-    pub quantity: Quantity,
-    /// How long, from the server's instant on.
-    pub hold_for: HoldFor,
-    /// Names the hold, which is confirmed or released by it.
-    pub request: RequestId,
-    /// Why, for the ledger.
-    pub reason: Option<String>,
-}
-
 names! {
     /// How an open hold is ended, by the name that the script and the ledger know.
     pub enum Step {
@@ -76,21 +59,6 @@ names! {
         /// Its units return.
         Release = "release",
     }
-}
-
-/// A wish to end an open hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HoldEnd {
-    /// What is sold.
-    pub activity: ActivityId,
-    /// Names the hold.
-    pub request: RequestId,
-    /// Whose hold it is: nobody else's is ended. A sharded activity needs it, because a request id belongs to its user there.
-    pub user: Option<StoredUser>,
-    /// What becomes of the hold.
-    pub step: Step,
-    /// Why, for the ledger.
-    pub reason: Option<String>,
 }
 
 /// What a call that expires overdue holds did.

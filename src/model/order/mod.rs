@@ -9,24 +9,62 @@ use serde::{Serialize, Serializer};
 
 use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 use crate::model::number::{Limit, Quantity};
+use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
-/// One user's wish for units of one activity. The layout `product` knows no users.
+/// What somebody wants of one activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// What is sold.
     pub activity: ActivityId,
-    /// Who buys.
-    pub user: Option<UserId>,
-    /// How many units.
-    pub quantity: Quantity,
-    /// Names the wish, so that sending it again changes nothing.
+    /// Who buys, holds or gives back, in whatever encoding another system recorded it. The layout `product` knows no users, and a
+    /// hold that ends needs none, unless its activity is sharded.
+    pub user: Option<StoredUser>,
+    /// What is wanted.
+    pub wish: Wish,
+    /// Names the order, so that sending it again changes nothing. A hold is confirmed or released by it.
     pub request: RequestId,
     /// Why, for the ledger.
     pub reason: Option<String>,
-    /// The caller's own limit; holds only for activities that another system preheated.
-    pub per_user_limit: Option<Limit>,
+}
+
+/// What an order wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Units to buy.
+    Buy {
+        /// How many.
+        quantity: Quantity,
+        /// The caller's own limit; holds only for activities that another system preheated.
+        per_user_limit: Option<Limit>,
+    },
+    /// Units until a deadline, for an order that is not paid yet.
+    Hold {
+        /// How many.
+        quantity: Quantity,
+        /// How long, from the server's instant on.
+        hold_for: HoldFor,
+    },
+    /// A hold is paid: its units are bought.
+    Confirm,
+    /// A hold will not be paid: its units return.
+    Release,
+    /// Units go back.
+    Refund(RefundOf),
+}
+
+impl Wish {
+    /// As fixtures and the ledger name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Buy { .. } => "deduct",
+            Self::Hold { .. } => "hold",
+            Self::Confirm => "confirm",
+            Self::Release => "release",
+            Self::Refund(_) => "refund",
+        }
+    }
 }
 
 /// How many units a refund gives back.
@@ -40,19 +78,15 @@ pub enum RefundOf {
     All,
 }
 
-/// A wish to give units back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refund {
-    /// What was sold.
-    pub activity: ActivityId,
-    /// Who gives back, in whatever encoding another system recorded it.
-    pub user: Option<StoredUser>,
-    /// How many units.
-    pub of: RefundOf,
-    /// Names the wish.
-    pub request: RequestId,
-    /// Why, for the ledger.
-    pub reason: Option<String>,
+impl RefundOf {
+    /// How many; `None` if the user's record says it.
+    pub(crate) fn units(self) -> Option<Quantity> {
+        match self {
+            Self::Quantity(quantity) => Some(quantity),
+            Self::Default => Some(Quantity::ONE),
+            Self::All => None,
+        }
+    }
 }
 
 /// Each activity once, with the sum of what was asked of it. Orders of the same items share them.
@@ -111,7 +145,7 @@ impl Serialize for Bought {
     }
 }
 
-/// How one order or refund ended.
+/// How an order of one activity ended, or an item of one of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// How it ended.
@@ -124,28 +158,21 @@ pub struct Outcome {
     pub bought: Option<Bought>,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
-}
-
-impl Outcome {
-    /// That of an order that found invalid data.
-    pub fn corrupt(corrupt: Corrupt) -> Self {
-        Self { status: Status::Corrupt, quantity: None, stock: None, bought: None, corrupt: Some(corrupt) }
-    }
-}
-
-/// How a single order ended, with what only holds have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OrderOutcome {
-    pub outcome: Outcome,
     /// When the units of a hold return; `None` if nothing is held.
     pub deadline: Option<Millis>,
     /// Whose hold was ended; `None` if there is none of that id.
     pub user: Option<StoredUser>,
 }
 
-impl From<Outcome> for OrderOutcome {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, deadline: None, user: None }
+impl Outcome {
+    /// That of which no more is known.
+    pub(crate) fn of(status: Status) -> Self {
+        Self { status, quantity: None, stock: None, bought: None, corrupt: None, deadline: None, user: None }
+    }
+
+    /// That of an order that found invalid data.
+    pub(crate) fn corrupt(corrupt: Corrupt) -> Self {
+        Self { corrupt: Some(corrupt), ..Self::of(Status::Corrupt) }
     }
 }
 

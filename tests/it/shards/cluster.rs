@@ -31,7 +31,7 @@ fn clients_at_once_sell_a_total_exactly_and_audits_are_exact_at_any_instant() {
                 let mut refusals = 0;
                 while refusals < 3 {
                     let user = format!("u{}", next.fetch_add(1, Ordering::Relaxed));
-                    match seckill::deduct(&mut store, &order(&user, 1 + user.len() as u64 % 2), false).unwrap().status {
+                    match seckill::place(&mut store, &order(&user, 1 + user.len() as u64 % 2), false).unwrap().status {
                         Status::Ok => sold.fetch_add(1 + user.len() as u64 % 2, Ordering::Relaxed),
                         Status::OutOfStock => {
                             refusals += 1;

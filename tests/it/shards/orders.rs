@@ -7,7 +7,7 @@ use seckill::Quantity;
 use seckill::Status;
 use seckill::Store;
 use seckill::Target;
-use seckill::{Order, Refund, RefundOf};
+use seckill::{Order, RefundOf, Wish};
 use seckill::{RequestId, StoredUser};
 
 use super::sale::Sale;
@@ -16,11 +16,10 @@ use crate::support::{CLUSTER, Call, Fault, Proxy, When, wait_until};
 pub fn order(user: &str, quantity: u64) -> Order {
     Order {
         activity: "1001".parse().unwrap(),
-        user: Some(user.parse().unwrap()),
-        quantity: Quantity::new(quantity).unwrap(),
+        user: Some(StoredUser::new(user)),
+        wish: Wish::Buy { quantity: Quantity::new(quantity).unwrap(), per_user_limit: None },
         request: RequestId::unique(),
         reason: None,
-        per_user_limit: None,
     }
 }
 
@@ -37,7 +36,7 @@ fn an_order_is_two_round_trips_and_one_if_the_shards_are_known() {
     assert_eq!((proxy.connections(), proxy.commands()), (1, vec!["EVALSHA".to_owned(); 2]));
     let mut store = store(&proxy.url());
     for (round_trips, user) in [(4, "8"), (5, "9"), (6, "10")] {
-        let outcome = seckill::deduct(&mut store, &order(user, 1), false).unwrap();
+        let outcome = seckill::place(&mut store, &order(user, 1), false).unwrap();
         assert_eq!((outcome.status, outcome.stock, proxy.round_trips()), (Status::Ok, None, round_trips));
     }
     sale.check(15);
@@ -84,12 +83,11 @@ fn a_process_that_returned_units_sells_them_at_once() {
     let mut store = store(&sale.redis().url());
     let (buyer, other) = (sale.user(0, "u"), sale.user(1, "v"));
     let bought = order(&buyer, 4);
-    assert_eq!(seckill::deduct(&mut store, &bought, false).unwrap().status, Status::Ok);
-    assert_eq!(seckill::deduct(&mut store, &order(&other, 1), false).unwrap().status, Status::OutOfStock);
-    let (user, request) = (bought.user.as_ref().map(StoredUser::from), RequestId::unique());
-    let refund = Refund { activity: bought.activity, user, of: RefundOf::All, request, reason: None };
-    assert_eq!(seckill::refund(&mut store, &refund, false).unwrap().status, Status::Ok);
-    assert_eq!(seckill::deduct(&mut store, &order(&other, 1), false).unwrap().status, Status::Ok);
+    assert_eq!(seckill::place(&mut store, &bought, false).unwrap().status, Status::Ok);
+    assert_eq!(seckill::place(&mut store, &order(&other, 1), false).unwrap().status, Status::OutOfStock);
+    let refund = Order { wish: Wish::Refund(RefundOf::All), request: RequestId::unique(), ..bought };
+    assert_eq!(seckill::place(&mut store, &refund, false).unwrap().status, Status::Ok);
+    assert_eq!(seckill::place(&mut store, &order(&other, 1), false).unwrap().status, Status::Ok);
     sale.check(4);
 }
 
@@ -294,7 +292,7 @@ fn what_was_refused_for_good_stays_refused_when_units_are_back() {
 fn a_list_of_shards_that_became_old_is_read_again() {
     let sale = Sale::new(&[3, 3], None);
     let mut store = store(&sale.redis().url());
-    let mut buy = |user: &str| seckill::deduct(&mut store, &order(user, 1), false).unwrap();
+    let mut buy = |user: &str| seckill::place(&mut store, &order(user, 1), false).unwrap();
     assert_eq!(buy("7").status, Status::Ok);
     for number in 0..2 {
         let keys = CLUSTER.all_keys(&sale.id(number));
@@ -330,10 +328,10 @@ fn customers_who_come_one_by_one_rarely_need_a_transfer() {
     let sale = Sale::new(&stocks, None);
     let mut store = store(&sale.redis().url());
     for customer in 0..1_000 {
-        let outcome = seckill::deduct(&mut store, &order(&format!("customer-{customer}"), 1), false).unwrap();
+        let outcome = seckill::place(&mut store, &order(&format!("customer-{customer}"), 1), false).unwrap();
         assert_eq!(outcome.status, Status::Ok, "customer {customer}");
     }
-    assert_eq!(seckill::deduct(&mut store, &order("late", 1), false).unwrap().status, Status::OutOfStock);
+    assert_eq!(seckill::place(&mut store, &order("late", 1), false).unwrap().status, Status::OutOfStock);
     let transfers = sale.transfers();
     assert!(transfers <= 50, "{transfers} transfers: at least 95 % of the units are to be sold without");
     sale.check(1_000);

@@ -18,7 +18,7 @@ fn whoever_has_an_old_list_reads_it_again() {
         let (user, one) = ("7".parse().unwrap(), Quantity::ONE);
         let items = ["1001", "2"].map(|id| (id.parse().unwrap(), one)).to_vec();
         let whole = internals::multi_deduct(&mut multi, &user, items, &request.parse().unwrap()).unwrap().0;
-        (seckill::deduct(&mut single, &order("7", 1), false).unwrap().status, whole)
+        (seckill::place(&mut single, &order("7", 1), false).unwrap().status, whole)
     };
     assert_eq!(buy("a"), (Status::Ok, Status::Ok));
     call(&redis, "preheat - --reset --yes").stdin(fixture(12, 4)).code(0);

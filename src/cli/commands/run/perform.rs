@@ -30,10 +30,7 @@ pub(super) fn perform(
     out: &Output,
 ) -> Result<Observed> {
     Ok(match operation {
-        FixtureOperation::Deduct(order) => of_outcome(orders::deduct(store, order, false)?),
-        FixtureOperation::Refund(refund) => of_outcome(orders::refund(store, refund, false)?),
-        FixtureOperation::Hold(hold) => of_outcome(orders::hold(store, hold, false)?.outcome),
-        FixtureOperation::Settle(end) => of_outcome(orders::settle_hold(store, end, false)?.outcome),
+        FixtureOperation::Place(order) => of_outcome(orders::place(store, order, false)?),
         FixtureOperation::MultiDeduct(order) => of_multi(order, multi_orders::multi_deduct(store, order, false)?),
         FixtureOperation::Rush(rush) => rush_on(rush, may_rush, store, out)?,
         FixtureOperation::OfActivity(of) => on_activity(of, store, out)?,

@@ -10,7 +10,7 @@ use crate::cli::commands::inspect::rows::ActivityRow;
 use crate::cli::failure::Result;
 use crate::cli::input::yaml::fixture::{Expectation, Fixture, FixtureOperation, OfActivity, Step};
 use crate::cli::output::{Cell, Format, Output, Row, Tone, row};
-use crate::model::{ActivityId, Corrupt, Quantity, RefundOf, Status};
+use crate::model::{ActivityId, Corrupt, Order, Quantity, Status, Wish};
 use crate::read::whole;
 use crate::store::Store;
 
@@ -93,22 +93,19 @@ fn in_full(operation: &FixtureOperation) -> String {
         _ => format!("{activity}={quantity}"),
     };
     match operation {
-        FixtureOperation::Deduct(order) => {
-            format!("deduct {}{}", named(&order.activity, order.quantity), of(order.user.as_ref()))
-        }
-        FixtureOperation::Refund(refund) => {
-            let what = match refund.of {
-                RefundOf::Quantity(quantity) => named(&refund.activity, quantity),
-                RefundOf::Default => refund.activity.to_string(),
-                RefundOf::All => format!("all {}", refund.activity),
+        FixtureOperation::Place(Order { activity, user, wish, request, .. }) => {
+            let of = of(user.as_ref());
+            let what = match wish {
+                Wish::Buy { quantity, .. } => named(activity, *quantity) + &of,
+                Wish::Hold { quantity, hold_for } => format!("{}{of} ({hold_for})", named(activity, *quantity)),
+                Wish::Confirm | Wish::Release => format!("{activity}: {request}"),
+                Wish::Refund(refund) => match refund.units() {
+                    Some(units) => named(activity, units) + &of,
+                    None => format!("all {activity}{of}"),
+                },
             };
-            format!("refund {what}{}", of(refund.user.as_ref()))
+            format!("{} {what}", wish.name())
         }
-        FixtureOperation::Hold(hold) => {
-            let named = named(&hold.activity, hold.quantity);
-            format!("hold {named}{} ({})", of(Some(&hold.user)), hold.hold_for)
-        }
-        FixtureOperation::Settle(end) => format!("{} {}: {}", end.step, end.activity, end.request),
         FixtureOperation::MultiDeduct(order) => {
             let items: Vec<_> = order.items.iter().map(|(activity, quantity)| named(activity, *quantity)).collect();
             format!("multi_deduct {}{}", items.join(" "), of(order.user.as_ref()))
