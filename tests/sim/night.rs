@@ -467,7 +467,9 @@ impl Night<'_> {
             return Ok(None);
         };
         let is_calm = self.calm.contains(&step);
-        let killed_after = self.random.below(if matches!(todo.about, About::File(_)) { 14 } else { 6 });
+        // So that it also dies between the last calls of what takes many.
+        let takes_many = matches!(todo.op, Op::File(_) | Op::MultiOrder { .. });
+        let killed_after = self.random.below(if takes_many { 14 } else { 6 });
         let killed_after = (!is_calm && self.random.percent(5)).then_some(killed_after);
         let cut = if self.has_plain && self.has_ledger[0] { 0 } else { FAULTS.cut };
         let faults = match todo.about {
