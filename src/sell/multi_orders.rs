@@ -284,7 +284,9 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
         return Ok(Some((Step::Release, decided)));
     }
     let is_bought = decided.status == Status::Confirmed;
-    if !is_bought && !is_given_up(decided.status) && !is_removed(store, &primary)? {
+    // It was lost with its keys, and then made in shards: nothing is decided there any more, either.
+    let is_sharded = decided.status == Status::Sharded;
+    if !is_bought && !is_given_up(decided.status) && !is_sharded && !is_removed(store, &primary)? {
         return Ok(None);
     }
     let step = if is_bought { Step::Confirm } else { Step::Release };

@@ -147,6 +147,9 @@ pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result
     if let Some(corrupt) = corrupt {
         return Ok(Outcome::corrupt(corrupt));
     }
+    if status == Status::Sharded {
+        return Ok(Outcome::of(status));
+    }
     let user = match values.get(4) {
         Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
         _ => None,

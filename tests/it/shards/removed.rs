@@ -47,20 +47,23 @@ fn a_reset_stops_a_file_of_orders_over_shards_and_nothing_stays_held() {
 }
 
 #[test]
-fn an_item_whose_primary_was_in_a_removed_shard_returns() {
+fn an_item_whose_primary_is_gone_returns() {
     let redis = TestRedis::start();
     call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
     call(&redis, "preheat --id 2 --stock 5").code(0);
     let primary = Whole::of(&redis).ids()[0].clone();
     let mut scripts = Scripts::of(&redis, CLUSTER);
-    let (name, digest) = (format!("m:{}", CLUSTER.stock(&primary)), format!("multi_deduct {}", transfer(1)));
-    let mut hold = |activity: &str, items: &str| {
-        let args = ["hash", "t", "7", "2", "r", "first", "", "1", &name, &digest, items];
+    let digest = format!("multi_deduct {}", transfer(1));
+    let mut hold = |activity: &str, (request, primary): (&str, &str), items: &str| {
+        let name = format!("m:{}", CLUSTER.stock(primary));
+        let args = ["hash", "t", "7", "2", request, "first", "", "1", &name, &digest, items];
         let reply = scripts.call("hold", &CLUSTER.all_keys(activity), &args);
         assert!(reply.starts_with("1 "), "{activity}: {reply}");
     };
-    hold(&primary, &CLUSTER.stock("2"));
-    hold("2", "");
+    hold(&primary, ("r", &primary), &CLUSTER.stock("2"));
+    hold("2", ("r", &primary), "");
+    // When this was ordered, the activity had no shards. Its keys were lost since.
+    hold("2", ("s", "1001"), "");
     call(&redis, "preheat - --reset --yes").stdin(fixture(12, 4)).code(0);
     call(&redis, "expire 2").code(0);
     assert_eq!((redis.int(&CLUSTER.stock("2")), redis.exists(&CLUSTER.deadlines("2"))), (5, false));
