@@ -2,6 +2,7 @@
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
 mod failures;
+mod gone;
 mod plain;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,6 +13,7 @@ use seckill::internals::{FileLine, OrderFile, Repair, RepairPlan, ShardCount, Sh
 use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
+use gone::Gone;
 use plain::InHand;
 
 use super::audit;
@@ -37,6 +39,8 @@ const MOST_TOTAL: u64 = 18;
 const REPLICATED: u64 = 40;
 /// Nights of one server in which a backend has scripts of its own, in percent.
 const PLAIN: u64 = 30;
+/// Nights without these two in which keys expire, in percent.
+const EXPIRING: u64 = 20;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
@@ -91,6 +95,8 @@ struct Task {
     failures: u64,
     /// Whether it is done only when a replica has it.
     waits: bool,
+    /// Whether nothing could be sold when it began.
+    had_nothing: bool,
 }
 
 /// A file that was written: orders, or refunds, by line.
@@ -160,7 +166,7 @@ struct Night<'s> {
     is_paused: bool,
     /// A reset was not answered yet: until then nobody does anything else.
     is_resetting: bool,
-    /// Whether one was begun.
+    /// Whether one was begun, or keys are gone.
     was_reset: bool,
     /// Whether files are applied again that are known to be decided.
     is_over: bool,
@@ -168,6 +174,9 @@ struct Night<'s> {
     /// Whether a backend has scripts of its own.
     has_plain: bool,
     in_hand: InHand,
+    /// Whether keys of the first activity will expire.
+    expires: bool,
+    gone: Option<Gone>,
     /// How often the server lost something.
     failures: u64,
     heard_at: HeardAt,
@@ -214,11 +223,15 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         has_replica: !is_cluster && Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
         has_plain: !is_cluster && Random::of_step(plan.seed, u64::MAX - 2).percent(PLAIN),
         in_hand: InHand::Nothing,
+        expires: false,
+        gone: None,
         failures: 0,
         heard_at: HeardAt::default(),
         keeps_records: false,
         story,
     };
+    let expires = Random::of_step(plan.seed, u64::MAX - 4).percent(EXPIRING);
+    night.expires = expires && !night.has_replica && !night.has_plain;
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
@@ -292,7 +305,9 @@ impl Night<'_> {
         self.asked_total = total;
         let ledger = (how == Preheat::Reset).then_some(self.has_ledger[0]);
         let shards = self.shards.as_ref().map(Shards::count);
-        let shards = shards.map(|count| if how == Preheat::Reset { 2 + self.random.below(3) as usize } else { count });
+        // What is made anew has nothing that would tell whoever has an old list.
+        let changes = how == Preheat::Reset && self.gone.is_none();
+        let shards = shards.map(|count| if changes { 2 + self.random.below(3) as usize } else { count });
         let shards = shards.and_then(ShardCount::new);
         Step::new(about, Op::Preheat { how, total, limit, ledger, shards })
     }
@@ -390,8 +405,11 @@ impl Night<'_> {
     }
 
     fn check(&self) -> Result<(), Broken> {
+        if let Some(gone) = &self.gone {
+            self.check_gone(gone)?;
+        }
         let server = self.engine.server.borrow();
-        let mut activities = self.activities.iter().enumerate();
+        let mut activities = self.activities.iter().enumerate().skip(self.gone.is_some().into());
         activities.try_for_each(|(number, activity)| self.oracle.check(number, activity, &server.keys, server.now_ms()))
     }
 
@@ -431,7 +449,8 @@ impl Night<'_> {
             sent.was_cut = true;
         }
         let (failures, waits) = (self.failures, self.has_replica && self.random.percent(40));
-        self.tasks[process] = Some(Task { about, activity, seen, before, failures, waits });
+        let had_nothing = activity == 0 && self.has_nothing();
+        self.tasks[process] = Some(Task { about, activity, seen, before, failures, waits, had_nothing });
         self.look()?;
         let shards = self.shards.clone().filter(|_| activity == 0);
         let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), shards, op, waits };
@@ -460,6 +479,10 @@ impl Night<'_> {
         if self.has_plain && self.random.percent(15) {
             self.sell_plainly()?;
             self.world.rest(process, 1000);
+            return Ok(None);
+        }
+        if self.expire_keys() {
+            self.world.rest(process, 2_000_000);
             return Ok(None);
         }
         let Some(todo) = self.choose() else {
@@ -544,6 +567,8 @@ impl Night<'_> {
             }
             69..75 => self.refund(),
             75..77 => self.refund_file(),
+            // It would make anew what is gone.
+            77..81 if self.expires => None,
             77..81 => {
                 let mut total = 3 + self.random.below(MOST_TOTAL - 2);
                 let limit = if self.random.percent(20) && self.layout().kind() == Kind::Hash {
@@ -832,6 +857,9 @@ impl Night<'_> {
 
     fn hear_done(&mut self, process: usize, done: Done, task: &Task, is_replicated: bool) -> Result<(), Broken> {
         let about = task.about;
+        if self.gone.is_some() && task.activity == 0 && about != About::Reset {
+            return self.hear_gone(process, &done, task);
+        }
         match done {
             Done::Nothing => Ok(()),
             Done::Failed(error) => {
@@ -879,6 +907,8 @@ impl Night<'_> {
             _ if status == Status::Corrupt => broken("nothing becomes corrupt", format!("{:?}", task.about)),
             About::Reset => {
                 self.is_resetting = code < 0 || self.has_failed_since(task);
+                (self.expires, self.gone) =
+                    (self.expires && self.is_resetting, self.gone.take().filter(|_| self.is_resetting));
                 self.heard_at.reset = self.needs(is_replicated);
                 if self.shards.is_some() && !self.is_resetting {
                     self.learn_shards();
@@ -1026,6 +1056,7 @@ impl Night<'_> {
             self.wait(RECOVERED_AFTER);
         }
         self.give_back();
+        self.renew();
         // A connection may still be to the primary of before, which is read-only.
         while self.is_resetting {
             let reset = self.reset();

@@ -1,0 +1,102 @@
+//! Keys that expire in the middle of a night: those of the first activity vanish, some first or all at once, and an operator makes
+//! the sale anew when nothing of the old one can come any more. Nothing is sold from nothing, nor made, and no audit proves it.
+
+use super::*;
+
+/// How long processes use what is gone, and when the sale is made anew, in ms.
+const USED_FOR: u64 = 3000;
+const ANEW_AFTER: u64 = 12_000;
+
+/// Since when keys are gone, and those that are left.
+pub struct Gone {
+    at: u64,
+    left: Vec<Bytes>,
+}
+
+impl Night<'_> {
+    /// Whether the keys of the first activity had their turn.
+    pub fn expire_keys(&mut self) -> bool {
+        if !self.expires || self.is_resetting {
+            return false;
+        }
+        match &self.gone {
+            Some(gone) if self.now() > gone.at + ANEW_AFTER => self.is_resetting = true,
+            Some(gone) if self.now() > gone.at + USED_FOR => {}
+            None if self.random.percent(6) => self.lose_keys(50),
+            Some(gone) if !gone.left.is_empty() && self.random.percent(15) => self.lose_keys(100),
+            _ => return false,
+        }
+        true
+    }
+
+    /// All keys in that percentage of cases, else some.
+    fn lose_keys(&mut self, all: u64) {
+        let is_whole = self.random.percent(all);
+        let (mut left, mut lost) = (Vec::new(), vec![b"DEL".to_vec()]);
+        for key in self.keys_there() {
+            if is_whole || self.random.percent(50) { lost.push(key) } else { left.push(key) }
+        }
+        let reply = self.world.run_now(ALONE, &lost);
+        self.tell(|| format!("keys expire: {}", crate::server::shown(&lost, reply.as_ref())));
+        let at = self.gone.as_ref().map_or(self.now(), |gone| gone.at);
+        self.gone = Some(Gone { at, left });
+        // Of an order of two activities one half is gone.
+        self.was_reset = true;
+    }
+
+    /// The keys of the first activity that are there.
+    fn keys_there(&self) -> Vec<Bytes> {
+        let server = self.engine.server.borrow();
+        let all = std::iter::once(&self.activities[0]).chain(&self.activities[0].parts);
+        let names = all.flat_map(|activity| activity.keys.all()).map(|name| name.as_bytes().to_vec());
+        names.filter(|name| server.keys.0.contains_key(name)).collect()
+    }
+
+    /// Whether nothing can be sold, because the stock is gone; of shards, because all is.
+    pub fn has_nothing(&self) -> bool {
+        let (there, stock) = (self.keys_there(), self.activities[0].keys.stock.as_bytes());
+        self.gone.is_some() && there.iter().all(|key| self.shards.is_none() && key != stock)
+    }
+
+    /// Compares what is left with what was.
+    pub fn check_gone(&self, gone: &Gone) -> Result<(), Broken> {
+        if !self.is_resetting && gone.left.is_empty() && !self.keys_there().is_empty() {
+            let there: Vec<_> = self.keys_there().iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect();
+            return broken("nothing is made of nothing", there.join(" "));
+        }
+        let Some(found) = Found::read(&self.activities[0], &self.engine.server.borrow().keys)? else { return Ok(()) };
+        let held: i64 = found.held.values().filter(|units| **units < i64::MAX).sum();
+        if held + found.for_sale > found.most {
+            let what = format!("{held} held and {} for sale of {}", found.for_sale, found.most);
+            return broken("never more than there is", what);
+        }
+        Ok(())
+    }
+
+    /// What a process says that used what is gone: if there was nothing when it began, and still is not, no caller
+    /// succeeded, and no audit says that all is well.
+    pub fn hear_gone(&mut self, process: usize, done: &Done, task: &Task) -> Result<(), Broken> {
+        let is_good = |status: &Status| matches!(status, Status::Ok | Status::Replayed);
+        let (what, is_good) = match done {
+            Done::Nothing => return Ok(()),
+            Done::Failed(error) => (error.to_string(), false),
+            Done::Status(status, _) => (status.to_string(), is_good(status)),
+            Done::Lines(lines, error) => {
+                (format!("{lines:?} {error:?}"), lines.iter().any(|(_, status, _)| is_good(status)))
+            }
+            Done::Audited(audit) => (audit::shown(audit), audit.verdict == Verdict::Match),
+        };
+        self.tell(|| format!("p{process} {:?}: {what}", task.about));
+        let is_operator = matches!(task.about, About::Upkeep | About::Repair);
+        let is_true = is_operator || !(is_good && task.had_nothing && self.has_nothing());
+        if is_true { Ok(()) } else { broken("nothing is sold from nothing", format!("{:?}: {what}", task.about)) }
+    }
+
+    /// What is gone is made anew at the end, when nothing can come any more.
+    pub fn renew(&mut self) {
+        if self.gone.is_some() && !self.is_resetting {
+            self.wait(Duration::from_millis(ANEW_AFTER));
+            self.is_resetting = true;
+        }
+    }
+}
