@@ -82,13 +82,20 @@ impl Step {
     }
 }
 
+/// Whether at some instant too few units of an activity were for sale, the user held too many, and nothing was sold.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    was_short: bool,
+    was_above: bool,
+    was_paused: bool,
+}
+
 /// What a process is doing.
 struct Task {
     about: About,
     activity: usize,
-    /// By orders of one activity that were never sent before: the fewest units for sale, and the most that the user held, while it
-    /// was under way.
-    seen: BTreeMap<usize, (i64, i64)>,
+    /// By orders that were never sent before, but for those over slots: what their activities looked like while it was under way.
+    seen: BTreeMap<usize, Vec<Seen>>,
     /// What callers knew of its orders when it began.
     before: BTreeMap<usize, Heard>,
     /// How often the server had lost something when it began.
@@ -391,14 +398,22 @@ impl Night<'_> {
             let found = Found::read(part, &server.keys)?;
             self.has_cut_shard |= found.is_some_and(|found| found.held.is_empty() && found.for_sale < found.total);
         }
-        if self.tasks.iter().flatten().all(|task| task.seen.is_empty()) {
-            return Ok(());
-        }
-        let Some(found) = Found::read(&self.activities[0], &server.keys)? else { return Ok(()) };
-        for task in self.tasks.iter_mut().flatten() {
-            for (order, (fewest, most)) in &mut task.seen {
-                let held = found.held.get(&self.oracle.orders[*order].user).copied().unwrap_or_default();
-                (*fewest, *most) = ((*fewest).min(found.for_sale), (*most).max(held));
+        let seen: Vec<&Vec<Seen>> = self.tasks.iter().flatten().flat_map(|task| task.seen.values()).collect();
+        let most = seen.iter().map(|items| items.len()).max().unwrap_or_default();
+        let found = self.activities[..most].iter().map(|activity| Found::read(activity, &server.keys));
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        for (order, items) in self.tasks.iter_mut().flatten().flat_map(|task| &mut task.seen) {
+            let order = &self.oracle.orders[*order];
+            for (seen, (activity, units)) in items.iter_mut().zip(&order.items) {
+                let (Some(found), units) = (&found[*activity], units.cast_signed()) else { continue };
+                let held = found.held.get(&order.user).copied().unwrap_or_default();
+                seen.was_short |= found.for_sale < units;
+                seen.was_above |= match self.activities[*activity].layout.kind() {
+                    // Shards lose it one after the other.
+                    Kind::Hash => found.limit.map_or(self.shards.is_some(), |limit| held + units > limit),
+                    _ => held > 0,
+                };
+                seen.was_paused |= !found.is_live;
             }
         }
         Ok(())
@@ -442,8 +457,8 @@ impl Night<'_> {
             if settles {
                 continue;
             }
-            if sent.heard == Heard::Nothing && !sent.was_cut && sent.items.len() == 1 {
-                seen.insert(order, (i64::MAX, 0));
+            if sent.heard == Heard::Nothing && !sent.was_cut && (sent.items.len() == 1 || self.world.slots.is_none()) {
+                seen.insert(order, vec![Seen::default(); sent.items.len()]);
             }
             // From now on it was sent.
             sent.was_cut = true;
@@ -930,7 +945,7 @@ impl Night<'_> {
         let now = self.now();
         self.answers += u64::from(status.code() > 0);
         self.oracle.orders[order].hear(status.code(), deadline, false, now)?;
-        self.check_refusal(order, status, task.seen.get(&order).copied())
+        self.check_refusal(order, status, task.seen.get(&order))
     }
 
     /// Takes note of what a run of a file reported. `replayed` says that a line was decided, no more.
@@ -999,19 +1014,17 @@ impl Night<'_> {
     }
 
     /// A refusal is true: at some instant while the order was under way it could not be had.
-    fn check_refusal(&self, order: usize, status: Status, seen: Option<(i64, i64)>) -> Result<(), Broken> {
-        let Some((fewest, most)) = seen else { return Ok(()) };
-        let server = self.engine.server.borrow();
-        let limit = Found::read(&self.activities[0], &server.keys)?.and_then(|found| found.limit);
-        let units = self.oracle.orders[order].items[0].1.cast_signed();
-        let is_true = match (status, self.layout().kind()) {
-            (Status::OutOfStock, _) => fewest < units,
-            (Status::LimitExceeded, Kind::Hash) => limit.is_none_or(|limit| most + units > limit),
-            (Status::LimitExceeded, _) => most > 0,
+    fn check_refusal(&self, order: usize, status: Status, seen: Option<&Vec<Seen>>) -> Result<(), Broken> {
+        let is_true = |seen: &Seen| match status {
+            Status::OutOfStock => seen.was_short,
+            Status::LimitExceeded => seen.was_above,
+            Status::Refused => seen.was_short || seen.was_above || seen.was_paused,
             _ => true,
         };
-        let what = || format!("{status} for {}: {fewest} for sale, {most} held", self.oracle.orders[order].request);
-        if is_true { Ok(()) } else { broken("a refusal is true", what()) }
+        if seen.is_none_or(|items| items.iter().any(is_true)) {
+            return Ok(());
+        }
+        broken("a refusal is true", format!("{status} for {}: {seen:?}", self.oracle.orders[order].request))
     }
 
     fn hear_audit(&mut self, audit: &Audit, task: &Task) -> Result<(), Broken> {

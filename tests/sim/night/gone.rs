@@ -82,7 +82,7 @@ impl Night<'_> {
             Done::Failed(error) => (error.to_string(), false),
             Done::Status(status, _) => (status.to_string(), is_good(status)),
             Done::Lines(lines, error) => {
-                (format!("{lines:?} {error:?}"), lines.iter().any(|(_, status, _)| is_good(status)))
+                (format!("{lines:?} {error:?}"), lines.iter().any(|(_, status, _)| *status == Status::Ok))
             }
             Done::Audited(audit) => (audit::shown(audit), audit.verdict == Verdict::Match),
         };
