@@ -48,6 +48,11 @@ impl Says {
     }
 }
 
+/// The epoch that rules say, even if the rest of them is damaged.
+pub(crate) fn epoch_of(rules: &str) -> u64 {
+    rules.split(' ').nth(2).and_then(whole).unwrap_or_default()
+}
+
 impl Parent {
     fn text(&self, index: usize) -> Option<String> {
         self.texts[index].as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
@@ -63,10 +68,9 @@ impl Parent {
         self.texts[2].is_some() || self.texts[3].is_some()
     }
 
-    /// The epoch of its rules, even if the rest of them is damaged.
+    /// The epoch of its rules.
     pub(crate) fn epoch(&self) -> u64 {
-        let epoch = self.text(0).and_then(|rules| whole(rules.split(' ').nth(2)?));
-        epoch.unwrap_or_default()
+        self.text(0).map(|rules| epoch_of(&rules)).unwrap_or_default()
     }
 
     /// How often it was changed.

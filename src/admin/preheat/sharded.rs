@@ -19,7 +19,7 @@ use redis::Value;
 use crate::admin::parent::{self, Changed, Parent, Says};
 use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
-use crate::error::{Result, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::activity::whole::unsound;
 use crate::model::number::{signed, whole};
@@ -151,8 +151,14 @@ impl Preheating<'_> {
         found.shards = snapshot::snapshots(self.store, &ids)?;
         // A removed shard is made again by a later epoch only.
         let epoch = |meta: &Meta| meta.epoch + u64::from(meta.is_removed());
-        let epochs = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(epoch);
-        found.epoch = epochs.max().unwrap_or_default().max(parent.epoch());
+        let mut epochs = vec![parent.epoch()];
+        for shard in &found.shards {
+            epochs.push(match &shard.meta {
+                Some(meta) => epoch(meta),
+                None => self.epoch_of(shard)?,
+            });
+        }
+        found.epoch = epochs.into_iter().max().unwrap_or_default();
         if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
             found.epoch = says.rules.epoch;
             let keys = |shard: &ActivityId| {
@@ -163,6 +169,24 @@ impl Preheating<'_> {
             found.corrupt = found.corrupt.take().or(wrong);
         }
         Ok(found)
+    }
+
+    /// The epoch of a shard that is corrupt, as far as its rules still say it.
+    fn epoch_of(&mut self, shard: &Snapshot) -> Result<u64> {
+        if shard.status != Status::Corrupt {
+            return Ok(0);
+        }
+        let meta = self.store.keys(&shard.activity).meta;
+        let rules = self.store.servers.command(&meta, redis::cmd("HGET").arg(&meta).arg("rules"));
+        match rules {
+            Ok(rules) => {
+                let rules = Reply::of_command("HGET").text(Some(&rules))?;
+                Ok(rules.map(|rules| parent::epoch_of(&rules)).unwrap_or_default())
+            }
+            // It is of another type.
+            Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Ok(0),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes old shards, makes the others new, and lets the parent name them.

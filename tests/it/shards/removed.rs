@@ -32,6 +32,20 @@ fn whoever_has_an_old_list_reads_it_again() {
 }
 
 #[test]
+fn a_reset_makes_a_shard_anew_that_lost_its_ledger_and_whose_parent_is_gone() {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    call(&redis, "deduct 1001 --user 7").code(0);
+    redis.cmd([&["DEL".to_owned()], &CLUSTER.all_keys("1001")[..]].concat());
+    for number in 0..3 {
+        redis.cmd(("DEL", CLUSTER.ledger(&format!("1001#{number}"))));
+    }
+    call(&redis, "preheat - --reset --yes").stdin(fixture(12, 3)).code(0);
+    Whole::of(&redis).assert_sound(12);
+    call(&redis, "pause 1001").code(0);
+}
+
+#[test]
 fn a_reset_stops_a_file_of_orders_over_shards_and_nothing_stays_held() {
     let redis = TestRedis::start();
     call(&redis, "preheat -").stdin(fixture(600, 3)).code(0);
