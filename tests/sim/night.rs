@@ -602,7 +602,7 @@ impl Night<'_> {
                 let before = self.now() - self.random.below(6000);
                 Some(Step::new(About::Upkeep, Op::Trim(before)))
             }
-            86 => self.is_idle().then(|| self.reset()),
+            86 => (self.gone.is_none() && self.is_idle()).then(|| self.reset()),
             _ => self.audit_or_repair(),
         }
     }
