@@ -51,7 +51,7 @@ pub fn pause(store: &mut Store, activity: &ActivityId, withdraw_stock: Option<bo
     set_paused(store, activity, Pausing { to, reason: None, dry_run: false }).map(|paused| paused.status)
 }
 
-/// Takes units of several activities for a user, all or nothing: how that ended, and how each item did.
+/// Takes units of several activities for a user, all or nothing: how each item ended.
 ///
 /// # Errors
 /// Any of `StoreError`.
@@ -60,10 +60,10 @@ pub fn multi_deduct(
     user: &UserId,
     items: Vec<(ActivityId, Quantity)>,
     request: &RequestId,
-) -> Result<(Status, Vec<Status>)> {
+) -> Result<Vec<Status>> {
     let order = MultiOrder { user: Some(user.clone()), items: items.into(), request: request.clone(), reason: None };
     let done = multi_orders::multi_deduct(store, &order, false)?;
-    Ok((done.status, done.items.iter().map(|item| item.status).collect()))
+    Ok(done.items.iter().map(|item| item.status).collect())
 }
 
 /// Removes the entries of a ledger that are older than a time; false if that cannot be done now.

@@ -312,7 +312,7 @@ impl Night<'_> {
         self.asked_total = total;
         let ledger = (how == Preheat::Reset).then_some(self.has_ledger[0]);
         let shards = self.shards.as_ref().map(Shards::count);
-        // What is made anew has nothing that would tell whoever has an old list.
+        // What is made anew has nothing by which a process with an old list would know.
         let changes = how == Preheat::Reset && self.gone.is_none();
         let shards = shards.map(|count| if changes { 2 + self.random.below(3) as usize } else { count });
         let shards = shards.and_then(ShardCount::new);
@@ -529,7 +529,7 @@ impl Night<'_> {
         self.tasks.iter().flatten().any(|task| is_of(task.about))
     }
 
-    /// Whether somebody may hear of a purchase before long. A release hears of a confirmation.
+    /// Whether a caller may hear of a purchase before long. A release hears of a confirmation.
     fn is_selling(&self) -> bool {
         let sells = |task: &Task| {
             matches!(task.about, About::Order(_) | About::Confirm(_) | About::Release(_) | About::File(_))
@@ -994,7 +994,8 @@ impl Night<'_> {
                 "refund"
                     if has_failed && (self.oracle.refunds[about].heard == Heard::Ended || status != Status::Ok) => {}
                 "refund" => self.oracle.hear_refund(about, status.code(), false)?,
-                "confirm" | "release" if may_be_older && status != Status::Ok => {}
+                // Nor is an answer from before a failover one to what was asked since.
+                "confirm" | "release" if may_be_older && (status != Status::Ok || has_failed) => {}
                 "confirm" => {
                     self.answers += u64::from(status == Status::Ok);
                     self.oracle.orders[about].hear_confirm(status.code(), now)?;
@@ -1030,14 +1031,14 @@ impl Night<'_> {
     fn hear_audit(&mut self, audit: &Audit, task: &Task) -> Result<(), Broken> {
         let (about, activity) = (task.about, task.activity);
         self.tell(|| format!("{about:?}: {}", audit::shown(audit)));
-        // An order of two activities of which one was reset is bought in the other one: a human decides what becomes of it.
+        // An order of two activities stays bought in one if the other is reset: a human decides what becomes of it.
         let is_left = |class| class == Class::SplitOrder && self.was_reset;
         self.matches = match audit.verdict {
             Verdict::Match => true,
             Verdict::Drift => audit.differences.iter().all(|difference| is_left(difference.class)),
             _ => false,
         };
-        // Whoever lent units may have given up, or been killed, before they arrived.
+        // A process that lent units may have given up, or been killed, before they arrived.
         let is_drift = |class| match class {
             Class::OverLimit | Class::StuckTransfer => false,
             class => !is_left(class),

@@ -148,7 +148,7 @@ impl Engine {
             let function = lua.load(text).set_name(name).set_environment(environment.clone()).into_function()?;
             scripts.insert(sha1, (name, function));
         }
-        // Most of what there is are the scripts, and they stay. Who collects rarely gets memory that is in no cache.
+        // Most of what there is are the scripts, and they stay. After a long time without a collection, memory is in no cache.
         lua.gc_collect()?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().pause(400).step_multiplier(1000)));
         Ok(Self { lua, server, scripts, globals, transcript: RefCell::default() })

@@ -131,8 +131,7 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
         }
         Op::MultiOrder { user, items, request } => {
             let items = items.into_iter().map(|(activity, units)| (activity, quantity(units))).collect();
-            let (_, items) = internals::multi_deduct(store, &user, items, &id(&request))?;
-            Done::Status(joined(&items), None)
+            Done::Status(joined(&internals::multi_deduct(store, &user, items, &id(&request))?), None)
         }
         Op::Settle { request, user, confirms } => {
             place(store, activity, user, if confirms { Wish::Confirm } else { Wish::Release }, &request)?
@@ -194,7 +193,7 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
     })
 }
 
-/// How a multi-order ended. What says more than that it was refused is told.
+/// How a multi-order ended: `refused`, unless the status of an item says more.
 fn joined(items: &[Status]) -> Status {
     let is_done = items[0].is_done() && items.iter().all(|item| *item == items[0]);
     let decisive = |item: &&Status| [Status::Corrupt, Status::RequestConflict, Status::Reversed].contains(item);

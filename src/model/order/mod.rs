@@ -13,7 +13,7 @@ use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
 
-/// What somebody wants of one activity.
+/// What is wanted of one activity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// What is sold.
@@ -165,7 +165,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// That of which no more is known.
+    /// How it ended, and no more.
     pub(crate) fn of(status: Status) -> Self {
         Self { status, quantity: None, stock: None, bought: None, corrupt: None, deadline: None, user: None }
     }

@@ -290,7 +290,7 @@ fn a_live_sale_is_trimmed_and_audited_at_once() {
 
 /// A late copy of what another process sent, cut wherever a server may die.
 #[test]
-fn no_checkpoint_lacks_pages_that_somebody_else_cleared() {
+fn no_checkpoint_lacks_pages_that_another_process_cleared() {
     for index in 0..4 {
         let (redis, _) = sale(SECKILL);
         let mut scripts = Scripts::of(&redis, SECKILL);

@@ -305,8 +305,8 @@ impl JobOrders {
         let asked = self.multi_order(states, &order);
         // Sent to an activity that refuses it, it could never be bought; unless an earlier run has taken its items.
         if self.is_refused_unsent(states, &order) {
-            let told = multi_orders::order_over_slots(&mut self.store, &asked, true)?;
-            if told.items.iter().any(|item| item.status != Status::Replayed) {
+            let tried = multi_orders::order_over_slots(&mut self.store, &asked, true)?;
+            if tried.items.iter().any(|item| item.status != Status::Replayed) {
                 self.refuse(states, order);
                 return Ok(true);
             }
