@@ -17,7 +17,7 @@
   ARGV[3]  by             who runs this, for the ledger; may be empty
   ARGV[4]  reason         why, for the ledger; may be empty
   ARGV[5]  name           of the adoption, letters, digits and dashes; of no use to plan
-  ARGV[6]  total          withdraw: what the total will be, about; switch: the total; else of no use
+  ARGV[6]  total          switch: the total; else of no use
   ARGV[7]  held           switch: units that participants hold; else of no use, as are those that follow
   ARGV[8]  units          switch: units for sale, withdrawn ones included; empty: as many as there are
   ARGV[9]  participants   switch: how many there are, as they were scanned; empty: not compared
@@ -28,7 +28,7 @@
   ARGV[16] state          switch: live or paused, if no meta says it and no stock was withdrawn
 
   Steps: `plan` only reads. `withdraw` moves the stock to meta's `withdrawn` and pauses the activity, without a ledger;
-  a meta that it makes has about the right total. Then participants are scanned, and `trim` writes the pages. `switch`
+  a meta that it makes has no total that counts. Then participants are scanned, and `trim` writes the pages. `switch`
   writes the adopt entry and the checkpoint behind which the ledger is whole, and returns the stock last. `undo` ends an
   adoption that cannot be finished: all is as it was before. A cut leaves fewer units for sale, never more.
 
@@ -60,7 +60,7 @@ if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of k
 if step ~= 'plan' and step ~= 'withdraw' and step ~= 'switch' and step ~= 'undo' then return usage('adopt: ARGV[2] is no step') end
 if step ~= 'plan' and not find(name or '', '^[%w%-]+$') then return usage('adopt: ARGV[5] is no name') end
 local total = whole(total_text)
-if (step == 'withdraw' or step == 'switch') and not total then return usage('adopt: ARGV[6] is not a total') end
+if step == 'switch' and not total then return usage('adopt: ARGV[6] is not a total') end
 
 -- A call that was cut is finished before anybody's units are counted.
 local begun = step == 'withdraw' and redis.pcall('HGET', KEYS[3], '\tbegun')
@@ -166,7 +166,9 @@ if step == 'withdraw' then
   local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
   local adopt = meta.adopt or state .. (rules.total and ' 1' or ' 0')
   local count = digits(rules.total and repairs or length)
-  rules.state, rules.epoch, rules.total = 'paused', epoch, rules.total or total
+  -- Until the switch a total that nobody knows refuses no refund; if nobody is recorded, nothing counts as sold.
+  rules.state, rules.epoch = 'paused', epoch
+  rules.total = rules.total or kind ~= 'counter' and participants == 0 and units or MOST_UNITS
   if kind == 'set' or kind == 'coupon' then rules.limit = 1 end
   redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', count, 'adopt', adopt, 'withdrawn', digits(units))
   if marks then redis.call('HDEL', KEYS[3], '\tbegun') end

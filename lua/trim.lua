@@ -128,6 +128,8 @@ if denied then return forbidden(denied) end
 if step == 'page' then
   local number, text = whole(ARGV[4]), ARGV[5]
   if not (number and text) then return usage('trim: a page has a number and a text') end
+  -- A late copy of one that audits read by now.
+  if name == active then return {STALE} end
   if not draft and number == 0 then draft, draft_pages, open = name, 0, '1' end
   if draft ~= name or open ~= '1' then return {STALE} end
   -- One that was counted before may not be there.

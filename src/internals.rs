@@ -24,10 +24,12 @@ pub use crate::store::REWRITE;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::admin::adopt::{Adoption, Ended, Prospect, Unadoptable, plan_adoption};
 use crate::admin::pause::{Pause, Pausing, set_paused};
 use crate::admin::trim;
 use crate::error::Result;
-use crate::model::{ActivityId, HoldFor, Millis, MultiOrder, Quantity, RequestId, Status, UserId};
+use crate::model::{ActivityId, HoldFor, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
+use crate::read::holders::holders;
 use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders};
 use crate::store::Store;
@@ -40,6 +42,28 @@ pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status> {
     let expired = holds::expire(store, activity, None, false)?;
     expired.left.iter().try_for_each(|left| multi_orders::expire_item(store, left).map(drop))?;
     Ok(expired.status)
+}
+
+/// Takes an activity over that another system created: `exists` if nothing is lacking, `refused` if that cannot be done now.
+///
+/// # Errors
+/// Any of `StoreError`.
+pub fn adopt(store: &mut Store, plan: &Plan) -> Result<Status> {
+    let found = plan_adoption(store, &plan.id)?;
+    let mut scan = |store: &mut Store| holders(store, &plan.id, drop).map(Some);
+    let mut adoption = Adoption::new(store, plan, None, &mut scan);
+    let ended = match adoption.prospect(&found)? {
+        Prospect::Whole => return Ok(Status::Exists),
+        Prospect::Refused(why) => Ended::Refused(why),
+        Prospect::Ledger { adopted, is_paused } => adoption.restore_meta(&found, adopted, is_paused)?,
+        Prospect::Scanned { .. } => adoption.take_over()?,
+    };
+    Ok(match ended {
+        Ended::Done(..) => Status::Ok,
+        Ended::Replayed(_) => Status::Replayed,
+        Ended::Refused(Unadoptable::Unfit(status, _)) => status,
+        Ended::Refused(_) | Ended::Interrupted | Ended::Moving | Ended::Overtaken => Status::Refused,
+    })
 }
 
 /// Pauses an activity, with its stock withdrawn if wanted, or, with `None`, resumes it.
@@ -66,24 +90,24 @@ pub fn multi_deduct(
     Ok(done.items.iter().map(|item| item.status).collect())
 }
 
-/// Removes the entries of a ledger that are older than a time; false if that cannot be done now.
+/// Removes the entries of a ledger that are older than a time: `refused` if that cannot be done now.
 ///
 /// # Errors
 /// Any of `StoreError`.
-pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<bool> {
+pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> Result<Status> {
     let found = trim::plan_trim(store, activity, before)?;
     if found.status != Status::Ok {
-        return Ok(false);
+        return Ok(found.status);
     }
     if found.needs_checkpoint() {
-        let Ok(sums) = trim::sum_up(store, activity, &found)? else { return Ok(false) };
+        let Ok(sums) = trim::sum_up(store, activity, &found)? else { return Ok(Status::Refused) };
         if trim::switch(store, activity, &found, &sums, None)?.is_err() {
-            return Ok(false);
+            return Ok(Status::Refused);
         }
     } else if !found.is_unfinished() {
-        return Ok(true);
+        return Ok(Status::Ok);
     }
-    trim::cut(store, activity, &found).map(|_| true)
+    trim::cut(store, activity, &found).map(|_| Status::Ok)
 }
 
 /// A line of a file of orders. That of a file that ends holds needs a user only if the activity is sharded.

@@ -11,7 +11,7 @@ use crate::audit::read::fold;
 use crate::error::Result;
 use crate::model::number::{MAX_UNITS, signed};
 use crate::model::status::call_code::STALE;
-use crate::model::{ActivityId, Corrupt, Kind, Millis, Plan, Status};
+use crate::model::{ActivityId, Corrupt, Kind, Millis, Plan, Status, Units};
 use crate::names;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
@@ -65,17 +65,6 @@ pub(crate) struct Adoptable {
     last: Option<String>,
 }
 
-/// How the last step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finished {
-    /// The activity is taken over; the units for sale.
-    Done(u64),
-    /// A first try whose reply was lost had done it.
-    Replayed(u64),
-    /// Something changed since it was read.
-    Stale,
-}
-
 /// What an activity lacks. Nothing is written.
 ///
 /// # Errors
@@ -85,119 +74,248 @@ pub(crate) fn plan_adoption(store: &mut Store, activity: &ActivityId) -> Result<
     adoptable(value, &store.keys(activity))
 }
 
-/// Moves the stock out of reach and pauses the activity; `None` if another adoption has taken it over meanwhile.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn withdraw(store: &mut Store, activity: &ActivityId, name: &str, total: u64) -> Result<Option<Adoptable>> {
-    preheat::add_to_index(store, [activity])?;
-    let arguments = vec![String::new(), name.to_owned(), total.to_string()];
-    let value = adopt(store, activity, "withdraw", arguments)?;
-    if is_stale(&value) { Ok(None) } else { adoptable(value, &store.keys(activity)).map(Some) }
+/// How often participants are scanned before a backend that still writes is a reason to give up.
+const TRIES: usize = 5;
+
+/// Scans participants; `None` if the operator wants no more of it.
+pub(crate) type Scan<'a> = dyn FnMut(&mut Store) -> Result<Option<Holders>> + 'a;
+
+/// Takes an activity over.
+pub(crate) struct Adoption<'a> {
+    store: &'a mut Store,
+    /// What it shall be. Its total, if given, must be that of what is there.
+    plan: &'a Plan,
+    /// Why, for the ledger.
+    reason: Option<&'a str>,
+    /// Names the checkpoint, and differs with each try.
+    name: String,
+    scan: &'a mut Scan<'a>,
 }
 
-/// The ledger of an activity whose meta was lost; `None` if not all of it can be read.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn fold_ledger(store: &mut Store, activity: &ActivityId, found: &Adoptable) -> Result<Option<LedgerState>> {
-    let keys = store.keys(activity);
-    let mut state = LedgerState::new(store.layout.kind(), None);
-    let upto = found.last.as_deref().and_then(|last| last.parse().ok());
-    let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
-    store.throttle = crate::store::Throttle::gentle(store.servers.system());
-    fold::fold(store, &keys.ledger, &mut state, upto)?;
-    let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
-    Ok(is_readable.then_some(state))
+/// What an adoption can do, before anything is written.
+pub(crate) enum Prospect {
+    /// Nothing is lacking.
+    Whole,
+    /// Its meta, of which the ledger says what it was.
+    Ledger { adopted: Adopted, is_paused: bool },
+    /// It becomes what participants and the stock come to.
+    Scanned { adopted: Adopted, holders: Holders },
+    /// Nothing.
+    Refused(Unadoptable),
 }
 
-/// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn write_holders(
-    store: &mut Store,
-    activity: &ActivityId,
-    found: &Adoptable,
-    name: &str,
-    holders: &Holders,
-    held: u64,
-) -> Result<Option<u64>> {
-    let keys = store.keys(activity);
-    trim::clear(store, &keys, &found.epoch)?;
-    // A bare counter sold to one user without a name.
-    let pages = match store.layout.kind() {
-        Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)), 0)])],
-        _ => holders.pages(&holds::open_by_user(store, activity)?),
-    };
-    let count = pages.len() as u64;
-    for (number, page) in pages.into_iter().enumerate() {
-        if !trim::write_page(store, &keys, &found.epoch, name, number, page)? {
-            return Ok(None);
+/// How an adoption ended.
+pub(crate) enum Ended {
+    /// It is taken over; with what participants hold, if they were scanned.
+    Done(Adopted, Option<Holders>),
+    /// A first try whose reply was lost had done it.
+    Replayed(Adopted),
+    /// All is as it was.
+    Refused(Unadoptable),
+    /// The operator wanted no more of it, and all is as it was.
+    Interrupted,
+    /// No two scans agreed, and all is as it was.
+    Moving,
+    /// Another adoption has taken it over.
+    Overtaken,
+}
+
+/// How the last step ended.
+enum Switched {
+    Done,
+    Replayed,
+    /// Something changed since it was read.
+    Stale,
+}
+
+impl<'a> Adoption<'a> {
+    /// Nothing is done yet.
+    pub(crate) fn new(store: &'a mut Store, plan: &'a Plan, reason: Option<&'a str>, scan: &'a mut Scan<'a>) -> Self {
+        Self { name: new_name(store), store, plan, reason, scan }
+    }
+
+    /// What can be done. Nothing is written.
+    ///
+    /// # Errors
+    /// Any of `StoreError`.
+    pub(crate) fn prospect(&mut self, found: &Adoptable) -> Result<Prospect> {
+        if found.status != Status::Ok {
+            return Ok(Prospect::Refused(Unadoptable::Unfit(found.status, found.corrupt.clone())));
+        }
+        if found.stage == Stage::Whole {
+            return Ok(Prospect::Whole);
+        }
+        if found.stage == Stage::Ledger
+            && let Some(ledger) = self.fold_ledger(found)?
+            && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
+        {
+            if self.plan.total.is_some_and(|given| given.get() != total) {
+                return Ok(Prospect::Refused(Unadoptable::OtherTotal(total)));
+            }
+            let adopted = Adopted { total, held, units: found.units.unwrap_or_default() };
+            return Ok(Prospect::Ledger { adopted, is_paused: ledger.is_paused });
+        }
+        let holders = (self.scan)(self.store)?.unwrap_or_default();
+        Ok(match self.sum(found, &holders) {
+            Ok(adopted) => Prospect::Scanned { adopted, holders },
+            Err(why) => Prospect::Refused(why),
+        })
+    }
+
+    /// Restores the meta of an activity whose ledger says what it was. Nothing else is written.
+    ///
+    /// # Errors
+    /// Any of `StoreError`.
+    pub(crate) fn restore_meta(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<Ended> {
+        Ok(match self.switch(found, adopted, None, is_paused)? {
+            Switched::Done => Ended::Done(adopted, None),
+            Switched::Replayed => Ended::Replayed(adopted),
+            Switched::Stale => Ended::Moving,
+        })
+    }
+
+    /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
+    ///
+    /// # Errors
+    /// Any of `StoreError`. The sale may be stopped then, until another call resumes.
+    pub(crate) fn take_over(&mut self) -> Result<Ended> {
+        for _ in 0..TRIES {
+            // A page of the last try that comes late is none of this one.
+            self.name = new_name(self.store);
+            let Some(found) = self.withdraw()? else { return Ok(Ended::Overtaken) };
+            if found.status != Status::Ok {
+                return Ok(Ended::Refused(Unadoptable::Unfit(found.status, found.corrupt)));
+            }
+            let (Some(first), Some(mut second)) = ((self.scan)(self.store)?, (self.scan)(self.store)?) else {
+                self.undo(&found)?;
+                return Ok(Ended::Interrupted);
+            };
+            if second.corrupt.is_none() && !second.equal(&first) {
+                continue;
+            }
+            let adopted = match self.sum(&found, &second) {
+                Ok(adopted) => adopted,
+                Err(why) => {
+                    self.undo(&found)?;
+                    return Ok(Ended::Refused(why));
+                }
+            };
+            let Some(pages) = self.write_holders(&found, &second, adopted.held)? else { continue };
+            match self.switch(&found, adopted, Some(pages), false)? {
+                Switched::Done => return Ok(Ended::Done(adopted, Some(second))),
+                Switched::Replayed => return Ok(Ended::Replayed(adopted)),
+                Switched::Stale => {}
+            }
+        }
+        let found = plan_adoption(self.store, &self.plan.id)?;
+        self.undo(&found)?;
+        Ok(Ended::Moving)
+    }
+
+    /// What an activity comes to of which that is found, and scanned.
+    fn sum(&self, found: &Adoptable, holders: &Holders) -> Result<Adopted, Unadoptable> {
+        if holders.corrupt.is_some() {
+            return Err(Unadoptable::Unfit(Status::Corrupt, holders.corrupt.clone()));
+        }
+        let found = Found {
+            kind: self.store.layout.kind(),
+            units: found.units,
+            total: self.plan.total.map(Units::get).or(found.total),
+            held: holders.held(),
+            holders: holders.holders(),
+            unknown: holders.unknown(),
+        };
+        found.adopted()
+    }
+
+    /// Moves the stock out of reach and pauses the activity; `None` if another adoption has taken it over meanwhile.
+    fn withdraw(&mut self) -> Result<Option<Adoptable>> {
+        let activity = &self.plan.id;
+        preheat::add_to_index(self.store, [activity])?;
+        let arguments = vec![String::new(), self.name.clone()];
+        let value = adopt(self.store, activity, "withdraw", arguments)?;
+        if is_stale(&value) { Ok(None) } else { adoptable(value, &self.store.keys(activity)).map(Some) }
+    }
+
+    /// The ledger of an activity whose meta was lost; `None` if not all of it can be read.
+    fn fold_ledger(&mut self, found: &Adoptable) -> Result<Option<LedgerState>> {
+        let store = &mut *self.store;
+        let keys = store.keys(&self.plan.id);
+        let mut state = LedgerState::new(store.layout.kind(), None);
+        let upto = found.last.as_deref().and_then(|last| last.parse().ok());
+        let (Some(upto), Ok(epoch)) = (upto, found.epoch.parse()) else { return Ok(None) };
+        store.throttle = crate::store::Throttle::gentle(store.servers.system());
+        fold::fold(store, &keys.ledger, &mut state, upto)?;
+        let is_readable = state.is_whole(epoch) && state.unreadable.is_empty() && state.total.is_some();
+        Ok(is_readable.then_some(state))
+    }
+
+    /// Writes what participants hold, where nobody reads it yet: how many pages; `None` if another adoption runs.
+    fn write_holders(&mut self, found: &Adoptable, holders: &Holders, held: u64) -> Result<Option<u64>> {
+        let store = &mut *self.store;
+        let keys = store.keys(&self.plan.id);
+        trim::clear(store, &keys, &found.epoch)?;
+        // A bare counter sold to one user without a name.
+        let pages = match store.layout.kind() {
+            Kind::Counter if held > 0 => vec![encode_page(&[(b"", Some(signed(held)), 0)])],
+            _ => holders.pages(&holds::open_by_user(store, &self.plan.id)?),
+        };
+        let count = pages.len() as u64;
+        for (number, page) in pages.into_iter().enumerate() {
+            if !trim::write_page(store, &keys, &found.epoch, &self.name, number, page)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(count))
+    }
+
+    /// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
+    /// `is_paused` is what that ledger says.
+    fn switch(&mut self, found: &Adoptable, adopted: Adopted, pages: Option<u64>, is_paused: bool) -> Result<Switched> {
+        let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
+        let plan = self.plan;
+        let arguments = vec![
+            self.reason.unwrap_or_default().to_owned(),
+            self.name.clone(),
+            adopted.total.to_string(),
+            adopted.held.to_string(),
+            with_pages(adopted.units.to_string()),
+            with_pages(found.participants.to_string()),
+            found.last.clone().unwrap_or_default(),
+            pages.map(|pages| pages.to_string()).unwrap_or_default(),
+            given(plan.per_user_limit),
+            given(plan.title.clone()),
+            given(plan.starts_at.map(Millis::get)),
+            given(plan.ends_at.map(Millis::get)),
+            if is_paused { "paused" } else { "live" }.to_owned(),
+        ];
+        let value = adopt(self.store, &plan.id, "switch", arguments)?;
+        if is_stale(&value) {
+            return Ok(Switched::Stale);
+        }
+        let reply = Reply::of(&ADOPT);
+        match reply.status(reply.array(value)?.first())? {
+            Status::Ok => {
+                let keys = self.store.keys(&plan.id);
+                trim::clear(self.store, &keys, &found.epoch)?;
+                Ok(Switched::Done)
+            }
+            Status::Replayed => Ok(Switched::Replayed),
+            // It is corrupt now, or gone.
+            _ => Ok(Switched::Stale),
         }
     }
-    Ok(Some(count))
-}
 
-/// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
-/// `is_paused` is what that ledger says.
-///
-/// # Errors
-/// Any of `StoreError`.
-#[allow(clippy::too_many_arguments, reason = "each is checked by the script against what it finds")]
-pub(crate) fn finish_adoption(
-    store: &mut Store,
-    plan: &Plan,
-    found: &Adoptable,
-    adopted: Adopted,
-    name: &str,
-    pages: Option<u64>,
-    is_paused: bool,
-    reason: Option<&str>,
-) -> Result<Finished> {
-    let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
-    let arguments = vec![
-        reason.unwrap_or_default().to_owned(),
-        name.to_owned(),
-        adopted.total.to_string(),
-        adopted.held.to_string(),
-        with_pages(adopted.units.to_string()),
-        with_pages(found.participants.to_string()),
-        found.last.clone().unwrap_or_default(),
-        pages.map(|pages| pages.to_string()).unwrap_or_default(),
-        given(plan.per_user_limit),
-        given(plan.title.clone()),
-        given(plan.starts_at.map(Millis::get)),
-        given(plan.ends_at.map(Millis::get)),
-        if is_paused { "paused" } else { "live" }.to_owned(),
-    ];
-    let value = adopt(store, &plan.id, "switch", arguments)?;
-    if is_stale(&value) {
-        return Ok(Finished::Stale);
-    }
-    let reply = Reply::of(&ADOPT);
-    let values = reply.array(value)?;
-    let units = reply.count(values.get(1)).unwrap_or(None).unwrap_or_default();
-    match reply.status(values.first())? {
-        Status::Ok => {
-            let keys = store.keys(&plan.id);
-            trim::clear(store, &keys, &found.epoch)?;
-            Ok(Finished::Done(units))
-        }
-        Status::Replayed => Ok(Finished::Replayed(units)),
-        // It is corrupt now, or gone.
-        _ => Ok(Finished::Stale),
+    /// Ends an adoption that cannot be finished: what it found is as it was, and for sale again.
+    fn undo(&mut self, found: &Adoptable) -> Result<()> {
+        let keys = self.store.keys(&self.plan.id);
+        trim::clear(self.store, &keys, &found.epoch)?;
+        adopt(self.store, &self.plan.id, "undo", vec![String::new(), self.name.clone()]).map(drop)
     }
 }
 
-/// Ends an adoption that cannot be finished: what it found is as it was, and for sale again.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn undo_adoption(store: &mut Store, activity: &ActivityId, found: &Adoptable, name: &str) -> Result<()> {
-    let keys = store.keys(activity);
-    trim::clear(store, &keys, &found.epoch)?;
-    adopt(store, activity, "undo", vec![String::new(), name.to_owned()]).map(|_| ())
+fn new_name(store: &Store) -> String {
+    store.servers.system().unique_id().to_string()
 }
 
 /// One step of the script; `arguments` are those from the reason on.
@@ -276,8 +394,10 @@ pub(crate) struct Adopted {
 }
 
 /// Why it cannot be taken over as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unadoptable {
+    /// It is not there, or corrupt: which key holds what.
+    Unfit(Status, Option<Corrupt>),
     /// Only the operator can know the total: what was sold is recorded nowhere.
     TotalNeeded,
     /// Units were sold, and nobody holds any.

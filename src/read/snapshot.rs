@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::error::Result;
 use crate::model::activity::Archived;
-use crate::model::number::whole;
+use crate::model::number::{MAX_UNITS, whole};
 use crate::model::{
     ActivityId, Bought, Checkpoint, Corrupt, Meta, Millis, PackedRules, ShardPlan, Snapshot, Status, UserId,
 };
@@ -115,7 +115,12 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         Ok(meta) => {
             let withdrawn = meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
             snapshot.stock = reply.count(Some(stock))?.map(|stock| stock + withdrawn);
-            snapshot.meta = meta;
+            // One whose total nobody knows until its adoption is at its end.
+            let known = |meta: Meta| match meta.is_adopting && meta.total == MAX_UNITS {
+                true => Meta { total: snapshot.stock.unwrap_or(withdrawn), ..meta },
+                false => meta,
+            };
+            snapshot.meta = meta.map(known);
         }
         Err((field, value)) => {
             snapshot.status = Status::Corrupt;
@@ -169,6 +174,7 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         repairs: count(reply, flat, "repairs")?.unwrap_or_default(),
         checkpoint: checkpoint.filter(|checkpoint| checkpoint.epoch == rules.epoch),
         withdrawn: count(reply, flat, "withdrawn")?,
+        is_adopting: text("adopt").is_some(),
         holds: count(reply, flat, "holds")?.unwrap_or_default(),
         archived: text("archive").and_then(|text| Archived::read(&text)),
         shards: text("shards").and_then(|text| text.parse().ok()),

@@ -24,12 +24,14 @@ pub struct Activity {
     pub keys: Keys,
     /// Its shards, if it is sharded.
     pub parts: Vec<Self>,
+    /// The total of one that another system made.
+    pub made_elsewhere: Option<i64>,
 }
 
 impl Activity {
     pub fn new(id: &str, layout: Layout) -> Self {
         let id: ActivityId = id.parse().expect("it is an id");
-        Self { keys: Keys::of(layout, &id), id, layout, parts: Vec::new() }
+        Self { keys: Keys::of(layout, &id), id, layout, parts: Vec::new(), made_elsewhere: None }
     }
 
     pub fn kind(&self) -> &'static str {

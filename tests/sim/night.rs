@@ -2,6 +2,7 @@
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
 mod failures;
+mod foreign;
 mod gone;
 mod plain;
 
@@ -41,6 +42,8 @@ const REPLICATED: u64 = 40;
 const PLAIN: u64 = 30;
 /// Nights without these two in which keys expire, in percent.
 const EXPIRING: u64 = 20;
+/// Nights of one server whose first activity another system made, in percent.
+const FOREIGN: u64 = 15;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
@@ -238,11 +241,15 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         story,
     };
     let expires = Random::of_step(plan.seed, u64::MAX - 4).percent(EXPIRING);
-    night.expires = expires && !night.has_replica && !night.has_plain;
+    let is_foreign = !is_cluster && Random::of_step(plan.seed, u64::MAX - 5).percent(FOREIGN);
+    night.expires = expires && !night.has_replica && !night.has_plain && !is_foreign;
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
     night.world.slots = is_cluster.then(Slots::default);
+    if is_foreign {
+        night.open_elsewhere();
+    }
     night.open(is_cluster && Random::of_step(plan.seed, u64::MAX - 3).percent(SHARDED))?;
     if night.has_replica {
         night.world.follow();
@@ -280,7 +287,7 @@ impl Night<'_> {
     }
 
     fn open(&mut self, is_sharded: bool) -> Result<(), Broken> {
-        for activity in 0..self.activities.len() {
+        for activity in self.has_ledger.len()..self.activities.len() {
             let has_limit = self.layout().kind() == Kind::Hash && self.random.percent(50);
             let limit = Limit::new(3).filter(|_| has_limit).map_or(FieldChange::Keep, FieldChange::Set);
             let is_sharded = is_sharded && activity == 0;
@@ -407,7 +414,7 @@ impl Night<'_> {
             for (seen, (activity, units)) in items.iter_mut().zip(&order.items) {
                 let (Some(found), units) = (&found[*activity], units.cast_signed()) else { continue };
                 let held = found.held.get(&order.user).copied().unwrap_or_default();
-                seen.was_short |= found.for_sale < units;
+                seen.was_short |= found.for_sale < units || found.is_adopting;
                 seen.was_above |= match self.activities[*activity].layout.kind() {
                     // Shards lose it one after the other.
                     Kind::Hash => found.limit.map_or(self.shards.is_some(), |limit| held + units > limit),
@@ -474,6 +481,7 @@ impl Night<'_> {
 
     fn take_step(&mut self, process: usize, step: u64) -> Result<Option<Turn<Ended>>, Broken> {
         self.random = Random::of_step(self.seed, step);
+        self.look_for_ledger()?;
         if self.has_ledger[0] && !self.is_in_doubt() && self.random.percent(30) {
             self.export();
         }
@@ -506,10 +514,11 @@ impl Night<'_> {
         };
         let is_calm = self.calm.contains(&step);
         // So that it also dies between the last calls of what takes many.
-        let takes_many = matches!(todo.op, Op::File(_) | Op::MultiOrder { .. });
+        let takes_many = matches!(todo.op, Op::File(_) | Op::MultiOrder { .. } | Op::Adopt(_));
         let killed_after = self.random.below(if takes_many { 14 } else { 6 });
         let killed_after = (!is_calm && self.random.percent(5)).then_some(killed_after);
-        let cut = if self.has_plain && self.has_ledger[0] { 0 } else { FAULTS.cut };
+        let has_in_hand = self.has_plain && self.has_ledger[0] && self.activities[0].made_elsewhere.is_none();
+        let cut = if has_in_hand { 0 } else { FAULTS.cut };
         let faults = match todo.about {
             _ if is_calm => Faults::NONE,
             // It is never sent again by itself: who repeats one that may still come removes what was bought in between.
@@ -551,6 +560,9 @@ impl Night<'_> {
         }
         if self.is_paused && self.random.percent(25) {
             return Some(self.pause());
+        }
+        if self.is_foreign() && self.random.percent(12) {
+            return Some(self.adopt());
         }
         match self.random.below(100) {
             0..26 => Some(self.new_order()),
@@ -900,6 +912,7 @@ impl Night<'_> {
         deadline: Option<u64>,
         is_replicated: bool,
     ) -> Result<(), Broken> {
+        let status = self.known(task, status);
         let (now, code) = (self.now(), status.code());
         match task.about {
             // It was answered before a replica was waited for, or by a server that is gone, and somebody else since.
@@ -969,7 +982,7 @@ impl Night<'_> {
             return broken("a run reports each line once", format!("{lines:?}"));
         }
         for (line, status, deadline) in lines {
-            let about = self.files[number].about[line as usize - 1];
+            let (status, about) = (self.known(task, status), self.files[number].about[line as usize - 1]);
             let file = &mut self.files[number];
             let applies = status == Status::Ok && !has_failed;
             if applies && (file.applied.insert(line, at).is_some() || self.is_over && file.done_at.is_some()) {
@@ -1076,6 +1089,7 @@ impl Night<'_> {
             let reset = self.reset();
             self.steps_alone(vec![reset])?;
         }
+        self.adopt_at_last()?;
         self.steps_alone(vec![Step::new(About::Upkeep, Op::Pause(None))])?;
         // On a cluster once more what waited for units on their way, or met a shard that a repair corrected; and orders over slots that
         // their callers forgot, until somebody else decided them.

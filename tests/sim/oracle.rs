@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use seckill::Kind;
+
 use super::calls::Activity;
 use super::keys::{Bytes, Data, Keys};
 
@@ -343,7 +345,9 @@ impl Oracle {
                     format!("{}: {name} was promised {units} and has {held}", activity.id),
                 );
             }
-            if found.limit.is_some_and(|limit| units > limit) {
+            // Of who is recorded once it is the number of orders.
+            let limit = found.limit.filter(|_| activity.layout.kind() == Kind::Hash);
+            if limit.is_some_and(|limit| units > limit) {
                 return broken("limits hold", format!("{}: {name} was promised {units}", activity.id));
             }
         }
@@ -414,6 +418,8 @@ pub struct Found {
     /// Whether nobody has paused it.
     pub is_live: bool,
     pub has_ledger: bool,
+    /// Whether an adoption has its stock.
+    pub is_adopting: bool,
     pub epoch: String,
     pub held: BTreeMap<Bytes, i64>,
 }
@@ -436,8 +442,11 @@ impl Found {
 
     fn read_one(activity: &Activity, keys: &Keys) -> Result<Option<Self>, Broken> {
         let names = &activity.keys;
-        let Some(rules) = keys.field(&names.meta, b"rules") else { return Ok(None) };
-        let rules = String::from_utf8_lossy(rules).into_owned();
+        let rules = keys.field(&names.meta, b"rules").map(|rules| String::from_utf8_lossy(rules).into_owned());
+        let made = activity.made_elsewhere.filter(|_| keys.get(&names.stock).is_some());
+        let Some(rules) = rules.or_else(|| made.map(|total| format!("live 0 1 - {total} - -"))) else {
+            return Ok(None);
+        };
         let rules: Vec<&str> = rules.split(' ').collect();
         let number = |text: Option<&Bytes>| {
             let text = text.map_or("0".into(), |text| String::from_utf8_lossy(text));
@@ -464,13 +473,16 @@ impl Found {
             _ => BTreeMap::new(),
         };
         let total = rules[4].parse().expect("rules have a total");
+        // Until an adoption is at its end, it has no total that counts.
+        let made = made.filter(|_| keys.field(&names.meta, b"adopt").is_some());
         Ok(Some(Self {
             for_sale,
             total,
-            most: total,
+            most: made.unwrap_or(total),
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
             has_ledger: rules[1] == "1",
+            is_adopting: made.is_some(),
             epoch: rules[2].to_owned(),
             held,
         }))

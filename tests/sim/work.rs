@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use seckill::internals::{self, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
 use seckill::{
-    ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Preheat, Quantity, RefundOf,
+    ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Plan, Preheat, Quantity, RefundOf,
     RequestId, Status, Store, StoreError, Target, Units, UserId, Wish, judge,
 };
 
@@ -47,6 +47,8 @@ pub enum Op {
     },
     File(OrderFile),
     Expire,
+    /// Takes over what another system made, with that total if it is given.
+    Adopt(Option<u64>),
     Pause(Option<bool>),
     /// Removes entries that are older than this, Unix ms.
     Trim(u64),
@@ -115,10 +117,8 @@ pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>)
 
 fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: Op) -> Result<Done, StoreError> {
     Ok(match op {
-        Op::Preheat { how, total, limit: per_user_limit, ledger, shards } => {
-            let (starts_at, ends_at, total) = (FieldChange::Keep, FieldChange::Keep, Units::new(total));
-            let (id, title) = (activity, None);
-            let plan = seckill::Plan { id, title, total, per_user_limit, starts_at, ends_at, ledger, shards };
+        Op::Preheat { how, total, limit, ledger, shards } => {
+            let plan = Plan { ledger, shards, ..plan(activity, Units::new(total), limit) };
             let mut status = Status::Ok;
             seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
             Done::Status(status, None)
@@ -152,14 +152,17 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
             let ended = internals::apply_file(store, &file, &mut heard);
             Done::Lines(lines, ended.err())
         }
+        Op::Adopt(total) => {
+            let plan = plan(activity, total.and_then(Units::new), FieldChange::Keep);
+            Done::Status(internals::adopt(store, &plan)?, None)
+        }
         Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
         Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
         Op::Trim(before) => {
-            let mut is_trimmed = true;
-            for activity in shards.map_or_else(|| vec![activity.clone()], |shards| shards.ids(&activity).collect()) {
-                is_trimmed &= internals::trim_ledger(store, &activity, Millis::new(before))?;
-            }
-            Done::Status(if is_trimmed { Status::Ok } else { Status::Refused }, None)
+            let activities = shards.map_or_else(|| vec![activity.clone()], |shards| shards.ids(&activity).collect());
+            let all = activities.iter().map(|activity| internals::trim_ledger(store, activity, Millis::new(before)));
+            let all: Vec<Status> = all.collect::<Result<_, _>>()?;
+            Done::Status(*all.iter().find(|status| **status != Status::Ok).unwrap_or(&Status::Ok), None)
         }
         Op::Audit(records) => {
             let audit = match shards {
@@ -191,6 +194,11 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
             Done::Status(Status::Ok, None)
         }
     })
+}
+
+fn plan(id: ActivityId, total: Option<Units>, per_user_limit: FieldChange<Limit>) -> Plan {
+    let (starts_at, ends_at) = (FieldChange::Keep, FieldChange::Keep);
+    Plan { id, title: None, total, per_user_limit, starts_at, ends_at, ledger: None, shards: None }
 }
 
 /// How a multi-order ended: `refused`, unless the status of an item says more.

@@ -178,6 +178,8 @@ impl Evidence {
     /// which the ledger state ends: a user who is no mismatch holds what the ledger says.
     pub fn compare_all(&mut self) {
         let limit = limit(self.kind, self.rules());
+        let learned = self.ledger.learn_unknown();
+        self.stock_drift = self.stock_drift.map(|drift| drift.saturating_add(learned));
         let found = std::mem::take(&mut self.mismatches);
         let ledger = &self.ledger;
         if ledger.lists_users() && self.kind.has_users() {
@@ -316,6 +318,7 @@ mod tests {
             repairs: 0,
             ledger: true,
             withdrawn: None,
+            is_adopting: false,
             holds: 0,
         };
         evidence.end = Some(ActivityView {
@@ -442,7 +445,7 @@ mod tests {
             expected,
             [
                 ("c Units(3)".to_owned(), class(Class::MissingOrder)),
-                ("d Invalid(\"x\")".to_owned(), (None, None)),
+                ("d Invalid(\"x\")".to_owned(), (Some(2), None)),
                 ("own Units(2)".to_owned(), (Some(2), Some(Class::MissingOrder))),
             ]
         );

@@ -33,6 +33,8 @@ pub(crate) struct Rules {
     pub ledger: bool,
     /// Units that a pause moved out of the stock; `None` if it is not withdrawn.
     pub withdrawn: Option<u64>,
+    /// Whether an adoption of it is under way.
+    pub is_adopting: bool,
     /// Units held open, as they are counted.
     pub holds: u64,
 }
@@ -230,6 +232,9 @@ impl Evidence {
                 "it is being written and has no ledger, so no two scans were equal: audit it when nobody buys"
                     .to_owned(),
             );
+        } else if self.rules().is_some_and(|rules| rules.is_adopting) {
+            self.settled = false;
+            self.notes.push("its adoption is unfinished: `preheat --adopt` resumes it".to_owned());
         } else if lost_beginning {
             self.settled = false;
             self.notes.push(
@@ -253,7 +258,7 @@ impl Evidence {
 
     /// Units it had to sell, as the caller or else its preheat says.
     pub(crate) fn total(&self) -> Option<u64> {
-        self.total.or(self.rules().map(|rules| rules.total))
+        self.total.or(self.rules().filter(|rules| !rules.is_adopting).map(|rules| rules.total))
     }
 
     /// What preheat wrote.

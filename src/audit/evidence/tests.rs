@@ -6,8 +6,16 @@ fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
 }
 
 fn view(stock: u64) -> ActivityView {
-    let rules =
-        Rules { total: 10, per_user_limit: None, epoch: 1, repairs: 0, ledger: true, withdrawn: None, holds: 0 };
+    let rules = Rules {
+        total: 10,
+        per_user_limit: None,
+        epoch: 1,
+        repairs: 0,
+        ledger: true,
+        withdrawn: None,
+        is_adopting: false,
+        holds: 0,
+    };
     let at = Millis::new(5000);
     ActivityView { at, stock: Some(stock), rules: Some(rules), last: None, length: None, checkpoint: None }
 }

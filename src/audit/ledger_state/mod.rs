@@ -253,6 +253,11 @@ impl LedgerState {
         if let (Some(parts), Some(user)) = (&mut self.order_parts, users.first()) {
             parts.add(op, entry, *user)?;
         }
+        if op == Op::Repair && !self.unknown.is_empty() && rows.iter().all(|row| row.user().is_empty()) {
+            // A proof of how many units are left is one of how many the others hold.
+            let (total, stock) = (self.total.unwrap_or_default(), Entry::count(entry.stock.as_deref()));
+            self.sum = signed(total).saturating_sub(signed(stock.ok_or("a repair without the stock")?));
+        }
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
                 Op::Deduct => self.move_units(user, count, 0),
@@ -285,6 +290,8 @@ impl LedgerState {
         // A refund of somebody whose units nobody knew was of all of them.
         if self.unknown.is_empty() || !self.unknown.remove(&user) {
             self.move_held(user, units);
+        } else {
+            self.sum_up_known();
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
             let [net, low, high, closed] = self.newer.get(user);
@@ -293,6 +300,29 @@ impl LedgerState {
             let closed = closed + (before - after).max(0);
             self.newer.set(user, [net + units, low, high.max(net + units), closed]);
         }
+    }
+
+    /// If nobody's units are unknown any more, what the sum has beyond them is nobody's.
+    fn sum_up_known(&mut self) {
+        if self.unknown.is_empty() {
+            self.sum = self.units.iter().map(|(_, [units])| units).sum();
+        }
+    }
+
+    /// Takes over what order records say of users whose units nobody recorded. Returns how many units more all users hold by it.
+    pub(crate) fn learn_unknown(&mut self) -> i64 {
+        let before = self.sum;
+        if self.unknown.is_empty() || !self.lists_users() {
+            return 0;
+        }
+        for user in std::mem::take(&mut self.unknown) {
+            match self.ordered(user).filter(|units| *units > 0) {
+                Some(units) => self.move_held(user, units),
+                None => _ = self.unknown.insert(user),
+            }
+        }
+        self.sum_up_known();
+        self.sum.saturating_sub(before)
     }
 
     fn move_held(&mut self, user: u32, units: i64) {

@@ -226,3 +226,42 @@ fn a_refund_of_a_user_of_unknown_units_makes_them_known() {
     assert_eq!((state.units(a), state.units(x), state.sum), (2, 0, -1));
     assert_eq!([a, x, y].map(|user| state.is_unknown(user)), [false, false, true]);
 }
+
+/// Two members of unknown units, who hold seven together.
+fn two_unknown(compared: Option<Compared>) -> LedgerState {
+    let mut state = LedgerState::new(Kind::Set, compared);
+    (state.total, state.sum) = (Some(10), 7);
+    state.carry_unknown(b"x");
+    state.carry_unknown(b"y");
+    state
+}
+
+#[test]
+fn what_the_last_user_of_unknown_units_did_not_hold_is_nobodys() {
+    let mut state = two_unknown(None);
+    state.add(&entry("3-0", "refund", None, "x 3"));
+    assert_eq!(state.sum, 4);
+    state.add(&entry("4-0", "repair", None, "y 0 0"));
+    assert_eq!((state.sum, state.unknown().count()), (0, 0));
+}
+
+#[test]
+fn a_repair_of_the_stock_says_what_users_of_unknown_units_hold() {
+    let mut state = two_unknown(None);
+    state.add(&Entry { stock: Some("8".into()), ..entry("3-0", "repair", None, "") });
+    assert_eq!(state.sum, 2);
+    state.add(&entry("4-0", "repair", None, ""));
+    assert_eq!((state.sum, state.unreadable.len()), (2, 1), "one that does not say what is left");
+}
+
+#[test]
+fn order_records_say_what_nobody_recorded() {
+    for (records, sum, unknown) in [(&[("x", 2), ("y", 3)][..], 5, 0), (&[("x", 2)], 7, 1), (&[], 7, 2)] {
+        let mut compared = Compared::unread(None, EntryId::ZERO, true);
+        let mut rows = OrderRows::default();
+        records.iter().for_each(|(user, units)| rows.push(user, *units, None));
+        compared.orders.add(&rows, &mut compared.users);
+        let mut state = two_unknown(Some(compared));
+        assert_eq!((state.learn_unknown(), state.sum, state.unknown().count()), (sum - 7, sum, unknown), "{records:?}");
+    }
+}

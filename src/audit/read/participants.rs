@@ -92,6 +92,7 @@ impl Seen {
             repairs: meta.repairs,
             ledger: meta.ledger,
             withdrawn: meta.withdrawn,
+            is_adopting: meta.is_adopting,
             holds: meta.holds,
         });
         let checkpoint = meta.and_then(|Meta { checkpoint, .. }| checkpoint);

@@ -77,6 +77,7 @@ impl Sale {
             repairs: 0,
             ledger: by_ledger,
             withdrawn: self.withdrawn,
+            is_adopting: false,
             holds: 0,
         });
         let at = Millis::new(1000);

@@ -72,6 +72,7 @@ fn with_orders(total: u64, ledger: &[Does], surplus: i64, orders: Option<(&[(&st
         repairs: 0,
         ledger: true,
         withdrawn: None,
+        is_adopting: false,
         holds: 0,
     };
     let stock = Some(count(total - sold + surplus));

@@ -304,6 +304,8 @@ pub(crate) struct Meta {
     /// Units that were moved out of the stock key, so that no script of a backend sells them; `None` if the stock is
     /// not withdrawn. They count as stock.
     pub withdrawn: Option<u64>,
+    /// Whether an adoption of it was begun, and is not at its end. If nobody knows its total, that is what is for sale.
+    pub is_adopting: bool,
     /// Units held open, which participants' counters include.
     pub holds: u64,
     /// What is known of it while its keys are in files.

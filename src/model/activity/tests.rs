@@ -96,6 +96,7 @@ fn a_window_includes_its_start_and_excludes_its_end() {
         repairs: 0,
         checkpoint: None,
         withdrawn: None,
+        is_adopting: false,
         holds: 0,
         archived: None,
         shards: None,

@@ -82,6 +82,7 @@ mod tests {
             repairs: 0,
             checkpoint: None,
             withdrawn: None,
+            is_adopting: false,
             holds: 1,
             archived: None,
             shards: None,

@@ -149,7 +149,7 @@ fn missing_arguments_and_a_wrong_number_of_keys_are_told_and_never_crash() {
             ("settle", &[layout.kind, "t", "r2", "confirm"], 4),
             ("settle_file", &settled, settled.len()),
             ("preheat", &preheat, preheat.len()),
-            ("adopt", &[layout.kind, "withdraw", "t", "", "name", "20"], 6),
+            ("adopt", &[layout.kind, "withdraw", "t", "", "name"], 5),
             ("pause", &["paused", "t", "", "0"], 1), // the others may be left out
             ("snapshot", &[layout.kind], 1),
             ("repair", &repair, repair.len()),

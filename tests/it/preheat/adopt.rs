@@ -1,8 +1,11 @@
 //! `--adopt`: another system's activity, or one that lost its meta, is taken over with all that was sold. `sessions/preheat.txt` has each
 //! state that it may be in.
 
+use std::fs;
+use std::time::SystemTime;
+
 use crate::support::layout::json_call;
-use crate::support::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, TestRedis};
+use crate::support::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU, TestRedis};
 
 /// What another system made: 10 units left, three of them sold to two users in the layouts that record them.
 pub fn foreign(layout: Layout) -> TestRedis {
@@ -110,5 +113,32 @@ fn a_reader_may_not_adopt_and_changes_nothing() {
         let call = json_call(&redis, layout, line(layout)).env("SECKILL_URL", &(redis.url() + "?user=reader&pass=x"));
         assert_eq!(call.code(4).error_line()["code"], 4, "{layout:?}");
         redis.assert_unchanged_since(&before);
+    }
+}
+
+/// Who bought is recorded, and not how much: what order records lack of the total is missing.
+#[test]
+fn complete_order_records_show_what_is_missing_of_units_that_nobody_recorded() {
+    for (records, missing) in [("a,2\nb,2\n", 0), ("a,2\nb,1\n", 1), ("a,2\n", 2)] {
+        let redis = TestRedis::start();
+        redis.cmd(("SET", SKU.stock("1"), "6"));
+        redis.cmd(("SADD", SKU.participants("1"), "a", "b"));
+        json_call(&redis, SKU, "preheat --id 1 --adopt --yes --total 10").code(0);
+        assert_proven(&redis, SKU);
+        let dir = tempfile::tempdir().unwrap();
+        let orders = dir.path().join("orders.csv");
+        fs::write(&orders, format!("user,quantity\n{records}")).unwrap();
+        // Set by hand: what the file system notes may be some milliseconds old.
+        fs::File::options().write(true).open(&orders).unwrap().set_modified(SystemTime::now()).unwrap();
+        let audit = |more: &str| json_call(&redis, SKU, &format!("reconcile 1{more} --orders")).args([&orders]);
+        let is_off = missing > 0;
+        let found = audit("").code(if is_off { 7 } else { 0 }).json();
+        assert_eq!(found["activities"][0]["verdict"], if is_off { "drift" } else { "match" }, "{records}: {found}");
+        for _ in 0..2 {
+            audit(" --fix --yes").run();
+        }
+        assert_eq!(redis.int(&SKU.stock("1")), 6 + missing, "{records}");
+        audit("").code(0);
+        assert_proven(&redis, SKU);
     }
 }

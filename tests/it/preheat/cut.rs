@@ -2,6 +2,8 @@
 
 use std::thread;
 
+use serde_json::Value;
+
 use super::adopt::{assert_proven, foreign, line};
 use crate::support::layout::json_call;
 use crate::support::scripts::cut_after;
@@ -68,7 +70,7 @@ fn an_adoption_that_is_cut_before_anybody_bought_leaves_nothing_corrupt() {
             let read_to = redis.xrange(&SECKILL.ledger("1")).pop().map(|(id, _)| id).unwrap_or_default();
             let (text, keys) = (cut_after("adopt", index), SECKILL.keys("1"));
             let args = ["hash", last, "me", "", "a", "10", "0", "10", "0", &read_to, "0", "", "", "", "", "live"];
-            let withdraw = ["hash", "withdraw", "me", "", "a", "10"];
+            let withdraw = ["hash", "withdraw", "me", "", "a"];
             let mut replies = vec![scripts.eval(&text, &keys, &withdraw)];
             if !replies[0].contains("CUT") {
                 replies.push(scripts.eval(&text, &keys, &args));
@@ -127,6 +129,67 @@ fn sales_stop_while_it_runs_and_an_operator_can_see_it() {
     proxy.release();
     call.wait().code(0);
     json_call(&redis, SECKILL, "deduct 1 --user 9").code(0);
+    assert_proven(&redis, SECKILL);
+}
+
+/// Its stock is withdrawn, and nobody knows its total yet.
+fn unfinished(layout: Layout) -> TestRedis {
+    let redis = foreign(layout);
+    let args = [layout.kind, "withdraw", "me", "", "a"];
+    assert!(Scripts::of(&redis, layout).call("adopt", &layout.keys("1"), &args).starts_with("1 "));
+    redis
+}
+
+#[test]
+fn an_audit_of_an_unfinished_adoption_proves_nothing() {
+    for layout in [SECKILL, SKU, COUPON] {
+        let redis = unfinished(layout);
+        let outcome = json_call(&redis, layout, "reconcile 1").code(7);
+        let row = outcome.json()["activities"][0].clone();
+        assert_eq!((&row["verdict"], &row["total"]), (&"unsettled".into(), &Value::Null), "{layout:?}: {row}");
+        outcome.stderr_has("its adoption is unfinished");
+        json_call(&redis, layout, line(layout)).code(0);
+        assert_proven(&redis, layout);
+    }
+}
+
+#[test]
+fn what_is_refunded_during_an_adoption_is_for_sale_after_it() {
+    for layout in [SECKILL, SKU, COUPON] {
+        let redis = unfinished(layout);
+        json_call(&redis, layout, "refund 1 --user 7 --all --request f").code(0);
+        let units = if layout == COUPON { 11 } else { 12 };
+        let shown = json_call(&redis, layout, "inspect 1").code(0).json()[0].clone();
+        let fields = ["stock", "state", "total"].map(|field| shown[field].clone());
+        assert_eq!(fields, [units.into(), "paused".into(), Value::Null], "{layout:?}: {shown}");
+        let adopted = json_call(&redis, layout, line(layout)).code(0).json()[0].clone();
+        assert_eq!((&adopted["stock"], &adopted["total"]), (&units.into(), &13.into()), "{layout:?}: {adopted}");
+        assert_proven(&redis, layout);
+    }
+}
+
+#[test]
+fn an_order_during_an_adoption_is_paused_though_nobody_is_recorded() {
+    let redis = TestRedis::start();
+    redis.cmd(("SET", SKU.stock("1"), "8"));
+    let mut scripts = Scripts::of(&redis, SKU);
+    assert!(scripts.call("adopt", &SKU.keys("1"), &["set", "withdraw", "me", "", "a"]).starts_with("1 "));
+    assert_eq!(json_call(&redis, SKU, "deduct 1 --user 7 --request r").code(3).json()["status"], "paused");
+    json_call(&redis, SKU, "preheat --id 1 --adopt --yes").code(0);
+    json_call(&redis, SKU, "deduct 1 --user 7 --request r").code(0);
+    assert_proven(&redis, SKU);
+}
+
+/// A page that a first try of an adoption, or of a trim, sent, and that comes when audits read what replaced it.
+#[test]
+fn a_late_page_changes_nothing_that_an_audit_reads() {
+    let redis = foreign(SECKILL);
+    json_call(&redis, SECKILL, line(SECKILL)).code(0);
+    let name = redis.hget(&SECKILL.meta("1"), "adopted").unwrap();
+    let before = redis.dump_all();
+    let mut scripts = Scripts::of(&redis, SECKILL);
+    assert_eq!(scripts.call("trim", &SECKILL.keys("1"), &["page", "1", &name, "0", r#"[["7","1"]]"#]), "-23");
+    redis.assert_unchanged_since(&before);
     assert_proven(&redis, SECKILL);
 }
 
@@ -213,7 +276,7 @@ fn an_adoption_whose_script_is_cut_after_any_write_is_finished_by_the_next() {
             let redis = foreign(layout);
             let mut scripts = Scripts::of(&redis, layout);
             let keys = layout.keys("1");
-            let withdraw = [layout.kind, "withdraw", "me", "", "a", "13"];
+            let withdraw = [layout.kind, "withdraw", "me", "", "a"];
             let switch =
                 [layout.kind, "switch", "me", "", "a", "13", "3", "10", count, "", "1", "", "", "", "", "live"];
             let args = if step == "withdraw" { &withdraw[..] } else { &switch };

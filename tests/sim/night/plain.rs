@@ -53,7 +53,7 @@ impl Night<'_> {
         self.run_now(&command)
     }
 
-    fn run_now(&mut self, command: &[Bytes]) -> Option<Reply> {
+    pub fn run_now(&mut self, command: &[Bytes]) -> Option<Reply> {
         let reply = self.world.run_now(ALONE, command);
         self.tell(|| format!("a backend: {}", crate::server::shown(command, reply.as_ref())));
         reply

@@ -46,7 +46,7 @@ row! {
     }
     where {
         let (status, meta) = (snapshot.status, snapshot.meta.as_ref());
-        let (sound, total) = (status.is_done(), meta.map(|meta| meta.total));
+        let (sound, total) = (status.is_done(), meta.filter(|meta| !meta.is_adopting).map(|meta| meta.total));
         let title = meta.map(|meta| meta.title.clone()).filter(|title| !title.is_empty());
         let state = if sound { snapshot.state().name() } else { status.name() };
         let sold = match snapshot.sums.as_ref().map_or(total, |sums| Some(sums.total)) {

@@ -1,6 +1,6 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use crate::admin::adopt::{Adoptable, Adopted, Finished, Found, Stage, Unadoptable};
+use crate::admin::adopt::{Adoptable, Adopted, Adoption, Ended, Prospect, Stage, Unadoptable};
 use crate::admin::{adopt, preheat};
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
@@ -9,30 +9,27 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
 use crate::cli::shared::session::{Consent, Session};
 use crate::cli::shared::{hints, target};
+use crate::error::Result as StoreResult;
 use crate::model::{Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, Units};
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
 use crate::store::Store;
 
-/// How often participants are scanned before a backend that still writes is a reason to give up.
-const TRIES: usize = 5;
-
-/// One adoption: what was asked for, and what is done with it.
-struct Adoption<'a> {
+/// One adoption: what was asked for, and who hears of it.
+struct Asked<'a> {
     args: &'a PreheatArgs,
     plan: Plan,
     store: Store,
     out: &'a mut Output,
     /// Of a command for the same server and layout.
     options: String,
-    /// Names the checkpoint. Of a retry it is the same, of another adoption not.
-    name: String,
 }
 
 /// Takes an activity over.
 pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     let plan = crate::cli::commands::preheat::plan_of_flags(activity, args)?.fitted(layout).map_err(Failure::usage)?;
+    let plan = Plan { total: args.total, ..plan };
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
     let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&snapshot::snapshot(&mut store, activity)?, what) {
@@ -40,137 +37,73 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
     }
     let out = &mut session.out;
     let options = target::options(&session.global);
-    let name = uuid::Uuid::now_v7().to_string();
-    Adoption { args, plan, store, out, options, name }.run()
+    Asked { args, plan, store, out, options }.run()
 }
 
-impl Adoption<'_> {
+impl Asked<'_> {
     fn run(&mut self) -> Result<Exit> {
         let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
-        if found.status != Status::Ok {
-            return self.refuse(&found, found.status, found.corrupt.clone(), Vec::new());
-        }
-        if found.stage == Stage::Whole {
-            return self.nothing_to_do(&found);
-        }
-        if found.stage == Stage::Ledger
-            && let Some(ledger) = adopt::fold_ledger(&mut self.store, &self.plan.id, &found)?
-            && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
-        {
-            if self.args.total.is_some_and(|given| given.get() != total) {
-                return self.refused(&found, Unadoptable::OtherTotal(total));
+        match self.adoption(|adoption| adoption.prospect(&found))? {
+            Prospect::Whole => self.nothing_to_do(&found),
+            Prospect::Refused(why) => self.refused(&found, why),
+            Prospect::Ledger { adopted, .. } | Prospect::Scanned { adopted, .. } if self.args.mutating.dry_run => {
+                self.done(&found, adopted, Status::Ok)
             }
-            let adopted = Adopted { total, held, units: found.units.unwrap_or_default() };
-            return self.by_ledger(&found, adopted, ledger.is_paused);
+            Prospect::Ledger { adopted, is_paused } => {
+                self.ask(&found, adopted, &format!("its ledger is whole, sold: {}", counted(adopted.held, "unit")))?;
+                let ended = self.adoption(|adoption| adoption.restore_meta(&found, adopted, is_paused))?;
+                self.ended(&found, ended)
+            }
+            Prospect::Scanned { adopted, holders } => {
+                let (buyers, units) = (counted(holders.holders(), "buyer"), counted(adopted.held, "unit"));
+                let hold = if holders.holders() == 1 { "holds" } else { "hold" };
+                self.ask(&found, adopted, &format!("{buyers} {hold} {units}"))?;
+                // From here on a Ctrl-C must not leave the activity without its stock.
+                interrupt::stop_gracefully();
+                let ended = self.adoption(|adoption| adoption.take_over()).map_err(Failure::from);
+                let ended = ended.and_then(|ended| self.ended(&found, ended));
+                if ended.as_ref().is_err_and(|failure| failure.store().is_some()) {
+                    let id = &self.plan.id;
+                    self.out
+                        .warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id} --adopt` resumes"));
+                }
+                ended
+            }
         }
-        let holders = self.scan()?;
-        if holders.corrupt.is_some() {
-            return self.refuse(&found, Status::Corrupt, holders.corrupt, Vec::new());
-        }
-        let planned = match self.sum(&found, &holders) {
-            Ok(adopted) => adopted,
-            Err(why) => return self.refused(&found, why),
+    }
+
+    /// Does a part of it, with a bar while participants are scanned.
+    fn adoption<T>(&mut self, part: impl FnOnce(&mut Adoption<'_>) -> StoreResult<T>) -> StoreResult<T> {
+        let (id, out) = (&self.plan.id, &mut *self.out);
+        let mut scan = |store: &mut Store| {
+            let progress = out.progress("participants", 0);
+            let holders = holders::holders(store, id, |count| progress.inc(count))?;
+            progress.finish();
+            Ok(Some(holders).filter(|_| !interrupt::requested()))
         };
-        if self.args.mutating.dry_run {
-            return self.done(&found, planned, Status::Ok);
-        }
-        let (buyers, units) = (counted(holders.holders(), "buyer"), counted(planned.held, "unit"));
-        let hold = if holders.holders() == 1 { "holds" } else { "hold" };
-        self.ask(&found, planned, &format!("{buyers} {hold} {units}"))?;
-        // From here on a Ctrl-C must not leave the activity without its stock.
-        interrupt::stop_gracefully();
-        let ended = self.take_over(&found, planned);
-        if ended.as_ref().is_err_and(|failure| failure.store().is_some()) {
-            let id = &self.plan.id;
-            self.out.warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id} --adopt` resumes"));
-        }
-        ended
+        part(&mut Adoption::new(&mut self.store, &self.plan, self.args.mutating.reason.as_deref(), &mut scan))
     }
 
-    /// Restores the meta of an activity whose ledger says what it was. Nothing else is written.
-    fn by_ledger(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<Exit> {
-        if self.args.mutating.dry_run {
-            return self.done(found, adopted, Status::Ok);
-        }
-        self.ask(found, adopted, &format!("its ledger is whole, sold: {}", counted(adopted.held, "unit")))?;
-        let reason = self.args.mutating.reason.as_deref();
-        match adopt::finish_adoption(&mut self.store, &self.plan, found, adopted, &self.name, None, is_paused, reason)?
-        {
-            Finished::Done(_) => self.done(found, adopted, Status::Ok),
-            Finished::Replayed(_) => self.done(found, adopted, Status::Replayed),
-            Finished::Stale => Err(self.moving()),
-        }
-    }
-
-    /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
-    fn take_over(&mut self, before: &Adoptable, planned: Adopted) -> Result<Exit> {
-        for _ in 0..TRIES {
-            let Some(found) = adopt::withdraw(&mut self.store, &self.plan.id, &self.name, planned.total)? else {
-                return Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
-                    .hint(format!("`seckill inspect {}` shows it", self.plan.id)));
-            };
-            if found.status != Status::Ok {
-                return self.refuse(&found, found.status, found.corrupt.clone(), Vec::new());
+    fn ended(&mut self, found: &Adoptable, ended: Ended) -> Result<Exit> {
+        match ended {
+            Ended::Done(adopted, holders) => {
+                if let Some(holders) = holders {
+                    self.say_what_changed(found, &holders);
+                }
+                self.done(found, adopted, Status::Ok)
             }
-            let (first, mut second) = (self.scan()?, self.scan()?);
-            if interrupt::requested() {
-                adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
+            Ended::Replayed(adopted) => self.done(found, adopted, Status::Replayed),
+            Ended::Refused(why) => self.refused(found, why),
+            Ended::Interrupted => {
                 self.out.warn("interrupted; all is as it was");
-                return Ok(Exit::Interrupted);
+                Ok(Exit::Interrupted)
             }
-            if second.corrupt.is_some() {
-                adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
-                return self.refuse(before, Status::Corrupt, second.corrupt, Vec::new());
-            }
-            if !second.equal(&first) {
-                continue;
-            }
-            let adopted = match self.sum(&found, &second) {
-                Ok(adopted) => adopted,
-                Err(why) => {
-                    adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
-                    return self.refused(before, why);
-                }
-            };
-            let Some(pages) =
-                adopt::write_holders(&mut self.store, &self.plan.id, &found, &self.name, &second, adopted.held)?
-            else {
-                continue;
-            };
-            let reason = self.args.mutating.reason.as_deref();
-            let plan = &self.plan;
-            let pages = Some(pages);
-            match adopt::finish_adoption(&mut self.store, plan, &found, adopted, &self.name, pages, false, reason)? {
-                Finished::Done(_) => {
-                    self.say_what_changed(before, &second);
-                    return self.done(before, adopted, Status::Ok);
-                }
-                Finished::Replayed(_) => return self.done(before, adopted, Status::Replayed),
-                Finished::Stale => {}
+            Ended::Moving => Err(self.moving()),
+            Ended::Overtaken => {
+                Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
+                    .hint(format!("`seckill inspect {}` shows it", self.plan.id)))
             }
         }
-        let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
-        adopt::undo_adoption(&mut self.store, &self.plan.id, &found, &self.name)?;
-        Err(self.moving())
-    }
-
-    fn scan(&mut self) -> Result<Holders> {
-        let progress = self.out.progress("participants", 0);
-        let holders = holders::holders(&mut self.store, &self.plan.id, |count| progress.inc(count))?;
-        progress.finish();
-        Ok(holders)
-    }
-
-    fn sum(&self, found: &Adoptable, holders: &Holders) -> Result<Adopted, Unadoptable> {
-        let found = Found {
-            kind: self.store.layout().kind(),
-            units: found.units,
-            total: self.args.total.map(Units::get).or(found.total),
-            held: holders.held(),
-            holders: holders.holders(),
-            unknown: holders.unknown(),
-        };
-        found.adopted()
     }
 
     fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<()> {
@@ -216,7 +149,7 @@ impl Adoption<'_> {
         if self.store.layout().kind().has_users() && found.participants == 0 && sold {
             return self.refused(found, Unadoptable::Evicted);
         }
-        let plan = Plan { total: self.args.total.or(Units::new(total)), ..self.plan.clone() };
+        let plan = Plan { total: self.plan.total.or(Units::new(total)), ..self.plan.clone() };
         let mut planned = Vec::new();
         preheat::preheat_all(&mut self.store, &[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
         let Some(result) = planned.pop() else { return Err(self.moving()) };
@@ -235,6 +168,7 @@ impl Adoption<'_> {
         let id = self.plan.id.clone();
         let layout = self.store.layout().name();
         match why {
+            Unadoptable::Unfit(status, corrupt) => self.refuse(found, status, corrupt, Vec::new()),
             Unadoptable::TotalNeeded => Err(Failure::usage(match found.units {
                 Some(_) => format!("how much of `{id}` is sold is not recorded in the layout `{layout}`"),
                 None => format!("the stock key of `{id}` is gone, and no meta says its total"),
@@ -250,7 +184,7 @@ impl Adoption<'_> {
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }
             Unadoptable::OtherTotal(known) => {
-                let wanted = self.args.total.map(Units::get).or(found.total).unwrap_or_default();
+                let wanted = self.plan.total.map(Units::get).or(found.total).unwrap_or_default();
                 let (before, after) = (known.to_string(), wanted.to_string());
                 let difference = FieldDifference { field: "total".to_owned(), before, after, is_given: true };
                 self.out.hint(format!(
