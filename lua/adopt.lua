@@ -232,7 +232,8 @@ local fields = entry('adopt', by, reason, digits(after), 'total', total_text)
 fields[#fields + 1], fields[#fields + 2] = 'epoch', digits(epoch)
 rules.total, rules.ledger, rules.epoch = total, with_ledger, epoch
 rules.state = rules.state or ARGV[16] == 'paused' and 'paused' or 'live'
-if pages ~= '' and state ~= 'withdrawn' then rules.state = state end
+-- Until nothing is withdrawn it stays paused: a purchase from one that is live does not look.
+local returns = pages ~= '' and state ~= 'withdrawn'
 local set = {'rules', rules_text(rules), 'adopted', name}
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
 if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
@@ -262,7 +263,11 @@ if state == 'withdrawn' then
   redis.call('HDEL', KEYS[2], 'adopt')
 else
   redis.call('HDEL', KEYS[2], 'adopt', 'withdrawn')
-  if pages ~= '' and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end
 end
+if returns and state ~= rules.state then
+  rules.state = state
+  redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
+end
+if returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end
 if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
 return {OK, digits(after)}

@@ -1,15 +1,8 @@
 -- Columns of orders, as arguments of a call and entries of the ledger have them: no text of theirs has a tab.
 
--- The lines of so many orders, in rising order, or nil: `first-last` if they follow each other, else each of them.
+-- The lines of that many orders, in rising order, or nil.
 local function read_lines(text, count)
   local lines = {}
-  local first, last = string.match(text, '^(%d+)%-(%d+)$')
-  if first then
-    first, last = whole(first), whole(last)
-    if not (first and last) or last - first + 1 ~= count then return nil end
-    for i = 1, count do lines[i] = first + i - 1 end
-    return lines
-  end
   for word in string.gmatch(text, '[^ ]+') do
     local line = whole(word)
     if not line or line <= (lines[#lines] or 0) then return nil end

@@ -414,7 +414,7 @@ impl Night<'_> {
             for (seen, (activity, units)) in items.iter_mut().zip(&order.items) {
                 let (Some(found), units) = (&found[*activity], units.cast_signed()) else { continue };
                 let held = found.held.get(&order.user).copied().unwrap_or_default();
-                seen.was_short |= found.for_sale < units || found.is_adopting;
+                seen.was_short |= found.for_sale < units;
                 seen.was_above |= match self.activities[*activity].layout.kind() {
                     // Shards lose it one after the other.
                     Kind::Hash => found.limit.map_or(self.shards.is_some(), |limit| held + units > limit),

@@ -418,8 +418,6 @@ pub struct Found {
     /// Whether nobody has paused it.
     pub is_live: bool,
     pub has_ledger: bool,
-    /// Whether an adoption has its stock.
-    pub is_adopting: bool,
     pub epoch: String,
     pub held: BTreeMap<Bytes, i64>,
 }
@@ -482,7 +480,6 @@ impl Found {
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
             has_ledger: rules[1] == "1",
-            is_adopting: made.is_some(),
             epoch: rules[2].to_owned(),
             held,
         }))

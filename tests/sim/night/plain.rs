@@ -1,7 +1,7 @@
 //! A backend with scripts of its own, as docs/backends.md has them, over a network that never fails: nobody can ask again.
 //!
 //! Without a ledger it sells by a drop-in. Beside a ledger, where it must not sell, it takes units for a moment and gives them back,
-//! whatever audits say meanwhile; before a repair an operator waits for it. Nothing is cut in such a night: what a cut call took and
+//! whatever audits say meanwhile; before a repair an operator waits for it. Nothing is cut in a night of that: what a cut call took and
 //! what came back may be as much, and then no sum tells.
 
 use seckill::internals::DROP_INS;
@@ -53,6 +53,18 @@ impl Night<'_> {
         self.run_now(&command)
     }
 
+    /// The same, which may end after any write. Not if nobody is recorded: without a mark, units that are missing then look as if
+    /// records were lost.
+    fn drop_in_or_cut(&mut self, found: &Found, name: &str, keys: usize, args: &[&[u8]]) -> Option<Reply> {
+        let is_cut = !found.held.is_empty() && self.random.percent(8);
+        let writes = self.random.below(3) as u32;
+        self.engine.server.borrow_mut().cut_after = is_cut.then_some(writes);
+        let reply = self.drop_in(name, keys, args);
+        self.engine.server.borrow_mut().cut_after = None;
+        self.was_cut |= is_cut;
+        reply
+    }
+
     pub fn run_now(&mut self, command: &[Bytes]) -> Option<Reply> {
         let reply = self.world.run_now(ALONE, command);
         self.tell(|| format!("a backend: {}", crate::server::shown(command, reply.as_ref())));
@@ -97,9 +109,9 @@ impl Night<'_> {
         let (quantity, limit) = (units.to_string(), found.limit.unwrap_or(1000).to_string());
         let (quantity, limit) = (quantity.as_bytes(), limit.as_bytes());
         let reply = match self.layout() {
-            Layout::Sku => self.drop_in("sku", 2, &[quantity, &user]),
-            Layout::Coupon => self.drop_in("coupon", 2, &[&user]),
-            _ => self.drop_in("seckill", 2, &[&user, quantity, limit]),
+            Layout::Sku => self.drop_in_or_cut(found, "sku", 2, &[quantity, &user]),
+            Layout::Coupon => self.drop_in_or_cut(found, "coupon", 2, &[&user]),
+            _ => self.drop_in_or_cut(found, "seckill", 2, &[&user, quantity, limit]),
         };
         let is_sold = match reply {
             Some(Reply::Int(left)) if self.layout() == Layout::Sku => left >= 0,
