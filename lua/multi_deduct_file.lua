@@ -106,7 +106,7 @@ local function sell(KEYS, ARGV)
           --- @if hash set coupon
           --- @include "had"
           --- @end
-          local takes = FITS and units <= left and not known and not shut
+          local takes = FITS and units <= left and not known
           if attempt == 2 then
             local item = {status = shut or not (FITS) and LIMIT_EXCEEDED or units > left and OUT_OF_STOCK or nil, shut = shut}
             --- @if hash

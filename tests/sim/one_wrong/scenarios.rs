@@ -1,6 +1,6 @@
 //! The steps that are tried.
 
-use super::{CLUSTER, COUPON, FEW, Layout, PRODUCT, SECKILL, SKU, Trial, VALUES};
+use super::{CLUSTER, COUPON, FEW, Layout, PRODUCT, Reply, SECKILL, SKU, Trial, VALUES};
 
 const SHA: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 /// The first entry that a script of a trial writes, the second, and so on.
@@ -266,6 +266,11 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     trial.step("hold", &[kind, "me", users, "1", "j", "d", "1", "0", "1-3", ids, "1", "why", "a\tb\tc", "900000"]);
     let digest = "multi_deduct abc";
     trial.step("hold", &[kind, "me", "30", "1", "m1", "first", "", "900000", "m:other", digest, "other"]);
+    let longest = format!("m:{}", "k".repeat(1022));
+    trial.run("settle", &layout.all_keys("1"), &[kind, "me", "m1", "confirm", &longest, "first"]);
+    let longer = [kind, "me", "m1", "confirm", &format!("{longest}k"), "first"].map(|arg| arg.as_bytes().to_vec());
+    let reply = trial.call("settle", &layout.all_keys("1"), &longer);
+    assert!(matches!(reply, Reply::Error(_)), "{reply:?}");
     trial.step("settle", &[kind, "me", "m1", "confirm", "m:other", "first", "why"]);
     trial.step("settle", &[kind, "me", "h2\thx", "confirm", "j", "d", "1", "0", "1-2", "", "1", "why", "a\tb"]);
     trial.step("settle", &[kind, "me", "h3", "release", "", "first", "why"]);
@@ -311,6 +316,10 @@ fn drop_ins() {
         let mut trial = Trial::of(layout, &["1"], &VALUES);
         trial.send(&["SET", &layout.key(1, "1"), "5"]);
         trial.send(&["SET", &layout.key(1, "2"), "5"]);
+        if script == "drop-in/sku-multi" {
+            trial.run(script, &layout.keys("1")[..1], &["1"]);
+            trial.send(&["SET", &layout.key(1, "1"), "5"]);
+        }
         trial.step(script, args);
         trial.step(script, args);
         trial.is_as_stored(&script.replace('/', "_"));
