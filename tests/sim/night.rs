@@ -564,6 +564,9 @@ impl Night<'_> {
         if self.is_foreign() && self.random.percent(12) {
             return Some(self.adopt());
         }
+        if self.gone.is_some() && self.shards.is_none() && self.random.percent(25) {
+            return self.adopt_rest();
+        }
         match self.random.below(100) {
             0..26 => Some(self.new_order()),
             26..31 => Some(self.new_multi_order()),

@@ -1,5 +1,6 @@
 //! Keys that expire in the middle of a night: those of the first activity vanish, some first or all at once, and an operator makes
-//! the sale anew when nothing of the old one can come any more. Nothing is sold from nothing, nor made, and no audit proves it.
+//! the sale anew when nothing of the old one can come any more. Nothing is sold from nothing, nor made, and no audit proves it. Of
+//! what is left operators also try an adoption: it puts nothing up for sale that somebody has.
 
 use super::*;
 
@@ -11,6 +12,8 @@ const ANEW_AFTER: u64 = 12_000;
 pub struct Gone {
     at: u64,
     left: Vec<Bytes>,
+    /// What there was, if it was one activity: nobody updates it in such a night.
+    total: Option<i64>,
 }
 
 impl Night<'_> {
@@ -22,8 +25,8 @@ impl Night<'_> {
         match &self.gone {
             Some(gone) if self.now() > gone.at + ANEW_AFTER => self.is_resetting = true,
             Some(gone) if self.now() > gone.at + USED_FOR => {}
-            None if self.random.percent(6) => self.lose_keys(50),
-            Some(gone) if !gone.left.is_empty() && self.random.percent(15) => self.lose_keys(100),
+            None if self.random.percent(6) => self.lose_keys(25),
+            Some(gone) if !gone.left.is_empty() && self.random.percent(6) => self.lose_keys(100),
             _ => return false,
         }
         true
@@ -31,6 +34,9 @@ impl Night<'_> {
 
     /// All keys in that percentage of cases, else some.
     fn lose_keys(&mut self, all: u64) {
+        let found = Found::read(&self.activities[0], &self.engine.server.borrow().keys);
+        let total = found.ok().flatten().filter(|_| self.shards.is_none()).map(|found| found.total);
+        let total = self.gone.as_ref().map_or(total, |gone| gone.total);
         let is_whole = self.random.percent(all);
         let (mut left, mut lost) = (Vec::new(), vec![b"DEL".to_vec()]);
         for key in self.keys_there() {
@@ -39,7 +45,7 @@ impl Night<'_> {
         let reply = self.world.run_now(ALONE, &lost);
         self.tell(|| format!("keys expire: {}", crate::server::shown(&lost, reply.as_ref())));
         let at = self.gone.as_ref().map_or(self.now(), |gone| gone.at);
-        self.gone = Some(Gone { at, left });
+        self.gone = Some(Gone { at, left, total });
         // Of an order of two activities one half is gone.
         self.was_reset = true;
     }
@@ -65,12 +71,23 @@ impl Night<'_> {
             return broken("nothing is made of nothing", there.join(" "));
         }
         let Some(found) = Found::read(&self.activities[0], &self.engine.server.borrow().keys)? else { return Ok(()) };
+        // What was bought before is out there, whoever is recorded; an adoption has no total that counts until its end.
+        let bought: i64 = self.oracle.bought(0).values().map(|units| (*units).max(0)).sum();
+        if let Some(total) = gone.total.filter(|total| !self.is_resetting && bought + found.for_sale > *total) {
+            return broken("nothing is sold twice", format!("{bought} bought and {} for sale of {total}", found.for_sale));
+        }
         let held: i64 = found.held.values().filter(|units| **units < i64::MAX).sum();
         if held + found.for_sale > found.most {
             let what = format!("{held} held and {} for sale of {}", found.for_sale, found.most);
             return broken("never more than there is", what);
         }
         Ok(())
+    }
+
+    /// Takes over what is left, with the total that there was or with what it comes to.
+    pub fn adopt_rest(&mut self) -> Option<Step> {
+        let total = self.gone.as_ref()?.total.filter(|_| self.random.percent(50)).map(i64::cast_unsigned);
+        Some(Step::new(About::Upkeep, Op::Adopt(total)))
     }
 
     /// What a process says that used what is gone: if there was nothing when it began, and still is not, no caller
