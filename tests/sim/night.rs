@@ -490,6 +490,13 @@ impl Night<'_> {
             self.world.rest(process, 1000);
             return Ok(None);
         }
+        if self.world.slots.is_some() && !self.calm.contains(&step) && self.random.percent(3) {
+            let node = self.random.below(2) as usize;
+            self.tell(|| format!("node {node} starts again"));
+            self.world.restart(node, &mut self.random);
+            self.world.rest(process, 1000);
+            return Ok(None);
+        }
         if self.world.slots.is_some() && !self.calm.contains(&step) && self.random.percent(7) {
             let activity = self.random.pick(&self.activities);
             let activity = if activity.parts.is_empty() { activity } else { self.random.pick(&activity.parts) };
@@ -1082,7 +1089,7 @@ impl Night<'_> {
         self.random = Random::of_step(self.seed, STEPS + 1);
         self.tell(|| "nothing fails any more".to_owned());
         self.tasks.iter_mut().for_each(|task| *task = None);
-        if self.has_replica {
+        if self.has_replica || self.world.slots.is_some() {
             self.wait(RECOVERED_AFTER);
         }
         self.give_back();

@@ -198,9 +198,9 @@ pub struct World<Op: 'static, Done: 'static> {
     waiting: Vec<Waiting>,
     /// Of a cluster.
     pub slots: Option<Slots>,
-    /// Until when the server accepts nobody, and until when it has not read its data.
-    down_until: u64,
-    loading_until: u64,
+    /// Until when each node accepts nobody, and until when it has not read its data. One server is the first.
+    down_until: [u64; 2],
+    loading_until: [u64; 2],
     /// What the server ran since a story looked; nothing if none is written.
     pub ran: Option<Vec<String>>,
 }
@@ -222,8 +222,8 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             written: 0,
             waiting: Vec::new(),
             slots: None,
-            down_until: 0,
-            loading_until: 0,
+            down_until: [0; 2],
+            loading_until: [0; 2],
             ran: None,
         }
     }
@@ -335,7 +335,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         Wait::Work => return Turn::Rested(process),
                         Wait::Time => Answer::Go,
                         Wait::Bytes(_) => Answer::Failed(ErrorKind::WouldBlock),
-                        Wait::Connect(_) if us < self.down_until => Answer::Failed(ErrorKind::ConnectionRefused),
+                        Wait::Connect(node) if us < self.down_until[node] => Answer::Failed(ErrorKind::ConnectionRefused),
                         Wait::Connect(node) => {
                             self.connections.push(Connection { process, node, ..Connection::default() });
                             Answer::Connected(self.connections.len() - 1)
@@ -430,24 +430,30 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         };
         self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
         if !matches!(failure, Failure::Switch) {
-            self.down_until = now + 1000 * random.below(2000);
-            self.loading_until = self.down_until + 1000 * random.below(1000);
+            self.restart(0, random);
         }
         for waiting in std::mem::take(&mut self.waiting) {
             let why = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
             self.reply(waiting.connection, &Reply::Error(why.to_owned()));
         }
-        for connection in 0..self.connections.len() {
-            match failure {
-                Failure::Switch => self.connections[connection].is_demoted = true,
-                Failure::Restart | Failure::Failover if !self.connections[connection].is_broken => {
-                    self.connections[connection].is_broken = true;
-                    self.at(now + 200, Event::Reply { connection, bytes: None });
-                }
-                Failure::Restart | Failure::Failover => {}
-            }
+        if matches!(failure, Failure::Switch) {
+            self.connections.iter_mut().for_each(|connection| connection.is_demoted = true);
         }
         Some(offset)
+    }
+
+    /// A node starts again with all that it had but its scripts.
+    pub fn restart(&mut self, node: usize, random: &mut Random) {
+        let now = self.us();
+        self.slots.iter_mut().for_each(|slots| slots.loaded[node].clear());
+        self.down_until[node] = now + 1000 * random.below(2000);
+        self.loading_until[node] = self.down_until[node] + 1000 * random.below(1000);
+        for connection in 0..self.connections.len() {
+            let one = &mut self.connections[connection];
+            if one.node == node && !std::mem::replace(&mut one.is_broken, true) {
+                self.at(now + 200, Event::Reply { connection, bytes: None });
+            }
+        }
     }
 
     /// Sends a replica what a call of a process wrote; false if it wrote nothing.
@@ -468,7 +474,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
 
     /// Runs a command at once, over no connection that could fail; `None` if the server serves nobody.
     pub fn run_now(&mut self, process: usize, command: &[Bytes]) -> Option<Reply> {
-        if self.us() < self.down_until.max(self.loading_until) {
+        if self.us() < self.loading_until[0] {
             return None;
         }
         let reply = server::serve(&self.engine, command)?;
@@ -666,7 +672,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     fn refusal(&self, connection: usize) -> Option<Reply> {
         let text = match () {
             () if self.connections[connection].is_demoted => "READONLY You can't write against a read only replica.",
-            () if self.us() < self.loading_until => "LOADING Redis is loading the dataset in memory",
+            () if self.us() < self.loading_until[self.connections[connection].node] => "LOADING Redis is loading the dataset in memory",
             () => return None,
         };
         Some(Reply::Error(text.to_owned()))

@@ -42,8 +42,8 @@ impl Night<'_> {
         for key in self.keys_there() {
             if is_whole || self.random.percent(50) { lost.push(key) } else { left.push(key) }
         }
-        let reply = self.world.run_now(ALONE, &lost);
-        self.tell(|| format!("keys expire: {}", crate::server::shown(&lost, reply.as_ref())));
+        let Some(reply) = self.world.run_now(ALONE, &lost) else { return };
+        self.tell(|| format!("keys expire: {}", crate::server::shown(&lost, Some(&reply))));
         let at = self.gone.as_ref().map_or(self.now(), |gone| gone.at);
         self.gone = Some(Gone { at, left, total });
         // Of an order of two activities one half is gone.
