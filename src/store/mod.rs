@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::model::{ActivityId, Layout, Millis, Shards};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
@@ -32,6 +32,9 @@ pub struct Store {
     pub(crate) throttle: Throttle,
     /// What was changed, for replicas to have it.
     pub(crate) changes: Changes,
+    /// The connections that last while no other server has taken over: nodes, and how often each was connected to. `None` if nobody
+    /// waits for replicas, or may ask which servers there are.
+    watched: Option<BTreeMap<usize, u64>>,
     /// Which activities are sharded.
     pub(crate) directory: Directory,
     /// What gets units from other shards.
@@ -50,7 +53,8 @@ impl Store {
             (Throttle::quick(servers.system()), Changes::default(), Directory::default());
         let borrower = ShardBorrower::new(layout, operator.clone());
         let (knows_replicas, stop) = (false, Arc::new(|| false));
-        Self { servers, layout, operator, throttle, changes, directory, borrower, knows_replicas, stop }
+        let watched = None;
+        Self { servers, layout, operator, throttle, changes, watched, directory, borrower, knows_replicas, stop }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -102,6 +106,7 @@ impl Store {
             operator: self.operator.clone(),
             throttle: Throttle::quick(self.servers.system()),
             changes: self.changes.clone(),
+            watched: None,
             directory: self.directory.clone(),
             borrower: self.borrower.for_other_servers(),
             knows_replicas: false,
@@ -276,9 +281,13 @@ pub struct Replicated {
 }
 
 impl Store {
-    /// What is changed from now on must reach this many replicas: see [`wait_for_replicas`](Self::wait_for_replicas).
+    /// What is changed from now on must reach this many replicas: see [`wait_for_replicas`](Self::wait_for_replicas). Connects to
+    /// each server: while that connection lasts, no other one has taken over.
     pub fn require_replicas(&mut self, replicas: Option<u32>) {
         self.changes.noted().replicas = replicas;
+        // What cannot be reached is not watched, and a change there says why.
+        let is_known = replicas.is_some() && self.servers.discover().is_ok();
+        self.watched = is_known.then(|| self.servers.connect_to_primaries());
     }
 
     /// Whether anybody will wait for replicas.
@@ -300,7 +309,8 @@ impl Store {
     /// nothing was changed.
     ///
     /// # Errors
-    /// Any of `StoreError`. What was written stays written.
+    /// Any of `StoreError`. What was written stays written, unless another server has taken over since
+    /// [`require_replicas`](Self::require_replicas), which was called on this store: then it is an error, whatever replicas have.
     pub fn wait_for_replicas(&mut self) -> Result<Option<Replicated>> {
         let (wanted, activities) = {
             let noted = self.changes.noted();
@@ -320,6 +330,12 @@ impl Store {
             }
             nodes.push(node);
             let reached = self.servers.replicated(&keys, wanted)?;
+            let (node, connected) = self.servers.cursor_scope(keys.slot());
+            if self.watched.as_mut().is_some_and(|watched| watched.insert(node, connected) != Some(connected)) {
+                let (server, why) =
+                    (self.servers.node(node).target.shown.clone(), "another one may have taken over".to_owned());
+                return Err(StoreError::Unknown { server, why, recovery: None });
+            }
             if let Some(short) = reached.filter(|reached| reached.replicas < wanted) {
                 return Ok(Some(short));
             }

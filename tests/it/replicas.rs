@@ -72,6 +72,21 @@ fn a_retry_on_another_connection_waits_for_what_the_first_one_wrote() {
     assert_eq!(replica.int("seckill:stock:1"), 9);
 }
 
+/// Behind a failover the new primary and its replica may lack what the old one said.
+#[test]
+fn a_connection_that_broke_before_replicas_have_it_proves_nothing() {
+    let (primary, _replica) = replicated();
+    primary.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    primary.seckill(["script", "load"]).code(0);
+    let order = ["deduct", "1", "--user", "7", "--request", "a", "--wait-replicas", "1"];
+    let proxy = Proxy::before(&primary);
+    for command in ["EVAL", "WAIT"] {
+        proxy.inject(When::Next(command), Fault::LoseReply);
+        proxy.seckill(order).code(6).stderr_has("applied, but whether replicas have it is not known");
+    }
+    proxy.seckill(order).code(0).stdout_has("replayed");
+}
+
 #[test]
 fn a_file_waits_once_at_its_end() {
     let (primary, replica) = replicated();

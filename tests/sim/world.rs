@@ -335,7 +335,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         Wait::Work => return Turn::Rested(process),
                         Wait::Time => Answer::Go,
                         Wait::Bytes(_) => Answer::Failed(ErrorKind::WouldBlock),
-                        Wait::Connect(node) if us < self.down_until[node] => Answer::Failed(ErrorKind::ConnectionRefused),
+                        Wait::Connect(node) if us < self.down_until[node] => {
+                            Answer::Failed(ErrorKind::ConnectionRefused)
+                        }
                         Wait::Connect(node) => {
                             self.connections.push(Connection { process, node, ..Connection::default() });
                             Answer::Connected(self.connections.len() - 1)
@@ -672,7 +674,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     fn refusal(&self, connection: usize) -> Option<Reply> {
         let text = match () {
             () if self.connections[connection].is_demoted => "READONLY You can't write against a read only replica.",
-            () if self.us() < self.loading_until[self.connections[connection].node] => "LOADING Redis is loading the dataset in memory",
+            () if self.us() < self.loading_until[self.connections[connection].node] => {
+                "LOADING Redis is loading the dataset in memory"
+            }
             () => return None,
         };
         Some(Reply::Error(text.to_owned()))

@@ -112,8 +112,8 @@ impl Session {
         });
         consent.given(name.as_deref(), &protected_by, &shown, &self.out)?;
         self.out.set_dry_run(consent.dry_run);
-        let mut store = self.store_at(target, layout)?;
-        store.require_replicas(consent.wait_replicas);
+        let store = self.store_at(target, layout)?;
+        self.waiting.borrow_mut().iter_mut().for_each(|waiting| waiting.require_replicas(consent.wait_replicas));
         Ok(store)
     }
 

@@ -322,6 +322,16 @@ impl Servers {
         primaries
     }
 
+    /// Connects to them, as far as they can be reached: each, and how often it was connected to.
+    pub(crate) fn connect_to_primaries(&mut self) -> BTreeMap<usize, u64> {
+        let primaries = self.primaries();
+        let connected = |index: usize| {
+            let node = self.node(index);
+            node.connection().is_ok().then_some((index, node.connected))
+        };
+        primaries.into_iter().filter_map(connected).collect()
+    }
+
     /// Whether another node may know who serves a slot of which nothing is known.
     pub(crate) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
         let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);

@@ -117,13 +117,13 @@ impl Night<'_> {
         let (now, has_failed) = (self.needs(is_replicated), self.has_failed_since(task));
         for number in 0..self.oracle.orders.len() {
             let heard = self.oracle.orders[number].heard;
-            if note(&mut self.heard_at.orders, number, heard, now) && has_failed {
+            if note(&mut self.heard_at.orders, number, heard, now) && has_failed && !is_replicated {
                 self.doubt_order(number);
             }
         }
         for number in 0..self.oracle.refunds.len() {
             let heard = self.oracle.refunds[number].heard;
-            if note(&mut self.heard_at.refunds, number, heard, now) && has_failed {
+            if note(&mut self.heard_at.refunds, number, heard, now) && has_failed && !is_replicated {
                 self.doubt_refund(number);
             }
         }
