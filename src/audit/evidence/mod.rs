@@ -195,7 +195,8 @@ impl Evidence {
             Recounted::Counts(counts) => {
                 // Read at one instant, the two differ only if an entry was lost. Two that were lost may leave the sum as it is.
                 let (stored, open) = (self.rules().map_or(0, |rules| signed(rules.holds)), self.ledger.open_units());
-                if self.by_ledger && (stored != open || !is_later) {
+                // Counted later, one that was cut since the ledger's end has no entry that would come yet.
+                if self.by_ledger && (stored != open || signed(counts.stored) != open || !is_later) {
                     if counts.is_right() && stored != open {
                         self.notes.push(format!(
                             "its ledger says that {open} units are held open, and {} are: the entry of a hold or of a \

@@ -1,5 +1,6 @@
 use crate::audit::evidence::*;
 use crate::audit::ledger_state::order_sums::OrderRows;
+use crate::model::StoredUser;
 
 fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
     Evidence::new(&"1001".parse().unwrap(), layout, None, compared)
@@ -125,4 +126,16 @@ fn beginning_again_keeps_the_order_records_only() {
     assert_eq!((sale.end.is_none(), sale.settled, sale.by_ledger, sale.is_torn), (true, false, false, false));
     assert_eq!((sale.stock_drift, sale.stock_drift_changed, sale.without_units), (None, false, 0));
     assert_eq!((sale.ledger.ordered(user), sale.ledger.unseen(), sale.notes.len()), (Some(2), vec![user], 0));
+}
+
+#[test]
+fn a_hold_without_an_entry_counts_though_it_is_newer_than_the_ledger() {
+    let counts = |stored| OpenCounts { stored, counted: stored, users: vec![(StoredUser::new(b"a"), stored, stored)] };
+    for (stored, open) in [(1, 1), (0, 0)] {
+        let mut sale = evidence(Layout::Seckill, None);
+        (sale.by_ledger, sale.end) = (true, Some(view(4)));
+        sale.take_open(Recounted::Counts(counts(stored)), true);
+        let user = sale.ledger.user(b"a");
+        assert_eq!((sale.ledger.open(user), sale.notes.len()), (open, 0));
+    }
 }

@@ -1,8 +1,12 @@
 //! Audits of sales with holds are exact: at every instant, behind a checkpoint, and whether order records have open holds or not.
 
+use std::fs;
+use std::time::SystemTime;
+
 use super::{WITH_USERS, quantity, units_left};
 use crate::support::layout::json_call;
-use crate::support::{Layout, SECKILL, TestRedis, wait_until};
+use crate::support::scripts::cut_call;
+use crate::support::{Fault, Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until};
 
 /// A sale in which user `a` bought, `b` holds, `c` confirmed and `d` let expire.
 fn sale(layout: Layout) -> TestRedis {
@@ -118,4 +122,39 @@ fn an_adoption_after_the_meta_was_lost_keeps_open_holds() {
         json_call(&redis, layout, "release 1 --request rb").code(0);
         json_call(&redis, layout, "reconcile 1").code(0);
     }
+}
+
+/// Units of a user who bought one before, whose hold of one more is cut behind each of its writes while an audit runs.
+#[test]
+fn a_hold_that_is_cut_during_an_audit_keeps_its_units_or_has_none() {
+    let mut cuts = 0;
+    for index in 1..9 {
+        let redis = TestRedis::start();
+        json_call(&redis, SECKILL, "preheat --id 1 --stock 10").code(0);
+        json_call(&redis, SECKILL, "deduct 1 --user a").code(0);
+        json_call(&redis, SECKILL, "hold 1 --user b --for 1h --request rb").code(0);
+        let proxy = Proxy::before(&redis);
+        let dir = tempfile::tempdir().unwrap();
+        let orders = dir.path().join("orders.csv");
+        fs::write(&orders, "user,quantity\na,1\n").unwrap();
+        // Set by hand: what the file system notes may be some milliseconds old.
+        fs::File::options().write(true).open(&orders).unwrap().set_modified(SystemTime::now()).unwrap();
+        // Behind the first look.
+        proxy.inject(When::Next("XRANGE"), Fault::Hold);
+        let audit = proxy.seckill(["reconcile", "1", "--fix", "--yes", "--orders"]).args([&orders]).spawn();
+        proxy.wait_until_held();
+        let mut scripts = Scripts::of(&redis, SECKILL);
+        let hold = ["hash", "me", "a", "1", "h", "first", "", "900000"];
+        let reply = scripts.eval(&cut_call("hold", SECKILL, &hold, index), &SECKILL.all_keys("1"), &hold);
+        cuts += usize::from(reply.contains("CUT"));
+        proxy.release();
+        audit.wait();
+        let confirmed = redis.seckill(["confirm", "1", "--request", "h", "-o", "json"]).run();
+        let held = redis.hget(&SECKILL.participants("1"), "a").map_or(0, |units| units.parse::<i64>().unwrap());
+        if confirmed.status.success() {
+            assert_eq!(held, 2, "{index}: {}", confirmed.stdout);
+        }
+        assert!(redis.int(&SECKILL.stock("1")) + held <= 10, "{index}: {held} held");
+    }
+    assert!(cuts > 3, "{cuts}");
 }

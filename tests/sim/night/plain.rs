@@ -119,8 +119,13 @@ impl Night<'_> {
             Some(Reply::Array(parts)) => parts.first() == Some(&Reply::Int(1)),
             _ => false,
         };
-        // Who gets no answer never asks again, and has no record of it.
-        if !is_sold || self.random.percent(10) {
+        if !is_sold {
+            return;
+        }
+        // Who gets no answer never asks again, and has no record of it: units that nobody recorded are missing once a repair takes
+        // the buyer away.
+        if self.random.percent(10) {
+            self.was_cut |= self.layout() == Layout::Sku;
             return;
         }
         let number = self.oracle.orders.len();
