@@ -637,7 +637,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 17] = [
+const RULES_OF_NIGHTS: [Rule; 21] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -739,6 +739,36 @@ const RULES_OF_NIGHTS: [Rule; 17] = [
         night::run,
     ),
     ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")], night::run),
+    (
+        "a late page replaces what audits read",
+        "trim",
+        &[("  if name == active then return {STALE} end\n", "")],
+        night::run,
+    ),
+    (
+        "a total that nobody knows refuses refunds",
+        "adopt",
+        &[("and units or MOST_UNITS", "and units or units")],
+        night::run,
+    ),
+    (
+        "an adoption takes what is missing for sold",
+        "adopt",
+        &[(
+            "rules.total or kind ~= 'counter' and participants == 0 and units or MOST_UNITS",
+            "rules.total or MOST_UNITS",
+        )],
+        night::run,
+    ),
+    (
+        "an adopted sale is live before its stock is there",
+        "adopt",
+        &[(
+            "local set = {'rules', rules_text(rules)",
+            "if returns then rules.state = state end\nlocal set = {'rules', rules_text(rules)",
+        )],
+        night::run,
+    ),
     (
         "who waits for replicas writes nothing first",
         "rewrite",
