@@ -78,7 +78,7 @@ fn a_repair_leaves_what_is_held_open() {
         let orders = "activity,user,quantity\n1,a,2\n1,c,2\n1,b,1\n";
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("orders.csv");
-        std::fs::write(&file, orders).unwrap();
+        fs::write(&file, orders).unwrap();
         let args = ["-l", layout.name, "reconcile", "1", "--fix", "--yes", "--as-of=2100-01-01T00:00:00Z", "--orders"];
         redis.seckill(args).args([file.to_str().unwrap()]).run();
         assert_eq!(redis.hget(&layout.participants("1"), "b").as_deref(), Some("3"), "1 bought and 2 held");
@@ -89,7 +89,7 @@ fn a_repair_leaves_what_is_held_open() {
         let rules = redis.hget(&layout.meta("1"), "rules").unwrap();
         let epoch = rules.split(' ').nth(2).unwrap();
         let repairs = redis.hget(&layout.meta("1"), "repairs").unwrap();
-        let mut scripts = crate::support::Scripts::of(&redis, layout);
+        let mut scripts = Scripts::of(&redis, layout);
         let args = ["hash", "tester", "", "0", epoch, &repairs, "id", "b", "4", "0", "4"];
         assert!(scripts.call("repair", &layout.keys("1"), &args).ends_with(" b"), "{layout:?}");
     }
