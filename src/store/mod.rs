@@ -285,9 +285,12 @@ impl Store {
     /// each server: while that connection lasts, no other one has taken over.
     pub fn require_replicas(&mut self, replicas: Option<u32>) {
         self.changes.noted().replicas = replicas;
-        // What cannot be reached is not watched, and a change there says why.
-        let is_known = replicas.is_some() && self.servers.discover().is_ok();
-        self.watched = is_known.then(|| self.servers.connect_to_primaries());
+        self.watched = replicas.and_then(|_| match self.servers.discover() {
+            Ok(()) => Some(self.servers.connect_to_primaries()),
+            Err(StoreError::Permission { .. }) => None,
+            // What cannot be reached now is not watched.
+            Err(_) => Some(BTreeMap::new()),
+        });
     }
 
     /// Whether anybody will wait for replicas.
