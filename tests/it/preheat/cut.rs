@@ -194,6 +194,33 @@ fn a_late_page_changes_nothing_that_an_audit_reads() {
 }
 
 #[test]
+fn a_late_page_of_an_earlier_try_is_none_of_the_next_one() {
+    let redis = foreign(SECKILL);
+    redis.seckill(["script", "load"]).code(0);
+    let proxy = Proxy::before(&redis);
+    let page = || When::With("\r\npage\r\n".to_owned());
+    proxy.inject(page(), Fault::HangRequest);
+    let call = proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes", "--timeout", "2s"]).spawn();
+    wait_until("a page hangs", || {
+        let commands = proxy.commands();
+        let behind = commands.iter().position(|command| command == "ZRANGEBYSCORE");
+        behind.is_some_and(|at| commands[at..].iter().any(|command| command == "EVALSHA"))
+    });
+    // It is sent again, and what it says changes before the switch.
+    proxy.inject(page(), Fault::Hold);
+    proxy.wait_until_held();
+    redis.seckill(["refund", "1", "--user", "8", "--all"]).code(0);
+    proxy.release();
+    // That of the second try is there, and now the first one comes.
+    proxy.wait_until_held();
+    proxy.deliver_late();
+    proxy.release();
+    call.wait().code(0);
+    assert_eq!(redis.int("seckill:stock:1"), 11);
+    assert_proven(&redis, SECKILL);
+}
+
+#[test]
 fn ctrl_c_ends_an_adoption_with_everything_as_it_was() {
     let redis = foreign(SECKILL);
     redis.seckill(["script", "load"]).code(0);
