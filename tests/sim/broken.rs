@@ -637,7 +637,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 21] = [
+const RULES_OF_NIGHTS: [Rule; 20] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -757,15 +757,6 @@ const RULES_OF_NIGHTS: [Rule; 21] = [
         &[(
             "rules.total or kind ~= 'counter' and participants == 0 and units or MOST_UNITS",
             "rules.total or MOST_UNITS",
-        )],
-        night::run,
-    ),
-    (
-        "an adopted sale is live before its stock is there",
-        "adopt",
-        &[(
-            "local set = {'rules', rules_text(rules)",
-            "if returns then rules.state = state end\nlocal set = {'rules', rules_text(rules)",
         )],
         night::run,
     ),
