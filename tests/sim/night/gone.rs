@@ -14,6 +14,8 @@ pub struct Gone {
     left: Vec<Bytes>,
     /// What there was, if it was one activity: nobody updates it in such a night.
     total: Option<i64>,
+    /// Whether an operator tried to adopt what is left: it may be whole for a while.
+    is_adopted: bool,
 }
 
 impl Night<'_> {
@@ -45,7 +47,8 @@ impl Night<'_> {
         let Some(reply) = self.world.run_now(ALONE, &lost) else { return };
         self.tell(|| format!("keys expire: {}", crate::server::shown(&lost, Some(&reply))));
         let at = self.gone.as_ref().map_or(self.now(), |gone| gone.at);
-        self.gone = Some(Gone { at, left, total });
+        let is_adopted = self.gone.as_ref().is_some_and(|gone| gone.is_adopted);
+        self.gone = Some(Gone { at, left, total, is_adopted });
         // Of an order of two activities one half is gone.
         self.was_reset = true;
     }
@@ -91,7 +94,9 @@ impl Night<'_> {
 
     /// Takes over what is left, with the total that there was or with what it comes to.
     pub fn adopt_rest(&mut self) -> Option<Step> {
-        let total = self.gone.as_ref()?.total.filter(|_| self.random.percent(50)).map(i64::cast_unsigned);
+        let gone = self.gone.as_mut()?;
+        gone.is_adopted = true;
+        let total = gone.total.filter(|_| self.random.percent(50)).map(i64::cast_unsigned);
         Some(Step::new(About::Upkeep, Op::Adopt(total)))
     }
 
@@ -110,7 +115,8 @@ impl Night<'_> {
         };
         self.tell(|| format!("p{process} {:?}: {what}", task.about));
         let is_operator = matches!(task.about, About::Upkeep | About::Repair);
-        let is_true = is_operator || !(is_good && task.had_nothing && self.has_nothing());
+        let is_adopted = self.gone.as_ref().is_some_and(|gone| gone.is_adopted);
+        let is_true = is_operator || is_adopted || !(is_good && task.had_nothing && self.has_nothing());
         if is_true { Ok(()) } else { broken("nothing is sold from nothing", format!("{:?}: {what}", task.about)) }
     }
 
