@@ -24,7 +24,7 @@ pub use crate::store::REWRITE;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::admin::adopt::{Adoption, Ended, Prospect, Unadoptable, plan_adoption};
+use crate::admin::adopt::{Adoption, AdoptionEnd, Prospect, Unadoptable, plan_adoption};
 use crate::admin::pause::{Pause, Pausing, set_paused};
 use crate::admin::trim;
 use crate::error::Result;
@@ -54,15 +54,17 @@ pub fn adopt(store: &mut Store, plan: &Plan) -> Result<Status> {
     let mut adoption = Adoption::new(store, plan, None, &mut scan);
     let ended = match adoption.prospect(&found)? {
         Prospect::Whole => return Ok(Status::Exists),
-        Prospect::Refused(why) => Ended::Refused(why),
+        Prospect::Refused(why) => AdoptionEnd::Refused(why),
         Prospect::Ledger { adopted, is_paused } => adoption.restore_meta(&found, adopted, is_paused)?,
         Prospect::Scanned { .. } => adoption.take_over()?,
     };
     Ok(match ended {
-        Ended::Done(..) => Status::Ok,
-        Ended::Replayed(_) => Status::Replayed,
-        Ended::Refused(Unadoptable::Unfit(status, _)) => status,
-        Ended::Refused(_) | Ended::Interrupted | Ended::Moving | Ended::Overtaken => Status::Refused,
+        AdoptionEnd::Done(..) => Status::Ok,
+        AdoptionEnd::Replayed(_) => Status::Replayed,
+        AdoptionEnd::Refused(Unadoptable::Unfit(status, _)) => status,
+        AdoptionEnd::Refused(_) | AdoptionEnd::Interrupted | AdoptionEnd::Moving | AdoptionEnd::Overtaken => {
+            Status::Refused
+        }
     })
 }
 

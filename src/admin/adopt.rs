@@ -96,7 +96,7 @@ pub(crate) struct Adoption<'a> {
 pub(crate) enum Prospect {
     /// Nothing is lacking.
     Whole,
-    /// Its meta, of which the ledger says what it was.
+    /// Its meta, as its ledger has it.
     Ledger { adopted: Adopted, is_paused: bool },
     /// It becomes what participants and the stock come to.
     Scanned { adopted: Adopted, holders: Holders },
@@ -104,8 +104,8 @@ pub(crate) enum Prospect {
     Refused(Unadoptable),
 }
 
-/// How an adoption ended.
-pub(crate) enum Ended {
+/// The result of an adoption.
+pub(crate) enum AdoptionEnd {
     /// It is taken over; with what participants hold, if they were scanned.
     Done(Adopted, Option<Holders>),
     /// A first try whose reply was lost had done it.
@@ -120,8 +120,8 @@ pub(crate) enum Ended {
     Overtaken,
 }
 
-/// How the last step ended.
-enum Switched {
+/// The result of the last step.
+enum SwitchEnd {
     Done,
     Replayed,
     /// Something changed since it was read.
@@ -166,11 +166,11 @@ impl<'a> Adoption<'a> {
     ///
     /// # Errors
     /// Any of `StoreError`.
-    pub(crate) fn restore_meta(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<Ended> {
+    pub(crate) fn restore_meta(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<AdoptionEnd> {
         Ok(match self.switch(found, adopted, None, is_paused)? {
-            Switched::Done => Ended::Done(adopted, None),
-            Switched::Replayed => Ended::Replayed(adopted),
-            Switched::Stale => Ended::Moving,
+            SwitchEnd::Done => AdoptionEnd::Done(adopted, None),
+            SwitchEnd::Replayed => AdoptionEnd::Replayed(adopted),
+            SwitchEnd::Stale => AdoptionEnd::Moving,
         })
     }
 
@@ -178,17 +178,17 @@ impl<'a> Adoption<'a> {
     ///
     /// # Errors
     /// Any of `StoreError`. The sale may be stopped then, until another call resumes.
-    pub(crate) fn take_over(&mut self) -> Result<Ended> {
+    pub(crate) fn take_over(&mut self) -> Result<AdoptionEnd> {
         for _ in 0..TRIES {
             // A page of the last try that comes late is none of this one.
             self.name = new_name(self.store);
-            let Some(found) = self.withdraw()? else { return Ok(Ended::Overtaken) };
+            let Some(found) = self.withdraw()? else { return Ok(AdoptionEnd::Overtaken) };
             if found.status != Status::Ok {
-                return Ok(Ended::Refused(Unadoptable::Unfit(found.status, found.corrupt)));
+                return Ok(AdoptionEnd::Refused(Unadoptable::Unfit(found.status, found.corrupt)));
             }
             let (Some(first), Some(mut second)) = ((self.scan)(self.store)?, (self.scan)(self.store)?) else {
                 self.undo(&found)?;
-                return Ok(Ended::Interrupted);
+                return Ok(AdoptionEnd::Interrupted);
             };
             if second.corrupt.is_none() && !second.equal(&first) {
                 continue;
@@ -197,22 +197,22 @@ impl<'a> Adoption<'a> {
                 Ok(adopted) => adopted,
                 Err(why) => {
                     self.undo(&found)?;
-                    return Ok(Ended::Refused(why));
+                    return Ok(AdoptionEnd::Refused(why));
                 }
             };
             let Some(pages) = self.write_holders(&found, &second, adopted.held)? else { continue };
             match self.switch(&found, adopted, Some(pages), false)? {
-                Switched::Done => return Ok(Ended::Done(adopted, Some(second))),
-                Switched::Replayed => return Ok(Ended::Replayed(adopted)),
-                Switched::Stale => {}
+                SwitchEnd::Done => return Ok(AdoptionEnd::Done(adopted, Some(second))),
+                SwitchEnd::Replayed => return Ok(AdoptionEnd::Replayed(adopted)),
+                SwitchEnd::Stale => {}
             }
         }
         let found = plan_adoption(self.store, &self.plan.id)?;
         self.undo(&found)?;
-        Ok(Ended::Moving)
+        Ok(AdoptionEnd::Moving)
     }
 
-    /// What an activity comes to of which that is found, and scanned.
+    /// The balance of what was found and scanned.
     fn sum(&self, found: &Adoptable, holders: &Holders) -> Result<Adopted, Unadoptable> {
         if holders.corrupt.is_some() {
             return Err(Unadoptable::Unfit(Status::Corrupt, holders.corrupt.clone()));
@@ -271,7 +271,13 @@ impl<'a> Adoption<'a> {
 
     /// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
     /// `is_paused` is what that ledger says.
-    fn switch(&mut self, found: &Adoptable, adopted: Adopted, pages: Option<u64>, is_paused: bool) -> Result<Switched> {
+    fn switch(
+        &mut self,
+        found: &Adoptable,
+        adopted: Adopted,
+        pages: Option<u64>,
+        is_paused: bool,
+    ) -> Result<SwitchEnd> {
         let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
         let plan = self.plan;
         let arguments = vec![
@@ -291,18 +297,18 @@ impl<'a> Adoption<'a> {
         ];
         let value = adopt(self.store, &plan.id, "switch", arguments)?;
         if is_stale(&value) {
-            return Ok(Switched::Stale);
+            return Ok(SwitchEnd::Stale);
         }
         let reply = Reply::of(&ADOPT);
         match reply.status(reply.array(value)?.first())? {
             Status::Ok => {
                 let keys = self.store.keys(&plan.id);
                 trim::clear(self.store, &keys, &found.epoch)?;
-                Ok(Switched::Done)
+                Ok(SwitchEnd::Done)
             }
-            Status::Replayed => Ok(Switched::Replayed),
+            Status::Replayed => Ok(SwitchEnd::Replayed),
             // It is corrupt now, or gone.
-            _ => Ok(Switched::Stale),
+            _ => Ok(SwitchEnd::Stale),
         }
     }
 

@@ -15,14 +15,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::time::SystemTime;
 
 use redis::Value;
 use tempfile::TempDir;
 
 use crate::support::scripts::line as shown;
 use crate::support::transcript::{self, Player, words};
-use crate::support::{LAYOUTS, Layout, TestRedis};
+use crate::support::{LAYOUTS, Layout, TestRedis, write_now};
 
 const NAMES: [&str; 6] = ["stock", "meta", "requests", "ledger", "participants", "units"];
 
@@ -142,10 +141,7 @@ impl Player for Session {
             }
             "?" => self.content(rest),
             "file" => {
-                let path = self.dir.path().join(rest);
-                fs::write(&path, input).unwrap();
-                // Set by hand: what the file system notes may be some milliseconds old, before the last order.
-                fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+                write_now(&self.dir.path().join(rest), input);
                 String::new()
             }
             _ => panic!("a line that is nothing: {line}"),

@@ -311,16 +311,7 @@ mod tests {
         let third = EntryId::first_at(Millis::new(4));
         let compared = orders.map(|_| Compared::unread(None, third, true));
         let mut evidence = Evidence::new(&"1001".parse().unwrap(), layout, None, compared);
-        let rules = Rules {
-            total: 100,
-            per_user_limit: Some(5),
-            epoch: 1,
-            repairs: 0,
-            ledger: true,
-            withdrawn: None,
-            is_adopting: false,
-            holds: 0,
-        };
+        let rules = Rules { total: 100, per_user_limit: Some(5), epoch: 1, ledger: true, ..Rules::default() };
         evidence.end = Some(ActivityView {
             at: Millis::new(9),
             stock: None,

@@ -19,7 +19,7 @@ use crate::model::order::hold::{OpenCounts, Recounted};
 use crate::model::time::Millis;
 
 /// What preheat wrote, as far as an audit needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Rules {
     /// Units it was preheated with, updates included.
     pub total: u64,

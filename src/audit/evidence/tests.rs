@@ -7,16 +7,7 @@ fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
 }
 
 fn view(stock: u64) -> ActivityView {
-    let rules = Rules {
-        total: 10,
-        per_user_limit: None,
-        epoch: 1,
-        repairs: 0,
-        ledger: true,
-        withdrawn: None,
-        is_adopting: false,
-        holds: 0,
-    };
+    let rules = Rules { total: 10, epoch: 1, ledger: true, ..Rules::default() };
     let at = Millis::new(5000);
     ActivityView { at, stock: Some(stock), rules: Some(rules), last: None, length: None, checkpoint: None }
 }

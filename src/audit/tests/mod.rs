@@ -72,13 +72,10 @@ impl Sale {
         }
         let rules = self.total.map(|total| Rules {
             total,
-            per_user_limit: None,
             epoch: 1,
-            repairs: 0,
             ledger: by_ledger,
             withdrawn: self.withdrawn,
-            is_adopting: false,
-            holds: 0,
+            ..Rules::default()
         });
         let at = Millis::new(1000);
         let end = ActivityView { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };

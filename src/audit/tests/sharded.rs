@@ -65,16 +65,7 @@ fn with_orders(total: u64, ledger: &[Does], surplus: i64, orders: Option<(&[(&st
     }
     assert!(evidence.ledger.unreadable.is_empty());
     let count = |units: i64| u64::try_from(units).unwrap();
-    let rules = Rules {
-        total: count(total),
-        per_user_limit: None,
-        epoch: 1,
-        repairs: 0,
-        ledger: true,
-        withdrawn: None,
-        is_adopting: false,
-        holds: 0,
-    };
+    let rules = Rules { total: count(total), epoch: 1, ledger: true, ..Rules::default() };
     let stock = Some(count(total - sold + surplus));
     let (at, rules) = (Millis::new(READ_AT), Some(rules));
     evidence.end = Some(ActivityView { at, stock, rules, last: None, length: None, checkpoint: None });

@@ -1,12 +1,11 @@
 //! Audits of sales with holds are exact: at every instant, behind a checkpoint, and whether order records have open holds or not.
 
 use std::fs;
-use std::time::SystemTime;
 
 use super::{WITH_USERS, quantity, units_left};
 use crate::support::layout::json_call;
 use crate::support::scripts::cut_call;
-use crate::support::{Fault, Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until};
+use crate::support::{Fault, Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until, write_now};
 
 /// A sale in which user `a` bought, `b` holds, `c` confirmed and `d` let expire.
 fn sale(layout: Layout) -> TestRedis {
@@ -136,9 +135,7 @@ fn a_hold_that_is_cut_during_an_audit_keeps_its_units_or_has_none() {
         let proxy = Proxy::before(&redis);
         let dir = tempfile::tempdir().unwrap();
         let orders = dir.path().join("orders.csv");
-        fs::write(&orders, "user,quantity\na,1\n").unwrap();
-        // Set by hand: what the file system notes may be some milliseconds old.
-        fs::File::options().write(true).open(&orders).unwrap().set_modified(SystemTime::now()).unwrap();
+        write_now(&orders, "user,quantity\na,1\n");
         // Behind the first look.
         proxy.inject(When::Next("XRANGE"), Fault::Hold);
         let audit = proxy.seckill(["reconcile", "1", "--fix", "--yes", "--orders"]).args([&orders]).spawn();

@@ -1,11 +1,8 @@
 //! `--adopt`: another system's activity, or one that lost its meta, is taken over with all that was sold. `sessions/preheat.txt` has each
 //! state that it may be in.
 
-use std::fs;
-use std::time::SystemTime;
-
 use crate::support::layout::json_call;
-use crate::support::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU, TestRedis};
+use crate::support::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU, TestRedis, write_now};
 
 /// What another system made: 10 units left, three of them sold to two users in the layouts that record them.
 pub fn foreign(layout: Layout) -> TestRedis {
@@ -127,9 +124,7 @@ fn complete_order_records_show_what_is_missing_of_units_that_nobody_recorded() {
         assert_proven(&redis, SKU);
         let dir = tempfile::tempdir().unwrap();
         let orders = dir.path().join("orders.csv");
-        fs::write(&orders, format!("user,quantity\n{records}")).unwrap();
-        // Set by hand: what the file system notes may be some milliseconds old.
-        fs::File::options().write(true).open(&orders).unwrap().set_modified(SystemTime::now()).unwrap();
+        write_now(&orders, &format!("user,quantity\n{records}"));
         let audit = |more: &str| json_call(&redis, SKU, &format!("reconcile 1{more} --orders")).args([&orders]);
         let is_off = missing > 0;
         let found = audit("").code(if is_off { 7 } else { 0 }).json();

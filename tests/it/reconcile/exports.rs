@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 use super::sale;
-use crate::support::TestRedis;
+use crate::support::{TestRedis, write_now};
 
 const NO_RECORDS: &str = "no order records, so nothing was compared";
 
@@ -16,9 +16,7 @@ fn an_empty_export_is_an_error_unless_no_rows_are_expected() {
     for (name, text) in [("a.csv", "activity,user,quantity\n"), ("b.csv", ""), ("c.jsonl", ""), ("d.tsv", "")] {
         let dir = TempDir::new().unwrap();
         let file = dir.path().join(name);
-        fs::write(&file, text).unwrap();
-        // Set by hand: what the file system notes may be some milliseconds old, before the last order.
-        fs::File::options().write(true).open(&file).unwrap().set_modified(SystemTime::now()).unwrap();
+        write_now(&file, text);
         let audit = || redis.seckill(["reconcile", "--orders"]).args([&file]);
         audit().code(2).stdout_is("").stderr_has(NO_RECORDS).stderr_has("`--expect-rows 0`");
         audit().args(["1001"]).code(2).stdout_is("").stderr_has(NO_RECORDS);

@@ -32,8 +32,9 @@ pub use sentinel::{TestSentinel, Watched, follow};
 pub use server::TestRedis;
 pub use server_binary::server_binary;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use tempfile::TempDir;
 
@@ -53,6 +54,13 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Writes a file as of now. The time is set by hand: what the file system notes may be some milliseconds old, before the last order.
+#[allow(dead_code, reason = "tests/torture does without")]
+pub fn write_now(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::File::options().write(true).open(file).unwrap().set_modified(SystemTime::now()).unwrap();
 }
 
 /// A directory whose path is short, because the path of a socket inside holds at most 108 bytes.

@@ -35,7 +35,7 @@ impl Night<'_> {
         Ok(())
     }
 
-    /// Where units of buyers are not recorded, only the total tells.
+    /// Where units of buyers are not recorded, only a given total says what was sold.
     pub fn adopt(&mut self) -> Step {
         let is_given = self.random.percent(if self.layout() == Layout::Sku { 80 } else { 20 });
         self.adopt_with(is_given)

@@ -1,6 +1,6 @@
 //! Keys that expire in the middle of a night: those of the first activity vanish, some first or all at once, and an operator makes
 //! the sale anew when nothing of the old one can come any more. Nothing is sold from nothing, nor made, and no audit proves it. Of
-//! what is left operators also try an adoption: it puts nothing up for sale that somebody has.
+//! what is left operators also try an adoption: it puts nothing up for sale that a user has.
 
 use super::*;
 
@@ -74,7 +74,7 @@ impl Night<'_> {
             return broken("nothing is made of nothing", there.join(" "));
         }
         let Some(found) = Found::read(&self.activities[0], &self.engine.server.borrow().keys)? else { return Ok(()) };
-        // What was bought before is out there, whoever is recorded; an adoption has no total that counts until its end.
+        // What was bought before stays sold, even if its users are not recorded any more; an adoption has no total that counts until its end.
         // A refund that is sent again without its id is another one.
         let bought: i64 = self.oracle.bought(0).values().map(|units| (*units).max(0)).sum();
         let is_known = !self.is_resetting && self.oracle.refunds.is_empty();

@@ -1,6 +1,6 @@
 //! `preheat --adopt`: take over an activity that another system created, or that lost what preheat wrote.
 
-use crate::admin::adopt::{Adoptable, Adopted, Adoption, Ended, Prospect, Stage, Unadoptable};
+use crate::admin::adopt::{Adoptable, Adopted, Adoption, AdoptionEnd, Prospect, Stage, Unadoptable};
 use crate::admin::{adopt, preheat};
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
@@ -15,8 +15,8 @@ use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
 use crate::store::Store;
 
-/// One adoption: what was asked for, and who hears of it.
-struct Asked<'a> {
+/// One call of the command: what it asks for, and where it prints.
+struct AdoptCommand<'a> {
     args: &'a PreheatArgs,
     plan: Plan,
     store: Store,
@@ -37,10 +37,10 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
     }
     let out = &mut session.out;
     let options = target::options(&session.global);
-    Asked { args, plan, store, out, options }.run()
+    AdoptCommand { args, plan, store, out, options }.run()
 }
 
-impl Asked<'_> {
+impl AdoptCommand<'_> {
     fn run(&mut self) -> Result<Exit> {
         let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
         match self.adoption(|adoption| adoption.prospect(&found))? {
@@ -84,22 +84,22 @@ impl Asked<'_> {
         part(&mut Adoption::new(&mut self.store, &self.plan, self.args.mutating.reason.as_deref(), &mut scan))
     }
 
-    fn ended(&mut self, found: &Adoptable, ended: Ended) -> Result<Exit> {
+    fn ended(&mut self, found: &Adoptable, ended: AdoptionEnd) -> Result<Exit> {
         match ended {
-            Ended::Done(adopted, holders) => {
+            AdoptionEnd::Done(adopted, holders) => {
                 if let Some(holders) = holders {
                     self.say_what_changed(found, &holders);
                 }
                 self.done(found, adopted, Status::Ok)
             }
-            Ended::Replayed(adopted) => self.done(found, adopted, Status::Replayed),
-            Ended::Refused(why) => self.refused(found, why),
-            Ended::Interrupted => {
+            AdoptionEnd::Replayed(adopted) => self.done(found, adopted, Status::Replayed),
+            AdoptionEnd::Refused(why) => self.refused(found, why),
+            AdoptionEnd::Interrupted => {
                 self.out.warn("interrupted; all is as it was");
                 Ok(Exit::Interrupted)
             }
-            Ended::Moving => Err(self.moving()),
-            Ended::Overtaken => {
+            AdoptionEnd::Moving => Err(self.moving()),
+            AdoptionEnd::Overtaken => {
                 Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
                     .hint(format!("`seckill inspect {}` shows it", self.plan.id)))
             }
