@@ -37,6 +37,9 @@ pub(crate) struct LedgerState {
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
     /// the sum has beyond the units of the others.
     unknown: BTreeSet<u32>,
+    /// Users who by it once held less than nothing, because an entry is missing: whoever was not recorded then may be now, and the
+    /// ledger has nothing of them.
+    overdrawn: BTreeSet<u32>,
     /// Whether a page of participants had the user.
     seen: Vec<bool>,
     /// The total of the last preheat or update.
@@ -199,11 +202,12 @@ impl LedgerState {
         !std::mem::replace(&mut self.seen[at], true)
     }
 
-    /// Users who should hold something by ledger or order records, and whom no page of participants had.
+    /// Users who should hold something by ledger or order records, or may, and whom no page of participants had.
     pub(crate) fn unseen(&self) -> Vec<u32> {
         let is_unseen = |user: &u32| !self.seen.get(*user as usize).is_some_and(|seen| *seen);
         let expected = |user: &u32| {
-            self.units(*user) != 0 || self.is_unknown(*user) || self.ordered(*user).is_some_and(|units| units != 0)
+            let is_held = self.units(*user) != 0 || self.is_unknown(*user) || self.overdrawn.contains(user);
+            is_held || self.ordered(*user).is_some_and(|units| units != 0)
         };
         self.everybody().filter(|user| self.kind.has_users() && is_unseen(user) && expected(user)).collect()
     }
@@ -326,7 +330,11 @@ impl LedgerState {
     }
 
     fn move_held(&mut self, user: u32, units: i64) {
-        self.units.set(user, [self.units(user) + units]);
+        let held = self.units(user) + units;
+        self.units.set(user, [held]);
+        if held < 0 {
+            self.overdrawn.insert(user);
+        }
     }
 }
 

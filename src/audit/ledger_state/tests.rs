@@ -31,6 +31,17 @@ fn it_adds_up() {
 }
 
 #[test]
+fn who_once_held_less_than_nothing_is_looked_up_though_nothing_is_held_now() {
+    let mut state = LedgerState::new(Kind::Set, None);
+    state.add(&entry("1-0", "preheat", Some("10"), ""));
+    // The entry of a's first order was cut.
+    state.add(&entry("2-0", "refund", None, "a 1"));
+    state.add(&entry("3-0", "deduct", None, "a 1, b 1"));
+    state.add(&entry("4-0", "refund", None, "b 1"));
+    assert_eq!(state.unseen().iter().map(|user| state.users.name(*user)).collect::<Vec<_>>(), [b"a"]);
+}
+
+#[test]
 fn a_transfer_moves_the_total_and_is_remembered_until_it_begins_again() {
     let transfer = |id: &str, op: &str, total: &str, units: &str| Entry {
         transfer: Some("ab".into()),
