@@ -327,13 +327,13 @@ impl Store {
         let mut nodes = Vec::new();
         for activity in activities {
             let keys = self.keys(&activity);
-            let node = self.servers.node_of(keys.slot());
-            if nodes.contains(&node) {
+            if nodes.contains(&self.servers.node_of(keys.slot())) {
                 continue;
             }
-            nodes.push(node);
             let reached = self.servers.replicated(&keys, wanted)?;
+            // A slot that has moved led to another node.
             let (node, connected) = self.servers.cursor_scope(keys.slot());
+            nodes.push(node);
             if self.watched.as_mut().is_some_and(|watched| watched.insert(node, connected) != Some(connected)) {
                 let (server, why) =
                     (self.servers.node(node).target.shown.clone(), "another one may have taken over".to_owned());

@@ -1,5 +1,8 @@
 //! `--wait-replicas`: what is applied counts only when replicas have it, whichever connection wrote it.
 
+use seckill::{Order, Status};
+
+use crate::shards::orders::{order, store};
 use crate::support::{Fault, LAYOUTS, Proxy, TestCluster, TestRedis, When, follow, seckill};
 
 /// A primary with a replica that has everything.
@@ -129,6 +132,44 @@ fn every_primary_of_a_cluster_that_was_written_to_is_waited_for() {
     cluster.seckill(["deduct", &ids[0], "--user", "7", "--timeout", "2s"]).args(wait).code(0);
     cluster.seckill(["deduct", &ids[2], "--user", "7", "--timeout", "2s"]).args(wait).code(6).stderr_has(&short);
     cluster.node(5).thaw();
+}
+
+/// What is known of the first activity's node, which led to another one, says nothing of the second's.
+#[test]
+fn a_slot_that_has_moved_hides_no_primary_that_was_written_to() {
+    let cluster = TestCluster::with_replicas(2);
+    let mut ids = ["x", "y"].map(|prefix| cluster.activity_on(0, prefix));
+    // Activities are waited for in the order of their slots.
+    ids.sort_by_key(|id| cluster.slot_of(id));
+    let [first, second] = &ids;
+    let mut store = store(&cluster.url());
+    for id in [first, second] {
+        cluster.seckill(["preheat", "--id", id, "--stock", "10"]).code(0);
+    }
+    store.require_replicas(Some(1));
+    for id in [first, second] {
+        let order = Order { activity: id.parse().unwrap(), ..order("7", 1) };
+        assert_eq!(seckill::place(&mut store, &order, false).unwrap().status, Status::Ok);
+    }
+    cluster.move_slot(cluster.slot_of(first), 1);
+    cluster.cut_replication(0);
+    let short = store.wait_for_replicas().unwrap().expect("the replica of node 0 has nothing of the second");
+    assert_eq!((short.wanted, short.replicas), (1, 0));
+}
+
+/// One may come between a look and the call that must be on it.
+#[test]
+fn a_replica_that_came_since_somebody_looked_is_waited_for() {
+    let (primary, replica) = replicated();
+    let on_cluster = |line: &str| primary.seckill(["-l", "cluster"]).args(line.split(' ').collect::<Vec<_>>());
+    on_cluster("preheat --id 1001 --stock 8 --shards 2").code(0);
+    replica.freeze();
+    let proxy = Proxy::before(&primary);
+    proxy.inject(When::Next("ROLE"), Fault::Reply("*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"));
+    let order = ["-l", "cluster", "deduct", "1001", "--user", "7", "--quantity", "6", "--timeout", "500ms"];
+    proxy.seckill(order).code(1).stderr_has("no replica of `1001#");
+    replica.thaw();
+    proxy.seckill(order).code(0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::redis::call::{Call, Try};
+use crate::redis::cluster::map::is_alone;
 use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
 use crate::script::reply::Reply;
@@ -65,11 +66,13 @@ pub(crate) struct Sending {
     /// Each behind `ASKING`: the node is importing their slot.
     pub(crate) asks: bool,
     pub(crate) wait: Option<ReplicaWait>,
+    /// The node had no replica: instead of waiting it says whether it has one by now. One that comes later gets all that there is.
+    pub(crate) is_alone: bool,
 }
 
 impl Sending {
     /// A first try.
-    pub(crate) const FIRST: Self = Self { attempt: Try::First, asks: false, wait: None };
+    pub(crate) const FIRST: Self = Self { attempt: Try::First, asks: false, wait: None, is_alone: false };
 }
 
 impl Server {
@@ -89,7 +92,11 @@ impl Server {
             }
             call.pack(sending.attempt, by_text(call), &mut bytes);
         }
-        sending.wait.iter().for_each(|wait| wait.pack(&mut bytes));
+        match sending.wait {
+            Some(_) if sending.is_alone => bytes.extend(redis::cmd("ROLE").get_packed_command()),
+            Some(wait) => wait.pack(&mut bytes),
+            None => {}
+        }
         self.write(&bytes).map_err(CallFailure::Lost)
     }
 
@@ -101,10 +108,15 @@ impl Server {
         }
     }
 
-    /// Reads how many replicas have what they wrote; `None` if nobody waited.
+    /// Reads how many replicas have what they wrote; `None` if nobody waited, or there is none.
     pub(crate) fn read_replicas(&mut self, sending: Sending) -> Result<Option<u64>, CallFailure> {
         if sending.wait.is_none() {
             return Ok(None);
+        }
+        if sending.is_alone {
+            // Who may not ask relies on what was said before.
+            let role = self.read().map_err(CallFailure::Lost)?;
+            return Ok(if matches!(role, Value::ServerError(_)) || is_alone(&role) { None } else { Some(0) });
         }
         let count = self.read().map_err(CallFailure::Lost)?;
         let count = self.checked(count).and_then(|count| Reply::of_command("WAIT").count(Some(&count)));

@@ -85,7 +85,7 @@ impl Servers {
         }
         let mut under_way = Vec::with_capacity(by_node.len());
         for (node, of_node) in by_node {
-            let sending = Sending { wait: wait.filter(|_| self.is_followed(node)), ..Sending::FIRST };
+            let sending = Sending { wait, is_alone: !self.is_followed(node), ..Sending::FIRST };
             let mut loaded = BTreeSet::new();
             let by_text = |call: &Call| loads && call.called_script().is_some_and(|script| loaded.insert(script.sha1));
             let written = self.node(node).write_calls(of_node.iter().map(|at| &calls[*at]), sending, by_text);
@@ -109,6 +109,7 @@ impl Servers {
             }
             let replicas = if failed.is_none() { self.node(node).read_replicas(sending) } else { Ok(None) };
             if !matches!(replicas, Ok(None | Some(1..))) {
+                self.found_replica(node);
                 let replied = of_node.iter().filter(|at| outcomes[**at].is_ok()).copied().collect::<Vec<_>>();
                 replied.into_iter().for_each(|at| outcomes[at] = Err(CallFailure::NotReplicated));
             }

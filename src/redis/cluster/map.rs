@@ -1,4 +1,4 @@
-//! What nodes of a cluster say of each other: `CLUSTER SLOTS` and `CLUSTER NODES`.
+//! What nodes of a cluster say of each other, and of their replicas: `CLUSTER SLOTS`, `CLUSTER NODES` and `ROLE`.
 
 use std::collections::HashSet;
 
@@ -86,6 +86,12 @@ pub(crate) fn followed(nodes: &str) -> HashSet<String> {
     let lines = nodes.lines().filter_map(NodeLine::read);
     let replicas = lines.filter(|node| node.has("slave") && !node.has("fail"));
     replicas.filter_map(|node| node.primary.map(str::to_owned)).collect()
+}
+
+/// Whether a reply to `ROLE` is that of a primary without replicas.
+pub(crate) fn is_alone(role: &Value) -> bool {
+    let Value::Array(parts) = role else { return false };
+    matches!(parts.as_slice(), [Value::BulkString(role), _, Value::Array(replicas)] if role == b"master" && replicas.is_empty())
 }
 
 #[cfg(test)]

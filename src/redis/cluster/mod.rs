@@ -10,12 +10,10 @@ pub(crate) mod server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use redis::Value;
-
 use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
 use crate::model::layout::Layout;
 use crate::model::slot::SLOTS;
-use crate::redis::cluster::map::{SlotRange, followed, read_ranges};
+use crate::redis::cluster::map::{SlotRange, followed, is_alone, read_ranges};
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Target;
 use crate::redis::system::System;
@@ -310,6 +308,11 @@ impl Servers {
         !self.alone.contains(&node)
     }
 
+    /// A node that had no replica has one now.
+    pub(crate) fn found_replica(&mut self, node: usize) {
+        self.alone.remove(&node);
+    }
+
     /// The nodes that serve slots; the only server if it is no cluster. [`discover`](Self::discover) first.
     pub(crate) fn primaries(&self) -> Vec<usize> {
         if self.owners.is_empty() {
@@ -375,10 +378,4 @@ impl Servers {
             _ => Ok(()),
         }
     }
-}
-
-/// Whether a reply to `ROLE` is that of a primary without replicas.
-fn is_alone(role: &Value) -> bool {
-    let Value::Array(parts) = role else { return false };
-    matches!(parts.as_slice(), [Value::BulkString(role), _, Value::Array(replicas)] if role == b"master" && replicas.is_empty())
 }

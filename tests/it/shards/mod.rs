@@ -9,7 +9,7 @@ mod inspect;
 mod model;
 mod multi;
 mod night;
-mod orders;
+pub mod orders;
 mod pause;
 mod preheat;
 mod preheat_cut;
