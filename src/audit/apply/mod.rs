@@ -4,6 +4,8 @@
 //! The steps of the latter are those of any transfer: lend, wait for a replica, borrow, wait for a replica, and then the donor may forget it.
 //! The scripts write a record that they find once more, so that a wait covers it.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -14,7 +16,7 @@ use crate::audit::evidence::purchases::MAX_REVERSED;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, see};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
@@ -27,7 +29,8 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, REPAIR, Script};
 use crate::sell::holds;
-use crate::shards::transfer::{TransferContext, TransferRequest, patience};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest, patient};
+use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest, patience};
 use crate::store::Store;
 
 /// Repairs a call; all of them are one entry of the ledger.
@@ -102,7 +105,9 @@ fn repair_units(
     // Each call raises the count of repairs by one, so the next expects one more.
     let mut calls = 0;
     let mut audited = repairs.iter().find_map(|repair| repair.audited());
-    for chunk in divide(&order, repairs) {
+    let mut queue: VecDeque<(Vec<usize>, bool)> =
+        divide(&order, repairs).into_iter().map(|chunk| (chunk, false)).collect();
+    while let Some((chunk, was_short)) = queue.pop_front() {
         if let Some(since) = audited {
             audited = since_audit(store, activity, since)?.or(audited);
         }
@@ -114,8 +119,7 @@ fn repair_units(
         // A dry run raises nothing.
         let answers = repair_once(store, activity, &rows, audited, if dry_run { None } else { Some(calls) }, reason)?;
         calls += 1;
-        for (at, answer) in chunk.into_iter().zip(answers) {
-            all_in_force &= repairs[at].raises_stock() || answer.is_done();
+        for (at, answer) in chunk.iter().copied().zip(answers) {
             done[at] = answer;
             // Without a ledger nothing else says how the stock moved since.
             let unrecorded = audited.as_mut().filter(|since| since.last.is_none() && answer == Repaired::Ok);
@@ -123,6 +127,18 @@ fn repair_units(
                 since.stock = since.stock.saturating_add_signed(repairs[at].stock_change);
             }
         }
+        let with = |answer: Repaired| chunk.iter().copied().filter(|at| done[*at] == answer).collect::<Vec<_>>();
+        let short = with(Repaired::OutOfStock);
+        let of_short: Vec<&Repair> = short.iter().map(|at| repairs[*at]).collect();
+        if !short.is_empty() && !was_short && borrow(store, activity, &of_short, dry_run)? {
+            if dry_run {
+                short.iter().for_each(|at| done[*at] = Repaired::Ok);
+            } else {
+                queue.push_front(([short, with(Repaired::Stale)].concat(), true));
+                continue;
+            }
+        }
+        all_in_force &= chunk.iter().all(|at| repairs[*at].raises_stock() || done[*at].is_done());
     }
     // More was bought between our look and the call than the script follows: look again.
     for _ in 0..TRIES {
@@ -143,6 +159,38 @@ fn repair_units(
         store.changed(activity);
     }
     Ok(done)
+}
+
+/// Gets units from other shards for repairs that take more than their shard has; with `dry_run` only looks for them. False if
+/// there are too few, or it is no shard.
+fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: bool) -> Result<bool> {
+    let (Some((activity, number)), Some(first)) = (shard.parent(), short.first()) else { return Ok(false) };
+    let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
+    let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return Ok(false) };
+    let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
+    let request = BorrowRequest {
+        activity: &activity,
+        shards: &shards,
+        home,
+        quantity: short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum(),
+        request: &first.id,
+        order: None,
+        system: &*system,
+        began: system.now(),
+        at_most: patient(store.servers.target().timeout),
+        stop: &|| stop(),
+    };
+    if dry_run {
+        let sold_out = store.borrower.find_sold_out(&mut store.servers, &request);
+        return sold_out.map(|sold_out| sold_out.is_none()).map_err(|fault| fault.into_error(&activity));
+    }
+    let ended = store.borrower.borrow(&mut store.servers, &request);
+    store.borrower.ack_transfers(&mut store.servers);
+    match ended {
+        Ok(outcome) => Ok(!matches!(outcome, BorrowOutcome::SoldOut(_))),
+        Err(ShardFault::Store(StoreError::NoUnits { .. })) => Ok(false),
+        Err(fault) => Err(fault.into_error(&activity)),
+    }
 }
 
 /// What repairs that only raise the stock require now: the stock and the ledger's end of this instant, if the stock

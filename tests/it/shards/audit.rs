@@ -290,6 +290,27 @@ fn order_records_are_of_the_shard_that_is_the_users_home() {
 }
 
 #[test]
+fn a_repair_takes_units_of_other_shards_if_its_own_has_too_few() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    scripts.sells("1#3", "d", "10");
+    let dir = tempfile::tempdir().unwrap();
+    let flags = |units: u64| {
+        let file = dir.path().join("orders.csv");
+        std::fs::write(&file, format!("activity,user,quantity\n1,d,{units}\n")).unwrap();
+        format!(" --as-of 2100-01-01 --orders {}", file.display())
+    };
+    let too_many = on_cluster(&redis, &format!("reconcile 1{} --fix --yes -o json", flags(21))).code(7).json();
+    assert_eq!(too_many["repairs"][0]["status"], "out_of_stock");
+    assert_row(&reconcile(&redis, "", 0), "match", 10, 10, 0, 0);
+    let line = format!("reconcile 1{}", flags(12));
+    on_cluster(&redis, &format!("{line} --fix --dry-run")).code(7).stderr_has("1 of 1 repair would be applied");
+    assert_row(&reconcile(&redis, "", 0), "match", 10, 10, 0, 0);
+    on_cluster(&redis, &format!("{line} --fix --yes")).code(0).stdout_has("ok");
+    assert_row(&reconcile(&redis, &flags(12), 0), "match", 8, 12, 0, 0);
+}
+
+#[test]
 fn an_unfinished_preheat_is_unsettled_and_a_shard_that_is_gone_is_drift() {
     let redis = TestRedis::start();
     let mut scripts = sale(&redis);
