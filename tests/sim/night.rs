@@ -36,8 +36,11 @@ const CLUSTERS: u64 = 20;
 const SHARDED: u64 = 50;
 const SHARDS: usize = 3;
 const MOST_TOTAL: u64 = 18;
-/// Nights of one server in which a replica follows the server, in percent.
+/// Nights in which a replica follows the server, or each node, in percent.
 const REPLICATED: u64 = 40;
+/// How often something becomes of a server with a replica, in percent of steps, and while the replica gets nothing.
+const FAILING: u64 = 10;
+const FAILING_WHILE_STALLED: u64 = 35;
 /// Nights of one server in which a backend has scripts of its own, in percent.
 const PLAIN: u64 = 30;
 /// Nights without these two in which keys expire, in percent.
@@ -230,7 +233,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         is_resetting: false,
         was_reset: false,
         is_over: false,
-        has_replica: !is_cluster && Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
+        has_replica: Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
         has_plain: !is_cluster && Random::of_step(plan.seed, u64::MAX - 2).percent(PLAIN),
         in_hand: InHand::Nothing,
         expires: false,
@@ -252,7 +255,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     }
     night.open(is_cluster && Random::of_step(plan.seed, u64::MAX - 3).percent(SHARDED))?;
     if night.has_replica {
-        night.world.follow();
+        (0..night.world.nodes()).for_each(|node| night.world.follow(node));
     }
     for _ in 0..PROCESSES {
         night.start();
@@ -485,8 +488,10 @@ impl Night<'_> {
         if self.has_ledger[0] && !self.is_in_doubt() && self.random.percent(30) {
             self.export();
         }
-        if self.has_replica && !self.calm.contains(&step) && self.random.percent(7) {
-            self.fail()?;
+        let stalled = self.world.stalled();
+        let fails = if stalled.is_some() { FAILING_WHILE_STALLED } else { FAILING };
+        if self.has_replica && !self.calm.contains(&step) && self.random.percent(fails) {
+            self.fail(stalled)?;
             self.world.rest(process, 1000);
             return Ok(None);
         }

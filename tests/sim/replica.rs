@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::keys::{Bytes, Context, Keys};
+use super::keys::{Bytes, Context, Data, Keys};
 
 /// A command that wrote something.
 pub struct Write {
@@ -11,11 +11,13 @@ pub struct Write {
     pub context: Context,
 }
 
-/// What a replica has of its primary. Offsets count all writes of a night.
+/// What a replica has of its primary. Offsets count all writes of a night, also those of other nodes.
 pub struct Replica {
+    /// Which of all replicas of a night it is.
+    pub number: u64,
     keys: Keys,
-    /// What is on its way to it.
-    coming: VecDeque<Write>,
+    /// What is on its way to it, with the offset of each.
+    coming: VecDeque<(u64, Write)>,
     /// Up to which write it has all.
     pub offset: u64,
     /// When it has got what was written last: what follows is no earlier.
@@ -26,24 +28,33 @@ pub struct Replica {
 
 impl Replica {
     /// One that has all that its primary has.
-    pub fn of(keys: &Keys, offset: u64) -> Self {
-        Self { keys: keys.clone(), coming: VecDeque::new(), offset, arrives: 0, stalled_until: 0 }
+    pub fn of(keys: &Keys, offset: u64, number: u64) -> Self {
+        Self { number, keys: keys.clone(), coming: VecDeque::new(), offset, arrives: 0, stalled_until: 0 }
     }
 
-    /// Sends it what one call wrote. Gives the time when it comes there.
-    pub fn send(&mut self, writes: Vec<Write>, us: u64, lag: u64) -> u64 {
-        self.coming.extend(writes);
+    /// Sends it what one call wrote behind an offset. Gives the time when it comes there.
+    pub fn send(&mut self, behind: u64, writes: Vec<Write>, us: u64, lag: u64) -> u64 {
+        self.coming.extend((behind + 1..).zip(writes));
         self.arrives = self.arrives.max(us.max(self.stalled_until) + lag);
         self.arrives
     }
 
     /// It has got everything up to an offset.
     pub fn apply(&mut self, offset: u64) {
-        while self.offset < offset {
-            let Write { name, args, context } = self.coming.pop_front().expect("what was written is on its way");
+        while let Some((_, Write { name, args, context })) = self.coming.pop_front_if(|(at, _)| *at <= offset) {
             self.keys.run(&name, &args, context);
-            self.offset += 1;
         }
+        self.offset = self.offset.max(offset);
+    }
+
+    /// A key has come to its primary from another node.
+    pub fn restore(&mut self, key: Bytes, data: Data) {
+        self.keys.0.insert(key, data);
+    }
+
+    /// Up to which of all writes nothing is lost with its primary, and how many are.
+    pub fn kept(&self, written: u64) -> (u64, usize) {
+        (self.coming.front().map_or(written, |(at, _)| at - 1), self.coming.len())
     }
 
     /// What it has: from now on it is the primary, and what is still on its way is lost.

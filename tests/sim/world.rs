@@ -25,7 +25,7 @@ use super::random::Random;
 use super::replica::Replica;
 use super::script::Engine;
 use super::server;
-use super::slots::{self, Slots};
+use super::slots::{self, NODES, Slots, node_at};
 
 /// What a process does: it gets something to do, does it, and says how it ended, again and again, until there is nothing more.
 pub type Work<Op, Done> = fn(Arc<dyn System>, &mut dyn FnMut(Done) -> Option<Op>);
@@ -78,7 +78,7 @@ pub enum Turn<Done> {
 
 /// What a process asks for.
 enum Ask<Done> {
-    /// To the node of that number.
+    /// To what is at that place.
     Connect(usize),
     Write(usize, Vec<u8>),
     Read(usize),
@@ -110,10 +110,10 @@ enum Event {
     Reply { connection: usize, bytes: Option<Vec<u8>> },
     /// A process has waited long enough, if it still waits for that.
     Wake { process: usize, wait: u64 },
-    /// The replica of that number has got all up to an offset.
-    Replicate { replica: u64, offset: u64 },
-    /// Another replica has got all that there is.
-    Follow,
+    /// The replica of a node, if it is that of this number, has got all up to an offset.
+    Replicate { node: usize, replica: u64, offset: u64 },
+    /// Another replica of a node has got all that there is.
+    Follow(usize),
     /// A key of a slot that moves is next.
     MoveKey(u16),
     /// A `WAIT` has lasted long enough.
@@ -139,7 +139,7 @@ struct At {
 #[derive(Default)]
 struct Connection {
     process: usize,
-    node: usize,
+    place: usize,
     /// The next command is behind `ASKING`.
     asks: bool,
     /// A command of its transaction was refused.
@@ -147,7 +147,7 @@ struct Connection {
     received: Vec<u8>,
     inbox: Vec<u8>,
     is_broken: bool,
-    /// It leads to a server that is a replica now.
+    /// It leads to the only server, which is a replica now.
     is_demoted: bool,
     /// The offset of what came on it.
     written: u64,
@@ -190,7 +190,8 @@ pub struct World<Op: 'static, Done: 'static> {
     processes: Vec<Process<Op, Done>>,
     waits: u64,
     work: Work<Op, Done>,
-    replica: Option<Replica>,
+    /// Of each node.
+    followers: [Option<Replica>; NODES],
     /// How many replicas there were.
     replicas: u64,
     /// How many writes were sent to replicas, or would have been.
@@ -199,8 +200,8 @@ pub struct World<Op: 'static, Done: 'static> {
     /// Of a cluster.
     pub slots: Option<Slots>,
     /// Until when each node accepts nobody, and until when it has not read its data. One server is the first.
-    down_until: [u64; 2],
-    loading_until: [u64; 2],
+    down_until: [u64; NODES],
+    loading_until: [u64; NODES],
     /// What the server ran since a story looked; nothing if none is written.
     pub ran: Option<Vec<String>>,
 }
@@ -217,13 +218,13 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             processes: Vec::new(),
             waits: 0,
             work,
-            replica: None,
+            followers: [None, None],
             replicas: 0,
             written: 0,
             waiting: Vec::new(),
             slots: None,
-            down_until: [0; 2],
-            loading_until: [0; 2],
+            down_until: [0; NODES],
+            loading_until: [0; NODES],
             ran: None,
         }
     }
@@ -335,11 +336,9 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         Wait::Work => return Turn::Rested(process),
                         Wait::Time => Answer::Go,
                         Wait::Bytes(_) => Answer::Failed(ErrorKind::WouldBlock),
-                        Wait::Connect(node) if us < self.down_until[node] => {
-                            Answer::Failed(ErrorKind::ConnectionRefused)
-                        }
-                        Wait::Connect(node) => {
-                            self.connections.push(Connection { process, node, ..Connection::default() });
+                        Wait::Connect(place) if !self.is_up(place) => Answer::Failed(ErrorKind::ConnectionRefused),
+                        Wait::Connect(place) => {
+                            self.connections.push(Connection { process, place, ..Connection::default() });
                             Answer::Connected(self.connections.len() - 1)
                         }
                     };
@@ -347,8 +346,8 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                         return turn;
                     }
                 }
-                Event::Replicate { replica, offset } => self.replicated(replica, offset),
-                Event::Follow => self.follow(),
+                Event::Replicate { node, replica, offset } => self.replicated(node, replica, offset),
+                Event::Follow(node) => self.follow(node),
                 Event::MoveKey(slot) => self.move_key(slot),
                 Event::WaitOver(number) => {
                     let at = self.waiting.iter().position(|waiting| waiting.number == number);
@@ -361,19 +360,47 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         Turn::Over
     }
 
-    /// From now on a replica follows the server.
-    pub fn follow(&mut self) {
-        let mut server = self.engine.server.borrow_mut();
-        server.log.get_or_insert_default();
-        server.is_followed = true;
-        self.replicas += 1;
-        self.replica = Some(Replica::of(&server.keys, self.written));
+    /// How many servers there are, without their replicas.
+    pub fn nodes(&self) -> usize {
+        if self.slots.is_some() { NODES } else { 1 }
     }
 
-    /// For a while the replica gets nothing.
-    pub fn stall(&mut self, us: u64) {
+    /// Whether anybody accepts a connection at a place.
+    fn is_up(&self, place: usize) -> bool {
+        let is_there = self.is_primary(place) || self.followers[node_at(place)].is_some();
+        is_there && self.us() >= self.down_until[node_at(place)]
+    }
+
+    fn is_primary(&self, place: usize) -> bool {
+        self.slots.as_ref().is_none_or(|slots| slots.is_primary(place))
+    }
+
+    /// From now on a replica follows a node.
+    pub fn follow(&mut self, node: usize) {
+        let mut server = self.engine.server.borrow_mut();
+        server.log.get_or_insert_default();
+        self.replicas += 1;
+        self.followers[node] = Some(Replica::of(&server.keys, self.written, self.replicas));
+        drop(server);
+        self.note_followers();
+    }
+
+    fn note_followers(&mut self) {
+        let followed = self.followers.each_ref().map(Option::is_some);
+        self.engine.server.borrow_mut().is_followed = followed[0];
+        self.slots.iter_mut().for_each(|slots| slots.followed = followed);
+    }
+
+    /// For a while the replica of a node gets nothing.
+    pub fn stall(&mut self, node: usize, us: u64) {
         let until = self.us() + us;
-        self.replica.iter_mut().for_each(|replica| replica.stalled_until = until);
+        self.followers[node].iter_mut().for_each(|replica| replica.stalled_until = until);
+    }
+
+    /// A node whose replica gets nothing now.
+    pub fn stalled(&self) -> Option<usize> {
+        let is_stalled = |replica: &Replica| replica.stalled_until > self.us();
+        self.followers.iter().position(|replica| replica.as_ref().is_some_and(is_stalled))
     }
 
     /// A slot moves to the other node of the cluster.
@@ -385,20 +412,23 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
 
     fn move_key(&mut self, slot: u16) {
         let server = self.engine.server.borrow();
-        let is_open = self.slots.as_mut().is_some_and(|slots| slots.move_key(slot, &server.keys));
-        drop(server);
-        if is_open {
-            self.at(self.us() + 30_000, Event::MoveKey(slot));
+        let Some(key) = self.slots.as_mut().and_then(|slots| slots.move_key(slot, &server.keys)) else { return };
+        // Who moves keys waits for replicas.
+        for replica in self.followers.iter_mut().flatten() {
+            replica.apply(self.written);
+            replica.restore(key.clone(), server.keys.0[&key].clone());
         }
+        drop(server);
+        self.at(self.us() + 30_000, Event::MoveKey(slot));
     }
 
     /// Runs a command at the node that a connection leads to, if the node serves it.
     fn serve(&mut self, connection: usize, command: &[Bytes]) -> Option<Reply> {
         let Some(slots) = &mut self.slots else { return server::serve(&self.engine, command) };
-        let Connection { node, asks, aborts, .. } = &mut self.connections[connection];
-        let (node, asks) = (*node, std::mem::replace(asks, command[0] == b"ASKING"));
+        let Connection { place, asks, aborts, .. } = &mut self.connections[connection];
+        let (place, asks) = (*place, std::mem::replace(asks, command[0] == b"ASKING"));
         let is_queued = self.engine.server.borrow().queued.is_some();
-        let refusal = slots.reply(node, command, asks, &self.engine.server.borrow().keys);
+        let refusal = slots.reply(place, command, asks, &self.engine.server.borrow().keys);
         if refusal.is_some() {
             *aborts |= is_queued;
             return refusal;
@@ -407,69 +437,87 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.engine.server.borrow_mut().queued = None;
             return Some(Reply::Error("EXECABORT Transaction discarded because of previous errors.".to_owned()));
         }
-        // Scripts are loaded at each node.
-        self.engine.server.borrow_mut().loaded = Some(std::mem::take(&mut slots.loaded[node]));
+        // Scripts are loaded at each place.
+        let mut server = self.engine.server.borrow_mut();
+        server.loaded = Some(std::mem::take(&mut slots.loaded[place]));
+        server.is_followed = slots.followed[node_at(place)];
+        drop(server);
         let reply = server::serve(&self.engine, command);
-        slots.loaded[node] = self.engine.server.borrow_mut().loaded.take().unwrap_or_default();
-        slots.note_run(node, command);
+        slots.loaded[place] = self.engine.server.borrow_mut().loaded.take().unwrap_or_default();
+        slots.note_run(node_at(place), command);
         reply
     }
 
-    /// Something becomes of the server: up to which write nothing is lost. `None`: nothing happens, because there is no replica.
-    pub fn fail(&mut self, failure: Failure, random: &mut Random) -> Option<u64> {
-        let now = self.us();
-        let offset = match failure {
-            Failure::Restart => self.written,
+    /// Something becomes of a node: up to which write nothing is lost, and how many are. `None`: nothing happens, because it has no
+    /// replica.
+    pub fn fail(&mut self, node: usize, failure: Failure, random: &mut Random) -> Option<(u64, usize)> {
+        let kept = match failure {
+            Failure::Restart => (self.written, 0),
             Failure::Failover | Failure::Switch => {
-                let replica = self.replica.take()?;
-                let offset = replica.offset;
+                let replica = self.followers[node].take()?;
+                let kept = replica.kept(self.written);
                 let mut server = self.engine.server.borrow_mut();
-                (server.keys, server.is_followed) = (replica.promoted(), false);
+                match &mut self.slots {
+                    Some(slots) => slots.promote(node, &mut server.keys, replica.promoted()),
+                    None => server.keys = replica.promoted(),
+                }
                 drop(server);
-                self.at(now + 1000 * (1 + random.below(4000)), Event::Follow);
-                offset
+                self.note_followers();
+                self.at(self.us() + 1000 * (1 + random.below(4000)), Event::Follow(node));
+                kept
             }
         };
-        self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
+        self.forget_scripts(node);
         if !matches!(failure, Failure::Switch) {
-            self.restart(0, random);
+            self.restart(node, random);
         }
-        for waiting in std::mem::take(&mut self.waiting) {
+        let of_node = |waiting: &mut Waiting| node_at(self.connections[waiting.connection].place) == node;
+        let interrupted: Vec<Waiting> = self.waiting.extract_if(.., of_node).collect();
+        for waiting in interrupted {
             let why = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
             self.reply(waiting.connection, &Reply::Error(why.to_owned()));
         }
-        if matches!(failure, Failure::Switch) {
+        if self.slots.is_none() && matches!(failure, Failure::Switch) {
             self.connections.iter_mut().for_each(|connection| connection.is_demoted = true);
         }
-        Some(offset)
+        Some(kept)
+    }
+
+    /// A node has lost its scripts.
+    fn forget_scripts(&mut self, node: usize) {
+        match &mut self.slots {
+            Some(slots) => slots.forget_scripts(node),
+            None => self.engine.server.borrow_mut().loaded = Some(BTreeSet::new()),
+        }
     }
 
     /// A node starts again with all that it had but its scripts.
     pub fn restart(&mut self, node: usize, random: &mut Random) {
         let now = self.us();
-        self.slots.iter_mut().for_each(|slots| slots.loaded[node].clear());
+        self.forget_scripts(node);
         self.down_until[node] = now + 1000 * random.below(2000);
         self.loading_until[node] = self.down_until[node] + 1000 * random.below(1000);
         for connection in 0..self.connections.len() {
             let one = &mut self.connections[connection];
-            if one.node == node && !std::mem::replace(&mut one.is_broken, true) {
+            if node_at(one.place) == node && !std::mem::replace(&mut one.is_broken, true) {
                 self.at(now + 200, Event::Reply { connection, bytes: None });
             }
         }
     }
 
-    /// Sends a replica what a call of a process wrote; false if it wrote nothing.
-    fn replicate(&mut self, process: usize) -> bool {
+    /// Sends the replica of a node what a call of a process wrote; false if it wrote nothing.
+    fn replicate(&mut self, process: usize, node: usize) -> bool {
         let writes = self.engine.server.borrow_mut().log.as_mut().map(std::mem::take).unwrap_or_default();
         if writes.is_empty() {
             return false;
         }
+        let before = self.written;
         self.written += writes.len() as u64;
         let (now, offset) = (self.us(), self.written);
         let lag = 300 + self.processes[process].random.below(1500);
-        if let Some(replica) = &mut self.replica {
-            let us = replica.send(writes, now, lag);
-            self.at(us, Event::Replicate { replica: self.replicas, offset });
+        if let Some(follower) = &mut self.followers[node] {
+            let (us, replica) = (follower.send(before, writes, now, lag), follower.number);
+            self.at(us, Event::Replicate { node, replica, offset });
         }
         true
     }
@@ -480,12 +528,13 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             return None;
         }
         let reply = server::serve(&self.engine, command)?;
-        self.replicate(process);
+        self.replicate(process, 0);
         Some(reply)
     }
 
-    fn replicated(&mut self, replica: u64, offset: u64) {
-        let Some(follower) = self.replica.as_mut().filter(|_| self.replicas == replica) else { return };
+    fn replicated(&mut self, node: usize, replica: u64, offset: u64) {
+        let follower = self.followers[node].as_mut().filter(|follower| follower.number == replica);
+        let Some(follower) = follower else { return };
         follower.apply(offset);
         let waiting = std::mem::take(&mut self.waiting);
         let is_done = |waiting: &Waiting| self.acknowledged(waiting.connection) >= waiting.replicas;
@@ -498,8 +547,8 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
 
     /// How many replicas have what came on a connection.
     fn acknowledged(&self, connection: usize) -> i64 {
-        let written = self.connections[connection].written;
-        self.replica.as_ref().is_some_and(|replica| replica.offset >= written).into()
+        let Connection { written, place, .. } = self.connections[connection];
+        self.followers[node_at(place)].as_ref().is_some_and(|replica| replica.offset >= written).into()
     }
 
     /// `WAIT`: replies when so many replicas have what came on a connection, or after so long.
@@ -584,7 +633,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
                     None => (TIMEOUT, Wait::Bytes(connection)),
                 },
                 Ask::Sleep(duration) => (duration, Wait::Time),
-                Ask::Connect(node) => (Duration::from_micros(300), Wait::Connect(node)),
+                Ask::Connect(place) => (Duration::from_micros(300), Wait::Connect(place)),
                 Ask::Next(done) => return Some(Turn::Idle(process, done)),
             };
             self.waits += 1;
@@ -631,15 +680,15 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             to.received.extend(bytes);
         }
         if dice.is_flushed {
-            self.engine.server.borrow_mut().loaded = Some(BTreeSet::new());
-            self.slots.iter_mut().for_each(|slots| slots.loaded[self.connections[connection].node].clear());
+            self.forget_scripts(node_at(self.connections[connection].place));
         }
         let (mut replies, mut ran, mut was_cut) = (Vec::new(), false, false);
         while let Some((command, length)) = server::command(&self.connections[connection].received) {
             self.connections[connection].received.drain(..length);
             ran = true;
             let refusal = self.refusal(connection);
-            if command[0] == b"WAIT" && refusal.is_none() {
+            let place = self.connections[connection].place;
+            if command[0] == b"WAIT" && refusal.is_none() && self.is_primary(place) {
                 self.send_back(connection, Some(std::mem::take(&mut replies)));
                 self.wait(connection, &command);
                 continue;
@@ -647,7 +696,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             self.engine.server.borrow_mut().cut_after = dice.cut_after;
             let reply = refusal.or_else(|| self.serve(connection, &command));
             self.engine.server.borrow_mut().cut_after = None;
-            if self.replicate(self.connections[connection].process) {
+            if self.replicate(self.connections[connection].process, node_at(place)) {
                 self.connections[connection].written = self.written;
             }
             if let Some(ran) = &mut self.ran {
@@ -674,7 +723,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     fn refusal(&self, connection: usize) -> Option<Reply> {
         let text = match () {
             () if self.connections[connection].is_demoted => "READONLY You can't write against a read only replica.",
-            () if self.us() < self.loading_until[self.connections[connection].node] => {
+            () if self.us() < self.loading_until[node_at(self.connections[connection].place)] => {
                 "LOADING Redis is loading the dataset in memory"
             }
             () => return None,
@@ -749,7 +798,7 @@ impl<Op, Done> fmt::Debug for Machine<Op, Done> {
 
 impl<Op: 'static, Done: 'static> System for Machine<Op, Done> {
     fn connect(&self, endpoint: &Endpoint) -> io::Result<Box<dyn Socket>> {
-        match self.line.wait_for(Ask::Connect(slots::node_at(&endpoint.to_string()))) {
+        match self.line.wait_for(Ask::Connect(slots::place_at(&endpoint.to_string()))) {
             Answer::Connected(connection) => {
                 Ok(Box::new(Wire { connection, line: Arc::clone(&self.line), rest: VecDeque::new() }))
             }

@@ -19,22 +19,22 @@ pub struct HeardAt {
 }
 
 impl Night<'_> {
-    /// Something becomes of the server.
-    pub fn fail(&mut self) -> Result<(), Broken> {
+    /// Something becomes of a server, rather of one whose replica gets nothing.
+    pub fn fail(&mut self, stalled: Option<usize>) -> Result<(), Broken> {
+        let node = stalled.unwrap_or_else(|| self.random.below(self.world.nodes() as u64) as usize);
         let failure = match self.random.below(5) {
-            0..2 => {
+            0..2 if stalled.is_none() => {
                 let ms = self.random.below(5000);
-                self.tell(|| format!("the replica gets nothing for {ms} ms"));
-                self.world.stall(1000 * ms);
+                self.tell(|| format!("the replica of node {node} gets nothing for {ms} ms"));
+                self.world.stall(node, 1000 * ms);
                 return Ok(());
             }
             2 => Failure::Restart,
             3 => Failure::Failover,
             _ => Failure::Switch,
         };
-        let Some(kept) = self.world.fail(failure, &mut self.random) else { return Ok(()) };
-        let lost = self.world.written - kept;
-        self.tell(|| format!("{failure:?}: {lost} writes are lost"));
+        let Some((kept, lost)) = self.world.fail(node, failure, &mut self.random) else { return Ok(()) };
+        self.tell(|| format!("{failure:?} of node {node}: {lost} writes are lost"));
         if lost > 0 {
             self.keeps_records = self.random.percent(50);
             self.lose(kept);
