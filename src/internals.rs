@@ -30,6 +30,7 @@ use crate::admin::trim;
 use crate::error::Result;
 use crate::model::{ActivityId, HoldFor, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
 use crate::read::holders::holders;
+use crate::read::ledger;
 use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders};
 use crate::store::Store;
@@ -110,6 +111,25 @@ pub fn trim_ledger(store: &mut Store, activity: &ActivityId, before: Millis) -> 
         return Ok(Status::Ok);
     }
     trim::cut(store, activity, &found).map(|_| Status::Ok)
+}
+
+/// Gives `each` all that a ledger has for a group, oldest first: its id, and whether it is there. Page by page it is acknowledged then.
+///
+/// # Errors
+/// Any of `StoreError`.
+pub fn feed(store: &mut Store, activity: &ActivityId, group: &str, mut each: impl FnMut(EntryId, bool)) -> Result<()> {
+    if !ledger::make_group(store, activity, group)? {
+        return Ok(());
+    }
+    let mut after = EntryId::ZERO;
+    loop {
+        let page = ledger::group(store, activity, group, after)?;
+        page.iter().for_each(|(id, entry)| each(*id, entry.is_some()));
+        let ids: Vec<EntryId> = page.into_iter().map(|(id, _)| id).collect();
+        let Some(last) = ids.last() else { return Ok(()) };
+        after = *last;
+        ledger::acknowledge(store, activity, group, &ids)?;
+    }
 }
 
 /// A line of a file of orders. That of a file that ends holds needs a user only if the activity is sharded.

@@ -637,7 +637,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 20] = [
+const RULES_OF_NIGHTS: [Rule; 22] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -718,6 +718,18 @@ const RULES_OF_NIGHTS: [Rule; 20] = [
         "a trim leaves out a page of its checkpoint",
         "trim",
         &[("redis.call('HSET', KEYS[3], '\\tc:' .. name .. ':' .. ARGV[4], text)", "")],
+        night::run,
+    ),
+    (
+        "a trim removes what a group did not get",
+        "trim",
+        &[("local needed = first_of('(' .. about['last-delivered-id'])", "local needed")],
+        night::run,
+    ),
+    (
+        "a trim removes what a group did not acknowledge",
+        "trim",
+        &[("if about.pending > 0 then", "if about.pending < 0 then")],
         night::run,
     ),
     (

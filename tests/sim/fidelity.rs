@@ -320,6 +320,32 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
     }
 }
 
+/// A command of somebody who reads a ledger in a group.
+fn group_command(random: &mut Random, ledger: &str) -> (&'static str, Vec<Bytes>) {
+    let id = format!("{}-1", random.below(60));
+    let after = *random.pick(&[">", ">", "0", &id]);
+    let (command, args) = match random.below(8) {
+        0 => ("XGROUP", vec!["CREATE", ledger, "g", "0"]),
+        1..5 => ("XREADGROUP", vec!["GROUP", "g", "c", "COUNT", "3", "STREAMS", ledger, after]),
+        5..7 => ("XACK", vec![ledger, "g", &id]),
+        _ => ("XPENDING", vec![ledger, "g"]),
+    };
+    (command, args.into_iter().map(Into::into).collect())
+}
+
+/// Its reply without the words of an error and the consumers of a group; that all is well is a text.
+fn of_group(reply: Reply) -> Reply {
+    match reply {
+        Reply::Error(_) => Reply::Error(String::new()),
+        Reply::Status(text) => Reply::text(text),
+        Reply::Array(mut parts) if parts.len() == 4 => {
+            parts.pop();
+            Reply::Array(parts)
+        }
+        reply => reply,
+    }
+}
+
 /// A call of a script that replaces a shop's own.
 fn drop_in(random: &mut Random, user: &str, quantity: &str, order: &str) -> Call {
     let script = random.pick(&DROP_INS);
@@ -427,9 +453,10 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
         let clock = ["@clock", "s", &(us / 1_000_000).to_string(), "us", &(us % 1_000_000).to_string()]
             .map(|text| text.as_bytes().to_vec());
         let mut both = |command: &str, args: &[Bytes]| {
-            real.ask(command, &args.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let theirs = real.ask(command, &args.iter().map(Vec::as_slice).collect::<Vec<_>>());
             let server = &mut *engine.server.borrow_mut();
-            server.keys.run(command, args, server.context());
+            let context = server.context();
+            (server.keys.run(command, args, context), theirs)
         };
         both("HSET", &clock);
         if is_first {
@@ -441,6 +468,11 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
             let key = sale.keys.all().nth(random.below(sale.keys.all().count() as u64) as usize).unwrap();
             let value = *random.pick(&["x", "5", "-1", "1e3"]);
             both("SET", &[key.into(), value.into()]);
+        }
+        if random.percent(8) {
+            let (command, args) = group_command(&mut random, &sale.keys.ledger);
+            let (ours, theirs) = both(command, &args);
+            assert_eq!(of_group(ours), of_group(theirs), "{command} before call {n} of seed {seed}");
         }
         let call = match n % CALLS_OF_A_SALE {
             1 | 2 => {

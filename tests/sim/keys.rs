@@ -4,6 +4,7 @@
 //! returns everything at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 pub type Bytes = Vec<u8>;
 
@@ -31,8 +32,16 @@ impl Reply {
 pub struct Stream {
     pub entries: BTreeMap<StreamId, Vec<Bytes>>,
     pub last: StreamId,
-    /// Up to which entry each group has read. Nothing that it has read is pending.
-    pub groups: BTreeMap<Bytes, StreamId>,
+    pub groups: BTreeMap<Bytes, Group>,
+}
+
+/// Who reads a stream together, as one consumer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Group {
+    /// The last entry that it got.
+    pub read: StreamId,
+    /// What it got and did not acknowledge.
+    pub pending: BTreeSet<StreamId>,
 }
 
 /// Milliseconds and a number.
@@ -89,6 +98,8 @@ pub fn is_write(name: &str) -> bool {
             | "XADD"
             | "XTRIM"
             | "XGROUP"
+            | "XREADGROUP"
+            | "XACK"
             | "UNLINK"
             | "DEL"
             | "PERSIST"
@@ -103,9 +114,11 @@ fn arity(name: &str) -> Option<isize> {
         "HINCRBY" => 3,
         "XINFO" | "DECRBY" | "INCRBY" | "HGET" | "HEXISTS" | "SISMEMBER" => 2,
         "EXISTS" | "UNLINK" | "DEL" => -1,
-        "SET" | "HMGET" | "HDEL" | "SADD" | "SREM" | "SMISMEMBER" | "ZREM" | "ZMSCORE" | "HSCAN" | "SSCAN" => -2,
-        "HSET" | "ZADD" | "ZRANGEBYSCORE" | "XRANGE" | "XREVRANGE" | "XTRIM" => -3,
+        "SET" | "HMGET" | "HDEL" | "SADD" | "SREM" | "SMISMEMBER" | "ZREM" | "ZMSCORE" | "HSCAN" | "SSCAN"
+        | "XPENDING" => -2,
+        "HSET" | "ZADD" | "ZRANGEBYSCORE" | "XRANGE" | "XREVRANGE" | "XTRIM" | "XACK" => -3,
         "XADD" | "XGROUP" => -4,
+        "XREADGROUP" => -8,
         _ => return None,
     })
 }
@@ -134,7 +147,7 @@ fn bound(text: &[u8]) -> (&[u8], bool) {
     text.strip_prefix(b"(").map_or((text, false), |rest| (rest, true))
 }
 
-fn stream_id(text: &[u8], missing: u64) -> Result<StreamId> {
+pub fn stream_id(text: &[u8], missing: u64) -> Result<StreamId> {
     let invalid = || "ERR Invalid stream ID specified as stream command argument".to_owned();
     let number = |text: &str| text.parse().map_err(|_| invalid());
     match std::str::from_utf8(text).map_err(|_| invalid())? {
@@ -473,9 +486,9 @@ impl Keys {
             }
             "XINFO" if key.eq_ignore_ascii_case(b"GROUPS") => match self.stream(&args[1])? {
                 Some(stream) => {
-                    let group = |(name, read): (&Bytes, &StreamId)| {
-                        let [consumers, pending] =
-                            ["consumers", "pending"].map(|word| [Reply::text(word), Reply::Int(0)]);
+                    let group = |(name, Group { read, pending }): (&Bytes, &Group)| {
+                        let consumers = [Reply::text("consumers"), Reply::Int(0)];
+                        let pending = [Reply::text("pending"), count(pending.len())];
                         let read = [Reply::text("last-delivered-id"), Reply::Text(shown_id(*read))];
                         let name = [Reply::text("name"), Reply::Text(name.clone())];
                         Reply::Array([name, consumers, pending, read].into_iter().flatten().collect())
@@ -496,8 +509,56 @@ impl Keys {
                         "NOGROUP No such consumer group".to_owned()
                     });
                 }
-                self.stream_mut(key)?.groups.insert(group.clone(), read);
+                self.stream_mut(key)?.groups.entry(group.clone()).or_default().read = read;
                 Ok(Reply::Status("OK"))
+            }
+            "XREADGROUP" => {
+                let [_, group, _, _, most, _, key, after] = args else {
+                    panic!("XREADGROUP is simulated of one stream alone")
+                };
+                let most = usize::try_from(wanted_integer(most)?).unwrap_or(0);
+                let is_there = self.stream(key)?.is_some_and(|stream| stream.groups.contains_key(group));
+                if !is_there {
+                    return Err(format!(
+                        "NOGROUP No such key '{}' or consumer group '{}' in XREADGROUP with GROUP option",
+                        String::from_utf8_lossy(key),
+                        String::from_utf8_lossy(group)
+                    ));
+                }
+                let Stream { entries, groups, .. } = self.stream_mut(key)?;
+                let Group { read, pending } = groups.get_mut(group).expect("it is there");
+                let behind = |id| (Bound::Excluded(id), Bound::Unbounded);
+                let wanted: Vec<StreamId> = match &after[..] {
+                    b">" => {
+                        let new: Vec<StreamId> = entries.range(behind(*read)).map(|(id, _)| *id).take(most).collect();
+                        let Some(last) = new.last() else { return Ok(Reply::Nil) };
+                        *read = *last;
+                        pending.extend(&new);
+                        new
+                    }
+                    after => pending.range(behind(stream_id(after, 0)?)).copied().take(most).collect(),
+                };
+                // What is not there any more has no fields.
+                let row = |id: &StreamId| {
+                    let fields = entries.get(id).map_or(Reply::Nil, |fields| Reply::Array(texts(fields)));
+                    Reply::Array(vec![Reply::Text(shown_id(*id)), fields])
+                };
+                let rows = wanted.iter().map(row).collect();
+                Ok(Reply::Array(vec![Reply::Array(vec![Reply::Text(key.clone()), Reply::Array(rows)])]))
+            }
+            "XACK" => {
+                let ids = args[2..].iter().map(|id| stream_id(id, 0)).collect::<Result<Vec<_>>>()?;
+                if self.stream(key)?.is_none() {
+                    return Ok(count(0));
+                }
+                let group = self.stream_mut(key)?.groups.get_mut(&args[1]);
+                Ok(count(group.map_or(0, |group| ids.iter().filter(|id| group.pending.remove(id)).count())))
+            }
+            "XPENDING" => {
+                let group = self.stream(key)?.and_then(|stream| stream.groups.get(&args[1]));
+                let Some(Group { pending, .. }) = group else { return Err("NOGROUP No such key".to_owned()) };
+                let id = |id: Option<&StreamId>| id.map_or(Reply::Nil, |id| Reply::Text(shown_id(*id)));
+                Ok(Reply::Array(vec![count(pending.len()), id(pending.first()), id(pending.last()), Reply::Nil]))
             }
             _ => panic!("the command {name} is not simulated"),
         }

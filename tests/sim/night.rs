@@ -2,18 +2,21 @@
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
 mod failures;
+mod feed;
 mod foreign;
 mod gone;
 mod plain;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use seckill::internals::{FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
-use seckill::{Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
+use seckill::internals::{EntryId, FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
+use seckill::{ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
+use feed::Loader;
 use gone::Gone;
 use plain::InHand;
 
@@ -47,6 +50,8 @@ const PLAIN: u64 = 30;
 const EXPIRING: u64 = 20;
 /// Nights of one server whose first activity another system made, in percent.
 const FOREIGN: u64 = 15;
+/// Nights in which a loader takes what is new in ledgers, in percent.
+const FED: u64 = 30;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// The process that opens the night, and heals what it left.
@@ -184,6 +189,8 @@ struct Night<'s> {
     /// Whether files are applied again that are known to be decided.
     is_over: bool,
     has_replica: bool,
+    /// Of a night with a loader.
+    loader: Option<Loader>,
     /// Whether a backend has scripts of its own.
     has_plain: bool,
     in_hand: InHand,
@@ -234,6 +241,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         was_reset: false,
         is_over: false,
         has_replica: Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
+        loader: Random::of_step(plan.seed, u64::MAX - 6).percent(FED).then(Loader::default),
         has_plain: !is_cluster && Random::of_step(plan.seed, u64::MAX - 2).percent(PLAIN),
         in_hand: InHand::Nothing,
         expires: false,
@@ -394,6 +402,7 @@ impl Night<'_> {
                     return Ok(());
                 }
                 self.look()?;
+                self.check_feed()?;
                 self.check()
             }
             _ => Ok(()),
@@ -575,6 +584,9 @@ impl Night<'_> {
         }
         if self.is_foreign() && self.random.percent(12) {
             return Some(self.adopt());
+        }
+        if self.loader.is_some() && self.random.percent(8) {
+            return Some(self.feed());
         }
         if self.gone.is_some() && self.shards.is_none() && self.random.percent(25) {
             return self.adopt_rest();
@@ -1123,6 +1135,7 @@ impl Night<'_> {
             self.repair_everything()?;
         }
         self.send_everything_again()?;
+        self.end_feed()?;
         (0..self.activities.len()).try_for_each(|activity| self.end(activity))
     }
 

@@ -60,7 +60,8 @@ fn keys_of(command: &[Bytes]) -> &[Bytes] {
             &command[3..3 + count]
         }
         b"XREAD" => &command[4..5],
-        b"XINFO" => &command[2..3],
+        b"XINFO" | b"XGROUP" => &command[2..3],
+        b"XREADGROUP" => &command[7..8],
         b"TIME" | b"SCRIPT" | b"ROLE" | b"CLUSTER" | b"WAIT" | b"ASKING" | b"MULTI" | b"EXEC" => &[],
         _ => &command[1..2],
     }

@@ -1,10 +1,10 @@
 //! What processes of a night do with the library, one operation at a time.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use seckill::internals::{self, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
+use seckill::internals::{self, EntryId, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
 use seckill::{
     ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Plan, Preheat, Quantity, RefundOf,
     RequestId, Status, Store, StoreError, Target, Units, UserId, Wish, judge,
@@ -12,6 +12,9 @@ use seckill::{
 
 use super::audit::{self, Rows};
 use super::world::TIMEOUT;
+
+/// The group of the loader.
+pub const GROUP: &str = "loader";
 
 /// What a process does with the library.
 #[derive(Debug, Clone)]
@@ -52,10 +55,15 @@ pub enum Op {
     Pause(Option<bool>),
     /// Removes entries that are older than this, Unix ms.
     Trim(u64),
+    /// A loader takes what is new in the ledger.
+    Feed(Loaded),
     /// Audits, with order records of that time: what it finds comes back before anything is repaired.
     Audit(Option<(Rows, u64)>),
     Repair(RepairPlan),
 }
+
+/// What a loader got of the ledgers of a sale: it keeps that, whatever becomes of its process.
+pub type Loaded = Arc<Mutex<Vec<(ActivityId, EntryId, bool)>>>;
 
 /// An operation, and where.
 pub struct Job {
@@ -158,8 +166,15 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
         }
         Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
         Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
+        Op::Feed(loaded) => {
+            for activity in ledgers(activity, shards) {
+                let mut load = |id, is_there| loaded.lock().expect("one runs").push((activity.clone(), id, is_there));
+                internals::feed(store, &activity, GROUP, &mut load)?;
+            }
+            Done::Status(Status::Ok, None)
+        }
         Op::Trim(before) => {
-            let activities = shards.map_or_else(|| vec![activity.clone()], |shards| shards.ids(&activity).collect());
+            let activities = ledgers(activity, shards);
             let all = activities.iter().map(|activity| internals::trim_ledger(store, activity, Millis::new(before)));
             let all: Vec<Status> = all.collect::<Result<_, _>>()?;
             Done::Status(*all.iter().find(|status| **status != Status::Ok).unwrap_or(&Status::Ok), None)
@@ -194,6 +209,11 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
             Done::Status(Status::Ok, None)
         }
     })
+}
+
+/// The activities that have the ledgers of a sale.
+fn ledgers(activity: ActivityId, shards: Option<Shards>) -> Vec<ActivityId> {
+    shards.map_or_else(|| vec![activity.clone()], |shards| shards.ids(&activity).collect())
 }
 
 fn plan(id: ActivityId, total: Option<Units>, per_user_limit: FieldChange<Limit>) -> Plan {
