@@ -110,6 +110,23 @@ fn arity(name: &str) -> Option<isize> {
     })
 }
 
+/// Whether a command takes as many arguments.
+pub fn takes(name: &str, args: &[Bytes]) -> bool {
+    let Some(arity) = arity(name) else { panic!("the command {name} is not simulated") };
+    let given = args.len() as isize;
+    given == arity || arity < 0 && given >= -arity
+}
+
+/// The keys among a command's arguments.
+pub fn keys_of<'a>(name: &str, args: &'a [Bytes]) -> &'a [Bytes] {
+    match name {
+        "TIME" => &[],
+        "EXISTS" | "UNLINK" | "DEL" => args,
+        "XINFO" | "XGROUP" => args.get(1..2).unwrap_or_default(),
+        _ => args.get(..1).unwrap_or_default(),
+    }
+}
+
 /// A whole number as Redis reads one: no plus, no space, no leading zero.
 pub fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
@@ -205,9 +222,7 @@ impl Keys {
 
     /// One command.
     pub fn run(&mut self, name: &str, args: &[Bytes], context: Context) -> Reply {
-        let Some(arity) = arity(name) else { panic!("the command {name} is not simulated") };
-        let given = args.len() as isize;
-        if arity >= 0 && given != arity || arity < 0 && given < -arity {
+        if !takes(name, args) {
             return Reply::Error(WRONG_COUNT.to_owned());
         }
         let done = match name.as_bytes()[0] {

@@ -14,8 +14,8 @@ use seckill::internals::{DROP_INS, Script};
 use snapbox::{Assert, Data as Snapshot};
 
 use super::calls::Activity;
-use super::keys::{Bytes, Data, Keys, Reply, StreamId};
-use super::script::{Engine, sha1_hex};
+use super::keys::{Bytes, Data, Keys, Reply, StreamId, is_write};
+use super::script::{Engine, Right, Rights, asks_at_one_key, sha1_hex};
 use super::search::given;
 
 /// A layout, as the tables name it.
@@ -106,7 +106,7 @@ struct Fault {
     /// What happens to the data before.
     commands: Vec<Command>,
     /// What the caller may not run.
-    denied: Option<String>,
+    denied: Option<Right>,
 }
 
 /// An activity, and the table of what was tried on it.
@@ -128,10 +128,26 @@ fn is_number(text: &str) -> bool {
 
 impl Trial {
     fn of(layout: Layout, activities: &'static [&'static str], values: &'static [&'static str]) -> Self {
-        let engine = Engine::new(|_, text| given(text));
-        engine.reset();
-        engine.server.borrow_mut().us = CLOCK;
-        Self { layout, activities, engine, values, table: String::new() }
+        let trial =
+            Self { layout, activities, engine: Engine::new(|_, text| given(text)), values, table: String::new() };
+        trial.reset(CLOCK);
+        trial
+    }
+
+    /// Forgets all keys. The clock is `us` from now on.
+    fn reset(&self, us: u64) {
+        self.engine.reset();
+        let mut server = self.engine.server.borrow_mut();
+        (server.us, server.rights) = (us, Some(Rights::default()));
+    }
+
+    /// Runs a script, which looks for each right before it writes. `None` if it was cut.
+    fn answer(&self, script: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
+        let reply = self.engine.run(self.script(script).sha1, keys, args);
+        let server = self.engine.server.borrow();
+        let unasked = &server.rights.as_ref().expect("they are recorded").unasked;
+        assert!(unasked.is_empty(), "{script} {args:?} writes before it asks for {unasked:?}");
+        reply
     }
 
     /// A command of another client.
@@ -149,7 +165,7 @@ impl Trial {
 
     fn call(&self, script: &str, keys: &[String], args: &[Bytes]) -> Reply {
         let keys: Vec<Bytes> = keys.iter().map(|key| key.clone().into()).collect();
-        self.engine.run(self.script(script).sha1, &keys, args).expect("it is not cut")
+        self.answer(script, &keys, args).expect("it is not cut")
     }
 
     fn keys_of_all(&self) -> Vec<String> {
@@ -193,12 +209,14 @@ impl Trial {
             faults.extend(counts);
             faults.push(fault("number of arguments", "one more", [&args[..], &[Vec::new()]].concat()));
             for command in commands_of(self.script(script).text) {
-                faults.push(Fault {
-                    denied: Some(command.to_owned()),
-                    ..fault("rights, all but", command, args.clone())
-                });
+                let denied = Some(Right { command: command.to_owned(), key: None });
+                faults.push(Fault { denied, ..fault("rights, all but", command, args.clone()) });
             }
         }
+        for (name, right) in self.rights_to_write(script, &keys, &args) {
+            faults.push(Fault { denied: Some(right), ..fault("rights, all but", &name, args.clone()) });
+        }
+        self.engine.server.borrow_mut().keys = state.clone();
         for at in 0..args.len() {
             let place = format!("ARGV[{}]", at + 1);
             let others = self.others(std::str::from_utf8(&args[at]).unwrap());
@@ -229,6 +247,20 @@ impl Trial {
         self.engine.server.borrow_mut().keys = state;
         let args: Vec<&str> = args.iter().map(|arg| std::str::from_utf8(arg).unwrap()).collect();
         self.run(script, &keys, &args);
+    }
+
+    /// What a call writes, or asks whether it may: commands, each with its key. Activities of a file that are decided one after the other
+    /// are refused one by one.
+    fn rights_to_write(&self, script: &'static str, keys: &[String], args: &[Bytes]) -> Vec<(String, Right)> {
+        self.call(script, keys, args);
+        let server = self.engine.server.borrow();
+        let known = server.rights.iter().flat_map(|rights| &rights.known);
+        let writes = known.filter(|right| is_write(&right.command) && !asks_at_one_key(script, &right.command));
+        let is_refused_as_a_whole = !script.ends_with("_file") || script == "multi_deduct_file";
+        let names = if is_refused_as_a_whole { self.names() } else { self.names_of_one() };
+        let places: HashMap<String, String> = self.all_keys().into_iter().zip(names).collect();
+        let place = |right: &Right| places.get(&shown(right.key.as_ref()?)).cloned();
+        writes.filter_map(|right| Some((format!("{} {}", right.command, place(right)?), right.clone()))).collect()
     }
 
     /// Runs a call, and tries nothing else.
@@ -366,14 +398,20 @@ impl Trial {
 
     /// What `all_keys` are, in short.
     fn names(&self) -> Vec<String> {
+        let of = |index: usize| if index == 0 { String::new() } else { (index + 1).to_string() };
+        let names = self.names_of_one();
+        (0..self.activities.len())
+            .flat_map(|index| names.iter().map(move |name| format!("{name}{}", of(index))))
+            .collect()
+    }
+
+    /// The same of the first activity.
+    fn names_of_one(&self) -> Vec<String> {
         let of_hash = ["stock", "meta", "requests", "ledger", "participants"];
         let mut names: Vec<&str> = of_hash[..self.layout.key_count().min(5)].to_vec();
         names.extend((self.layout.key_count() > 5).then_some("units"));
         names.extend(self.layout.has_users().then_some("deadlines"));
-        let of = |index: usize| if index == 0 { String::new() } else { (index + 1).to_string() };
-        (0..self.activities.len())
-            .flat_map(|index| names.iter().map(move |name| format!("{name}{}", of(index))))
-            .collect()
+        names.into_iter().map(str::to_owned).collect()
     }
 
     fn all_keys(&self) -> Vec<String> {

@@ -41,8 +41,7 @@ impl Run {
         let first = words.remove(0);
         match first.as_str() {
             "##" => {
-                self.trial.engine.reset();
-                self.trial.engine.server.borrow_mut().us = 1_000_000;
+                self.trial.reset(1_000_000);
                 String::new()
             }
             "wait" => {
@@ -122,7 +121,7 @@ impl Run {
         let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.clone().into_bytes()).collect();
         let before = self.trial.engine.server.borrow().keys.clone();
         self.trial.engine.server.borrow_mut().cut_after = cut;
-        let reply = self.trial.engine.run(self.trial.script(script).sha1, &keys, &args);
+        let reply = self.trial.answer(script, &keys, &args);
         self.trial.engine.server.borrow_mut().cut_after = None;
         let said = match reply {
             None => "cut".to_owned(),
