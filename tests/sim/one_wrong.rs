@@ -14,7 +14,7 @@ use seckill::internals::{DROP_INS, Script};
 use snapbox::{Assert, Data as Snapshot};
 
 use super::calls::Activity;
-use super::keys::{Bytes, Data, Keys, Reply, StreamId, is_write};
+use super::keys::{Bytes, Context, Data, Keys, Reply, StreamId, is_write};
 use super::script::{Engine, Right, Rights, asks_at_one_key, sha1_hex};
 use super::search::given;
 
@@ -152,7 +152,13 @@ impl Trial {
 
     /// A command of another client.
     fn send(&self, command: &[&str]) {
-        change(&mut self.engine.server.borrow_mut().keys, &words(command));
+        self.change(&words(command));
+    }
+
+    fn change(&self, command: &Command) {
+        let server = &mut *self.engine.server.borrow_mut();
+        let context = server.context();
+        change(&mut server.keys, command, context);
     }
 
     /// A script, or a drop-in.
@@ -361,7 +367,8 @@ impl Trial {
     /// The reply to a call, with the keys that changed, and a digest of all data.
     fn outcome(&self, script: &'static str, state: &Keys, fault: &Fault) -> (String, String) {
         let mut damaged = state.clone();
-        fault.commands.iter().for_each(|command| change(&mut damaged, command));
+        let context = self.engine.server.borrow().context();
+        fault.commands.iter().for_each(|command| change(&mut damaged, command, context));
         let before = self.digests(&damaged);
         (self.engine.server.borrow_mut().keys, self.engine.server.borrow_mut().denied) =
             (damaged, fault.denied.clone());
@@ -390,7 +397,7 @@ impl Trial {
 
     /// The SHA-1 of each key, and of all.
     fn digests(&self, keys: &Keys) -> Vec<String> {
-        let digest = |key: String| digest_of(keys.0.get(key.as_bytes()));
+        let digest = |key: String| digest_of(keys, key.as_bytes());
         let mut digests: Vec<String> = self.all_keys().into_iter().map(digest).collect();
         digests.push(sha1_hex(digests.concat().as_bytes()));
         digests
@@ -492,16 +499,16 @@ fn commands_of(text: &str) -> Vec<&str> {
 }
 
 /// A command of another client, also those that no script uses.
-fn change(keys: &mut Keys, command: &Command) {
+fn change(keys: &mut Keys, command: &Command, context: Context) {
     let (name, args) = (shown(&command[0]), &command[1..]);
     let key = &args[0];
     match &*name {
         "RPUSH" => drop(keys.0.insert(key.clone(), Data::List)),
         "HSETNX" if keys.field(&shown(key), &args[1]).is_some() => {}
-        "HSETNX" => run(keys, "HSET", args),
+        "HSETNX" => run(keys, "HSET", args, context),
         "ZADD" if &args[1] == b"XX" => {
             if keys.0.contains_key(key) {
-                run(keys, "ZADD", &[&args[..1], &args[2..]].concat());
+                run(keys, "ZADD", &[&args[..1], &args[2..]].concat(), context);
             }
         }
         "XTRIM" => {
@@ -511,12 +518,12 @@ fn change(keys: &mut Keys, command: &Command) {
                 stream.entries.pop_first();
             }
         }
-        name => run(keys, name, args),
+        name => run(keys, name, args, context),
     }
 }
 
-fn run(keys: &mut Keys, name: &str, args: &[Bytes]) {
-    let reply = keys.run(name, args, super::keys::Context { us: CLOCK, protocol_3: false });
+fn run(keys: &mut Keys, name: &str, args: &[Bytes], context: Context) {
+    let reply = keys.run(name, args, context);
     assert!(!matches!(reply, Reply::Error(_)), "{name}: {reply:?}");
 }
 
@@ -536,13 +543,13 @@ fn line(reply: &Reply) -> String {
     }
 }
 
-/// The SHA-1 of a key's type and of what it holds.
-fn digest_of(data: Option<&Data>) -> String {
+/// The SHA-1 of a key's type, of what it holds, and of when it expires.
+fn digest_of(keys: &Keys, key: &[u8]) -> String {
     let entry = |((ms, number), fields): (&StreamId, &Vec<Bytes>)| {
         let id = format!("{ms}-{number}").into_bytes();
         [id, fields.join(&b'\n')].concat()
     };
-    let (kind, found): (&str, Vec<Bytes>) = match data {
+    let (kind, found): (&str, Vec<Bytes>) = match keys.0.get(key) {
         None => ("none", Vec::new()),
         Some(Data::Text(text)) => ("string", vec![text.clone()]),
         Some(Data::List) => ("list", vec![b"x".into()]),
@@ -558,5 +565,6 @@ fn digest_of(data: Option<&Data>) -> String {
             ("hash", fields.iter().map(|(field, value)| [&field[..], b"\t", value].concat()).collect())
         }
     };
-    sha1_hex(&[kind.as_bytes(), &found.join(&b'\n')].concat())
+    let expiry = keys.1.get(key).map(|at| format!("\nexpires at {at}")).unwrap_or_default();
+    sha1_hex(&[kind.as_bytes(), &found.join(&b'\n'), expiry.as_bytes()].concat())
 }
