@@ -88,6 +88,8 @@ fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
 const VALUES: [&str; 8] = ["", "0", "1", "007", "-1", "x", "9007199254740991", "9007199254740992"];
 /// The same where all of them would be too many.
 const FEW: [&str; 1] = ["2"];
+/// How long ids of requests and users may be, and one more.
+const LENGTHS: [usize; 4] = [128, 129, 256, 257];
 /// The server's clock, which does not advance, in microseconds.
 const CLOCK: u64 = 1_795_355_857_669_123;
 
@@ -230,6 +232,13 @@ impl Trial {
                 let mut args = args.clone();
                 args[at] = text.as_bytes().to_vec();
                 faults.push(fault(&place, &text, args));
+            }
+            // Of a column, the first text.
+            for length in LENGTHS.into_iter().filter(|_| is_full) {
+                let mut args = args.clone();
+                let first = args[at].split(|byte| *byte == b'\t').next().map_or(0, <[u8]>::len);
+                args[at].splice(..first, vec![b'u'; length]);
+                faults.push(fault(&place, &format!("{length} letters"), args));
             }
         }
         for (place, value, commands) in self.damages() {
