@@ -152,8 +152,9 @@ local function persist_keys()
   if KEYS[6] then redis.call('PERSIST', KEYS[6]) end
 end
 
-local denied = denied_command('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'PERSIST', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2],
-  'UNLINK', KEYS[2], 'XADD', KEYS[4])
+local denied = denied_command('DECRBY', KEYS[1], 'INCRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[2],
+  'XADD', KEYS[4], 'UNLINK', KEYS[4], 'PERSIST', KEYS[1], 'PERSIST', KEYS[2], 'PERSIST', KEYS[3], 'PERSIST', KEYS[4],
+  'PERSIST', KEYS[5], 'PERSIST', KEYS[6])
 if denied then return forbidden(denied) end
 
 if step == 'withdraw' then

@@ -129,7 +129,8 @@ if step == 'plan' then
   return {OK, state, its_epoch, seen, archive, holds, unread}
 end
 
-local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1])
+local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4], 'UNLINK', KEYS[5],
+  'UNLINK', KEYS[6], 'UNLINK', KEYS[7])
 if denied then return forbidden(denied) end
 if epoch ~= its_epoch then return {STALE} end
 if step == 'mark' then

@@ -194,7 +194,7 @@ if dry or status ~= OK or action == 'unchanged' then return reply end
 
 -- Write.
 local denied = denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
-  'UNLINK', KEYS[1])
+  'UNLINK', KEYS[1], 'UNLINK', KEYS[2], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4], 'UNLINK', KEYS[5], 'UNLINK', KEYS[6], 'UNLINK', KEYS[7])
 if denied then return forbidden(denied) end
 local set, is_set, cleared = {}, {}, {}
 local function put(field, text)

@@ -72,7 +72,7 @@ end
 
 local function denied()
   local command = denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2],
-    'XADD', KEYS[4], 'UNLINK', KEYS[1])
+    'HSET', KEYS[3], 'HDEL', KEYS[3], 'XADD', KEYS[4], 'UNLINK', KEYS[1])
   return command and forbidden(command)
 end
 

@@ -365,9 +365,15 @@ if fresh and not dry then
       local allowed = redis.acl_check_cmd
       --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
       --- @include "mark"
+      -- So is the removal of the last one, if units are missing then: the mark stays.
+      local may_be_last = #it.gone > 0 and call.rules.total and left < call.rules.total
+      if may_be_last and not marks and MAY_UNMARK then
+        redis.call('HSET', KEYS[3], '\tbegun', 'first')
+        marks = true
+      end
       take_units(call.withdrawn, call.stock - left)
       write_users(kind, it)
-      if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
+      if marks and not (may_be_last and redis.call('EXISTS', KEYS[5]) == 0) then redis.call('HDEL', KEYS[3], '\tbegun') end
       redis.call('HSET', KEYS[3], unpack(kept))
       if row then redis.call('XADD', KEYS[4], '*', unpack(row)) end
     end

@@ -123,7 +123,7 @@ if step == 'plan' or step == 'begin' then
   if step == 'plan' or is_under_way then return {OK, stage, total, stock_digits} end
 end
 if step ~= 'begin' and step ~= 'switch' and step ~= 'undo' then return usage('restore: ARGV[2] is no step') end
-local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4], 'UNLINK', KEYS[4],
+local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4], 'UNLINK', KEYS[2], 'UNLINK', KEYS[4],
   (kind == 'set' or kind == 'coupon') and 'SADD', KEYS[5], 'SET', KEYS[1])
   or redis.acl_check_cmd and not redis.acl_check_cmd('XGROUP', 'CREATE', KEYS[4], 'g', '0') and 'XGROUP CREATE'
 if denied then return forbidden(denied) end

@@ -11,7 +11,8 @@ local MOVING = '\tmoving'
 
 -- The command that finishing a change needs and that this user may not run, or nil.
 local function denied_move(adds)
-  return denied_command('HSET', KEYS[3], 'HDEL', KEYS[3], 'XADD', KEYS[4], adds and 'INCRBY', KEYS[1])
+  return denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'HSET', KEYS[3], 'HDEL', KEYS[3], 'XADD', KEYS[4],
+    adds and 'INCRBY', KEYS[1])
 end
 
 -- Writes what a change lacks behind its record: the total, and of an update the other rules; the entry; the stock, if that grows.

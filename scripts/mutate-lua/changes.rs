@@ -77,10 +77,7 @@ fn changes(code: &str) -> Vec<(usize, String, usize)> {
                 found.push((at, new.to_owned(), old.len()));
             }
         }
-        // Whoever may run a script has all of its keys, so that a right is the same for each of them.
-        let asked = ["acl_check_cmd(", "allowed("].iter().filter_map(|call| code[..at].rfind(call)).max();
-        let is_right = asked.is_some_and(|asked| !code[asked..at].contains(')'));
-        if !is_text && !is_right && bytes[at].is_ascii_digit() && (at == 0 || !is_word(at - 1)) {
+        if !is_text && bytes[at].is_ascii_digit() && (at == 0 || !is_word(at - 1)) {
             let digits = code[at..].find(|c: char| !c.is_ascii_digit()).unwrap_or(code.len() - at);
             if let (false, Ok(number)) = (is_word(at + digits), code[at..at + digits].parse::<u64>()) {
                 found.push((at, (number + 1).to_string(), digits));

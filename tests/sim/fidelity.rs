@@ -76,7 +76,7 @@ impl RealServer {
     }
 
     fn keys(&mut self) -> Keys {
-        let mut keys = BTreeMap::new();
+        let (mut keys, mut expiries) = (BTreeMap::new(), BTreeMap::new());
         for key in self.texts("KEYS", &[b"*"]) {
             let data = match &text(self.ask("TYPE", &[&key]))[..] {
                 b"string" => Data::Text(text(self.ask("GET", &[&key]))),
@@ -90,9 +90,12 @@ impl RealServer {
                 b"stream" => Data::Stream(self.stream(&key)),
                 other => panic!("a key of type {other:?}"),
             };
+            if self.ask("PTTL", &[&key]) != Reply::Int(-1) {
+                expiries.insert(key.clone(), 0);
+            }
             keys.insert(key, data);
         }
-        Keys(keys)
+        Keys(keys, expiries)
     }
 
     fn stream(&mut self, key: &[u8]) -> Stream {
@@ -169,13 +172,14 @@ impl Reply {
     }
 }
 
-/// Keys without the ids that a stream gave last, which nothing tells.
+/// Keys without the ids that a stream gave last, which nothing tells, and without when they expire, if they do: the clocks differ.
 fn comparable_keys(mut keys: Keys) -> Keys {
     for data in keys.0.values_mut() {
         if let Data::Stream(stream) = data {
             (stream.last, stream.groups) = ((0, 0), BTreeMap::new());
         }
     }
+    keys.1.values_mut().for_each(|at| *at = 0);
     keys
 }
 
@@ -473,6 +477,10 @@ fn scripts_reply_and_write_here_what_they_do_on_a_real_server() {
             let (command, args) = group_command(&mut random, &sale.keys.ledger);
             let (ours, theirs) = both(command, &args);
             assert_eq!(of_group(ours), of_group(theirs), "{command} before call {n} of seed {seed}");
+        }
+        if random.percent(2) {
+            let key = random.pick(&sale.keys.all().collect::<Vec<_>>()).to_string();
+            both("PEXPIRE", &[key.into(), b"1000000000".into()]);
         }
         let call = match n % CALLS_OF_A_SALE {
             1 | 2 => {

@@ -1,7 +1,7 @@
 //! Keys in memory, and the commands of Redis that scripts and audits use on them.
 //!
-//! What is simulated behaves as a server does, with its errors; what is not is a panic, never a guess. No key expires. A scan
-//! returns everything at once.
+//! What is simulated behaves as a server does, with its errors; what is not is a panic, never a guess. A scan returns
+//! everything at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -59,9 +59,9 @@ pub enum Data {
     List,
 }
 
-/// All keys of a server.
+/// All keys of a server, and when those that expire are gone, in ms.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Keys(pub BTreeMap<Bytes, Data>);
+pub struct Keys(pub BTreeMap<Bytes, Data>, pub BTreeMap<Bytes, u64>);
 
 /// The clock in microseconds, and the protocol that the caller asked for.
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +103,7 @@ pub fn is_write(name: &str) -> bool {
             | "UNLINK"
             | "DEL"
             | "PERSIST"
+            | "PEXPIRE"
     )
 }
 
@@ -112,7 +113,7 @@ fn arity(name: &str) -> Option<isize> {
         "TIME" => 0,
         "GET" | "TYPE" | "HLEN" | "HGETALL" | "SCARD" | "SMEMBERS" | "XLEN" | "PTTL" | "PERSIST" | "DECR" => 1,
         "HINCRBY" => 3,
-        "XINFO" | "DECRBY" | "INCRBY" | "HGET" | "HEXISTS" | "SISMEMBER" => 2,
+        "PEXPIRE" | "XINFO" | "DECRBY" | "INCRBY" | "HGET" | "HEXISTS" | "SISMEMBER" => 2,
         "EXISTS" | "UNLINK" | "DEL" => -1,
         "SET" | "HMGET" | "HDEL" | "SADD" | "SREM" | "SMISMEMBER" | "ZREM" | "ZMSCORE" | "HSCAN" | "SSCAN"
         | "XPENDING" => -2,
@@ -121,6 +122,23 @@ fn arity(name: &str) -> Option<isize> {
         "XREADGROUP" => -8,
         _ => return None,
     })
+}
+
+/// Whether a command takes as many arguments.
+pub fn takes(name: &str, args: &[Bytes]) -> bool {
+    let Some(arity) = arity(name) else { panic!("the command {name} is not simulated") };
+    let given = args.len() as isize;
+    given == arity || arity < 0 && given >= -arity
+}
+
+/// The keys among a command's arguments.
+pub fn keys_of<'a>(name: &str, args: &'a [Bytes]) -> &'a [Bytes] {
+    match name {
+        "TIME" => &[],
+        "EXISTS" | "UNLINK" | "DEL" => args,
+        "XINFO" | "XGROUP" => args.get(1..2).unwrap_or_default(),
+        _ => args.get(..1).unwrap_or_default(),
+    }
 }
 
 /// A whole number as Redis reads one: no plus, no space, no leading zero.
@@ -218,10 +236,12 @@ impl Keys {
 
     /// One command.
     pub fn run(&mut self, name: &str, args: &[Bytes], context: Context) -> Reply {
-        let Some(arity) = arity(name) else { panic!("the command {name} is not simulated") };
-        let given = args.len() as isize;
-        if arity >= 0 && given != arity || arity < 0 && given < -arity {
+        if !takes(name, args) {
             return Reply::Error(WRONG_COUNT.to_owned());
+        }
+        let now_ms = context.us / 1000;
+        while let Some(key) = self.1.iter().find_map(|(key, at)| (*at <= now_ms).then(|| key.clone())) {
+            self.remove(&key);
         }
         let done = match name.as_bytes()[0] {
             b'H' => self.run_on_hash(name, args),
@@ -241,6 +261,7 @@ impl Keys {
             }
             "GET" => Ok(text_or_nil(self.string(&args[0])?)),
             "SET" => {
+                self.remove(&args[0]);
                 self.0.insert(args[0].clone(), Data::Text(args[1].clone()));
                 Ok(Reply::Status("OK"))
             }
@@ -260,9 +281,20 @@ impl Keys {
                 Some(Data::List) => "list",
             })),
             "EXISTS" => Ok(count(args.iter().filter(|key| self.0.contains_key(*key)).count())),
-            "UNLINK" | "DEL" => Ok(count(args.iter().filter(|key| self.0.remove(*key).is_some()).count())),
-            "PTTL" => Ok(Reply::Int(if self.0.contains_key(&args[0]) { -1 } else { -2 })),
-            "PERSIST" => Ok(Reply::Int(0)),
+            "UNLINK" | "DEL" => Ok(count(args.iter().filter(|key| self.remove(key)).count())),
+            "PTTL" => Ok(match self.1.get(&args[0]) {
+                Some(at) => Reply::Int((at - context.us / 1000) as i64),
+                None => Reply::Int(if self.0.contains_key(&args[0]) { -1 } else { -2 }),
+            }),
+            "PERSIST" => Ok(count(self.1.remove(&args[0]).is_some().into())),
+            "PEXPIRE" => {
+                let after = u64::try_from(wanted_integer(&args[1])?).expect("a key expires later");
+                let is_there = self.0.contains_key(&args[0]);
+                if is_there {
+                    self.1.insert(args[0].clone(), context.us / 1000 + after);
+                }
+                Ok(count(is_there.into()))
+            }
             _ => unreachable!("{name} has an arity"),
         }
     }
@@ -567,9 +599,15 @@ impl Keys {
     /// The reply of a command that removed members; an empty collection is no key.
     fn removed(&mut self, key: &[u8], removed: usize, is_empty: bool) -> Reply {
         if is_empty {
-            self.0.remove(key);
+            self.remove(key);
         }
         count(removed)
+    }
+
+    /// Whether there was such a key.
+    fn remove(&mut self, key: &[u8]) -> bool {
+        self.1.remove(key);
+        self.0.remove(key).is_some()
     }
 }
 

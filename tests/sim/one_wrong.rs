@@ -14,8 +14,8 @@ use seckill::internals::{DROP_INS, Script};
 use snapbox::{Assert, Data as Snapshot};
 
 use super::calls::Activity;
-use super::keys::{Bytes, Data, Keys, Reply, StreamId};
-use super::script::{Engine, sha1_hex};
+use super::keys::{Bytes, Context, Data, Keys, Reply, StreamId, is_write};
+use super::script::{Engine, Right, Rights, asks_at_one_key, sha1_hex};
 use super::search::given;
 
 /// A layout, as the tables name it.
@@ -88,6 +88,8 @@ fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
 const VALUES: [&str; 8] = ["", "0", "1", "007", "-1", "x", "9007199254740991", "9007199254740992"];
 /// The same where all of them would be too many.
 const FEW: [&str; 1] = ["2"];
+/// How long ids of requests and users may be, and one more.
+const LENGTHS: [usize; 4] = [128, 129, 256, 257];
 /// The server's clock, which does not advance, in microseconds.
 const CLOCK: u64 = 1_795_355_857_669_123;
 
@@ -106,7 +108,7 @@ struct Fault {
     /// What happens to the data before.
     commands: Vec<Command>,
     /// What the caller may not run.
-    denied: Option<String>,
+    denied: Option<Right>,
 }
 
 /// An activity, and the table of what was tried on it.
@@ -128,15 +130,37 @@ fn is_number(text: &str) -> bool {
 
 impl Trial {
     fn of(layout: Layout, activities: &'static [&'static str], values: &'static [&'static str]) -> Self {
-        let engine = Engine::new(|_, text| given(text));
-        engine.reset();
-        engine.server.borrow_mut().us = CLOCK;
-        Self { layout, activities, engine, values, table: String::new() }
+        let trial =
+            Self { layout, activities, engine: Engine::new(|_, text| given(text)), values, table: String::new() };
+        trial.reset(CLOCK);
+        trial
+    }
+
+    /// Forgets all keys. The clock is `us` from now on.
+    fn reset(&self, us: u64) {
+        self.engine.reset();
+        let mut server = self.engine.server.borrow_mut();
+        (server.us, server.rights) = (us, Some(Rights::default()));
+    }
+
+    /// Runs a script, which looks for each right before it writes. `None` if it was cut.
+    fn answer(&self, script: &str, keys: &[Bytes], args: &[Bytes]) -> Option<Reply> {
+        let reply = self.engine.run(self.script(script).sha1, keys, args);
+        let server = self.engine.server.borrow();
+        let unasked = &server.rights.as_ref().expect("they are recorded").unasked;
+        assert!(unasked.is_empty(), "{script} {args:?} writes before it asks for {unasked:?}");
+        reply
     }
 
     /// A command of another client.
     fn send(&self, command: &[&str]) {
-        change(&mut self.engine.server.borrow_mut().keys, &words(command));
+        self.change(&words(command));
+    }
+
+    fn change(&self, command: &Command) {
+        let server = &mut *self.engine.server.borrow_mut();
+        let context = server.context();
+        change(&mut server.keys, command, context);
     }
 
     /// A script, or a drop-in.
@@ -149,7 +173,7 @@ impl Trial {
 
     fn call(&self, script: &str, keys: &[String], args: &[Bytes]) -> Reply {
         let keys: Vec<Bytes> = keys.iter().map(|key| key.clone().into()).collect();
-        self.engine.run(self.script(script).sha1, &keys, args).expect("it is not cut")
+        self.answer(script, &keys, args).expect("it is not cut")
     }
 
     fn keys_of_all(&self) -> Vec<String> {
@@ -193,12 +217,14 @@ impl Trial {
             faults.extend(counts);
             faults.push(fault("number of arguments", "one more", [&args[..], &[Vec::new()]].concat()));
             for command in commands_of(self.script(script).text) {
-                faults.push(Fault {
-                    denied: Some(command.to_owned()),
-                    ..fault("rights, all but", command, args.clone())
-                });
+                let denied = Some(Right { command: command.to_owned(), key: None });
+                faults.push(Fault { denied, ..fault("rights, all but", command, args.clone()) });
             }
         }
+        for (name, right) in self.rights_to_write(script, &keys, &args) {
+            faults.push(Fault { denied: Some(right), ..fault("rights, all but", &name, args.clone()) });
+        }
+        self.engine.server.borrow_mut().keys = state.clone();
         for at in 0..args.len() {
             let place = format!("ARGV[{}]", at + 1);
             let others = self.others(std::str::from_utf8(&args[at]).unwrap());
@@ -206,6 +232,13 @@ impl Trial {
                 let mut args = args.clone();
                 args[at] = text.as_bytes().to_vec();
                 faults.push(fault(&place, &text, args));
+            }
+            // Of a column, the first text.
+            for length in LENGTHS.into_iter().filter(|_| is_full) {
+                let mut args = args.clone();
+                let first = args[at].split(|byte| *byte == b'\t').next().map_or(0, <[u8]>::len);
+                args[at].splice(..first, vec![b'u'; length]);
+                faults.push(fault(&place, &format!("{length} letters"), args));
             }
         }
         for (place, value, commands) in self.damages() {
@@ -229,6 +262,20 @@ impl Trial {
         self.engine.server.borrow_mut().keys = state;
         let args: Vec<&str> = args.iter().map(|arg| std::str::from_utf8(arg).unwrap()).collect();
         self.run(script, &keys, &args);
+    }
+
+    /// What a call writes, or asks whether it may: commands, each with its key. Activities of a file that are decided one after the other
+    /// are refused one by one.
+    fn rights_to_write(&self, script: &'static str, keys: &[String], args: &[Bytes]) -> Vec<(String, Right)> {
+        self.call(script, keys, args);
+        let server = self.engine.server.borrow();
+        let known = server.rights.iter().flat_map(|rights| &rights.known);
+        let writes = known.filter(|right| is_write(&right.command) && !asks_at_one_key(script, &right.command));
+        let is_refused_as_a_whole = !script.ends_with("_file") || script == "multi_deduct_file";
+        let names = if is_refused_as_a_whole { self.names() } else { self.names_of_one() };
+        let places: HashMap<String, String> = self.all_keys().into_iter().zip(names).collect();
+        let place = |right: &Right| places.get(&shown(right.key.as_ref()?)).cloned();
+        writes.filter_map(|right| Some((format!("{} {}", right.command, place(right)?), right.clone()))).collect()
     }
 
     /// Runs a call, and tries nothing else.
@@ -329,7 +376,8 @@ impl Trial {
     /// The reply to a call, with the keys that changed, and a digest of all data.
     fn outcome(&self, script: &'static str, state: &Keys, fault: &Fault) -> (String, String) {
         let mut damaged = state.clone();
-        fault.commands.iter().for_each(|command| change(&mut damaged, command));
+        let context = self.engine.server.borrow().context();
+        fault.commands.iter().for_each(|command| change(&mut damaged, command, context));
         let before = self.digests(&damaged);
         (self.engine.server.borrow_mut().keys, self.engine.server.borrow_mut().denied) =
             (damaged, fault.denied.clone());
@@ -358,7 +406,7 @@ impl Trial {
 
     /// The SHA-1 of each key, and of all.
     fn digests(&self, keys: &Keys) -> Vec<String> {
-        let digest = |key: String| digest_of(keys.0.get(key.as_bytes()));
+        let digest = |key: String| digest_of(keys, key.as_bytes());
         let mut digests: Vec<String> = self.all_keys().into_iter().map(digest).collect();
         digests.push(sha1_hex(digests.concat().as_bytes()));
         digests
@@ -366,14 +414,20 @@ impl Trial {
 
     /// What `all_keys` are, in short.
     fn names(&self) -> Vec<String> {
+        let of = |index: usize| if index == 0 { String::new() } else { (index + 1).to_string() };
+        let names = self.names_of_one();
+        (0..self.activities.len())
+            .flat_map(|index| names.iter().map(move |name| format!("{name}{}", of(index))))
+            .collect()
+    }
+
+    /// The same of the first activity.
+    fn names_of_one(&self) -> Vec<String> {
         let of_hash = ["stock", "meta", "requests", "ledger", "participants"];
         let mut names: Vec<&str> = of_hash[..self.layout.key_count().min(5)].to_vec();
         names.extend((self.layout.key_count() > 5).then_some("units"));
         names.extend(self.layout.has_users().then_some("deadlines"));
-        let of = |index: usize| if index == 0 { String::new() } else { (index + 1).to_string() };
-        (0..self.activities.len())
-            .flat_map(|index| names.iter().map(move |name| format!("{name}{}", of(index))))
-            .collect()
+        names.into_iter().map(str::to_owned).collect()
     }
 
     fn all_keys(&self) -> Vec<String> {
@@ -454,16 +508,16 @@ fn commands_of(text: &str) -> Vec<&str> {
 }
 
 /// A command of another client, also those that no script uses.
-fn change(keys: &mut Keys, command: &Command) {
+fn change(keys: &mut Keys, command: &Command, context: Context) {
     let (name, args) = (shown(&command[0]), &command[1..]);
     let key = &args[0];
     match &*name {
         "RPUSH" => drop(keys.0.insert(key.clone(), Data::List)),
         "HSETNX" if keys.field(&shown(key), &args[1]).is_some() => {}
-        "HSETNX" => run(keys, "HSET", args),
+        "HSETNX" => run(keys, "HSET", args, context),
         "ZADD" if &args[1] == b"XX" => {
             if keys.0.contains_key(key) {
-                run(keys, "ZADD", &[&args[..1], &args[2..]].concat());
+                run(keys, "ZADD", &[&args[..1], &args[2..]].concat(), context);
             }
         }
         "XTRIM" => {
@@ -473,12 +527,12 @@ fn change(keys: &mut Keys, command: &Command) {
                 stream.entries.pop_first();
             }
         }
-        name => run(keys, name, args),
+        name => run(keys, name, args, context),
     }
 }
 
-fn run(keys: &mut Keys, name: &str, args: &[Bytes]) {
-    let reply = keys.run(name, args, super::keys::Context { us: CLOCK, protocol_3: false });
+fn run(keys: &mut Keys, name: &str, args: &[Bytes], context: Context) {
+    let reply = keys.run(name, args, context);
     assert!(!matches!(reply, Reply::Error(_)), "{name}: {reply:?}");
 }
 
@@ -498,13 +552,13 @@ fn line(reply: &Reply) -> String {
     }
 }
 
-/// The SHA-1 of a key's type and of what it holds.
-fn digest_of(data: Option<&Data>) -> String {
+/// The SHA-1 of a key's type, of what it holds, and of when it expires.
+fn digest_of(keys: &Keys, key: &[u8]) -> String {
     let entry = |((ms, number), fields): (&StreamId, &Vec<Bytes>)| {
         let id = format!("{ms}-{number}").into_bytes();
         [id, fields.join(&b'\n')].concat()
     };
-    let (kind, found): (&str, Vec<Bytes>) = match data {
+    let (kind, found): (&str, Vec<Bytes>) = match keys.0.get(key) {
         None => ("none", Vec::new()),
         Some(Data::Text(text)) => ("string", vec![text.clone()]),
         Some(Data::List) => ("list", vec![b"x".into()]),
@@ -520,5 +574,6 @@ fn digest_of(data: Option<&Data>) -> String {
             ("hash", fields.iter().map(|(field, value)| [&field[..], b"\t", value].concat()).collect())
         }
     };
-    sha1_hex(&[kind.as_bytes(), &found.join(&b'\n')].concat())
+    let expiry = keys.1.get(key).map(|at| format!("\nexpires at {at}")).unwrap_or_default();
+    sha1_hex(&[kind.as_bytes(), &found.join(&b'\n'), expiry.as_bytes()].concat())
 }

@@ -28,8 +28,8 @@ pub struct Replica {
 
 impl Replica {
     /// One that has all that its primary has.
-    pub fn of(keys: &Keys, offset: u64, number: u64) -> Self {
-        Self { number, keys: keys.clone(), coming: VecDeque::new(), offset, arrives: 0, stalled_until: 0 }
+    pub fn of(keys: Keys, offset: u64, number: u64) -> Self {
+        Self { number, keys, coming: VecDeque::new(), offset, arrives: 0, stalled_until: 0 }
     }
 
     /// Sends it what one call wrote behind an offset. Gives the time when it comes there.
@@ -47,9 +47,12 @@ impl Replica {
         self.offset = self.offset.max(offset);
     }
 
-    /// A key has come to its primary from another node.
-    pub fn restore(&mut self, key: Bytes, data: Data) {
-        self.keys.0.insert(key, data);
+    /// A key has come to its primary from another node, or went there.
+    pub fn set(&mut self, key: &Bytes, data: Option<&Data>) {
+        match data {
+            Some(data) => _ = self.keys.0.insert(key.clone(), data.clone()),
+            None => _ = self.keys.0.remove(key),
+        }
     }
 
     /// Up to which of all writes nothing is lost with its primary, and how many are.

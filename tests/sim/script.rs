@@ -11,7 +11,7 @@ use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, 
 use seckill::internals::{DROP_INS, REWRITE, Script};
 
 use super::cjson;
-use super::keys::{Bytes, Context, Keys, Reply, is_write};
+use super::keys::{Bytes, Context, Keys, Reply, is_write, keys_of, takes};
 use super::replica::Write;
 
 pub const IS_LUA_5_4: bool = cfg!(feature = "lua54");
@@ -69,13 +69,69 @@ pub struct Server {
     pub is_followed: bool,
     /// The commands of a transaction that has begun.
     pub queued: Option<Vec<Vec<Bytes>>>,
-    /// A command that the caller may not run.
-    pub denied: Option<String>,
+    /// What the caller may not run.
+    pub denied: Option<Right>,
+    /// While scripts are held to it that they look for each right before they write.
+    pub rights: Option<Rights>,
     was_cut: bool,
     protocol_3: bool,
 }
 
+/// A command, at one key or at all.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    pub command: String,
+    pub key: Option<Bytes>,
+}
+
+/// What the script that runs may do, and how it knows.
+#[derive(Debug, Default)]
+pub struct Rights {
+    script: &'static str,
+    /// What it asked for, or ran.
+    pub known: BTreeSet<Right>,
+    has_written: bool,
+    /// What it wrote behind its first write, without having asked: it would end there, half done, if it might not.
+    pub unasked: BTreeSet<Right>,
+}
+
+impl Rights {
+    /// A script runs a command, and ends if it may not.
+    fn runs(&mut self, command: &str, args: &[Bytes]) {
+        // Activities of a file are decided one after the other. Each begins with its stock.
+        self.has_written &= command != "GET" || !matches!(self.script, "deduct_file" | "refund_file");
+        if !is_write(command) {
+            return;
+        }
+        for right in rights_of(command, args) {
+            let is_command_enough =
+                asks_at_one_key(self.script, command) && self.known.iter().any(|known| known.command == right.command);
+            if self.has_written && !self.known.contains(&right) && !is_command_enough {
+                self.unasked.insert(right.clone());
+            }
+            self.known.insert(right);
+        }
+        // Behind what was cut, and is finished now, the call itself begins.
+        let is_finished =
+            command == "HDEL" && args[1..].iter().any(|field| field == b"\tbegun" || field == b"\tmoving");
+        self.has_written = !is_finished;
+    }
+}
+
+/// Whether a script asks for a command at one key, for all of them: to ask takes time, of which an order has none to spare. Whoever
+/// may run the command there may do so at the other keys of a sale.
+pub fn asks_at_one_key(script: &str, command: &str) -> bool {
+    matches!(script, "deduct" | "hold") && matches!(command, "HSET" | "HDEL")
+}
+
 impl Server {
+    fn may_run(&self, command: &str, args: &[Bytes]) -> bool {
+        let is_denied = |denied: &Right| {
+            denied.command == command && denied.key.as_ref().is_none_or(|key| keys_of(command, args).contains(key))
+        };
+        !self.denied.as_ref().is_some_and(is_denied)
+    }
+
     /// Runs a command, and keeps it for replicas if it wrote something.
     pub fn run(&mut self, name: &str, args: Vec<Bytes>) -> Reply {
         let context = self.context();
@@ -177,6 +233,9 @@ impl Engine {
         {
             let mut server = self.server.borrow_mut();
             (server.protocol_3, server.writes, server.was_cut) = (false, 0, false);
+            if let Some(rights) = &mut server.rights {
+                *rights = Rights { script: self.scripts[sha1].0, ..Rights::default() };
+            }
         }
         let (_, function) = self.scripts.get(sha1).unwrap_or_else(|| panic!("no script has the SHA-1 {sha1}"));
         let done = function.call::<Value>(());
@@ -209,10 +268,7 @@ fn redis(lua: &Lua, server: &Rc<RefCell<Server>>) -> Result<Table> {
     }
     if !IS_LUA_5_4 {
         let server = Rc::clone(server);
-        let may_run = move |_: &Lua, (name, _): (mlua::LuaString, MultiValue)| {
-            Ok(server.borrow().denied.as_ref().is_none_or(|denied| name.as_bytes() != denied.as_bytes()))
-        };
-        redis.set("acl_check_cmd", lua.create_function(may_run)?)?;
+        redis.set("acl_check_cmd", lua.create_function(move |_, args| may_run(&server, &args))?)?;
     }
     let sha1hex = |_: &Lua, text: mlua::LuaString| Ok(sha1_hex(&text.as_bytes()));
     redis.set("sha1hex", lua.create_function(sha1hex)?)?;
@@ -245,22 +301,51 @@ fn guarded(lua: &Lua, globals: &Table) -> Result<Table> {
     Ok(environment)
 }
 
-/// `redis.call` and `redis.pcall`.
-fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bool) -> Result<Value> {
+/// A command and its arguments, as a script gives them; `None` if one is no text.
+fn words(args: &MultiValue) -> Option<(String, Vec<Bytes>)> {
     let mut texts: Vec<Bytes> = Vec::with_capacity(args.len());
-    for value in &args {
+    for value in args {
         texts.push(match value {
             Value::String(text) => text.as_bytes().to_vec(),
             Value::Number(number) => cjson::number(*number, 17).into_bytes(),
             Value::Integer(number) => number.to_string().into_bytes(),
-            _ => return refuse(lua, NO_ARGUMENT.to_owned(), raises),
+            _ => return None,
         });
     }
-    let name = texts.remove(0);
-    let name = std::str::from_utf8(&name).expect("a command has a name");
+    let name = String::from_utf8(texts.remove(0)).expect("a command has a name");
+    Some((name, texts))
+}
+
+/// `redis.acl_check_cmd`.
+fn may_run(server: &RefCell<Server>, args: &MultiValue) -> Result<bool> {
+    if server.borrow().denied.is_none() && server.borrow().rights.is_none() {
+        return Ok(true);
+    }
+    let (name, texts) = words(args).ok_or_else(|| Error::runtime(NO_ARGUMENT))?;
     let server = &mut *server.borrow_mut();
-    if server.denied.as_deref() == Some(name) {
+    assert!(takes(&name, &texts), "a script asks for the right to {name} {texts:?}");
+    let may_run = server.may_run(&name, &texts);
+    if let Some(rights) = server.rights.as_mut().filter(|_| may_run) {
+        rights.known.extend(rights_of(&name, &texts));
+    }
+    Ok(may_run)
+}
+
+/// The rights that a command takes: one for each key.
+fn rights_of(name: &str, args: &[Bytes]) -> Vec<Right> {
+    keys_of(name, args).iter().map(|key| Right { command: name.to_owned(), key: Some(key.clone()) }).collect()
+}
+
+/// `redis.call` and `redis.pcall`.
+fn command(lua: &Lua, server: &Rc<RefCell<Server>>, args: MultiValue, raises: bool) -> Result<Value> {
+    let Some((name, texts)) = words(&args) else { return refuse(lua, NO_ARGUMENT.to_owned(), raises) };
+    let name = name.as_str();
+    let server = &mut *server.borrow_mut();
+    if !server.may_run(name, &texts) {
         return refuse(lua, DENIED.to_owned(), raises);
+    }
+    if let Some(rights) = server.rights.as_mut().filter(|_| raises) {
+        rights.runs(name, &texts);
     }
     if is_write(name) {
         // Nothing of a script that is cut runs, whatever it catches.

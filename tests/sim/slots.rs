@@ -85,14 +85,18 @@ impl Slots {
         self.places[node_at(place)] == place
     }
 
-    /// The replica of a node takes over where it is, with these keys.
-    pub fn promote(&mut self, node: usize, keys: &mut Keys, promoted: Keys) {
-        let is_served = |key: &Bytes| match self.moves.get(&slot(key)) {
+    /// Whether a key is at a node.
+    pub fn is_served(&self, node: usize, key: &Bytes) -> bool {
+        match self.moves.get(&slot(key)) {
             Some(Move { to, moved }) if moved.contains(key) => *to == node,
             _ => self.owner(slot(key)) == node,
-        };
-        keys.0.retain(|key, _| !is_served(key));
-        keys.0.extend(promoted.0.into_iter().filter(|(key, _)| is_served(key)));
+        }
+    }
+
+    /// The replica of a node takes over where it is, with these keys.
+    pub fn promote(&mut self, node: usize, keys: &mut Keys, promoted: Keys) {
+        keys.0.retain(|key, _| !self.is_served(node, key));
+        keys.0.extend(promoted.0);
         self.places[node] = (self.places[node] + NODES) % (2 * NODES);
     }
 

@@ -380,7 +380,11 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         let mut server = self.engine.server.borrow_mut();
         server.log.get_or_insert_default();
         self.replicas += 1;
-        self.followers[node] = Some(Replica::of(&server.keys, self.written, self.replicas));
+        let mut keys = server.keys.clone();
+        if let Some(slots) = &self.slots {
+            keys.0.retain(|key, _| slots.is_served(node, key));
+        }
+        self.followers[node] = Some(Replica::of(keys, self.written, self.replicas));
         drop(server);
         self.note_followers();
     }
@@ -414,9 +418,12 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         let server = self.engine.server.borrow();
         let Some(key) = self.slots.as_mut().and_then(|slots| slots.move_key(slot, &server.keys)) else { return };
         // Who moves keys waits for replicas.
-        for replica in self.followers.iter_mut().flatten() {
-            replica.apply(self.written);
-            replica.restore(key.clone(), server.keys.0[&key].clone());
+        for (node, replica) in self.followers.iter_mut().enumerate() {
+            let is_there = self.slots.as_ref().is_some_and(|slots| slots.is_served(node, &key));
+            if let Some(replica) = replica {
+                replica.apply(self.written);
+                replica.set(&key, server.keys.0.get(&key).filter(|_| is_there));
+            }
         }
         drop(server);
         self.at(self.us() + 30_000, Event::MoveKey(slot));

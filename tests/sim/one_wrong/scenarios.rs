@@ -313,7 +313,8 @@ fn drop_ins() {
         (SKU, "drop-in/sku-multi", &["2", "1"]),
         (COUPON, "drop-in/hm-dianping", &["1", "7", "900"]),
     ] {
-        let mut trial = Trial::of(layout, &["1"], &VALUES);
+        let activities: &[&str] = if script == "drop-in/sku-multi" { &["1", "2"] } else { &["1"] };
+        let mut trial = Trial::of(layout, activities, &VALUES);
         trial.send(&["SET", &layout.key(1, "1"), "5"]);
         trial.send(&["SET", &layout.key(1, "2"), "5"]);
         if script == "drop-in/sku-multi" {

@@ -3,10 +3,11 @@
 //! A file begins with its layouts. A line that begins with `##` begins with empty keys. Any other is one of
 //!
 //! - a call, `deduct@2 $ me 7 1 r1`: script, activities (`1` if none is given), arguments. `$` is the kind, `$limit` what rules say of one
-//!   order a user, `$units` 2, of a coupon 1; `cut 2` before it ends the call in place of what it writes behind two writes;
+//!   order a user, `$units` 2, of a coupon 1; `cut 2` before it ends the call in place of what it writes behind two writes, and with
+//!   `without HDEL` before it the caller may not run that command;
 //! - `sale@2 10 limit=2`, a `preheat` with that total; a layout that records a user once has a limit of 1;
 //! - a command of another client, `SET stock@2 5`, where a key is its name and its activity;
-//! - `show ledger`, which writes down what a key has;
+//! - `show ledger`, which writes down what a key has, and when it expires;
 //! - `wait 500`, of milliseconds.
 //!
 //! `hash set: ` before a line runs it for these kinds only; `"two words"` is one argument, and `\t` a tab. What is replied is below the line;
@@ -18,7 +19,7 @@ use std::path::Path;
 
 use super::super::transcript::{Player, is_as_stored, words};
 use super::{
-    CLUSTER, COUPON, Data, Keys, Layout, PRODUCT, Reply, SECKILL, SKU, StreamId, Trial, change, digest_of, line, shown,
+    CLUSTER, COUPON, Data, Keys, Layout, PRODUCT, Reply, Right, SECKILL, SKU, StreamId, Trial, digest_of, line, shown,
 };
 
 const NAMES: [&str; 7] = ["stock", "meta", "requests", "ledger", "participants", "units", "deadlines"];
@@ -41,8 +42,7 @@ impl Run {
         let first = words.remove(0);
         match first.as_str() {
             "##" => {
-                self.trial.engine.reset();
-                self.trial.engine.server.borrow_mut().us = 1_000_000;
+                self.trial.reset(1_000_000);
                 String::new()
             }
             "wait" => {
@@ -53,6 +53,13 @@ impl Run {
             "cut" => {
                 let script = words.remove(1);
                 self.call(&script, &words[1..], words[0].parse().ok())
+            }
+            "without" => {
+                let script = words.remove(1);
+                self.trial.engine.server.borrow_mut().denied = Some(Right { command: words.remove(0), key: None });
+                let said = self.call(&script, &words, None);
+                self.trial.engine.server.borrow_mut().denied = None;
+                said
             }
             name if name.starts_with("sale") => {
                 let args = self.sale(&words);
@@ -66,7 +73,7 @@ impl Run {
                     .chain(words.into_iter().map(|word| self.key(&word).unwrap_or(word)))
                     .map(String::into_bytes)
                     .collect();
-                change(&mut self.trial.engine.server.borrow_mut().keys, &command);
+                self.trial.change(&command);
                 String::new()
             }
             script => self.call(script, &words, None),
@@ -122,7 +129,7 @@ impl Run {
         let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.clone().into_bytes()).collect();
         let before = self.trial.engine.server.borrow().keys.clone();
         self.trial.engine.server.borrow_mut().cut_after = cut;
-        let reply = self.trial.engine.run(self.trial.script(script).sha1, &keys, &args);
+        let reply = self.trial.answer(script, &keys, &args);
         self.trial.engine.server.borrow_mut().cut_after = None;
         let said = match reply {
             None => "cut".to_owned(),
@@ -140,7 +147,7 @@ impl Run {
     fn changed(&self, before: &Keys) -> BTreeSet<&str> {
         let server = self.trial.engine.server.borrow();
         let is_changed = |key: &str| {
-            let of = |keys: &Keys| digest_of(keys.0.get(key.as_bytes()));
+            let of = |keys: &Keys| digest_of(keys, key.as_bytes());
             of(before) != of(&server.keys)
         };
         self.names.iter().filter(|(key, _)| is_changed(key)).map(|(_, name)| name.as_str()).collect()
@@ -150,7 +157,7 @@ impl Run {
         let Some(key) = self.key(name) else { return "none".to_owned() };
         let pair = |(one, other): (&Vec<u8>, &Vec<u8>)| format!("{}: {}", shown(one), shown(other));
         let server = self.trial.engine.server.borrow();
-        let found: Vec<String> = match server.keys.0.get(key.as_bytes()) {
+        let mut found: Vec<String> = match server.keys.0.get(key.as_bytes()) {
             None => vec!["none".to_owned()],
             Some(Data::Text(text)) => vec![shown(text)],
             Some(Data::List) => vec!["a list".to_owned()],
@@ -167,6 +174,7 @@ impl Run {
                 stream.entries.iter().map(|(id, fields)| entry((*id, fields))).collect()
             }
         };
+        found.extend(server.keys.1.get(key.as_bytes()).map(|at| format!("expires at {at}")));
         found.join("\n")
     }
 }
