@@ -376,7 +376,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
         for part in snapshot.parts() {
             participants::each(store, &part, |user, units| {
                 let bought = units.map_err(|text| invalid.add(user, &text)).ok();
-                stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
+                stream.push(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
                 Ok::<_, Failure>(())
             })?;
         }
@@ -420,7 +420,7 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
             holds::open_holds(store, &part, overdue, |OpenHold { request, record }| {
                 let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
                 let user_hex = user.user_hex();
-                rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
+                rows.push(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
                 Ok::<_, Failure>(())
             })?;
         }

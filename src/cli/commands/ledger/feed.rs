@@ -24,7 +24,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// Where rows go. They are acknowledged once it has them.
 pub(super) enum Delivery<'a> {
     /// Standard output: once the reader of a pipe took them.
-    Print(RowStream<'a, LedgerRow>),
+    Print(RowStream<'a>),
     /// A command: once it ended with 0.
     Exec(Loader),
 }
