@@ -122,7 +122,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
     out.array_until(&rows, error)?;
     hint(&rows, out);
-    Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
+    Ok(Exit::done_if(rows.iter().all(RepairRow::is_done)))
 }
 
 /// Says what to do about repairs that were not applied.

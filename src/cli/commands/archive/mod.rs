@@ -285,7 +285,7 @@ impl<'a> Run<'a> {
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
             self.out.note(format!("`seckill preheat --restore {}` brings it back", self.to_restore()));
         }
-        Ok(if self.rows.iter().all(ArchiveRow::is_done) { Exit::Done } else { Exit::Refused })
+        Ok(Exit::done_if(self.rows.iter().all(ArchiveRow::is_done)))
     }
 }
 

@@ -196,8 +196,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
         out.warn("interrupted; the activities of this run were removed");
         return Ok(Exit::Interrupted);
     }
-    let failed = rows.iter().any(|row| row.verdict == Verdict::Fail);
-    Ok(if failed { Exit::Refused } else { Exit::Done })
+    Ok(Exit::done_if(rows.iter().all(|row| row.verdict != Verdict::Fail)))
 }
 
 /// The error for more clients than files may be open.

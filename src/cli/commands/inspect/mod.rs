@@ -273,7 +273,7 @@ fn shown(
             details.retain(|detail| detail.activity.alert == Some(true));
         }
     }
-    Ok((details, exit(is_sound)))
+    Ok((details, Exit::done_if(is_sound)))
 }
 
 /// Reads each activity, and warns of what is wrong with any of them.
@@ -357,7 +357,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     hints::other_layouts(missing(&snapshots), store, out);
     hints::order_sets(without_buyers(&snapshots), store, out);
     out.array(&rows)?;
-    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+    Ok(Exit::done_if(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }
 
 /// Every participant, page by page.
@@ -385,12 +385,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     }
     stream.finish()?;
     warnings.end();
-    Ok(exit(sound))
-}
-
-/// 0 if every activity is there and can be read, else 3.
-fn exit(sound: bool) -> Exit {
-    if sound { Exit::Done } else { Exit::Refused }
+    Ok(Exit::done_if(sound))
 }
 
 row! {
@@ -426,5 +421,5 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
         }
     }
     rows.finish()?;
-    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+    Ok(Exit::done_if(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }

@@ -285,7 +285,7 @@ impl RunOutcome {
                 Err(failure)
             }
             (None, Some(failure)) => Err(failure),
-            (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
+            (None, None) => Ok(Exit::done_if(!self.is_refused)),
         }
     }
 }
