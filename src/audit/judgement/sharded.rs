@@ -72,7 +72,7 @@ impl ShardedEvidence {
     /// Whether each ledger is whole and of this sale, so that it has all transfers.
     fn has_all_ledgers(&self) -> bool {
         let has = |found: &Evidence| {
-            found.by_ledger && found.settled && found.rules().is_some_and(|rules| rules.epoch == self.epoch)
+            found.by_ledger && found.settled && found.meta().is_some_and(|meta| meta.epoch == self.epoch)
         };
         self.evidence.iter().all(has)
     }

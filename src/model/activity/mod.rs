@@ -279,7 +279,7 @@ impl Archived {
 }
 
 /// What preheat wrote about an activity.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Meta {
     /// Units it was preheated with, updates included.
     pub total: u64,
