@@ -274,11 +274,7 @@ impl<'a> Bench<'a> {
             batch: Limits::shared(),
             must_succeed: false,
         };
-        let total = match args.until() {
-            Until::Orders(orders) => orders,
-            Until::Elapsed(_) => 0,
-        };
-        let progress = out.progress(strategy.name(), total);
+        let progress = out.progress(strategy.name(), args.until().orders().unwrap_or_default());
         let measured = bench::load(store, &sale, &options, &mut |ended| {
             if ended > 0 {
                 progress.inc(ended);
