@@ -178,7 +178,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
-                Some(command) => Delivery::Exec(Loader::new(command, args.batch, format, names)),
+                Some(command) => Delivery::Exec(Loader { command: command.clone(), batch: args.batch, format, names }),
                 None => Delivery::Print(out.stream::<LedgerRow>()?),
             };
             let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);
