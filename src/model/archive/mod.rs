@@ -5,7 +5,6 @@
 mod manifest;
 
 use std::fmt;
-use std::fmt::Write;
 
 use ring::digest::{Context, SHA256};
 use serde::de::{Error, MapAccess, Visitor};
@@ -13,7 +12,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(crate) use crate::model::archive::manifest::{FORMAT, FileSum, Group, Manifest, Sealed, VERSION, folder_name};
-use crate::model::id::StoredUser;
+use crate::model::id::{StoredUser, hex};
 use crate::model::layout::Kind;
 use crate::model::names::names;
 
@@ -116,11 +115,7 @@ impl Digest {
 
     /// The digest in hexadecimal digits.
     pub(crate) fn finish(self) -> String {
-        self.0.finish().as_ref().iter().fold(String::new(), |mut hex, byte| {
-            // Writing to memory does not fail.
-            _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(self.0.finish().as_ref())
     }
 }
 
