@@ -192,10 +192,7 @@ pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output)
     if out.terminal().asks {
         show_plan(repairs, transfers, out)?;
     }
-    let count = match repairs.len() + transfers.len() {
-        1 => "1 repair".to_owned(),
-        count => format!("{count} repairs"),
-    };
+    let count = counted(repairs.len() + transfers.len(), "repair");
     out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs, transfers)), false)
 }
 

@@ -14,7 +14,7 @@ use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Format, Output, Terminal};
+use crate::cli::output::{Format, Output, Terminal, counted};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::number::between;
@@ -141,7 +141,7 @@ impl BenchArgs {
 
     /// What is measured, in words.
     fn title(&self) -> String {
-        let clients = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
+        let clients = counted(self.clients, "client");
         let amount = match self.until() {
             Until::Orders(orders) => format!("{orders} orders"),
             Until::Elapsed(duration) => humantime::format_duration(duration).to_string(),
