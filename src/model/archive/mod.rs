@@ -97,9 +97,7 @@ impl Default for Digest {
 impl Digest {
     /// Of these bytes alone, in hexadecimal digits.
     pub(crate) fn of(bytes: &[u8]) -> String {
-        let mut digest = Self::default();
-        digest.add(bytes);
-        digest.finish()
+        hex(ring::digest::digest(&SHA256, bytes).as_ref())
     }
 
     /// The first 16 bytes of the digest of these bytes alone.
