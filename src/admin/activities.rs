@@ -68,9 +68,9 @@ pub(crate) fn foreign(store: &mut Store) -> Result<Vec<ActivityId>> {
     let layout = store.layout;
     let mut found = Vec::new();
     store.servers.scan(Scan::Keys(&pattern), |keys| {
-        let id = |key: &str| key.strip_prefix(before)?.strip_suffix(after)?.parse::<ActivityId>().ok();
+        let ids = texts(keys).filter_map(|key| Keys::activity_of(layout, key));
         // In a custom layout a key of ours may look like the stock key of another activity.
-        found.extend(texts(keys).filter_map(id).filter(|id| layout.check_id(id).is_ok()));
+        found.extend(ids.filter(|id| layout.check_id(id).is_ok()));
         Ok::<_, StoreError>(())
     })?;
     let known: std::collections::HashSet<ActivityId> = known.into_iter().collect();

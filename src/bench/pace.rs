@@ -21,6 +21,16 @@ pub(crate) enum Until {
     Elapsed(Duration),
 }
 
+impl Until {
+    /// How many orders there will be, if that is known.
+    pub(crate) fn orders(self) -> Option<u64> {
+        match self {
+            Self::Orders(orders) => Some(orders),
+            Self::Elapsed(_) => None,
+        }
+    }
+}
+
 /// The orders of a run, from its beginning on.
 #[derive(Debug)]
 pub(crate) struct Pace {

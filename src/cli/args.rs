@@ -171,6 +171,15 @@ pub fn variable(name: &str) -> Result<Option<String>> {
     }
 }
 
+/// The first of some variables that is set, and its text.
+///
+/// # Errors
+/// As [`variable`].
+pub fn first_variable(names: &[&'static str]) -> Result<Option<(&'static str, String)>> {
+    let set = |name: &&'static str| variable(name).map(|text| Some((*name, text?))).transpose();
+    names.iter().find_map(set).transpose()
+}
+
 /// What a variable means; `None` if it is unset or empty.
 ///
 /// # Errors

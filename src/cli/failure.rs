@@ -30,6 +30,13 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// 0 if all was done, else 3: something was refused.
+    pub fn done_if(is_done: bool) -> Self {
+        if is_done { Self::Done } else { Self::Refused }
+    }
+}
+
 /// What failed, on what, why, and what to do next. Serialized, it is the error object of `-o json`.
 #[derive(Debug, Clone, thiserror::Error, Serialize)]
 #[error("{message}")]

@@ -20,14 +20,14 @@ pub(crate) mod time;
 // What most modules speak of.
 pub(crate) use crate::model::activity::field_change::FieldChange;
 pub(crate) use crate::model::activity::rules::{PackedRules, StoredState};
-pub(crate) use crate::model::activity::shard_plan::{ShardCount, ShardPlan};
+pub(crate) use crate::model::activity::shard_plan::ShardPlan;
 pub(crate) use crate::model::activity::{Action, FieldDifference, Meta, Plan, Preheat, Preheated, Snapshot, State};
 pub(crate) use crate::model::id::interner::Interner;
 pub(crate) use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 pub(crate) use crate::model::layout::{Kind, Layout};
 pub(crate) use crate::model::ledger::checkpoint::Checkpoint;
 pub(crate) use crate::model::ledger::{Entry, EntryId, Op};
-pub(crate) use crate::model::number::{Limit, Quantity, Units};
+pub(crate) use crate::model::number::{Limit, Quantity, ShardCount, Units};
 pub(crate) use crate::model::order::hold::{HoldFor, HoldRecord, HoldState};
 pub(crate) use crate::model::order::{Bought, Corrupt, MultiOrder, MultiOutcome, Order, Outcome, RefundOf, Wish};
 pub(crate) use crate::model::shards::Shards;

@@ -44,23 +44,23 @@ pub(crate) fn between<T: TryFrom<u64>>(
 
 /// Defines one kind of count: a number within bounds that is read from plain digits only.
 macro_rules! count {
-    ($(#[$doc:meta])* $name:ident, $least:expr, $most:expr, $expected:expr) => {
+    ($(#[$doc:meta])* $name:ident($number:ty), $least:expr, $most:expr, $expected:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
-        pub struct $name(u64);
+        pub struct $name($number);
 
         impl $name {
             /// What a text must be, for errors.
             pub const EXPECTED: &'static str = $expected;
 
             /// `None` outside the bounds.
-            pub fn new(units: u64) -> Option<Self> {
-                ($least..=$most).contains(&units).then_some(Self(units))
+            pub fn new(number: $number) -> Option<Self> {
+                ($least..=$most).contains(&number).then_some(Self(number))
             }
 
             /// The number.
-            pub fn get(self) -> u64 {
+            pub fn get(self) -> $number {
                 self.0
             }
         }
@@ -70,6 +70,7 @@ macro_rules! count {
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 whole(text)
+                    .and_then(|number| number.try_into().ok())
                     .and_then(Self::new)
                     .ok_or_else(|| InvalidText::new(text, Self::EXPECTED))
             }
@@ -85,17 +86,22 @@ macro_rules! count {
 
 count! {
     /// A count of units: a stock or a total; 0 to 2^53 - 1.
-    Units, 0, MAX_UNITS, "a whole number from 0 to 9007199254740991, without sign or leading zero"
+    Units(u64), 0, MAX_UNITS, "a whole number from 0 to 9007199254740991, without sign or leading zero"
 }
 
 count! {
     /// The units of one order: 1 to 1,000,000,000.
-    Quantity, 1, MAX_QUANTITY, "a whole number from 1 to 1000000000, without sign or leading zero"
+    Quantity(u64), 1, MAX_QUANTITY, "a whole number from 1 to 1000000000, without sign or leading zero"
 }
 
 count! {
     /// The most units that a user may hold: 1 to 2^53 - 1.
-    Limit, 1, MAX_UNITS, "a whole number from 1 to 9007199254740991, without sign or leading zero"
+    Limit(u64), 1, MAX_UNITS, "a whole number from 1 to 9007199254740991, without sign or leading zero"
+}
+
+count! {
+    /// How many shards an activity may have.
+    ShardCount(usize), 2, 256, "a number of shards from 2 to 256"
 }
 
 impl Units {
@@ -111,6 +117,14 @@ impl Quantity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_activity_has_2_to_256_shards() {
+        for (text, count) in [("2", Some(2)), ("256", Some(256)), ("1", None), ("257", None), ("02", None), ("", None)]
+        {
+            assert_eq!(text.parse::<ShardCount>().ok().map(ShardCount::get), count, "{text:?}");
+        }
+    }
 
     #[test]
     fn only_plain_digits_are_numbers() {

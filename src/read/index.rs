@@ -102,33 +102,22 @@ pub(crate) fn is_replica(store: &mut Store) -> bool {
     matches!(role, Some(Ok(Value::Array(role))) if role.first() == Some(&Value::BulkString(b"slave".to_vec())))
 }
 
-/// How long a key ttl.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ttl {
-    /// It is not there.
-    Missing,
-    /// Until it is removed.
-    Forever,
-    /// So long, then the server removes it.
-    For(Duration),
-}
-
-/// A key of a sale.
+/// A key of a sale that the server will remove by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyLifetime {
+pub(crate) struct VanishingKey {
     /// The activity; `None` for the index of all.
     pub activity: Option<ActivityId>,
     /// The key.
     pub key: String,
-    /// How long it ttl.
-    pub ttl: Ttl,
+    /// How long it stays.
+    pub left: Duration,
 }
 
-/// All keys of these activities, and the index of all activities.
+/// Those of all keys of these activities, and of the index of all activities, that vanish by themselves.
 ///
 /// # Errors
 /// Any of `StoreError`; a user who may not ask among them.
-pub(crate) fn lifetimes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<KeyLifetime>> {
+pub(crate) fn vanishing_keys(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<VanishingKey>> {
     let index = (None, Keys::index(store.layout).to_owned());
     let of_activity = |activity: &ActivityId| {
         let keys: Vec<String> = store.keys(activity).all().map(str::to_owned).collect();
@@ -137,16 +126,13 @@ pub(crate) fn lifetimes(store: &mut Store, activities: &[ActivityId]) -> Result<
     let keys: Vec<_> = std::iter::once(index).chain(activities.iter().flat_map(of_activity)).collect();
     let calls: Vec<Call> = keys.iter().map(|(_, key)| Call::command(key, redis::cmd("PTTL").arg(key))).collect();
     let values = store.servers.read_all(&calls)?;
-    keys.into_iter()
-        .zip(values)
-        .map(|((activity, key), value)| {
-            let ttl = match value {
-                Value::Int(-2) => Ttl::Missing,
-                Value::Int(-1) => Ttl::Forever,
-                Value::Int(millis) => Ttl::For(Duration::from_millis(u64::try_from(millis).unwrap_or_default())),
-                other => return Err(Reply::of_command("PTTL").invalid(other)),
-            };
-            Ok(KeyLifetime { activity, key, ttl })
-        })
-        .collect()
+    let mut vanishing = Vec::new();
+    for ((activity, key), value) in keys.into_iter().zip(values) {
+        let Value::Int(millis) = value else { return Err(Reply::of_command("PTTL").invalid(value)) };
+        // Below zero, it stays for ever, or is not there.
+        if let Ok(millis) = u64::try_from(millis) {
+            vanishing.push(VanishingKey { activity, key, left: Duration::from_millis(millis) });
+        }
+    }
+    Ok(vanishing)
 }

@@ -151,9 +151,7 @@ impl Sales {
     }
 
     fn read(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
-        let op = entry
-            .known_op()
-            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        let op = entry.readable_op()?;
         match op {
             // A hold takes its units; to confirm it moves none.
             Op::Deduct | Op::Refund | Op::Hold | Op::Release | Op::Expire => self.orders_of(entry, op),
@@ -268,17 +266,14 @@ impl Sales {
             self.more_marks += 1;
             return;
         }
-        let text = |field: &Option<Vec<u8>>| {
-            field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty())
-        };
         self.marks.push(Mark {
             time: entry.id.at(),
             op,
             quantity,
             total_before,
             stock: Entry::count(entry.stock.as_deref()),
-            by: text(&entry.by),
-            reason: text(&entry.reason),
+            by: Entry::text(entry.by.as_deref()),
+            reason: Entry::text(entry.reason.as_deref()),
         });
     }
 

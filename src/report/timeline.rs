@@ -4,11 +4,7 @@
 //! last refund comes days later.
 
 use crate::model::Millis;
-
-const SECOND: u64 = 1000;
-const MINUTE: u64 = 60 * SECOND;
-const HOUR: u64 = 60 * MINUTE;
-const DAY: u64 = 24 * HOUR;
+use crate::model::time::{DAY, HOUR, MINUTE, SECOND};
 
 /// Widths of buckets in milliseconds. Each is a multiple of the one before, and a time that people count in.
 const WIDTHS: [u64; 26] = [

@@ -35,19 +35,18 @@ impl Keys {
     /// The keys of an activity in a layout.
     pub fn of(layout: Layout, activity: &ActivityId) -> Self {
         let own = |part: &str| Self::own(layout, activity, part);
-        let (stock, participants) = match layout {
-            Layout::Seckill | Layout::Cluster => (own("stock"), Some(own("participants"))),
-            Layout::Sku => (format!("stock:{activity}"), Some(format!("bought:{activity}"))),
-            Layout::Coupon => (own("stock"), Some(own("user"))),
-            Layout::Product => (own("stock"), None),
-            Layout::Custom(custom) => {
-                (custom.stock().key(activity), custom.participants().map(|participants| participants.key(activity)))
-            }
+        let (before, after) = Self::stock_pattern(layout);
+        let participants = match layout {
+            Layout::Seckill | Layout::Cluster => Some(own("participants")),
+            Layout::Sku => Some(format!("bought:{activity}")),
+            Layout::Coupon => Some(own("user")),
+            Layout::Product => None,
+            Layout::Custom(custom) => custom.participants().map(|participants| participants.key(activity)),
         };
         let units = (layout.kind() == Kind::Set).then(|| own("units"));
         let deadlines = layout.kind().has_users().then(|| own("deadlines"));
         Self {
-            stock,
+            stock: format!("{before}{activity}{after}"),
             meta: own("meta"),
             requests: own("requests"),
             ledger: own("ledger"),

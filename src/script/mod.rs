@@ -5,10 +5,9 @@ mod header;
 pub(crate) mod keys;
 pub(crate) mod reply;
 
-use std::fmt::Write as _;
-
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
+use crate::model::id::hex;
 use crate::model::layout::Kind;
 pub(crate) use crate::script::header::Code;
 
@@ -107,7 +106,6 @@ pub(crate) static REFUND_FILE: Builds = builds!("refund_file");
 pub(crate) static PAUSE: Script = script!("pause");
 /// Reads one activity at one instant.
 pub(crate) static SNAPSHOT: Script = script!("snapshot");
-/// Reads participants, stock and the ledger's end at one instant.
 /// Sets right what an audit found.
 pub(crate) static REPAIR: Script = script!("repair");
 
@@ -188,12 +186,7 @@ impl Script {
 
 /// The SHA-1 of a text in hexadecimal, 40 digits.
 pub(crate) fn sha1_hex(text: &str) -> String {
-    let mut hex = String::with_capacity(40);
-    for byte in digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref() {
-        // Writing to a String cannot fail.
-        _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref())
 }
 
 #[cfg(test)]

@@ -8,45 +8,37 @@
 pub(crate) mod borrower;
 pub(crate) mod transfer;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::model::slot::{SLOTS, slot};
 use crate::model::{ActivityId, Layout, Shards};
 use crate::script::keys::Keys;
 pub(crate) use crate::shards::borrower::ShardBorrower;
 
-/// Lists of shards by activity. A list is fixed until a reset, which a shard that is gone shows.
+/// Lists of shards by activity; `None` of one that had no shards when it was read. A list is fixed until a reset, which a
+/// shard that is gone shows.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Directory {
-    sharded: HashMap<ActivityId, Shards>,
-    /// Activities that had no shards when they were read.
-    unsharded: HashSet<ActivityId>,
-}
+pub(crate) struct Directory(HashMap<ActivityId, Option<Shards>>);
 
 impl Directory {
     /// The shards of an activity that is known to have some.
     pub(crate) fn get(&self, activity: &ActivityId) -> Option<&Shards> {
-        self.sharded.get(activity)
+        self.0.get(activity)?.as_ref()
     }
 
     /// Whether the shards of an activity were not read yet.
     pub(crate) fn is_unknown(&self, activity: &ActivityId) -> bool {
-        !self.sharded.contains_key(activity) && !self.unsharded.contains(activity)
+        !self.0.contains_key(activity)
     }
 
     /// The shards of an activity, from now on; `None` if it has none.
     pub(crate) fn learn(&mut self, activity: &ActivityId, shards: Option<Shards>) {
-        self.forget(activity);
-        match shards {
-            Some(shards) => _ = self.sharded.insert(activity.clone(), shards),
-            None => _ = self.unsharded.insert(activity.clone()),
-        }
+        self.0.insert(activity.clone(), shards);
     }
 
     /// What is known of an activity may be old.
     pub(crate) fn forget(&mut self, activity: &ActivityId) {
-        self.sharded.remove(activity);
-        self.unsharded.remove(activity);
+        self.0.remove(activity);
     }
 }
 

@@ -177,7 +177,7 @@ impl Evidence {
     /// Compares all users with the order records, and brings what pages of participants showed to the same instant, at
     /// which the ledger state ends: a user who is no mismatch holds what the ledger says.
     pub fn compare_all(&mut self) {
-        let limit = limit(self.kind, self.rules());
+        let limit = limit(self.kind, self.meta());
         let learned = self.ledger.learn_unknown();
         self.stock_drift = self.stock_drift.map(|drift| drift.saturating_add(learned));
         let found = std::mem::take(&mut self.mismatches);
@@ -198,9 +198,10 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::audit::class::Class;
-    use crate::audit::evidence::{ActivityView, Rules};
+    use crate::audit::evidence::ActivityView;
     use crate::audit::ledger_state::Compared;
     use crate::audit::ledger_state::order_sums::OrderRows;
+    use crate::model::activity::Meta;
     use crate::model::layout::Layout;
     use crate::model::ledger::{Entry, EntryId};
     use crate::model::time::Millis;
@@ -311,15 +312,9 @@ mod tests {
         let third = EntryId::first_at(Millis::new(4));
         let compared = orders.map(|_| Compared::unread(None, third, true));
         let mut evidence = Evidence::new(&"1001".parse().unwrap(), layout, None, compared);
-        let rules = Rules { total: 100, per_user_limit: Some(5), epoch: 1, ledger: true, ..Rules::default() };
-        evidence.end = Some(ActivityView {
-            at: Millis::new(9),
-            stock: None,
-            rules: Some(rules),
-            last: None,
-            length: None,
-            checkpoint: None,
-        });
+        let meta = Meta { total: 100, per_user_limit: Some(5), epoch: 1, ledger: true, ..Meta::default() };
+        evidence.end =
+            Some(ActivityView { at: Millis::new(9), stock: None, meta: Some(meta), last: None, length: None });
         evidence.by_ledger = true;
         ledger.iter().for_each(|order| add(&mut evidence, order));
         let mut rows = OrderRows::default();

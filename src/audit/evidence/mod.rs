@@ -9,6 +9,7 @@ use crate::audit::evidence::mismatch::{Holding, Mismatch};
 use crate::audit::evidence::purchases::Purchases;
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::ledger_state::{Compared, LedgerState};
+use crate::model::activity::Meta;
 use crate::model::id::ActivityId;
 use crate::model::layout::{Kind, Layout};
 use crate::model::ledger::EntryId;
@@ -18,27 +19,6 @@ use crate::model::order::Corrupt;
 use crate::model::order::hold::{OpenCounts, Recounted};
 use crate::model::time::Millis;
 
-/// What preheat wrote, as far as an audit needs it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Rules {
-    /// Units it was preheated with, updates included.
-    pub total: u64,
-    /// The most units a user may hold.
-    pub per_user_limit: Option<u64>,
-    /// One higher with each reset.
-    pub epoch: u64,
-    /// How many repairs were applied.
-    pub repairs: u64,
-    /// Whether changes are written to the ledger.
-    pub ledger: bool,
-    /// Units that a pause moved out of the stock; `None` if it is not withdrawn.
-    pub withdrawn: Option<u64>,
-    /// Whether an adoption of it is under way.
-    pub is_adopting: bool,
-    /// Units held open, as they are counted.
-    pub holds: u64,
-}
-
 /// An activity at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ActivityView {
@@ -46,17 +26,25 @@ pub(crate) struct ActivityView {
     pub(crate) at: Millis,
     /// Units left, with those that are withdrawn; `None` without a stock key.
     pub(crate) stock: Option<u64>,
-    /// `None` if only a backend created it.
-    pub(crate) rules: Option<Rules>,
+    /// What preheat wrote; `None` if only a backend created it.
+    pub(crate) meta: Option<Meta>,
     /// The ledger's last entry.
     pub(crate) last: Option<EntryId>,
     /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` if nobody asked.
     pub(crate) length: Option<u64>,
-    /// The sums that the ledger begins with, if it was trimmed.
-    pub(crate) checkpoint: Option<Checkpoint>,
 }
 
 impl ActivityView {
+    /// The epoch of its sale.
+    pub(crate) fn epoch(&self) -> Option<u64> {
+        self.meta.as_ref().map(|meta| meta.epoch)
+    }
+
+    /// The sums that its ledger begins with, if it was trimmed.
+    pub(crate) fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.meta.as_ref()?.checkpoint.as_ref()
+    }
+
     /// Whether somebody bought or gave back within the last second.
     pub(crate) fn is_live(&self) -> bool {
         self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
@@ -177,7 +165,7 @@ impl Evidence {
     /// How many holds may be counted; `None` if none can be open. The ledger must be folded up to the last view, so that a
     /// difference is one, even while others buy.
     pub(crate) fn holds_to_count(&self) -> Option<u64> {
-        let holds = self.rules().filter(|_| self.kind.has_users() && self.corrupt.is_none())?.holds;
+        let holds = self.meta().filter(|_| self.kind.has_users() && self.corrupt.is_none())?.holds;
         if !self.by_ledger {
             return Some(if holds == 0 { Self::FEW_HOLDS } else { Self::MANY_HOLDS });
         }
@@ -194,7 +182,7 @@ impl Evidence {
         match recounted {
             Recounted::Counts(counts) => {
                 // Read at one instant, the two differ only if an entry was lost. Two that were lost may leave the sum as it is.
-                let (stored, open) = (self.rules().map_or(0, |rules| signed(rules.holds)), self.ledger.open_units());
+                let (stored, open) = (self.meta().map_or(0, |meta| signed(meta.holds)), self.ledger.open_units());
                 // Counted later, one that was cut since the ledger's end has no entry that would come yet.
                 if self.by_ledger && (stored != open || signed(counts.stored) != open || !is_later) {
                     if counts.is_right() && stored != open {
@@ -233,7 +221,7 @@ impl Evidence {
                 "it is being written and has no ledger, so no two scans were equal: audit it when nobody buys"
                     .to_owned(),
             );
-        } else if self.rules().is_some_and(|rules| rules.is_adopting) {
+        } else if self.meta().is_some_and(|meta| meta.is_adopting) {
             self.settled = false;
             self.notes.push("its adoption is unfinished: `preheat --adopt` resumes it".to_owned());
         } else if lost_beginning {
@@ -248,7 +236,7 @@ impl Evidence {
 
     /// Notes what a checkpoint leaves unknown.
     pub(crate) fn note_orders_too_old(&mut self) {
-        let upto = self.end.as_ref().and_then(|end| end.checkpoint.as_ref()).map(|checkpoint| checkpoint.upto.at());
+        let upto = self.end.as_ref().and_then(ActivityView::checkpoint).map(|checkpoint| checkpoint.upto.at());
         if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old) {
             self.notes.push(format!(
                 "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
@@ -259,12 +247,12 @@ impl Evidence {
 
     /// Units it had to sell, as the caller or else its preheat says.
     pub(crate) fn total(&self) -> Option<u64> {
-        self.total.or(self.rules().filter(|rules| !rules.is_adopting).map(|rules| rules.total))
+        self.total.or(self.meta().filter(|meta| !meta.is_adopting).map(|meta| meta.total))
     }
 
     /// What preheat wrote.
-    pub(crate) fn rules(&self) -> Option<Rules> {
-        self.end.as_ref().and_then(|end| end.rules)
+    pub(crate) fn meta(&self) -> Option<&Meta> {
+        self.end.as_ref()?.meta.as_ref()
     }
 
     /// Units left, with those that are withdrawn.
@@ -274,7 +262,7 @@ impl Evidence {
 
     /// Whether caller, preheat and ledger say different totals.
     pub(crate) fn totals_differ(&self) -> bool {
-        let preheated = self.rules().map(|rules| rules.total);
+        let preheated = self.meta().map(|meta| meta.total);
         self.total.is_some() && preheated.is_some() && self.total != preheated
             || self.by_ledger && preheated != self.ledger.total
     }
@@ -315,12 +303,12 @@ impl Evidence {
     /// Whether order records name ledger entries newer than the ledger's last.
     pub(crate) fn lost_tail(&self) -> bool {
         let Some(end) = &self.end else { return false };
-        end.rules.is_some_and(|rules| rules.ledger)
+        end.meta.as_ref().is_some_and(|meta| meta.ledger)
             && self.ledger.newest_named().is_some_and(|named| end.last.is_none_or(|last| named > last))
     }
 }
 
 /// The limit, if the layout counts units by it.
-pub(crate) fn limit(kind: Kind, rules: Option<Rules>) -> Option<u64> {
-    rules.and_then(|rules| rules.per_user_limit).filter(|_| kind == Kind::Hash)
+pub(crate) fn limit(kind: Kind, meta: Option<&Meta>) -> Option<u64> {
+    meta.and_then(|meta| meta.per_user_limit).filter(|_| kind == Kind::Hash)
 }

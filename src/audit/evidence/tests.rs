@@ -7,9 +7,8 @@ fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
 }
 
 fn view(stock: u64) -> ActivityView {
-    let rules = Rules { total: 10, epoch: 1, ledger: true, ..Rules::default() };
-    let at = Millis::new(5000);
-    ActivityView { at, stock: Some(stock), rules: Some(rules), last: None, length: None, checkpoint: None }
+    let meta = Meta { total: 10, epoch: 1, ledger: true, ..Meta::default() };
+    ActivityView { at: Millis::new(5000), stock: Some(stock), meta: Some(meta), last: None, length: None }
 }
 
 #[test]
@@ -49,7 +48,8 @@ fn order_records_older_than_the_checkpoint_are_named() {
         let newer_from = EntryId::first_at(Millis::new(newer_from));
         let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, newer_from, true)));
         sale.ledger.begin_at(&checkpoint);
-        sale.end = Some(ActivityView { checkpoint: Some(checkpoint.clone()), ..view(1) });
+        let meta = Meta { checkpoint: Some(checkpoint.clone()), ..Meta::default() };
+        sale.end = Some(ActivityView { meta: Some(meta), ..view(1) });
         sale.note_orders_too_old();
         assert_eq!(sale.notes.len(), notes, "{newer_from}");
     }
@@ -64,9 +64,8 @@ fn the_tail_is_lost_if_records_name_entries_behind_the_last() {
         let mut rows = OrderRows::default();
         rows.push("a", 1, Some(id("5-1")));
         sale.ledger.add_orders(&rows);
-        let mut end = ActivityView { last: Some(id(last)), ..view(1) };
-        end.rules = end.rules.map(|rules| Rules { ledger, ..rules });
-        sale.end = Some(end);
+        let meta = Some(Meta { ledger, ..Meta::default() });
+        sale.end = Some(ActivityView { last: Some(id(last)), meta, ..view(1) });
         assert_eq!(sale.lost_tail(), lost, "{last} {ledger}");
     }
 }

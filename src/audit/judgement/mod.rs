@@ -31,7 +31,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
     differences.extend(unrecorded.clone());
     open_counts(&mut evidence, &mut differences);
     split_orders(&mut evidence, &mut differences);
-    let limit = limit(evidence.kind, evidence.rules());
+    let limit = limit(evidence.kind, evidence.meta());
     for mismatch in &evidence.mismatches {
         of_user(mismatch, &evidence, limit, &mut differences);
     }

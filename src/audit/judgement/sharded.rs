@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use crate::audit::class::Class;
 use crate::audit::evidence::Evidence;
 use crate::audit::judgement::judge;
-use crate::audit::ledger_state::transfers::{BrokenTransfer, CutChange, Direction, TransferEntry, Transfers};
+use crate::audit::ledger_state::transfers::{
+    BrokenTransfer, CutChange, Direction, TransferEntry, TransferSide, Transfers,
+};
 use crate::audit::plan::{MissingOrders, RepairPlan};
 use crate::audit::result::{Audit, Difference, Proof, RecordedUnits, Verdict};
 use crate::model::number::signed;
@@ -45,20 +47,17 @@ pub struct ShardedEvidence {
 }
 
 impl ShardedEvidence {
-    /// For each shard, the ids of transfers that it should have, and whose entry it did not have when it was read: those it should
-    /// have lent, and those it should have borrowed.
-    pub(crate) fn missing(&self) -> Vec<(Vec<String>, Vec<String>)> {
-        let mut missing = vec![(Vec::new(), Vec::new()); self.evidence.len()];
+    /// For each shard, the sides of transfers that it should have, and whose entry it did not have when it was read.
+    pub(crate) fn missing(&self) -> Vec<Vec<TransferSide>> {
+        let mut missing = vec![Vec::new(); self.evidence.len()];
         if !self.has_all_ledgers() {
             return missing;
         }
         for side in self.sides() {
             let Some(other) = side.other else { continue };
-            let transfers = &self.evidence[other].ledger.transfers;
-            match side.is_lent {
-                true if !transfers.borrowed.contains_key(side.id) => missing[other].1.push(side.id.clone()),
-                false if !transfers.lent.contains_key(side.id) => missing[other].0.push(side.id.clone()),
-                _ => {}
+            let wanted = (side.direction.other(), side.id.clone());
+            if self.evidence[other].ledger.transfers.get(&wanted).is_none() {
+                missing[other].push(wanted);
             }
         }
         missing
@@ -73,7 +72,7 @@ impl ShardedEvidence {
     /// Whether each ledger is whole and of this sale, so that it has all transfers.
     fn has_all_ledgers(&self) -> bool {
         let has = |found: &Evidence| {
-            found.by_ledger && found.settled && found.rules().is_some_and(|rules| rules.epoch == self.epoch)
+            found.by_ledger && found.settled && found.meta().is_some_and(|meta| meta.epoch == self.epoch)
         };
         self.evidence.iter().all(has)
     }
@@ -85,7 +84,8 @@ impl ShardedEvidence {
             Some((shard, cut.direction?, cut))
         });
         changes.filter(|(shard, direction, cut)| {
-            let has = |transfers: &Transfers| transfers.has(*direction, &cut.id);
+            let side = (*direction, cut.id.clone());
+            let has = |transfers: &Transfers| transfers.get(&side).is_some();
             !has(&self.evidence[*shard].ledger.transfers) && !has(&self.later[*shard])
         })
     }
@@ -95,13 +95,15 @@ impl ShardedEvidence {
         let place = |number: u32| self.shards.numbers().iter().position(|known| *known == number);
         let mut sides = Vec::new();
         for (shard, found) in self.evidence.iter().enumerate() {
-            let Transfers { lent, borrowed } = &found.ledger.transfers;
-            for (is_lent, entries) in [(true, lent), (false, borrowed)] {
-                let side = |(id, entry)| Side { id, shard, is_lent, entry, other: place(entry.shard) };
-                sides.extend(entries.iter().map(side));
-            }
+            sides.extend(found.ledger.transfers.iter().map(|((direction, id), entry)| Side {
+                id,
+                shard,
+                direction: *direction,
+                entry,
+                other: place(entry.shard),
+            }));
         }
-        sides.sort_by_key(|side| (side.entry.at, side.id, side.is_lent));
+        sides.sort_by_key(|side| (side.entry.at, side.id, side.direction));
         sides
     }
 }
@@ -111,7 +113,7 @@ struct Side<'a> {
     id: &'a String,
     /// The shard that has it, by its place in the list.
     shard: usize,
-    is_lent: bool,
+    direction: Direction,
     entry: &'a TransferEntry,
     /// The shard that should have the other one; `None` if there is no such shard.
     other: Option<usize>,
@@ -148,36 +150,34 @@ impl Matched {
             matched.cut(BrokenTransfer { class: Class::CutTransfer, id, donor, home, units, epoch }, direction);
         }
         for side in found.sides() {
-            let Side { id, shard, is_lent, entry, other } = side;
+            let Side { id, shard, direction, entry, other } = side;
             let units = entry.units;
             let (own, others) = (names[shard].clone(), found.activity.shard(entry.shard));
-            let (class, donor, home) = match is_lent {
-                true => (Class::StuckTransfer, own, others),
-                false => (Class::UnbackedTransfer, others, own),
+            let (class, donor, home) = match direction {
+                Direction::Lend => (Class::StuckTransfer, own, others),
+                Direction::Borrow => (Class::UnbackedTransfer, others, own),
             };
             let broken = || BrokenTransfer { class, id: id.clone(), donor, home, units, epoch: found.epoch };
             let number = found.shards.numbers()[shard];
             let known = other.and_then(|other| {
                 let (read, later) = (&found.evidence[other].ledger.transfers, &found.later[other]);
-                let of = |transfers: &'_ Transfers| {
-                    let side = if is_lent { &transfers.borrowed } else { &transfers.lent };
-                    side.get(id).filter(|other| other.shard == number).cloned()
-                };
+                let wanted = (direction.other(), id.clone());
+                let of = |transfers: &Transfers| transfers.get(&wanted).filter(|other| other.shard == number).cloned();
                 of(read).map(|entry| (entry, false)).or_else(|| of(later).map(|entry| (entry, true)))
             });
-            match known {
+            match (direction, known) {
                 // The home has it all, or less: the rest is nowhere.
-                Some((other, is_late)) if is_lent => {
+                (Direction::Lend, Some((other, is_late))) => {
                     matched.moved_since += if is_late { signed(other.units) } else { 0 };
                     matched.in_transit += units.saturating_sub(other.units);
                 }
-                Some((lent, is_late)) => {
+                (Direction::Borrow, Some((lent, is_late))) => {
                     matched.moved_since -= if is_late { signed(lent.units) } else { 0 };
                     if lent.units < units {
                         matched.unbacked(broken(), lent.units);
                     }
                 }
-                None if is_lent => {
+                (Direction::Lend, None) => {
                     matched.in_transit += units;
                     let read_at = found.evidence[shard].end.as_ref().map_or(0, |end| end.at.get());
                     let age = transfer_age(read_at, entry.at.get());
@@ -185,7 +185,7 @@ impl Matched {
                         matched.stuck(broken(), age);
                     }
                 }
-                None => matched.unbacked(broken(), 0),
+                (Direction::Borrow, None) => matched.unbacked(broken(), 0),
             }
         }
         matched

@@ -227,9 +227,7 @@ impl LedgerState {
     }
 
     fn fold(&mut self, entry: &Entry, is_first: bool) -> Result<(), String> {
-        let op = entry
-            .known_op()
-            .ok_or_else(|| format!("unknown operation `{}`", String::from_utf8_lossy(&entry.op).escape_debug()))?;
+        let op = entry.readable_op()?;
         if matches!(op, Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow) {
             let total = Entry::count(entry.total.as_deref()).ok_or("no total")?;
             if let Some(direction) = Direction::of(op) {

@@ -10,12 +10,12 @@ use crate::model::{ActivityId, Entry, Millis, Op};
 
 names! {
     /// Which of the two entries it is.
-    #[derive(Hash)]
+    #[derive(PartialOrd, Ord, Hash)]
     pub enum Direction {
-        /// The donor's: the units left its stock.
-        Lend = "lend",
         /// The home's: the units reached its stock.
         Borrow = "borrow",
+        /// The donor's: the units left its stock.
+        Lend = "lend",
     }
 }
 
@@ -60,14 +60,12 @@ pub(crate) struct CutChange {
     pub shard: u32,
 }
 
-/// All transfers of one ledger, by id.
+/// One of the two entries of a transfer, and the id of both.
+pub(crate) type TransferSide = (Direction, String);
+
+/// All transfers of one ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Transfers {
-    /// Where it is the donor.
-    pub(crate) lent: BTreeMap<String, TransferEntry>,
-    /// Where it is the home.
-    pub(crate) borrowed: BTreeMap<String, TransferEntry>,
-}
+pub(crate) struct Transfers(BTreeMap<TransferSide, TransferEntry>);
 
 impl Direction {
     /// That of an operation; `None` if it transfers nothing.
@@ -76,6 +74,14 @@ impl Direction {
             Op::Lend => Some(Self::Lend),
             Op::Borrow => Some(Self::Borrow),
             _ => None,
+        }
+    }
+
+    /// That of the other entry of a transfer.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Lend => Self::Borrow,
+            Self::Borrow => Self::Lend,
         }
     }
 }
@@ -110,43 +116,36 @@ impl CutChange {
 impl Transfers {
     /// Adds a transfer. False if its id is known with other units or another shard: nothing is changed then.
     pub(crate) fn add(&mut self, direction: Direction, id: String, transfer: TransferEntry) -> bool {
-        let known = self.of(direction).entry(id).or_insert_with(|| transfer.clone());
+        let known = self.0.entry((direction, id)).or_insert_with(|| transfer.clone());
         (known.units, known.shard) == (transfer.units, transfer.shard)
     }
 
-    /// Whether it has this side of a transfer.
-    pub(crate) fn has(&self, direction: Direction, id: &str) -> bool {
-        match direction {
-            Direction::Lend => self.lent.contains_key(id),
-            Direction::Borrow => self.borrowed.contains_key(id),
-        }
+    /// What it says of this side of a transfer.
+    pub(crate) fn get(&self, side: &TransferSide) -> Option<&TransferEntry> {
+        self.0.get(side)
     }
 
-    fn of(&mut self, direction: Direction) -> &mut BTreeMap<String, TransferEntry> {
-        match direction {
-            Direction::Lend => &mut self.lent,
-            Direction::Borrow => &mut self.borrowed,
-        }
+    /// Each of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&TransferSide, &TransferEntry)> {
+        self.0.iter()
     }
 
     /// By how many units all of them raised this shard's total; below zero if it lent more than it borrowed.
     pub(crate) fn balance(&self) -> i64 {
-        let sum = |side: &BTreeMap<_, TransferEntry>| side.values().map(|transfer| signed(transfer.units)).sum::<i64>();
-        sum(&self.borrowed) - sum(&self.lent)
+        let raised = |((direction, _), transfer): (&TransferSide, &TransferEntry)| match direction {
+            Direction::Borrow => signed(transfer.units),
+            Direction::Lend => -signed(transfer.units),
+        };
+        self.iter().map(raised).sum()
     }
 
     /// Each of them as three texts, in a fixed order: direction, id, and `units shard ms`. A checkpoint keeps these.
     pub(crate) fn rows(&self) -> Vec<[String; 3]> {
-        let row = |direction: Direction| {
-            move |(id, transfer): (&String, &TransferEntry)| {
-                let TransferEntry { units, shard, at } = transfer;
-                [direction.name().to_owned(), id.clone(), format!("{units} {shard} {}", at.get())]
-            }
+        let row = |((direction, id), transfer): (&TransferSide, &TransferEntry)| {
+            let TransferEntry { units, shard, at } = transfer;
+            [direction.name().to_owned(), id.clone(), format!("{units} {shard} {}", at.get())]
         };
-        let lent = self.lent.iter().map(row(Direction::Lend));
-        let mut rows: Vec<_> = lent.chain(self.borrowed.iter().map(row(Direction::Borrow))).collect();
-        rows.sort_unstable();
-        rows
+        self.iter().map(row).collect()
     }
 
     /// Adds what a row of a checkpoint says; false if it says nothing of a transfer, or what is known otherwise.

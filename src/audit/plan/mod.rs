@@ -76,7 +76,7 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
 /// whatever was sold since, by a backend past the ledger too, or returned, must not be there twice. A stock key that is gone is required to be gone.
 fn audited(evidence: &Evidence) -> Option<Audited> {
     let end = evidence.end.as_ref()?;
-    let has_ledger = end.rules.is_some_and(|rules| rules.ledger);
+    let has_ledger = end.meta.as_ref().is_some_and(|meta| meta.ledger);
     Some(Audited { stock: end.stock?, last: end.last.filter(|_| has_ledger) })
 }
 
@@ -101,7 +101,7 @@ impl RepairPlan {
     /// Puts the repairs in order and gives them their names.
     fn name(&mut self, evidence: &Evidence) {
         // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
-        let at = evidence.end.as_ref().filter(|end| end.rules.is_none()).map_or(0, |end| end.at.get());
+        let at = evidence.end.as_ref().filter(|end| end.meta.is_none()).map_or(0, |end| end.at.get());
         let name = |mut repair: Repair| {
             if let Some(audited) = audited(evidence).filter(|_| repair.needs_stock_as_audited()) {
                 repair.audited_stock = Some(audited.stock);
@@ -211,7 +211,7 @@ impl<'a> Changes<'a> {
             Explained::ByEviction if is_evicted(mismatch) => mismatch.ledger,
             _ => mismatch.units(),
         };
-        let most = limit(evidence.kind, evidence.rules());
+        let most = limit(evidence.kind, evidence.meta());
         for mismatch in &evidence.mismatches {
             if let (Holding::Units(units), Some(most)) = (&mismatch.holds, most)
                 && *units > most
@@ -363,7 +363,7 @@ impl<'a> Changes<'a> {
 
     /// Creates the stock key, with what is left after all other repairs.
     fn restore(&mut self, left: i64) {
-        let withdrawn = self.evidence.rules().and_then(|rules| rules.withdrawn).unwrap_or_default();
+        let withdrawn = self.evidence.meta().and_then(|meta| meta.withdrawn).unwrap_or_default();
         self.add(Class::Conservation, None, left, left.saturating_sub(signed(withdrawn)));
     }
 
@@ -408,7 +408,7 @@ impl<'a> Changes<'a> {
         stock_change: i64,
         reversed: Vec<String>,
     ) {
-        let rules = self.evidence.rules();
+        let meta = self.evidence.meta();
         self.plan.repairs.push(Repair {
             id: String::new(),
             layout: self.evidence.layout,
@@ -423,8 +423,8 @@ impl<'a> Changes<'a> {
             after: None,
             audited_stock: None,
             audited_entry: None,
-            epoch: rules.map(|rules| rules.epoch),
-            repairs: rules.map(|rules| rules.repairs),
+            epoch: meta.map(|meta| meta.epoch),
+            repairs: meta.map(|meta| meta.repairs),
         });
     }
 }

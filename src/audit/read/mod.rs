@@ -59,8 +59,8 @@ pub fn audit(
 /// Whether the ledger was reset or trimmed since an instant.
 fn ledger_began_anew(store: &mut Store, activity: &ActivityId, since: &ActivityView) -> Result<bool> {
     let begins = |view: &ActivityView| {
-        let name = view.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone());
-        (view.rules.map(|rules| rules.epoch), name)
+        let name = view.checkpoint().map(|checkpoint| checkpoint.name.clone());
+        (view.epoch(), name)
     };
     let now = see(store, activity, NOBODY)?.0.view;
     Ok(begins(&now) != begins(since))
@@ -108,17 +108,17 @@ impl AuditRun<'_> {
 
     /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
     fn fold_ledger(&mut self, view: &ActivityView) -> Result<bool> {
-        let (Some(rules), Some(last)) = (view.rules.filter(|rules| rules.ledger), view.last) else {
+        let (Some(meta), Some(last)) = (view.meta.as_ref().filter(|meta| meta.ledger), view.last) else {
             return Ok(false);
         };
-        if let Some(checkpoint) = &view.checkpoint
+        if let Some(checkpoint) = &meta.checkpoint
             && !fold::begin_at(self.store, &self.keys, &mut self.evidence.ledger, checkpoint)?
         {
             return Ok(false);
         }
         self.store.throttle.set_live(view.is_live());
         fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
-        Ok(self.evidence.ledger.is_whole(rules.epoch))
+        Ok(self.evidence.ledger.is_whole(meta.epoch))
     }
 
     /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger
@@ -184,7 +184,7 @@ impl AuditRun<'_> {
 
     /// Compares the counters of a page with the ledger, which ends at the page's instant.
     fn compare_page(&mut self, page: &ParticipantsPage) {
-        let limit = limit(self.evidence.kind, page.seen.view.rules);
+        let limit = limit(self.evidence.kind, page.seen.view.meta.as_ref());
         let (names, held): (Vec<&[u8]>, Vec<_>) = page.held.pairs().unzip();
         let ledger = &mut self.evidence.ledger;
         let users = ledger.users.numbers(names.into_iter());
@@ -206,7 +206,7 @@ impl AuditRun<'_> {
             return Ok(false);
         }
         self.evidence.compare_stock(&seen.view);
-        let limit = limit(self.evidence.kind, seen.view.rules);
+        let limit = limit(self.evidence.kind, seen.view.meta.as_ref());
         let ledger = &mut self.evidence.ledger;
         for (user, value) in users.iter().zip(&held) {
             ledger.see(*user);
@@ -221,7 +221,7 @@ impl AuditRun<'_> {
         if !self.evidence.ledger.lists_users() || !self.evidence.kind.has_users() {
             return Ok(());
         }
-        let limit = limit(self.evidence.kind, self.evidence.rules());
+        let limit = limit(self.evidence.kind, self.evidence.meta());
         let counts = self.evidence.open.as_ref().map(OpenCounts::by_user);
         let mut found: Vec<(u32, Holding)> = std::mem::take(&mut self.evidence.mismatches)
             .into_iter()
@@ -277,9 +277,9 @@ impl AuditRun<'_> {
         self.store.throttle.wait();
         let recounted = recount(self.store, &activity, most, true);
         self.store.throttle.took();
-        let seen = self.evidence.end.as_ref().map(|end| (end.last, end.rules));
         let now = see(self.store, &self.evidence.activity, NOBODY)?.0.view;
-        let is_later = seen != Some((now.last, now.rules));
+        let is_same = |end: &ActivityView| (end.last, &end.meta) == (now.last, &now.meta);
+        let is_later = !self.evidence.end.as_ref().is_some_and(is_same);
         match recounted {
             Ok(recounted) => self.evidence.take_open(recounted, is_later),
             // Who may only read what an audit needs is audited all the same.
@@ -297,7 +297,7 @@ impl AuditRun<'_> {
         if let Some(last) = view.last {
             fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         }
-        let is_same = view.rules.map(|rules| rules.epoch) == epoch;
+        let is_same = view.epoch() == epoch;
         let is_complete = view.length.is_none_or(|length| length == self.evidence.ledger.entries);
         Ok(is_same && is_complete && view.last == Some(self.evidence.ledger.end))
     }
@@ -321,7 +321,7 @@ impl AuditRun<'_> {
     /// gone meanwhile.
     fn compare_scans(&mut self, first: ActivityView) -> Result<bool> {
         let hasher = hashbrown::DefaultHashBuilder::default();
-        let lost_beginning = first.rules.is_some_and(|rules| rules.ledger);
+        let lost_beginning = first.meta.as_ref().is_some_and(|meta| meta.ledger);
         self.read_orders();
         let mut reader = PageReader::new(self.store, &self.evidence.activity, &first);
         let mut view = first;
@@ -346,7 +346,7 @@ impl AuditRun<'_> {
                 }
                 self.store.throttle.set_live(page.seen.view.stock != view.stock);
                 view = page.seen.view;
-                let limit = limit(self.evidence.kind, view.rules);
+                let limit = limit(self.evidence.kind, view.meta.as_ref());
                 let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
                     let user = ledger.user(name);
@@ -384,7 +384,7 @@ impl AuditRun<'_> {
 
 /// What a purchase, an update or a reset between two readings changes. The stock alone may be the same again after an update and purchases.
 fn stock_and_total(view: &ActivityView) -> (Option<u64>, Option<(u64, u64)>) {
-    (view.stock, view.rules.map(|rules| (rules.epoch, rules.total)))
+    (view.stock, view.meta.as_ref().map(|meta| (meta.epoch, meta.total)))
 }
 
 impl Evidence {

@@ -267,7 +267,7 @@ impl PageReader {
             }
             self.set_cursor(cursor);
         }
-        let withdrawn = self.view.rules.and_then(|rules| rules.withdrawn).unwrap_or_default();
+        let withdrawn = self.view.meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
         let stock = stock.map(|stock| stock.saturating_add(withdrawn));
         let view = ActivityView { stock, last, length: None, ..self.view.clone() };
         Ok(ParticipantsPage { seen: Seen { status: Status::Ok, corrupt: None, view }, entries, held })

@@ -3,11 +3,11 @@
 
 use redis::Value;
 
+use crate::audit::evidence::ActivityView;
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Rules};
 use crate::error::Result;
 use crate::model::number::whole;
-use crate::model::{ActivityId, Corrupt, Entry, Meta, Snapshot, Status};
+use crate::model::{ActivityId, Corrupt, Entry, Snapshot, Status};
 use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
 use crate::store::Store;
 
@@ -85,20 +85,9 @@ impl Seen {
             None => Status::NotPreheated,
         };
         let Snapshot { corrupt, stock, meta, ledger_last, at, .. } = snapshot;
-        let rules = meta.as_ref().map(|meta| Rules {
-            total: meta.total,
-            per_user_limit: meta.per_user_limit,
-            epoch: meta.epoch,
-            repairs: meta.repairs,
-            ledger: meta.ledger,
-            withdrawn: meta.withdrawn,
-            is_adopting: meta.is_adopting,
-            holds: meta.holds,
-        });
-        let checkpoint = meta.and_then(|Meta { checkpoint, .. }| checkpoint);
-        let removed = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.removed);
-        let length = length.map(|length| length + removed);
-        let view = ActivityView { at, stock, rules, last: ledger_last, length, checkpoint };
+        let mut view = ActivityView { at, stock, meta, last: ledger_last, length };
+        let removed = view.checkpoint().map_or(0, |checkpoint| checkpoint.removed);
+        view.length = length.map(|length| length + removed);
         Self { status, corrupt, view }
     }
 }

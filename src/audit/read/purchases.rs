@@ -34,7 +34,7 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
         None => HashSet::new(),
     };
     // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
-    let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint.is_none());
+    let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint().is_none());
     let entered = match evidence.by_ledger && ledger.records().is_none() && is_all_there {
         true => Some(requests_since(store, evidence, EntryId::ZERO, number_of)?),
         false => None,

@@ -6,7 +6,7 @@ use redis::Value;
 use crate::audit::evidence::Evidence;
 use crate::audit::judgement::sharded::ShardedEvidence;
 use crate::audit::ledger_state::Compared;
-use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, Transfers};
+use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, TransferSide, Transfers};
 use crate::audit::read;
 use crate::error::Result;
 use crate::model::ledger::Op;
@@ -56,9 +56,9 @@ pub fn audit_shards(
         cut: Vec::with_capacity(shards.count()),
     };
     // One side of a transfer was read before the other side is looked for here, so what was lent is found.
-    for (at, (lent, borrowed)) in found.missing().into_iter().enumerate() {
+    for (at, missing) in found.missing().into_iter().enumerate() {
         let (shard, part) = (activity.shard(shards.numbers()[at]), &mut found.evidence[at]);
-        if !look_for(store, &shard, part.ledger.end, &lent, &borrowed, &mut found.later[at])? {
+        if !look_for(store, &shard, part.ledger.end, &missing, &mut found.later[at])? {
             note_trim(store, &shard, part)?;
         }
     }
@@ -126,14 +126,10 @@ fn look_for(
     store: &mut Store,
     shard: &ActivityId,
     after: EntryId,
-    lent: &[String],
-    borrowed: &[String],
+    missing: &[TransferSide],
     found: &mut Transfers,
 ) -> Result<bool> {
-    let is_found = |found: &Transfers| {
-        let has = |direction| move |id: &String| found.has(direction, id);
-        lent.iter().all(has(Direction::Lend)) && borrowed.iter().all(has(Direction::Borrow))
-    };
+    let is_found = |found: &Transfers| missing.iter().all(|side| found.get(side).is_some());
     if is_found(found) {
         return Ok(true);
     }

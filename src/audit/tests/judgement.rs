@@ -110,8 +110,7 @@ fn missing_orders_are_what_records_lack_and_emitted_is_no_repair() {
 fn who_holds_the_limit_does_not_hold_more() {
     let over = |limit| {
         let mut evidence = sale(Layout::Seckill).evidence();
-        let rules = evidence.rules().unwrap();
-        evidence.end.as_mut().unwrap().rules = Some(Rules { per_user_limit: Some(limit), ..rules });
+        evidence.end.as_mut().unwrap().meta.as_mut().unwrap().per_user_limit = Some(limit);
         evidence.mismatches.clear();
         let user = evidence.ledger.user(b"b");
         evidence.mismatches.extend(evidence.ledger.mismatch(user, Holding::Units(2), Some(limit), true));

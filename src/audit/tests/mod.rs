@@ -6,14 +6,14 @@ mod sharded;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Evidence, Rules};
+use crate::audit::evidence::{ActivityView, Evidence};
 use crate::audit::judgement::judge;
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Proof, RecordedUnits, Verdict};
-use crate::model::{Entry, EntryId, Layout, Millis};
+use crate::model::{Entry, EntryId, Layout, Meta, Millis};
 
 /// A sale as an audit finds it. What is `None` was not there.
 #[derive(Clone)]
@@ -70,15 +70,15 @@ impl Sale {
                 evidence.ledger.add(&entry);
             }
         }
-        let rules = self.total.map(|total| Rules {
+        let meta = self.total.map(|total| Meta {
             total,
             epoch: 1,
             ledger: by_ledger,
             withdrawn: self.withdrawn,
-            ..Rules::default()
+            ..Meta::default()
         });
         let at = Millis::new(1000);
-        let end = ActivityView { at, stock: self.stock, rules, last: None, length: None, checkpoint: None };
+        let end = ActivityView { at, stock: self.stock, meta, last: None, length: None };
         (evidence.end, evidence.by_ledger, evidence.settled) = (Some(end), by_ledger, true);
         evidence.ledger.add_orders(&rows);
         for (user, units) in self.held.iter().filter(|_| kind.has_users()) {
@@ -135,8 +135,8 @@ impl Sale {
 /// The evidence of a sale with a limit per user, whose ledger or records have all users.
 pub fn limited(sale: &Sale, limit: u64) -> Evidence {
     let mut evidence = sale.evidence();
-    let end = evidence.end.as_mut().unwrap();
-    end.rules = end.rules.map(|rules| Rules { per_user_limit: Some(limit), ..rules });
+    let meta = evidence.end.as_mut().and_then(|end| end.meta.as_mut());
+    meta.into_iter().for_each(|meta| meta.per_user_limit = Some(limit));
     evidence.mismatches.clear();
     for (user, units) in &sale.held {
         let user = evidence.ledger.user(user.as_bytes());

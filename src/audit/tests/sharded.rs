@@ -2,7 +2,7 @@
 
 use crate::audit::class::Class;
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Evidence, Rules};
+use crate::audit::evidence::{ActivityView, Evidence};
 use crate::audit::judgement::sharded::{ShardedEvidence, judge_shards};
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
@@ -10,7 +10,7 @@ use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers}
 use crate::audit::plan::MissingOrders;
 use crate::audit::result::{Audit, Proof, Verdict};
 use crate::model::number::signed;
-use crate::model::{Entry, EntryId, Layout, Millis, Shards};
+use crate::model::{Entry, EntryId, Layout, Meta, Millis, Shards};
 
 /// What a ledger has of a shard: a deduct of a user, or a transfer.
 #[derive(Clone, Copy)]
@@ -65,10 +65,9 @@ fn with_orders(total: u64, ledger: &[Does], surplus: i64, orders: Option<(&[(&st
     }
     assert!(evidence.ledger.unreadable.is_empty());
     let count = |units: i64| u64::try_from(units).unwrap();
-    let rules = Rules { total: count(total), epoch: 1, ledger: true, ..Rules::default() };
+    let meta = Some(Meta { total: count(total), epoch: 1, ledger: true, ..Meta::default() });
     let stock = Some(count(total - sold + surplus));
-    let (at, rules) = (Millis::new(READ_AT), Some(rules));
-    evidence.end = Some(ActivityView { at, stock, rules, last: None, length: None, checkpoint: None });
+    evidence.end = Some(ActivityView { at: Millis::new(READ_AT), stock, meta, last: None, length: None });
     (evidence.by_ledger, evidence.settled) = (true, true);
     if let Some((orders, _)) = orders {
         let mut rows = OrderRows::default();
@@ -146,14 +145,14 @@ fn the_sums_of_shards_match_whatever_was_lent() {
 fn a_side_that_was_written_after_its_shard_was_read_counts() {
     // The donor was read before it lent, the home after it borrowed.
     let mut lent_later = found([shard(6, &[], 0), shard(4, &[Borrows("t", 2, 3), Sells("a", 6)], 0)]);
-    assert_eq!(lent_later.missing(), [(vec!["t".to_owned()], vec![]), (vec![], vec![])]);
+    assert_eq!(lent_later.missing(), [vec![(Direction::Lend, "t".to_owned())], vec![]]);
     let entry = |shard| TransferEntry { units: 2, shard, at: Millis::new(READ_AT + 1) };
     lent_later.later[0].add(Direction::Lend, "t".to_owned(), entry(9));
     let audit = judged(lent_later);
     assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 4, 6, 0, 0)));
 
     let mut borrowed_later = found([shard(6, &[Lends("t", 2, 9)], 0), shard(4, &[], 0)]);
-    assert_eq!(borrowed_later.missing(), [(vec![], vec![]), (vec![], vec!["t".to_owned()])]);
+    assert_eq!(borrowed_later.missing(), [vec![], vec![(Direction::Borrow, "t".to_owned())]]);
     borrowed_later.later[1].add(Direction::Borrow, "t".to_owned(), entry(3));
     let audit = judged(borrowed_later);
     assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 10, 0, 0, 0)));

@@ -137,7 +137,7 @@ fn items(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 fn context_names(current: &OsStr) -> Vec<CompletionCandidate> {
-    let contexts = config_file().and_then(|file| contexts::read(&file).ok().flatten());
+    let contexts = config_file().and_then(|file| contexts::read(&file).ok());
     fitting(current, contexts.into_iter().flat_map(|contexts| contexts.all).map(|context| context.name))
 }
 

@@ -98,7 +98,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     if interrupt::requested() {
         return Ok(Exit::Interrupted);
     }
-    Ok(if rows.iter().all(|row| row.status.is_done()) { Exit::Done } else { Exit::Refused })
+    Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
 }
 
 /// Rounds until Ctrl-C, or until nobody reads any more.

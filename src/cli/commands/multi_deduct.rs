@@ -7,7 +7,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::{MultiBulkArgs, Task};
 use crate::cli::shared::hints;
-use crate::cli::shared::outcome::{ItemRow, MultiDocument, exit_of, required_user, warn_of_corrupt};
+use crate::cli::shared::outcome::{ItemRow, MultiDocument, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Session;
 use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::Operation;
@@ -92,7 +92,7 @@ fn deduct(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result
     for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
         hints::window(activity, item.status, store, out);
     }
-    Ok(exit_of(outcome.status))
+    Ok(Exit::done_if(outcome.status.is_done()))
 }
 
 fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {

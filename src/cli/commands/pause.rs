@@ -96,8 +96,7 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     }
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
-    let refused = rows.iter().any(|row| !row.status.is_done());
-    Ok(if refused { Exit::Refused } else { Exit::Done })
+    Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
 }
 
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.

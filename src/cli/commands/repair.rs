@@ -122,7 +122,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
     out.array_until(&rows, error)?;
     hint(&rows, out);
-    Ok(if rows.iter().all(RepairRow::is_done) { Exit::Done } else { Exit::Refused })
+    Ok(Exit::done_if(rows.iter().all(RepairRow::is_done)))
 }
 
 /// Says what to do about repairs that were not applied.
@@ -192,10 +192,7 @@ pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output)
     if out.terminal().asks {
         show_plan(repairs, transfers, out)?;
     }
-    let count = match repairs.len() + transfers.len() {
-        1 => "1 repair".to_owned(),
-        count => format!("{count} repairs"),
-    };
+    let count = counted(repairs.len() + transfers.len(), "repair");
     out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs, transfers)), false)
 }
 

@@ -193,15 +193,15 @@ impl Output {
     }
 
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
-    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_, T>> {
+    pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_>> {
         let format = self.format;
-        RowStream::new(self, format)
+        RowStream::new::<T>(self, format)
     }
 
     /// The same for programs: JSON lines instead of a table.
-    pub fn stream_of_data<T: Row>(&mut self) -> Result<RowStream<'_, T>> {
+    pub fn stream_of_data<T: Row>(&mut self) -> Result<RowStream<'_>> {
         let format = if self.format == Format::Table { Format::Jsonl } else { self.format };
-        RowStream::new(self, format)
+        RowStream::new::<T>(self, format)
     }
 
     /// Prints a nested value. The caller has rows for the formats that are flat.
@@ -230,7 +230,7 @@ impl Output {
         Ok(())
     }
 
-    /// Prints a table for people, whatever the format, with a blank line between it and what came before.
+    /// Prints a table for people, whatever the format.
     pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<()> {
         if rows.is_empty() {
             self.terminal
@@ -238,14 +238,9 @@ impl Output {
             return Ok(());
         }
         self.keep_changes(rows)?;
-        let first = !self.sink.used;
-        if !first {
-            self.sink.write_safe("\n");
-        }
-        let dry = (self.is_dry && first).then_some(DRY_RUN);
         let headings = Column::names(T::HEADINGS, self.chosen);
         let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.cells(self.chosen)).collect();
-        let table = draw([dry, title], &headings, &rows, &mut self.sink, &self.terminal);
+        let table = draw(title, self.is_dry, &headings, &rows, &mut self.sink, &self.terminal);
         end(&table, &headings, &rows, &mut self.sink, &self.terminal);
         self.sink.show();
         Ok(())
@@ -295,15 +290,20 @@ fn no_form(format: Format) -> Failure {
     Failure::usage(why).hint("`-o json`, `jsonl` and `yaml` show it")
 }
 
-/// Draws the first rows of a table below its titles.
+/// Draws the first rows of a table below its title, with a blank line between it and what came before.
 fn draw(
-    titles: [Option<&str>; 2],
+    title: Option<&str>,
+    is_dry: bool,
     headings: &[&str],
     rows: &[Vec<Cell>],
     sink: &mut Sink,
     terminal: &Terminal,
 ) -> Table {
-    for title in titles.into_iter().flatten() {
+    let dry = (is_dry && !sink.used).then_some(DRY_RUN);
+    if sink.used {
+        sink.write_safe("\n");
+    }
+    for title in dry.into_iter().chain(title) {
         let mut line = String::new();
         text::paint(&mut line, &text::escape(title), Tone::Strong, terminal.colours_data);
         line.push('\n');
@@ -317,7 +317,7 @@ fn draw(
 /// Ends a table all of whose rows are drawn. What had no room, or not enough, and is the same in all of them is shown below
 /// it: the request id of an order must not be lost.
 fn end(table: &Table, headings: &[&str], rows: &[Vec<Cell>], sink: &mut Sink, terminal: &Terminal) {
-    let mut lost = table.hidden().to_vec();
+    let mut lost = table.hidden.clone();
     for (index, heading) in headings.iter().map(|heading| heading.to_uppercase()).enumerate() {
         let cells = || rows.iter().filter_map(|row| row.get(index));
         let is_complete = |cell: &Cell| table.room(index).is_some_and(|columns| cell.is_complete(columns));

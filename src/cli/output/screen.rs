@@ -278,7 +278,7 @@ impl Frame {
         let headings = Column::names(R::HEADINGS, &[]);
         let table = Table::steady(&headings, &cells, (self.width, spare), self.coloured, &mut self.floors);
         self.lines.extend(table.page(&cells).lines().map(str::to_owned));
-        table.hidden().to_vec()
+        table.hidden
     }
 
     /// The text of the screen, which erases what was behind its lines, and the widths that the next frame keeps.

@@ -1,6 +1,5 @@
 //! Rows of a result, one after the other, in constant memory.
 
-use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use serde::ser::SerializeTuple;
@@ -23,7 +22,7 @@ const PAGE: usize = 1000;
 const SHOWN_AFTER: Duration = Duration::from_millis(100);
 
 /// Rows being printed. Call [`finish`](Self::finish) when there are no more.
-pub struct RowStream<'a, T: Row> {
+pub struct RowStream<'a> {
     rows: Rows<'a>,
     terminal: Terminal,
     shown: Instant,
@@ -33,7 +32,6 @@ pub struct RowStream<'a, T: Row> {
     renaming: Option<Renaming>,
     /// Whether a row that cannot be written is an error; else the work continues, and the end reports it.
     is_strict: bool,
-    of: PhantomData<fn(&T)>,
 }
 
 /// The rows in their format, and what must be known between two of them.
@@ -52,12 +50,13 @@ enum Form {
 
 /// A table: rows that wait for its widths to be decided, then the table.
 enum Page {
-    Waiting(Vec<Vec<Cell>>),
+    Waiting { headings: Vec<&'static str>, rows: Vec<Vec<Cell>> },
     Decided { table: Table, line: String },
 }
 
-impl<'a, T: Row> RowStream<'a, T> {
-    pub(crate) fn new(out: &'a mut Output, format: Format) -> Result<Self> {
+impl<'a> RowStream<'a> {
+    /// For rows like these.
+    pub(crate) fn new<T: Row>(out: &'a mut Output, format: Format) -> Result<Self> {
         let (terminal, is_dry, chosen, renaming) = (out.terminal, out.is_dry, out.chosen, out.renaming.clone());
         let sink = &mut out.sink;
         if out.bom && format == Format::Csv && !sink.used {
@@ -72,9 +71,12 @@ impl<'a, T: Row> RowStream<'a, T> {
             Format::Yaml => plain(sink, Form::Yaml { empty: true }),
             Format::Name if T::NAME.is_some() => plain(sink, Form::Names),
             Format::Name | Format::Prometheus => return Err(crate::cli::output::no_form(format)),
-            Format::Table => plain(sink, Form::Table(Page::Waiting(Vec::new()))),
+            Format::Table => {
+                let headings = Column::names(T::HEADINGS, chosen);
+                plain(sink, Form::Table(Page::Waiting { headings, rows: Vec::new() }))
+            }
         };
-        Ok(Self { rows, terminal, shown: Instant::now(), is_dry, chosen, renaming, is_strict: false, of: PhantomData })
+        Ok(Self { rows, terminal, shown: Instant::now(), is_dry, chosen, renaming, is_strict: false })
     }
 
     /// From now on a row that cannot be written is an error, also if the reader only closed the pipe: for a run that
@@ -109,12 +111,8 @@ impl<'a, T: Row> RowStream<'a, T> {
         }
     }
 
-    pub fn push(&mut self, row: &T) -> Result<()> {
-        self.push_borrowed(row)
-    }
-
-    /// The same for a row of the same fields that borrows from something short-lived.
-    pub fn push_borrowed<R: Row>(&mut self, row: &R) -> Result<()> {
+    /// Adds a row: its fields are those of the rows that the stream is for.
+    pub fn push<T: Row>(&mut self, row: &T) -> Result<()> {
         let is_change = !self.is_dry && row.is_change();
         match &mut self.rows {
             Rows::Separated(writer) => {
@@ -127,7 +125,7 @@ impl<'a, T: Row> RowStream<'a, T> {
                 match form {
                     Form::Table(page) => page.push(row, sink, &self.terminal, self.chosen, self.is_dry),
                     Form::Names => {
-                        let name = R::NAME.map_or("", |name| name(row));
+                        let name = T::NAME.map_or("", |name| name(row));
                         sink.write_data(format!("{name}\n").as_bytes());
                     }
                     _ => {
@@ -146,7 +144,7 @@ impl<'a, T: Row> RowStream<'a, T> {
                 }
             }
         }
-        let is_page = matches!(&self.rows, Rows::Plain { form: Form::Table(Page::Waiting(_)), .. });
+        let is_page = matches!(&self.rows, Rows::Plain { form: Form::Table(Page::Waiting { .. }), .. });
         if !is_page && (self.terminal.shows_data || self.shown.elapsed() >= SHOWN_AFTER) {
             return self.show();
         }
@@ -156,7 +154,7 @@ impl<'a, T: Row> RowStream<'a, T> {
     /// Shows what was pushed, before a wait that may be long.
     pub fn flush(&mut self) -> Result<()> {
         if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
-            page.decide::<T>(sink, &self.terminal, self.chosen, self.is_dry, false);
+            page.decide(sink, &self.terminal, self.is_dry, false);
         }
         self.show()
     }
@@ -180,8 +178,8 @@ impl<'a, T: Row> RowStream<'a, T> {
                 Form::Json { empty: true } => sink.write_data(b"[]\n"),
                 Form::Json { empty: false } => sink.write_data(b"\n]\n"),
                 Form::Yaml { empty: true } => sink.write_data(b"[]\n"),
-                Form::Table(Page::Waiting(rows)) if rows.is_empty() => self.terminal.note("nothing to show"),
-                Form::Table(page) => page.decide::<T>(sink, &self.terminal, self.chosen, self.is_dry, true),
+                Form::Table(Page::Waiting { rows, .. }) if rows.is_empty() => self.terminal.note("nothing to show"),
+                Form::Table(page) => page.decide(sink, &self.terminal, self.is_dry, true),
                 _ => (),
             }
         }
@@ -238,10 +236,10 @@ impl Form {
 impl Page {
     fn push<T: Row>(&mut self, row: &T, sink: &mut Sink, terminal: &Terminal, chosen: Chosen, is_dry: bool) {
         match self {
-            Self::Waiting(rows) => {
+            Self::Waiting { rows, .. } => {
                 rows.push(row.cells(chosen));
                 if rows.len() >= PAGE {
-                    self.decide::<T>(sink, terminal, chosen, is_dry, false);
+                    self.decide(sink, terminal, is_dry, false);
                 }
             }
             Self::Decided { table, line } => {
@@ -253,16 +251,14 @@ impl Page {
     }
 
     /// Decides the widths from the rows that are there, and prints those; `is_all` if no others come.
-    fn decide<T: Row>(&mut self, sink: &mut Sink, terminal: &Terminal, chosen: Chosen, is_dry: bool, is_all: bool) {
-        if let Self::Waiting(rows) = self
+    fn decide(&mut self, sink: &mut Sink, terminal: &Terminal, is_dry: bool, is_all: bool) {
+        if let Self::Waiting { headings, rows } = self
             && !rows.is_empty()
         {
-            let dry = (is_dry && !sink.used).then_some(crate::cli::output::DRY_RUN);
-            let headings = Column::names(T::HEADINGS, chosen);
-            let table = crate::cli::output::draw([dry, None], &headings, rows, sink, terminal);
+            let table = crate::cli::output::draw(None, is_dry, headings, rows, sink, terminal);
             match is_all {
-                true => crate::cli::output::end(&table, &headings, rows, sink, terminal),
-                false => crate::cli::output::note_hidden(table.hidden(), terminal),
+                true => crate::cli::output::end(&table, headings, rows, sink, terminal),
+                false => crate::cli::output::note_hidden(&table.hidden, terminal),
             }
             *self = Self::Decided { table, line: String::new() };
         }

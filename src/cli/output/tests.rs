@@ -119,7 +119,7 @@ fn data_is_escaped_where_a_person_sees_it_and_nowhere_else() {
 #[test]
 fn a_long_table_goes_on_to_the_same_widths() {
     let text = printed(Format::Table, Terminal::default(), |out| {
-        let mut rows = out.stream()?;
+        let mut rows = out.stream::<Bought>()?;
         for user in 0..3000 {
             rows.push(&row(&user.to_string(), Some(user)))?;
         }

@@ -147,11 +147,6 @@ impl<'a> MultiDocument<'a> {
     }
 }
 
-/// 0 if nothing was refused, else 3.
-pub fn exit_of(status: Status) -> Exit {
-    if status.is_done() { Exit::Done } else { Exit::Refused }
-}
-
 /// Does one thing after the other until one fails: what was done before is reported all the same.
 pub fn until_failed<T, E>(results: impl Iterator<Item = Result<T, E>>) -> (Vec<T>, Option<E>) {
     let mut failed = None;
@@ -179,7 +174,7 @@ pub fn show(order: &Order, outcome: &Outcome, dry_run: bool, store: &mut Store, 
     }
     hints::reversed([outcome.status].into_iter(), out);
     hints::window(activity, outcome.status, store, out);
-    Ok(exit_of(outcome.status))
+    Ok(Exit::done_if(outcome.status.is_done()))
 }
 
 /// Refuses an order without a user, unless the layout records none.

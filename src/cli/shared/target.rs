@@ -4,10 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::args::{Global, config_file, variable};
+use crate::cli::args::{Global, config_file, first_variable, variable};
 use crate::cli::failure::{Failure, Result, shell_quoted};
 use crate::cli::input::credentials;
-use crate::cli::input::yaml::contexts::Context;
+use crate::cli::input::yaml::contexts::{Context, Contexts};
 use crate::cli::input::yaml::{contexts, layouts};
 use crate::model::Layout;
 use crate::model::time::Zone;
@@ -43,39 +43,37 @@ pub fn in_use(global: &Global) -> Result<Option<InUse>> {
     if named.is_none() && (global.url.is_some() || url_of_environment()?.is_some()) {
         return Ok(None);
     }
-    let file = config_file();
-    let contexts = file.as_deref().map(contexts::read).transpose()?.flatten();
-    let Some(name) = named else {
-        let current = contexts.and_then(|mut all| {
-            let at = all.all.iter().position(|context| Some(&context.name) == all.current.as_ref())?;
-            Some(all.all.swap_remove(at))
-        });
-        return Ok(current.map(|context| InUse { context, is_flag: false }));
+    let contexts = known()?;
+    let context = match &named {
+        Some(name) => Some(find(&contexts, name)?),
+        None => contexts.current.as_deref().and_then(|name| contexts.find(name)),
     };
-    let known: Vec<&str> = contexts.iter().flat_map(|all| &all.all).map(|context| context.name.as_str()).collect();
-    match contexts.as_ref().and_then(|contexts| contexts.find(&name)) {
-        Some(context) => Ok(Some(InUse { context: context.clone(), is_flag })),
-        None => Err(unknown(&name, &known)),
-    }
+    Ok(context.map(|context| InUse { context: context.clone(), is_flag }))
 }
 
-/// The error for a name that no context has.
-pub fn unknown(name: &str, known: &[&str]) -> Failure {
-    let failure = Failure::usage(format!("there is no context `{}`", name.escape_debug()));
-    match known {
-        [] => failure.hint(format!("`seckill context add {} --url URL` makes it", name.escape_debug())),
-        known => failure.hint(format!("there are `{}`; `seckill context list` shows them", known.join("`, `"))),
-    }
+/// The contexts that there are.
+fn known() -> Result<Contexts> {
+    config_file().map_or_else(|| Ok(Contexts::default()), |file| contexts::read(&file))
+}
+
+/// The context of that name.
+///
+/// # Errors
+/// There is none.
+pub fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context> {
+    contexts.find(name).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no context `{}`", name.escape_debug()));
+        let known: Vec<&str> = contexts.all.iter().map(|context| context.name.as_str()).collect();
+        failure.hint(match known.is_empty() {
+            true => format!("`seckill context add {} --url URL` makes it", name.escape_debug()),
+            false => format!("there are `{}`; `seckill context list` shows them", known.join("`, `")),
+        })
+    })
 }
 
 /// The URL that the environment has, and the variable.
-fn url_of_environment() -> Result<Option<(String, &'static str)>> {
-    for name in URL_VARIABLES {
-        if let Some(url) = variable(name)? {
-            return Ok(Some((url, name)));
-        }
-    }
-    Ok(None)
+fn url_of_environment() -> Result<Option<(&'static str, String)>> {
+    first_variable(&URL_VARIABLES)
 }
 
 /// The time zone of people: that of the flag, the environment, the context, or the system.
@@ -138,7 +136,7 @@ fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<
     if let Some(InUse { context, is_flag: true }) = in_use {
         return Ok(of(context));
     }
-    if let Some((url, name)) = url_of_environment()? {
+    if let Some((name, url)) = url_of_environment()? {
         return Ok(named(&url, format!("the value of the environment variable `{name}`"), None));
     }
     Ok(in_use.map_or_else(|| named(DEFAULT_URL, "the default".to_owned(), None), |it| of(&it.context)))
@@ -185,12 +183,7 @@ fn password_source(
 }
 
 fn variable_with_password() -> Result<Option<&'static str>> {
-    for name in ["SECKILL_PASSWORD", "REDISCLI_AUTH"] {
-        if variable(name)?.is_some() {
-            return Ok(Some(name));
-        }
-    }
-    Ok(None)
+    Ok(first_variable(&["SECKILL_PASSWORD", "REDISCLI_AUTH"])?.map(|(name, _)| name))
 }
 
 /// The server, and how to log in there; `run` runs the command that prints a context's password.
@@ -262,10 +255,7 @@ pub fn standing(global: &Global, in_use: Option<&InUse>, target: &Target) -> Res
     if global.embedded.is_some() {
         return Ok(Standing::default());
     }
-    let file = config_file();
-    let Some(contexts) = file.as_deref().map(contexts::read).transpose()?.flatten() else {
-        return Ok(Standing::default());
-    };
+    let contexts = known()?;
     let is_same = |context: &&Context| {
         let other = context.target(global.timeout());
         context.protected && other.is_some_and(|other| other.is_same_server(target))
@@ -276,7 +266,7 @@ pub fn standing(global: &Global, in_use: Option<&InUse>, target: &Target) -> Res
     let is_flag = global.url.is_some() || in_use.is_some_and(|it| it.is_flag);
     let overridden = in_use.map(|it| it.context.name.clone()).or(contexts.current);
     let overrides = match url_of_environment()? {
-        Some((_, variable)) if !is_flag => overridden.map(|name| (variable, name)),
+        Some((variable, _)) if !is_flag => overridden.map(|name| (variable, name)),
         _ => None,
     };
     Ok(Standing { protected_by, overrides })

@@ -9,13 +9,13 @@ pub(crate) mod whole;
 
 use crate::model::activity::field_change::FieldChange;
 use crate::model::activity::rules::StoredState;
-use crate::model::activity::shard_plan::{ShardCount, ShardPlan};
+use crate::model::activity::shard_plan::ShardPlan;
 use crate::model::id::ActivityId;
 use crate::model::layout::Layout;
 use crate::model::ledger::EntryId;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::names::names;
-use crate::model::number::{Limit, Units, whole};
+use crate::model::number::{Limit, ShardCount, Units, whole};
 use crate::model::shards::Shards;
 use crate::model::status::Status;
 use crate::model::time::Millis;
@@ -279,7 +279,7 @@ impl Archived {
 }
 
 /// What preheat wrote about an activity.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Meta {
     /// Units it was preheated with, updates included.
     pub total: u64,

@@ -9,8 +9,10 @@ use crate::model::time::Millis;
 
 names! {
     /// Whether an activity sells, as it is stored.
+    #[derive(Default)]
     pub enum StoredState {
         /// It sells within its window.
+        #[default]
         Live = "live",
         /// The operator paused it.
         Paused = "paused",

@@ -5,42 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::model::activity::rules::PackedRules;
-use crate::model::id::InvalidText;
-use crate::model::number::whole;
-
-/// How many shards an activity may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShardCount(u16);
-
-impl ShardCount {
-    /// What a text must be, for errors.
-    pub const EXPECTED: &'static str = "a number of shards from 2 to 256";
-
-    /// `None` for a number that is not allowed.
-    pub fn new(count: usize) -> Option<Self> {
-        u16::try_from(count).ok().filter(|count| (2..=256).contains(count)).map(Self)
-    }
-
-    /// The number.
-    pub fn get(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-impl FromStr for ShardCount {
-    type Err = InvalidText;
-
-    fn from_str(text: &str) -> Result<Self, InvalidText> {
-        let count = whole(text).and_then(|count| usize::try_from(count).ok());
-        count.and_then(Self::new).ok_or_else(|| InvalidText::new(text, Self::EXPECTED))
-    }
-}
-
-impl fmt::Display for ShardCount {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
-    }
-}
 
 /// What is unfinished of a sharded activity's preheat: the field `plan` of its parent. Its words are separated by single spaces,
 /// lists by commas, `-` for none; the title is all the rest.
@@ -184,14 +148,6 @@ mod tests {
             "stop 3 -",
         ] {
             assert_eq!(ShardPlan::read(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn an_activity_has_2_to_256_shards() {
-        for (text, count) in [("2", Some(2)), ("256", Some(256)), ("1", None), ("257", None), ("02", None), ("", None)]
-        {
-            assert_eq!(text.parse::<ShardCount>().ok().map(ShardCount::get), count, "{text:?}");
         }
     }
 

@@ -85,22 +85,10 @@ fn a_try_whose_reply_was_lost_did_what_was_planned() {
 #[test]
 fn a_window_includes_its_start_and_excludes_its_end() {
     let meta = |stored_state| Meta {
-        total: 50,
-        per_user_limit: None,
-        title: String::new(),
         starts_at: Some(Millis::new(10)),
         ends_at: Some(Millis::new(20)),
         stored_state,
-        ledger: true,
-        epoch: 0,
-        repairs: 0,
-        checkpoint: None,
-        withdrawn: None,
-        is_adopting: false,
-        holds: 0,
-        archived: None,
-        shards: None,
-        plan: None,
+        ..Meta::default()
     };
     let states = |stored| [9, 10, 19, 20].map(|now| meta(stored).state(Millis::new(now)));
     assert_eq!(states(StoredState::Live), [State::Upcoming, State::Live, State::Live, State::Ended]);

@@ -70,24 +70,7 @@ mod tests {
     use crate::model::time::Millis;
 
     fn meta(total: u64) -> Meta {
-        Meta {
-            total,
-            per_user_limit: None,
-            title: String::new(),
-            starts_at: None,
-            ends_at: None,
-            stored_state: StoredState::Live,
-            ledger: true,
-            epoch: 2,
-            repairs: 0,
-            checkpoint: None,
-            withdrawn: None,
-            is_adopting: false,
-            holds: 1,
-            archived: None,
-            shards: None,
-            plan: None,
-        }
+        Meta { total, ledger: true, epoch: 2, holds: 1, ..Meta::default() }
     }
 
     fn shard(id: &str, total: u64, stock: u64) -> Snapshot {

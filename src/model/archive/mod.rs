@@ -5,7 +5,6 @@
 mod manifest;
 
 use std::fmt;
-use std::fmt::Write;
 
 use ring::digest::{Context, SHA256};
 use serde::de::{Error, MapAccess, Visitor};
@@ -13,7 +12,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(crate) use crate::model::archive::manifest::{FORMAT, FileSum, Group, Manifest, Sealed, VERSION, folder_name};
-use crate::model::id::StoredUser;
+use crate::model::id::{StoredUser, hex};
 use crate::model::layout::Kind;
 use crate::model::names::names;
 
@@ -98,9 +97,7 @@ impl Default for Digest {
 impl Digest {
     /// Of these bytes alone, in hexadecimal digits.
     pub(crate) fn of(bytes: &[u8]) -> String {
-        let mut digest = Self::default();
-        digest.add(bytes);
-        digest.finish()
+        hex(ring::digest::digest(&SHA256, bytes).as_ref())
     }
 
     /// The first 16 bytes of the digest of these bytes alone.
@@ -116,11 +113,7 @@ impl Digest {
 
     /// The digest in hexadecimal digits.
     pub(crate) fn finish(self) -> String {
-        self.0.finish().as_ref().iter().fold(String::new(), |mut hex, byte| {
-            // Writing to memory does not fail.
-            _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(self.0.finish().as_ref())
     }
 }
 

@@ -145,6 +145,11 @@ impl RequestId {
     }
 }
 
+/// Bytes as lower-case hexadecimal digits, two a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A user id as a server has it: bytes that another system may have written in another encoding than UTF-8. Outputs
 /// show [`text`](Self::text) as `user`, null if there is none, and then [`user_hex`](Self::user_hex) beside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -169,7 +174,7 @@ impl StoredUser {
 
     /// The bytes as lower-case hexadecimal digits, two a byte.
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.0)
     }
 
     /// The field `user_hex`: only if the id is not UTF-8.

@@ -207,6 +207,20 @@ impl Entry {
         Op::named(std::str::from_utf8(&self.op).ok()?)
     }
 
+    /// The same.
+    ///
+    /// # Errors
+    /// Its name is not known.
+    pub(crate) fn readable_op(&self) -> Result<Op, String> {
+        let unknown = || format!("unknown operation `{}`", String::from_utf8_lossy(&self.op).escape_debug());
+        self.known_op().ok_or_else(unknown)
+    }
+
+    /// A field for people; `None` if it is empty, too.
+    pub(crate) fn text(field: Option<&[u8]>) -> Option<String> {
+        field.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty())
+    }
+
     /// A field of digits.
     pub(crate) fn count(field: Option<&[u8]>) -> Option<u64> {
         whole(std::str::from_utf8(field?).ok()?)

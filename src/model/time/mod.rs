@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Serialize, Serializer};
 
 use crate::model::id::InvalidText;
-pub(crate) use crate::model::time::ticks::Tick;
+pub(crate) use crate::model::time::ticks::{DAY, HOUR, MINUTE, SECOND, Tick};
 pub(crate) use crate::model::time::zone::{UnknownZone, Zone};
 
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);

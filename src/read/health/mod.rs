@@ -18,6 +18,7 @@ pub(crate) use crate::read::health::slots::{NodeName, Slots};
 pub(crate) use crate::read::stats::info::{Info, ReplicaInfo, Role};
 use crate::redis::cluster::Servers;
 use crate::redis::cluster::server::Server;
+use crate::redis::connect::Target;
 use crate::script::Script;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -69,10 +70,8 @@ pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health> {
         let mut server = Server::new(seed.node(&member.host, member.port));
         let slot = slots.first_slots.iter().find(|(primary, _)| primary == member);
         let keys = slot.map(|(_, slot)| unused_keys(&server, layout, Some(*slot)));
-        nodes.push(match Node::ask(&mut server, rights, layout, keys.as_ref()) {
-            Ok(node) => node,
-            Err(error) => Node::unreached(&server, &error),
-        });
+        let node = Node::ask(&mut server, rights, layout, keys.as_ref());
+        nodes.push(node.unwrap_or_else(|error| Node::new(&server.target, Err(error.why()))));
     }
     Ok(Health { slots: Some(slots), nodes })
 }
@@ -87,23 +86,12 @@ fn unused_keys(server: &Server, layout: Layout, slot: Option<u16>) -> Keys {
 impl Node {
     fn ask(server: &mut Server, rights: &[String], layout: Layout, unused_keys: Option<&Keys>) -> Result<Self> {
         let target = server.connection()?.target().clone();
-        let reading = Reading::of(server, rights, layout, unused_keys)?;
-        Ok(Self {
-            name: target.place(),
-            redis_cli: target.redis_cli(),
-            username: target.username().map(str::to_owned),
-            reading: Ok(reading),
-        })
+        Ok(Self::new(&target, Ok(Reading::of(server, rights, layout, unused_keys)?)))
     }
 
-    fn unreached(server: &Server, error: &StoreError) -> Self {
-        let target = &server.target;
-        Self {
-            name: target.place(),
-            redis_cli: target.redis_cli(),
-            username: target.username().map(str::to_owned),
-            reading: Err(error.why()),
-        }
+    fn new(target: &Target, reading: Known<Reading>) -> Self {
+        let username = target.username().map(str::to_owned);
+        Self { name: target.place(), redis_cli: target.redis_cli(), username, reading }
     }
 }
 

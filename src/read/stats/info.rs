@@ -12,28 +12,14 @@ names! {
     pub enum Section {
         /// Product, version, uptime.
         Server = "server",
-        /// Connections.
-        Clients = "clients",
-        /// Memory used, its bound, the eviction policy.
-        Memory = "memory",
-        /// Snapshots and the append-only file.
-        Persistence = "persistence",
-        /// Totals of commands, evictions, expiries.
-        Stats = "stats",
         /// Role, offsets, replicas.
         Replication = "replication",
-        /// CPU seconds.
-        Cpu = "cpu",
         /// Calls and failures of each command.
         CommandStats = "commandstats",
         /// Percentiles of the duration of each command; Redis 7 and Valkey.
         LatencyStats = "latencystats",
         /// Error replies by their first word; Redis 6.2 and later.
         ErrorStats = "errorstats",
-        /// Whether it is a node of a cluster.
-        Cluster = "cluster",
-        /// Keys of each database.
-        Keyspace = "keyspace",
     }
 }
 
@@ -87,7 +73,7 @@ pub(crate) struct ReplicaInfo {
 }
 
 /// The commands that run a script or a function.
-const SCRIPT_COMMANDS: [&str; 6] = ["evalsha", "eval", "fcall", "evalsha_ro", "eval_ro", "fcall_ro"];
+pub(super) const SCRIPT_COMMANDS: [&str; 6] = ["evalsha", "eval", "fcall", "evalsha_ro", "eval_ro", "fcall_ro"];
 
 impl Info {
     /// Reads the text of one or several sections. Lines without a colon are titles.

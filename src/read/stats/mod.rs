@@ -9,7 +9,7 @@ use redis::{Cmd, Value};
 
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{ActivityId, EntryId};
-use crate::read::stats::info::{Info, Section};
+use crate::read::stats::info::{Info, SCRIPT_COMMANDS, Section};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
 use crate::redis::call::retry::Answer;
@@ -128,9 +128,6 @@ fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats> {
     Ok(GroupStats { name, pending: reply.count(field("pending"))?.unwrap_or_default(), lag, delivered })
 }
 
-/// The commands that run a script or a function.
-const COMMANDS: [&str; 6] = ["evalsha", "eval", "fcall", "evalsha_ro", "eval_ro", "fcall_ro"];
-
 /// How many calls of scripts took at most so long, since the server started or since `CONFIG RESETSTAT`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Durations {
@@ -155,7 +152,7 @@ impl Durations {
 /// The servers cannot be reached.
 pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<Durations>)>> {
     store.servers.discover()?;
-    let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&COMMANDS).to_owned();
+    let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&SCRIPT_COMMANDS).to_owned();
     let nodes = store.servers.primaries();
     let calls: Vec<Call> = nodes.iter().map(|node| Call::at_node(*node, &histogram)).collect();
     let mut all = Vec::with_capacity(nodes.len());

@@ -8,19 +8,11 @@ use crate::model::status::Status;
 use crate::redis::call::exchange::CallFailure;
 use crate::redis::call::fan_out::CallOutcome;
 
-/// Stock, and rules with withdrawn units, as the server sent them.
+/// Stock, and rules with withdrawn units, as the server sent them; `None` of a key of another type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Raw {
-    stock: Plain,
-    meta: Plain,
-}
-
-/// A reply.
-#[derive(Debug, Clone, PartialEq)]
-enum Plain {
-    Value(Value),
-    /// The key is of another type.
-    WrongType,
+    stock: Option<Value>,
+    meta: Option<Value>,
 }
 
 /// What has to be asked for after a reading.
@@ -37,13 +29,13 @@ pub(crate) enum Change {
 impl Raw {
     /// The answers to GET and HMGET.
     pub(crate) fn read(stock: CallOutcome, meta: CallOutcome) -> Result<Self, CallFailure> {
-        Ok(Self { stock: Plain::read(stock)?, meta: Plain::read(meta)? })
+        Ok(Self { stock: value(stock)?, meta: value(meta)? })
     }
 
     /// The number in the stock key.
     pub(crate) fn stock(&self) -> Option<u64> {
         match &self.stock {
-            Plain::Value(Value::BulkString(text)) => whole(std::str::from_utf8(text).ok()?),
+            Some(Value::BulkString(text)) => whole(std::str::from_utf8(text).ok()?),
             _ => None,
         }
     }
@@ -58,13 +50,10 @@ impl Raw {
     }
 }
 
-impl Plain {
-    fn read(answer: CallOutcome) -> Result<Self, CallFailure> {
-        match answer {
-            Ok(value) => Ok(Self::Value(value)),
-            Err(CallFailure::Refused(StoreError::Server { kind: ServerKind::WrongType, .. })) => Ok(Self::WrongType),
-            Err(other) => Err(other),
-        }
+fn value(answer: CallOutcome) -> Result<Option<Value>, CallFailure> {
+    match answer {
+        Err(CallFailure::Refused(StoreError::Server { kind: ServerKind::WrongType, .. })) => Ok(None),
+        answer => answer.map(Some),
     }
 }
 

@@ -284,15 +284,20 @@ impl Connection {
     /// Reads what is there, or waits for it.
     fn fill(&mut self) -> Result<()> {
         self.make_room()?;
+        self.read_some().map_err(|error| self.broken(error))
+    }
+
+    /// Reads what has come into the room that there is.
+    fn read_some(&mut self) -> io::Result<()> {
         loop {
             match self.socket.read(&mut self.buffer[self.end..]) {
-                Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
                     self.end += read;
                     return Ok(());
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.broken(error)),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -375,10 +380,8 @@ impl Connection {
                 return self.reply().map(Some);
             }
             self.make_room()?;
-            match self.socket.read(&mut self.buffer[self.end..]) {
-                Ok(0) => return Err(self.broken(io::ErrorKind::UnexpectedEof.into())),
-                Ok(read) => self.end += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            match self.read_some() {
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) => return Err(self.broken(error)),
             }

@@ -20,7 +20,7 @@ use crate::store::Store;
 /// How long the proof that fewer units than a number existed is remembered.
 const SOLD_OUT_TTL: Duration = Duration::from_secs(1);
 /// Activities whose states are loaded in one round trip.
-const PAGE: usize = 500;
+const PAGE: u32 = 500;
 
 /// One input being applied. Its stored names make that it is applied once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct JobState {
 #[derive(Debug, Default)]
 pub(crate) struct Check {
     /// How many activities were asked for.
-    pub(crate) checked: usize,
+    pub(crate) checked: u32,
     /// The first of which it has less, and the last line that it has.
     pub(crate) lost: Option<(u32, u64)>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct JobStates {
     epochs: Interner,
     states: Vec<JobState>,
     /// The states before this one are loaded.
-    loaded: usize,
+    loaded: u32,
     /// Those whose calls are sent behind `ASKING`.
     asking: HashSet<u32>,
     /// Those that are sharded, with the numbers of their shards, in the order of the list.
@@ -315,7 +315,7 @@ impl JobStates {
 
     /// Whether the state of every activity that was named is loaded.
     pub(crate) fn are_loaded(&self) -> bool {
-        self.loaded == self.states.len()
+        self.loaded == self.count_u32()
     }
 
     /// Loads the next states, with nothing in flight.
@@ -323,12 +323,11 @@ impl JobStates {
     /// # Errors
     /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
     pub(crate) fn load<C: Call>(&mut self, lanes: &mut Lanes<C>) -> Result<()> {
-        let page = self.loaded..self.states.len().min(self.loaded + PAGE);
+        let page = self.loaded..self.count_u32().min(self.loaded + PAGE);
         let field = self.field();
-        let mut commands = Vec::with_capacity(page.len() * 2);
+        let mut commands = Vec::with_capacity(2 * page.len());
         for index in page.clone() {
-            #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
-            let keys = self.keys(index as u32);
+            let keys = self.keys(index);
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
             let meta = redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "repairs", "shards"]).to_owned();
             commands.push((keys.meta.clone(), meta));
@@ -336,8 +335,6 @@ impl JobStates {
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (index, pair) in page.zip(replies.chunks(2)) {
-            #[allow(clippy::cast_possible_truncation)]
-            let index = index as u32;
             let fields = match pair.first() {
                 Some(Value::Array(fields)) => &fields[..],
                 _ => &[],
@@ -371,21 +368,19 @@ impl JobStates {
     /// # Errors
     /// As [`load`](Self::load).
     pub(crate) fn check<C: Call>(&mut self, check: &mut Check, lanes: &mut Lanes<C>) -> Result<()> {
-        let page = check.checked..self.states.len().min(check.checked + PAGE);
+        let page = check.checked..self.count_u32().min(check.checked + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(page.len());
         for index in page.clone() {
-            #[allow(clippy::cast_possible_truncation)] // Activities are numbered so.
-            let keys = self.keys(index as u32);
+            let keys = self.keys(index);
             commands.push((keys.requests.clone(), redis::cmd("HGET").arg(keys.requests).arg(&field).to_owned()));
         }
         let Some(replies) = lanes.read(&commands)? else { return Ok(()) };
         for (index, reply) in page.zip(&replies) {
             let stored = text(Some(reply))?.map_or(0, |record| Self::parse(&record).0);
-            if stored < self.states[index].watermark {
-                self.states[index].watermark = stored;
-                #[allow(clippy::cast_possible_truncation)]
-                check.lost.get_or_insert((index as u32, stored));
+            if stored < self.get(index).watermark {
+                self.get_mut(index).watermark = stored;
+                check.lost.get_or_insert((index, stored));
             }
             check.checked += 1;
         }

@@ -297,7 +297,7 @@ impl Run {
             let (lane, event) = self.lanes.advance(|_, _| false)?;
             return self.handle(lane, event);
         }
-        if check.checked < self.states.count() {
+        if check.checked < self.states.count_u32() {
             self.states.check(check, &mut self.lanes)?;
             return Ok(Step::Continue);
         }

@@ -15,13 +15,14 @@ use crate::cli::commands::archive::row::{ArchiveRow, Refused};
 use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
-use crate::cli::output::Output;
 use crate::cli::output::format::archive::ArchiveDirectory;
+use crate::cli::output::{Output, counted};
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{expand, find};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
+use crate::model::number::signed;
 use crate::model::{ActivityId, Layout, PackedRules, Status};
 use crate::store::Store;
 
@@ -134,11 +135,11 @@ impl<'a> Run<'a> {
             return Ok(ready);
         }
         let question = format!(
-            "Archive {} to `{}`, {buyers} buyer{} and {entries} ledger {}, and remove the keys from `{}`?",
+            "Archive {} to `{}`, {} and {}, and remove the keys from `{}`?",
             selection::in_words(&ready),
             self.args.to.display(),
-            if buyers == 1 { "" } else { "s" },
-            if entries == 1 { "entry" } else { "entries" },
+            counted(buyers, "buyer"),
+            counted(entries, "ledger entry"),
             self.store.server_name()
         );
         self.out.confirm(&question, false)?;
@@ -285,7 +286,7 @@ impl<'a> Run<'a> {
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
             self.out.note(format!("`seckill preheat --restore {}` brings it back", self.to_restore()));
         }
-        Ok(if self.rows.iter().all(ArchiveRow::is_done) { Exit::Done } else { Exit::Refused })
+        Ok(Exit::done_if(self.rows.iter().all(ArchiveRow::is_done)))
     }
 }
 
@@ -418,7 +419,7 @@ impl<'a> Run<'a> {
             state: found.state.clone(),
             total: rules.total,
             left,
-            sold: i64::try_from(rules.total).unwrap_or(i64::MAX) - i64::try_from(left).unwrap_or(i64::MAX),
+            sold: signed(rules.total) - signed(left),
             buyers: layout.kind().has_users().then_some(buyers),
             proof,
             name: name.to_owned(),

@@ -14,7 +14,7 @@ use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Format, Output, Terminal};
+use crate::cli::output::{Format, Output, Terminal, counted};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::number::between;
@@ -141,7 +141,7 @@ impl BenchArgs {
 
     /// What is measured, in words.
     fn title(&self) -> String {
-        let clients = if self.clients == 1 { "1 client".to_owned() } else { format!("{} clients", self.clients) };
+        let clients = counted(self.clients, "client");
         let amount = match self.until() {
             Until::Orders(orders) => format!("{orders} orders"),
             Until::Elapsed(duration) => humantime::format_duration(duration).to_string(),
@@ -196,8 +196,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
         out.warn("interrupted; the activities of this run were removed");
         return Ok(Exit::Interrupted);
     }
-    let failed = rows.iter().any(|row| row.verdict == Verdict::Fail);
-    Ok(if failed { Exit::Refused } else { Exit::Done })
+    Ok(Exit::done_if(rows.iter().all(|row| row.verdict != Verdict::Fail)))
 }
 
 /// The error for more clients than files may be open.
@@ -275,11 +274,7 @@ impl<'a> Bench<'a> {
             batch: Limits::shared(),
             must_succeed: false,
         };
-        let total = match args.until() {
-            Until::Orders(orders) => orders,
-            Until::Elapsed(_) => 0,
-        };
-        let progress = out.progress(strategy.name(), total);
+        let progress = out.progress(strategy.name(), args.until().orders().unwrap_or_default());
         let measured = bench::load(store, &sale, &options, &mut |ended| {
             if ended > 0 {
                 progress.inc(ended);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::bench::{self, Measured, StrategyName, Until};
+use crate::bench::{self, Measured, StrategyName};
 use crate::cli::commands::bench::BenchArgs;
 use crate::cli::commands::bench::scenario::Terms;
 use crate::cli::failure::{Exit, Result};
@@ -87,14 +87,8 @@ row! {
         activities: usize = terms.items * nodes;
         stock: u64 = terms.stock.get();
         per_user_limit: Option<u64> as "limit" = terms.limit.map(Limit::get);
-        orders: Option<u64> = orders;
+        orders: Option<u64> = args.until().orders();
         clients: usize = args.clients;
-    }
-    where {
-        let orders = match args.until() {
-            Until::Orders(orders) => Some(orders),
-            Until::Elapsed(_) => None,
-        };
     }
 }
 

@@ -60,10 +60,7 @@ impl Scenario {
 
     /// The terms for a number of users, in a layout of that kind.
     pub(super) fn terms(self, users: u64, until: Until, kind: Kind) -> Terms {
-        let wanted = match until {
-            Until::Orders(orders) => orders,
-            Until::Elapsed(_) => PLENTY,
-        };
+        let wanted = until.orders().unwrap_or(PLENTY);
         let (stock, limit) = match self {
             Self::Short | Self::MultiShort => ((wanted.min(users) / SHORTAGE).max(1), Some(1)),
             Self::Conflict => (wanted, Some(CONFLICT_LIMIT)),

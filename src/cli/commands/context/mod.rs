@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_yaml::{Mapping, Value};
 
-use crate::cli::args::{Global, config_file, variable};
+use crate::cli::args::{Global, config_file, first_variable, variable};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials::program;
 use crate::cli::input::yaml::contexts::{self, Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
 use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row};
-use crate::cli::shared::target::{self, URL_VARIABLES};
+use crate::cli::shared::target::{URL_VARIABLES, find};
 use crate::model::Layout;
 use crate::model::layout::CustomLayout;
 use crate::redis::connect::Target;
@@ -154,33 +154,27 @@ fn say_overridden(global: &Global, out: &Output) -> Result<()> {
         out.note(format!("SECKILL_CONTEXT is set: `{}` is in use, not the current context", other.escape_debug()));
         return Ok(());
     }
-    for name in URL_VARIABLES {
-        if variable(name)?.is_some() {
-            out.note(format!("{name} is set: the server is that one, and the current context is not in use"));
-            return Ok(());
-        }
+    if let Some((name, _)) = first_variable(&URL_VARIABLES)? {
+        out.note(format!("{name} is set: the server is that one, and the current context is not in use"));
     }
     Ok(())
 }
 
 fn choose(name: Option<String>, out: &mut Output) -> Result<Exit> {
-    let file = ContextFile::lock()?;
-    let mut contexts = file.read()?;
+    let file = PrivateFile::lock(&path()?)?;
+    let mut contexts = known()?;
     let found = name.as_deref().map(|name| find(&contexts, name)).transpose()?.cloned();
     contexts.current = name;
-    file.write(&contexts)?;
+    write(&contexts, &file)?;
     match &found {
         Some(context) => out.object(&ContextRow::new(context, true))?,
         None => out.note("no context is current"),
     }
-    if found.is_some() {
-        for variable_name in ["SECKILL_CONTEXT", URL_VARIABLES[0], URL_VARIABLES[1]] {
-            if variable(variable_name)?.is_some() {
-                out.warn(format!("{variable_name} is set in this shell, and overrides the current context"));
-                out.hint(format!("unset {variable_name}"));
-                break;
-            }
-        }
+    if found.is_some()
+        && let Some((variable, _)) = first_variable(&["SECKILL_CONTEXT", URL_VARIABLES[0], URL_VARIABLES[1]])?
+    {
+        out.warn(format!("{variable} is set in this shell, and overrides the current context"));
+        out.hint(format!("unset {variable}"));
     }
     Ok(Exit::Done)
 }
@@ -218,26 +212,19 @@ fn named_or_in_use(name: Option<String>, global: &Global) -> Result<ContextRow> 
 }
 
 fn remove(name: &str, out: &mut Output) -> Result<Exit> {
-    let file = ContextFile::lock()?;
-    let mut contexts = file.read()?;
+    let file = PrivateFile::lock(&path()?)?;
+    let mut contexts = known()?;
     let context = find(&contexts, name)?.clone();
     let was_current = contexts.current.as_deref() == Some(name);
     contexts.all.retain(|other| other.name != name);
     contexts.current = contexts.current.filter(|_| !was_current);
-    file.write(&contexts)?;
+    write(&contexts, &file)?;
     // A table would look as if it were still there.
     if out.format() != Format::Table {
         out.object(&ContextRow::new(&context, false))?;
     }
     out.note(format!("context `{name}` is removed{}", if was_current { "; no context is current" } else { "" }));
     Ok(Exit::Done)
-}
-
-fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context> {
-    contexts.find(name).ok_or_else(|| {
-        let known: Vec<&str> = contexts.all.iter().map(|context| context.name.as_str()).collect();
-        target::unknown(name, &known)
-    })
 }
 
 /// A path that stays what it is wherever the next command runs.
@@ -287,7 +274,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
             .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379")));
     };
     Target::new(&url, "the value of `--url`", global.timeout())?;
-    let path = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
+    let kept = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
     if global.password_file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Failure::usage("`--password-file -`: standard input cannot be kept")
             .hint("give the path of a file, or `--password-command CMD`"));
@@ -295,18 +282,18 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     let context = Context {
         name,
         url,
-        password_file: path(&global.password_file)?,
+        password_file: kept(&global.password_file)?,
         password_command: password_command.filter(|command| !command.trim().is_empty()),
         layout: global.layout.as_deref().map(layouts::given).transpose()?,
         timezone: global.timezone.as_ref().map(|zone| zone.text().to_owned()),
-        cacert: path(&global.cacert)?,
-        cert: path(&global.cert)?,
-        key: path(&global.key)?,
+        cacert: kept(&global.cacert)?,
+        cert: kept(&global.cert)?,
+        key: kept(&global.key)?,
         protected,
     };
     check(&context).map_err(Failure::usage)?;
-    let file = ContextFile::lock()?;
-    let mut contexts = file.read()?;
+    let file = PrivateFile::lock(&path()?)?;
+    let mut contexts = known()?;
     let name = context.name.clone();
     match contexts.all.iter_mut().find(|other| other.name == name) {
         Some(_) if !replace => {
@@ -316,11 +303,11 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
         Some(other) => *other = context.clone(),
         None => contexts.all.push(context.clone()),
     }
-    file.write(&contexts)?;
+    write(&contexts, &file)?;
     let is_current = contexts.current.as_ref() == Some(&name);
     out.object(&ContextRow::new(&context, is_current))?;
     if context.has_secret() {
-        out.note(format!("the URL's password is in `{}` now, which only you may read", file.shown()));
+        out.note(format!("the URL's password is in `{}` now, which only you may read", path()?.display()));
     }
     if !is_current {
         out.hint(format!("`seckill context use {name}` makes it the current one"));
@@ -389,37 +376,17 @@ const HEAD: &str =
 
 /// The contexts that there are.
 fn known() -> Result<Contexts> {
-    Ok(contexts::read(&path()?)?.unwrap_or_default())
+    contexts::read(&path()?)
 }
 
-/// The file, while nobody else changes it.
-struct ContextFile {
-    path: PathBuf,
-    locked: PrivateFile,
-}
-
-impl ContextFile {
-    fn lock() -> Result<Self> {
-        let path = path()?;
-        Ok(Self { locked: PrivateFile::lock(&path)?, path })
-    }
-
-    fn shown(&self) -> String {
-        self.path.display().to_string()
-    }
-
-    fn read(&self) -> Result<Contexts> {
-        Ok(contexts::read(&self.path)?.unwrap_or_default())
-    }
-
-    fn write(&self, contexts: &Contexts) -> Result<()> {
-        let each = |context: &Context| Ok((Value::from(context.name.as_str()), Value::Mapping(stored(context)?)));
-        let all = contexts.all.iter().map(each).collect::<Result<Mapping>>()?;
-        let current = contexts.current.clone().map(Value::from);
-        let document = mapping([("current", current), ("contexts", Some(Value::Mapping(all)))]);
-        let text = serde_yaml::to_string(&document).context("cannot encode the contexts")?;
-        self.locked.replace(&format!("{HEAD}{text}"))
-    }
+/// Writes them to the file, which nobody else changes.
+fn write(contexts: &Contexts, file: &PrivateFile) -> Result<()> {
+    let each = |context: &Context| Ok((Value::from(context.name.as_str()), Value::Mapping(stored(context)?)));
+    let all = contexts.all.iter().map(each).collect::<Result<Mapping>>()?;
+    let current = contexts.current.clone().map(Value::from);
+    let document = mapping([("current", current), ("contexts", Some(Value::Mapping(all)))]);
+    let text = serde_yaml::to_string(&document).context("cannot encode the contexts")?;
+    file.replace(&format!("{HEAD}{text}"))
 }
 
 fn path() -> Result<PathBuf> {

@@ -81,8 +81,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
             .out
             .note("commands of seckill do not show the password of `--url`: set SECKILL_PASSWORD before you paste one");
     }
-    let has_failed = rows.iter().any(|row| row.status == CheckStatus::Fail);
-    Ok(if has_failed { Exit::Refused } else { Exit::Done })
+    Ok(Exit::done_if(rows.iter().all(|row| row.status != CheckStatus::Fail)))
 }
 
 fn fixes_for(node: &Node, asked: &[String], options: &Options) -> Fixes {

@@ -177,29 +177,20 @@ impl CheckRow {
 }
 
 row! {
-    /// One check of one server, activity or command.
+    /// One check of one server, activity or command. In a table a row may be several of one kind that went well, or found
+    /// the same.
     #[derive(Clone)]
     pub(super) struct CheckRow as row {
         pub check: Check => Cell::text(row.check.name());
         pub target: String, flexible;
         pub status: CheckStatus => Cell::text(row.status.name()).tone(row.status.tone());
-        pub found: String, flexible;
-        data pub why: &'static str;
-        data pub fix: Option<String>;
-    }
-}
-
-row! {
-    /// A line of the table: one check, or several of one kind that went well, or found the same.
-    struct Line as row {
-        check: Check => Cell::text(row.check.name());
-        target: String, flexible;
-        status: CheckStatus => Cell::text(row.status.name()).tone(row.status.tone());
-        found: String => match row.status {
+        pub found: String => match row.status {
             CheckStatus::Ok | CheckStatus::Skip => Cell::text(&row.found).wraps(),
             // The block below has it whole.
             CheckStatus::Warn | CheckStatus::Fail => Cell::text(&row.found).flexible(),
         };
+        data pub why: &'static str;
+        data pub fix: Option<String>;
     }
 }
 
@@ -210,7 +201,7 @@ const WIDTH: usize = 100;
 pub(super) fn tables(rows: &[CheckRow], loss: Option<&str>, out: &mut Output) -> Result<()> {
     let mut ordered: Vec<&CheckRow> = rows.iter().collect();
     ordered.sort_by_key(|row| (row.check, row.status));
-    let lines: Vec<Line> = ordered.chunk_by(|one, other| are_one_line(one, other)).map(line).collect();
+    let lines: Vec<CheckRow> = ordered.chunk_by(|one, other| are_one_line(one, other)).map(line).collect();
     out.table(None, &lines)?;
     let width = out.terminal().width.unwrap_or(WIDTH).min(WIDTH);
     let mut is_set = false;
@@ -244,7 +235,7 @@ fn are_one_line(one: &CheckRow, other: &CheckRow) -> bool {
     one.check == other.check && one.status == other.status && (is_calm || one.found == other.found)
 }
 
-fn line(rows: &[&CheckRow]) -> Line {
+fn line(rows: &[&CheckRow]) -> CheckRow {
     let first = rows[0];
     let found = match rows.iter().all(|row| row.found == first.found) {
         true => first.found.clone(),
@@ -255,7 +246,7 @@ fn line(rows: &[&CheckRow]) -> Line {
         count if first.check == Check::Rights => counted(count, "command"),
         count => counted(count, "server"),
     };
-    Line { check: first.check, target, status: first.status, found }
+    CheckRow { target, found, ..first.clone() }
 }
 
 /// What is wrong by one check: why once, then targets that it found the same of, with a fix each.

@@ -12,7 +12,7 @@ use crate::cli::output::{counted, duration};
 use crate::model::ledger::unexplained_changes;
 use crate::model::{ActivityId, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
-use crate::read::index::{self, KeyLifetime, Ttl};
+use crate::read::index::{self, VanishingKey};
 use crate::read::ledger;
 use crate::read::ledger::Feed;
 use crate::store::Store;
@@ -115,10 +115,7 @@ pub(super) fn windows(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> C
 /// Fields with a time to live: the server says how many there are, but not in which key.
 pub(super) fn expiring_fields(reading: &Reading, fixes: &Fixes) -> Option<Finding> {
     let count = reading.info.as_ref().map_or(0, Info::keys_with_expiring_fields);
-    let found = || {
-        let keys = counted(usize::try_from(count).unwrap_or(usize::MAX), "key");
-        format!("{keys} with fields that expire; whose, the server does not say")
-    };
+    let found = || format!("{} with fields that expire; whose, the server does not say", counted(count, "key"));
     (count > 0).then(|| Finding::warn(found(), fixes.command(&["INFO", "keyspace"])))
 }
 
@@ -130,13 +127,12 @@ pub(super) fn expiry(
     fixes: &Fixes,
 ) -> Result<Vec<CheckRow>> {
     let layout = store.layout().name();
-    let Some(lifetimes) = permitted(index::lifetimes(store, activities))? else {
+    let Some(vanishing) = permitted(index::vanishing_keys(store, activities))? else {
         return Ok(vec![Finding::skip("this user may not run PTTL").row(Check::Expiry, layout)]);
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
     let mut rows = Vec::new();
-    for KeyLifetime { activity, key, ttl } in &lifetimes {
-        let Ttl::For(left) = ttl else { continue };
+    for VanishingKey { activity, key, left } in &vanishing {
         let found = format!("`{key}` is removed in {}", duration(*left));
         let fix = fixes.command(&["PERSIST", key]);
         let is_over = activity

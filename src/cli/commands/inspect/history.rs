@@ -148,7 +148,8 @@ impl UserEntries {
         let op = entry.known_op();
         match op {
             Some(Op::Pause) => {
-                self.paused = Some(PausedBy { id: entry.id, by: lossy(&entry.by), reason: lossy(&entry.reason) });
+                let text = |field: &Option<Vec<u8>>| Entry::text(field.as_deref());
+                self.paused = Some(PausedBy { id: entry.id, by: text(&entry.by), reason: text(&entry.reason) });
             }
             Some(Op::Resume) => self.paused = None,
             _ => {}
@@ -183,8 +184,4 @@ impl UserEntries {
 /// Whether a column has a text: most entries are not worth decoding.
 pub(super) fn names(texts: Option<&[u8]>, text: &str) -> bool {
     texts.is_some_and(|texts| column(texts).any(|other| other == text.as_bytes()))
-}
-
-fn lossy(field: &Option<Vec<u8>>) -> Option<String> {
-    field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty())
 }

@@ -1,7 +1,7 @@
 //! `inspect -o prometheus`: the sale and its servers as metrics. Never a user; what is not known is left out.
 
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::commands::inspect::{InspectArgs, chosen, detail, exit, selection, snapshots};
+use crate::cli::commands::inspect::{InspectArgs, chosen, detail, selection, snapshots};
 use crate::cli::failure::{Exit, Failure, Result, permitted};
 use crate::cli::output::Output;
 use crate::cli::output::format::prometheus::{Exposition, Family, families};
@@ -62,7 +62,7 @@ pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Re
         let shown: Vec<&Snapshot> = all.iter().map(|(_, snapshot)| snapshot).collect();
         ledgers(&shown, store, metrics)?;
         servers(store, metrics)?;
-        Ok(exit(is_sound))
+        Ok(Exit::done_if(is_sound))
     })
 }
 

@@ -273,7 +273,7 @@ fn shown(
             details.retain(|detail| detail.activity.alert == Some(true));
         }
     }
-    Ok((details, exit(is_sound)))
+    Ok((details, Exit::done_if(is_sound)))
 }
 
 /// Reads each activity, and warns of what is wrong with any of them.
@@ -357,7 +357,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
     hints::other_layouts(missing(&snapshots), store, out);
     hints::order_sets(without_buyers(&snapshots), store, out);
     out.array(&rows)?;
-    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+    Ok(Exit::done_if(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }
 
 /// Every participant, page by page.
@@ -376,7 +376,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
         for part in snapshot.parts() {
             participants::each(store, &part, |user, units| {
                 let bought = units.map_err(|text| invalid.add(user, &text)).ok();
-                stream.push_borrowed(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
+                stream.push(&BuyerRow::new(snapshot.activity.as_str(), user, bought))?;
                 Ok::<_, Failure>(())
             })?;
         }
@@ -385,12 +385,7 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     }
     stream.finish()?;
     warnings.end();
-    Ok(exit(sound))
-}
-
-/// 0 if every activity is there and can be read, else 3.
-fn exit(sound: bool) -> Exit {
-    if sound { Exit::Done } else { Exit::Refused }
+    Ok(Exit::done_if(sound))
 }
 
 row! {
@@ -420,11 +415,11 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
             holds::open_holds(store, &part, overdue, |OpenHold { request, record }| {
                 let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
                 let user_hex = user.user_hex();
-                rows.push_borrowed(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
+                rows.push(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
                 Ok::<_, Failure>(())
             })?;
         }
     }
     rows.finish()?;
-    Ok(exit(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+    Ok(Exit::done_if(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
 }

@@ -1,7 +1,6 @@
 //! Which rows are shown, and in which order: states, a column to sort by.
 //! `--alert-below`: activities that have too few units left.
 
-use std::cmp::Ordering;
 use std::str::FromStr;
 
 use clap::builder::PossibleValuesParser;
@@ -68,16 +67,10 @@ impl Selection {
             Some(SortBy::Sold) => {
                 items.sort_by_key(|item| (row(item).sold.is_none(), row(item).sold.map(std::cmp::Reverse)));
             }
-            Some(SortBy::Rate) => items.sort_by(|one, other| match (rate(one), rate(other)) {
-                (Some(one), Some(other)) => other.total_cmp(&one),
-                (one, other) => {
-                    if one.is_some() == other.is_some() {
-                        Ordering::Equal
-                    } else {
-                        other.is_some().cmp(&one.is_some())
-                    }
-                }
-            }),
+            Some(SortBy::Rate) => {
+                let rate = |item: &T| rate(item).unwrap_or(f64::NEG_INFINITY);
+                items.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     let because = refusals.into_iter().map(|(_, sentence)| sentence).chain(facts).collect();
     let UserEntries { entries, more, .. } = entries;
     let why = Why { row, because, entries: entries.into(), more };
-    let exit = crate::cli::commands::inspect::exit(snapshot.status.is_done());
+    let exit = Exit::done_if(snapshot.status.is_done());
     match out.format() {
         Format::Table => people(&why, activity, user, out)?,
         Format::Csv | Format::Tsv => out.array(std::slice::from_ref(&why.row))?,

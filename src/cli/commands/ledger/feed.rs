@@ -24,7 +24,7 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// Where rows go. They are acknowledged once it has them.
 pub(super) enum Delivery<'a> {
     /// Standard output: once the reader of a pipe took them.
-    Print(RowStream<'a, LedgerRow>),
+    Print(RowStream<'a>),
     /// A command: once it ended with 0.
     Exec(Loader),
 }
@@ -33,7 +33,7 @@ impl Delivery<'_> {
     fn batch(&self) -> usize {
         match self {
             Self::Print(_) => PRINTED,
-            Self::Exec(loader) => loader.batch(),
+            Self::Exec(loader) => loader.batch,
         }
     }
 
@@ -177,22 +177,15 @@ fn take(activity: &ActivityId, batch: &mut Batch<'_, '_>, store: &mut Store, ter
 
 /// Runs a command for every batch of rows.
 pub(super) struct Loader {
-    command: String,
-    batch: usize,
-    format: Format,
-    names: Option<Renaming>,
+    pub command: String,
+    /// The most rows that it gets at once.
+    pub batch: usize,
+    pub format: Format,
+    /// Other names for their fields.
+    pub names: Option<Renaming>,
 }
 
 impl Loader {
-    /// A command, the most rows that it gets at once, their format, and other names for their fields.
-    pub(super) fn new(command: &str, batch: usize, format: Format, names: Option<Renaming>) -> Self {
-        Self { command: command.to_owned(), batch, format, names }
-    }
-
-    pub(super) fn batch(&self) -> usize {
-        self.batch
-    }
-
     /// Runs the command for these rows.
     ///
     /// # Errors

@@ -178,8 +178,8 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
-                Some(command) => Delivery::Exec(Loader::new(command, args.batch, format, names)),
-                None => Delivery::Print(out.stream()?),
+                Some(command) => Delivery::Exec(Loader { command: command.clone(), batch: args.batch, format, names }),
+                None => Delivery::Print(out.stream::<LedgerRow>()?),
             };
             let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);
             // Ctrl-C in a terminal ends the command of `--exec` too.
@@ -189,7 +189,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             delivery.finish()?;
         }
         None => {
-            let mut rows = out.stream()?;
+            let mut rows = out.stream::<LedgerRow>()?;
             sources::show(&mut sources, only, args.follow, store, &mut rows)?;
             rows.finish()?;
         }

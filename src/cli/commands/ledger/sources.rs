@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::{LedgerRow, Since, each_row};
+use crate::cli::commands::ledger::{Since, each_row};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};
@@ -105,7 +105,7 @@ pub(super) fn show(
     only: Option<&UserId>,
     follow: bool,
     store: &mut Store,
-    rows: &mut RowStream<'_, LedgerRow>,
+    rows: &mut RowStream<'_>,
 ) -> Result<()> {
     let mut from = 0;
     loop {

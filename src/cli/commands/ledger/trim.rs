@@ -211,7 +211,7 @@ impl<'a> Run<'a> {
         if let Some(error) = failed {
             return Err(error);
         }
-        Ok(if self.rows.iter().any(|row| row.status != OK) { Exit::Refused } else { Exit::Done })
+        Ok(Exit::done_if(self.rows.iter().all(|row| row.status == OK)))
     }
 }
 

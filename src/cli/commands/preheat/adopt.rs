@@ -250,7 +250,7 @@ impl AdoptCommand<'_> {
 
     fn print(&mut self, row: &Preheated) -> Result<Exit> {
         self.out.array(&[PreheatRow::new(row, false)])?;
-        Ok(if row.status.is_done() { Exit::Done } else { Exit::Refused })
+        Ok(Exit::done_if(row.status.is_done()))
     }
 
     fn moving(&self) -> Failure {

@@ -165,8 +165,7 @@ row! {
 pub(super) fn show(results: &[Preheated], failed: Option<Failure>, out: &mut Output) -> Result<Exit> {
     let rows: Vec<PreheatRow<'_>> = results.iter().map(|result| PreheatRow::new(result, false)).collect();
     out.array_until(&rows, failed)?;
-    let refused = results.iter().any(|result| !result.status.is_done());
-    Ok(if refused { Exit::Refused } else { Exit::Done })
+    Ok(Exit::done_if(results.iter().all(|result| result.status.is_done())))
 }
 
 /// `50 → 80` if a number changes, else the number.

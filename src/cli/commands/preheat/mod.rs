@@ -347,11 +347,8 @@ fn carry_out(
         // Without a word that nothing was changed.
         failure.hint = advice;
     }
-    let mut plan = 0;
-    results.retain(|_| {
-        plan += 1;
-        !left.contains(&(plan - 1))
-    });
+    let mut is_decided = (0..plans.len()).map(|plan| !left.contains(&plan));
+    results.retain(|_| is_decided.next() == Some(true));
     Err(failure)
 }
 

@@ -158,23 +158,19 @@ impl FixArgs {
     /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was
     /// done. Else it is as it was audited.
     fn verdicts(&self, audits: &[Audit], rows: &[RepairRow], moved: &[RepairRow]) -> Vec<Verdict> {
-        let (mut rest, mut rest_moved) = (rows, moved);
+        let (mut rows, mut moved) = (rows.iter(), moved.iter());
         let mut verdicts = Vec::with_capacity(audits.len());
         for audit in audits {
-            let wanted = audit.plan.repairs.len();
-            let (of_audit, others) = rest.split_at(wanted.min(rest.len()));
-            rest = others;
-            let wanted_moved = audit.plan.transfers.len();
-            let (moved, others) = rest_moved.split_at(wanted_moved.min(rest_moved.len()));
-            rest_moved = others;
+            let (repairs, transfers) = (audit.plan.repairs.len(), audit.plan.transfers.len());
+            let of_audit = rows.by_ref().take(repairs).chain(moved.by_ref().take(transfers));
+            let done = of_audit.filter(|row| row.is_done()).count();
             let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
             let is_repaired = audit.verdict == Verdict::Drift
                 && !self.mutating.dry_run
                 && !is_emitted
                 && audit.plan.kept.is_empty()
-                && wanted + wanted_moved > 0
-                && of_audit.len() + moved.len() == wanted + wanted_moved
-                && of_audit.iter().chain(moved).all(RepairRow::is_done);
+                && done > 0
+                && done == repairs + transfers;
             verdicts.push(if is_repaired { Verdict::Match } else { audit.verdict });
         }
         verdicts

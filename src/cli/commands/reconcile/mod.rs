@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
+use crate::audit::ledger_state::Compared;
+use crate::audit::plan::MissingOrders;
 use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
@@ -23,6 +25,7 @@ use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
+use crate::cli::shared::selection::find;
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::{ActivityId, Layout, Snapshot, Units};
 use crate::read::snapshot;
@@ -229,22 +232,10 @@ fn audit_all(
 ) -> Result<Vec<Audit>> {
     let progress = out.progress("auditing", wanted.len() as u64);
     let mut audits = Vec::with_capacity(wanted.len());
-    for AuditTarget { activity, total } in wanted {
-        let is_named = args.activities.contains(activity);
-        let mut compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
-        let total = total.map(Units::get);
-        let (audit, is_unrecorded) = match sharded.get(activity) {
-            Some(shards) => {
-                let found = shards::audit_shards(store, activity, shards, total, compared)?;
-                let is_unrecorded = found.evidence.iter().all(|shard| shard.ledger.is_unrecorded());
-                (judge_shards(found, args.fix.missing_orders()), is_unrecorded)
-            }
-            None => {
-                let evidence = read::audit(store, activity, total, compared(activity))?;
-                let is_unrecorded = evidence.ledger.is_unrecorded();
-                (judge(evidence, args.fix.missing_orders()), is_unrecorded)
-            }
-        };
+    for target in wanted {
+        let is_named = args.activities.contains(&target.activity);
+        let compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
+        let (audit, is_unrecorded) = audit_one(target, sharded, args.fix.missing_orders(), compared, store)?;
         if is_unrecorded && !is_named {
             left_out.record(&audit);
         }
@@ -256,6 +247,25 @@ fn audit_all(
         orders.finish(&args.orders, out)?;
     }
     Ok(audits)
+}
+
+/// Audits an activity, sharded or not, and says whether the order records have no row of it.
+fn audit_one(
+    AuditTarget { activity, total }: &AuditTarget,
+    sharded: &Sharded,
+    missing_orders: MissingOrders,
+    mut compared: impl FnMut(&ActivityId) -> Option<Compared>,
+    store: &mut Store,
+) -> Result<(Audit, bool)> {
+    let total = total.map(Units::get);
+    if let Some(shards) = sharded.get(activity) {
+        let found = shards::audit_shards(store, activity, shards, total, compared)?;
+        let is_unrecorded = found.evidence.iter().all(|shard| shard.ledger.is_unrecorded());
+        return Ok((judge_shards(found, missing_orders), is_unrecorded));
+    }
+    let evidence = read::audit(store, activity, total, compared(activity))?;
+    let is_unrecorded = evidence.ledger.is_unrecorded();
+    Ok((judge(evidence, missing_orders), is_unrecorded))
 }
 
 /// Shows what was found, and does about it what is asked for. Nothing that is printed decides what is repaired.
@@ -313,7 +323,9 @@ fn finish(
 
 /// The verdict about one activity, as a step of a fixture wants it.
 pub fn audit(store: &mut Store, activity: &ActivityId, total: Option<Units>) -> Result<Verdict> {
-    Ok(wanted::audit(activity, total, store)?.verdict)
+    let sharded = find(std::slice::from_ref(activity), store)?;
+    let target = AuditTarget { activity: activity.clone(), total };
+    Ok(audit_one(&target, &sharded, MissingOrders::Repair, |_| None, store)?.0.verdict)
 }
 
 /// 7 if anything differs or cannot be proven, 3 if there is no such activity.

@@ -215,7 +215,6 @@ impl View<'_> {
             return Ok(());
         }
         out.table(Some("what differs"), &classes)?;
-        out.line("");
         let all: usize = self.audits.iter().map(|audit| audit.differences.len()).sum();
         let most = if self.differences { all } else { FIRST_DIFFERENCES };
         stream(self.rows().take(most), out)?;
@@ -234,7 +233,7 @@ impl View<'_> {
 }
 
 fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()> {
-    let mut stream = out.stream()?;
+    let mut stream = out.stream::<T>()?;
     for row in rows {
         stream.push(&row)?;
     }
@@ -304,7 +303,7 @@ pub(super) fn emit(audits: &[Audit], out: &mut Output) -> Result<()> {
             Ok(())
         });
     }
-    let mut stream = out.stream()?;
+    let mut stream = out.stream::<EmittedRow<'_>>()?;
     rows.try_for_each(|row| stream.push(&row))?;
     stream.finish()
 }

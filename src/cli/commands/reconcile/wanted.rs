@@ -4,11 +4,6 @@
 use std::collections::HashSet;
 
 use crate::admin::activities;
-use crate::audit::judgement::judge;
-use crate::audit::judgement::sharded::judge_shards;
-use crate::audit::plan::MissingOrders;
-use crate::audit::read::{self, shards};
-use crate::audit::result::Audit;
 use crate::cli::commands::reconcile::ReconcileArgs;
 use crate::cli::commands::reconcile::orders::Orders;
 use crate::cli::failure::{Exit, Failure, Result};
@@ -141,15 +136,4 @@ pub(super) fn of(named: &[ActivityId], store: &mut Store) -> Result<Sharded> {
         return find(&activities::preheated(store)?, store);
     }
     find(named, store)
-}
-
-/// The audit of one activity, sharded or not.
-pub(super) fn audit(activity: &ActivityId, total: Option<Units>, store: &mut Store) -> Result<Audit> {
-    let total = total.map(Units::get);
-    Ok(match find(std::slice::from_ref(activity), store)?.get(activity) {
-        Some(shards) => {
-            judge_shards(shards::audit_shards(store, activity, shards, total, |_| None)?, MissingOrders::Repair)
-        }
-        None => judge(read::audit(store, activity, total, None)?, MissingOrders::Repair),
-    })
 }

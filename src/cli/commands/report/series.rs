@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::model::Millis;
+use crate::model::number::signed;
 use crate::report::Sales;
 use crate::report::timeline::UnitMoves;
 
@@ -40,8 +41,7 @@ impl Series {
     /// `None` if nobody bought. It begins with the window if the first order came soon.
     pub(super) fn new(sales: &Sales, starts_at: Option<Millis>) -> Option<Self> {
         let span = sales.timeline.span()?;
-        let (mut sold, mut total) =
-            (sales.sold_before, sales.total_before.map(|total| i64::try_from(total).unwrap_or(i64::MAX)));
+        let (mut sold, mut total) = (sales.sold_before, sales.total_before.map(signed));
         let (sold_before, total_before) = (sold, total);
         let mut period = |from: u64, to: u64, moved: &UnitMoves| {
             sold = sold.saturating_add(moved.sold);

@@ -136,7 +136,7 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) {
     }
 }
 
-fn to_f64(number: i64) -> f64 {
+pub(super) fn to_f64(number: i64) -> f64 {
     number as f64
 }
 

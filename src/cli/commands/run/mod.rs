@@ -95,9 +95,7 @@ fn drive(
     for (fixture, results) in fixtures.iter().zip(planned) {
         let preheated =
             preheat::preheat(fixture, results, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out)?;
-        if preheated.refused {
-            return Ok(Exit::Refused);
-        }
+        let Some(preheated) = preheated else { return Ok(Exit::Refused) };
         created.extend(preheated.created);
         for step in &fixture.steps {
             if interrupt::requested() {

@@ -12,8 +12,6 @@ use crate::read::whole;
 use crate::store::Store;
 
 pub(super) struct FixturePreheat {
-    /// One of them was refused, and none was created.
-    pub refused: bool,
     /// Some activity is as the fixture says, but has sold already.
     pub sold_before: bool,
     pub created: Vec<ActivityId>,
@@ -31,7 +29,7 @@ fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
     fitted.map_err(|why| Failure::usage(format!("{}: {why}", fixture.file)))
 }
 
-/// Creates what is not there, as it was planned.
+/// Creates what is not there, as it was planned; `None` if one of them was refused.
 pub(super) fn preheat(
     fixture: &Fixture,
     mut results: Vec<Preheated>,
@@ -39,7 +37,7 @@ pub(super) fn preheat(
     dry_run: bool,
     store: &mut Store,
     out: &Output,
-) -> Result<FixturePreheat> {
+) -> Result<Option<FixturePreheat>> {
     if !dry_run {
         let plans = fitted(fixture, store)?;
         let due: Vec<usize> = (0..plans.len()).filter(|plan| results[*plan].action == Action::Create).collect();
@@ -52,7 +50,8 @@ pub(super) fn preheat(
         progress.finish();
         // Somebody else may have been quicker.
         if results.iter().any(|result| !result.status.is_done()) {
-            return Ok(refused(fixture, &results, out));
+            refused(fixture, &results, out);
+            return Ok(None);
         }
     }
     let is_created = |result: &&Preheated| result.action == Action::Create;
@@ -68,14 +67,13 @@ pub(super) fn preheat(
         out.note(format!("activities of `{}`: {}", fixture.file, said.join(", ")));
     }
     let sold_before = results.iter().any(|result| result.action == Action::Unchanged && result.stock != result.total);
-    Ok(FixturePreheat { refused: false, sold_before, created })
+    Ok(Some(FixturePreheat { sold_before, created }))
 }
 
 /// Says in what the activities differ that are there already.
-pub(super) fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) -> FixturePreheat {
+pub(super) fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) {
     crate::cli::commands::preheat::explain(results, Preheat::Create, out);
     out.warn(format!("`{}` was not run: not every activity is as it says", fixture.file));
-    FixturePreheat { refused: true, sold_before: false, created: Vec::new() }
 }
 
 /// Activities that a question names; the others are counted.

@@ -20,19 +20,14 @@ use crate::model::{ActivityId, MultiOrder, Quantity};
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MAX_KNOWN: usize = 64;
 
-/// The objects of one input.
+/// The objects of one input, and what their fields are.
 pub(crate) struct JsonLines {
-    names: Names,
-}
-
-/// The fields of an input's objects.
-struct Names {
     columns: Columns,
     shape: Shape,
     /// What was found out about names that are not exactly those of our columns.
     known: Vec<(String, Named)>,
     /// Those of them that are ignored.
-    ignored: Vec<String>,
+    pub(crate) ignored: Vec<String>,
     /// Which columns were in any object, and whether there was one.
     seen: [bool; Column::ALL.len()],
     has_rows: bool,
@@ -42,44 +37,30 @@ struct Names {
 
 impl JsonLines {
     pub(crate) fn new(columns: Columns, shape: &Shape) -> Self {
-        let names = Names {
-            columns,
-            shape: *shape,
-            known: Vec::new(),
-            ignored: Vec::new(),
-            seen: Default::default(),
-            has_rows: false,
-            near: None,
-        };
-        Self { names }
-    }
-
-    pub(crate) fn ignored(&self) -> &[String] {
-        &self.names.ignored
+        let (known, ignored, seen) = (Vec::new(), Vec::new(), Default::default());
+        Self { columns, shape: *shape, known, ignored, seen, has_rows: false, near: None }
     }
 
     /// Reads the next object into a row.
     pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = line(lines)?;
         if next == Next::End {
-            self.names.check_mapped(lines.name())?;
+            self.check_mapped(lines.name())?;
         }
         if next != Next::Row {
             return Ok(next);
         }
-        self.names.has_rows = true;
+        self.has_rows = true;
         row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
-        self.names.near = None;
-        let seed = Object { names: &mut self.names, row };
-        seed.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
-        self.names.check(lines, row)?;
+        self.near = None;
+        let object = Object { fields: self, row };
+        object.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
+        self.check(lines, row)?;
         Ok(Next::Row)
     }
-}
 
-impl Names {
     /// Refuses an input if a mapped column is in none of its objects: the name is misspelt.
     fn check_mapped(&self, input: &str) -> Result<()> {
         let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
@@ -212,7 +193,7 @@ pub(crate) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
 
 /// Reads one object into a row.
 struct Object<'a> {
-    names: &'a mut Names,
+    fields: &'a mut JsonLines,
     row: &'a mut OrderRow,
 }
 
@@ -232,7 +213,7 @@ impl<'de> Visitor<'de> for Object<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<Key<'de>>()? {
-            let Some(column) = self.names.column(&name.0) else {
+            let Some(column) = self.fields.column(&name.0) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -244,16 +225,12 @@ impl<'de> Visitor<'de> for Object<'_> {
             if raw == "null" && column != Column::Quantity {
                 continue;
             }
-            if column == Column::Items {
-                self.row.set(column, raw);
-                continue;
-            }
-            if raw == "null" {
+            if raw == "null" || column == Column::Items {
                 self.row.set(column, raw);
                 continue;
             }
             let text = text_of(raw).ok_or_else(|| {
-                let expected = expected(column, self.names.shape.quantities);
+                let expected = expected(column, self.fields.shape.quantities);
                 A::Error::custom(format!(
                     "{}: `{}` is not a string or an integer, expected {expected}",
                     name.0,

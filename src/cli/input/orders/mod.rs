@@ -19,7 +19,7 @@ use crate::cli::input::columns::Columns;
 use crate::cli::input::error::Problem;
 use crate::cli::input::orders::blocks::Lines;
 use crate::cli::input::orders::jsonl::JsonLines;
-use crate::cli::input::orders::separated::{Batch, Separated};
+use crate::cli::input::orders::separated::{Header, Separated, batch_header, column_in_batch, next_of_batch};
 use crate::names;
 
 pub use crate::cli::input::columns::Mapping;
@@ -58,13 +58,15 @@ pub struct OrderReader {
     lines: Lines,
     format: RowFormat,
     form: Form,
+    /// Empty for jsonl.
+    header: Header,
     shape: Shape,
     columns: Columns,
 }
 
 enum Form {
     Separated(Box<Separated>),
-    Batch(Batch),
+    Batch,
     Json(JsonLines),
 }
 
@@ -80,16 +82,18 @@ impl OrderReader {
         let name = lines.name().to_owned();
         let first_line = if format.dialect.is_none() { lines.first_line()? } else { &[] };
         let (dialect, delimiter) = format.of(&name, first_line)?;
-        let form = match dialect {
+        let (form, header) = match dialect {
             Dialect::Csv | Dialect::Tsv => {
-                Form::Separated(Box::new(Separated::new(&mut lines, delimiter.get(), &columns, &shape)?))
+                let mut separated = Box::new(Separated::new(delimiter.get()));
+                let header = separated.header(&mut lines, &columns, &shape)?;
+                (Form::Separated(separated), header)
             }
-            Dialect::Mysql => Form::Batch(Batch::new(&mut lines, &columns, &shape)?),
-            Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
+            Dialect::Mysql => (Form::Batch, batch_header(&mut lines, &columns, &shape)?),
+            Dialect::Jsonl => (Form::Json(JsonLines::new(columns.clone(), &shape)), Header::default()),
         };
         let format =
             RowFormat { dialect: Some(dialect), delimiter: Some(delimiter).filter(|_| dialect == Dialect::Csv) };
-        Ok(Self { lines, format, form, shape, columns })
+        Ok(Self { lines, format, form, header, shape, columns })
     }
 
     /// Reads the next row into `row`, which is only valid after [`Next::Row`].
@@ -99,8 +103,8 @@ impl OrderReader {
     pub fn next(&mut self, row: &mut OrderRow) -> Result<Next, RowError> {
         row.clear();
         let next = match &mut self.form {
-            Form::Separated(form) => form.next(&mut self.lines, row)?,
-            Form::Batch(form) => form.next(&mut self.lines, row)?,
+            Form::Separated(form) => form.next(&mut self.lines, &self.header, row)?,
+            Form::Batch => next_of_batch(&mut self.lines, &self.header, row)?,
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
@@ -131,11 +135,7 @@ impl OrderReader {
 
     /// The header of csv and tsv, unchanged; empty for jsonl.
     pub fn header(&self) -> &[u8] {
-        match &self.form {
-            Form::Separated(form) => &form.header.raw,
-            Form::Batch(form) => &form.header.raw,
-            Form::Json(_) => &[],
-        }
+        &self.header.raw
     }
 
     /// The form that was recognised: with it the input is read the same way again.
@@ -146,9 +146,8 @@ impl OrderReader {
     /// Columns that are ignored; in jsonl those of the rows that were read, as far as they are kept.
     pub fn ignored(&self) -> &[String] {
         match &self.form {
-            Form::Separated(form) => &form.header.ignored,
-            Form::Batch(form) => &form.header.ignored,
-            Form::Json(form) => form.ignored(),
+            Form::Separated(_) | Form::Batch => &self.header.ignored,
+            Form::Json(form) => &form.ignored,
         }
     }
 
@@ -171,8 +170,8 @@ impl OrderReader {
 
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {
         let column = match &self.form {
-            Form::Separated(form) => form.value_column(self.lines.raw(), wrong.column),
-            Form::Batch(form) => form.value_column(self.lines.raw(), wrong.column),
+            Form::Separated(form) => form.value_column(self.lines.raw(), self.header.index(wrong.column)),
+            Form::Batch => column_in_batch(self.lines.raw(), self.header.index(wrong.column)),
             Form::Json(_) => jsonl::value_column(self.lines.raw(), self.column_name(wrong.column)),
         };
         blocks::problem(row.line(), column, wrong.message, wrong.hint)

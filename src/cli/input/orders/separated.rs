@@ -27,12 +27,11 @@ pub(crate) struct Separated {
     ends_len: usize,
     /// Whether the record has no quotes: its values are those of the line itself, with delimiters between them.
     is_plain: bool,
-    pub(crate) header: Header,
 }
 
 impl Separated {
-    pub(crate) fn new(lines: &mut Lines, delimiter: u8, names: &Columns, shape: &Shape) -> Result<Self> {
-        let mut separated = Self {
+    pub(crate) fn new(delimiter: u8) -> Self {
+        Self {
             reader: ReaderBuilder::new().delimiter(delimiter).build(),
             delimiter,
             values: vec![0; 512],
@@ -41,36 +40,38 @@ impl Separated {
             values_len: 0,
             ends_len: 0,
             is_plain: false,
-            header: Header::default(),
-        };
+        }
+    }
+
+    /// Reads the first record.
+    pub(crate) fn header(&mut self, lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Header> {
         let found = loop {
-            match separated.record(lines) {
+            match self.record(lines) {
                 Ok(Next::NotYet) => lines.blocks.wait_or_stop()?,
                 other => break other,
             }
         };
         let texts = found.and_then(|found| match found {
-            Next::Row => separated.texts(lines).map(Some),
+            Next::Row => self.texts(lines).map(Some),
             _ => Ok(None),
         });
         let texts = texts.map(|texts| Some(texts?.into_iter().map(|name| name.trim().to_owned()).collect()));
-        separated.header = Header::of(lines, texts, names, shape)?;
-        Ok(separated)
+        Header::of(lines, texts, names, shape)
     }
 
-    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+    pub(crate) fn next(&mut self, lines: &mut Lines, header: &Header, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = self.record(lines)?;
         if next != Next::Row {
             return Ok(next);
         }
         row.set_line(lines.line());
-        if self.ends_len != self.header.width {
-            let message = format!("{}, but the header has {}", values(self.ends_len), self.header.width);
+        if self.ends_len != header.width {
+            let message = format!("{}, but the header has {}", values(self.ends_len), header.width);
             return Err(lines.bad(0, message));
         }
         let values = if self.is_plain { lines.raw() } else { &self.values };
         let text = utf8(lines, &values[..self.values_len])?;
-        for (column, at) in &self.header.columns {
+        for (column, at) in &header.columns {
             let start = if *at == 0 { 0 } else { self.ends[at - 1] + usize::from(self.is_plain) };
             // A character may be split between two values.
             let value = text.get(start..self.ends[*at]).ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
@@ -80,8 +81,8 @@ impl Separated {
     }
 
     /// The column where a value of a record begins, counted in characters.
-    pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
-        column_of(raw, scan(raw, self.delimiter).0.get(self.header.index(column)).copied().unwrap_or(0))
+    pub(crate) fn value_column(&self, raw: &[u8], index: usize) -> usize {
+        column_of(raw, scan(raw, self.delimiter).0.get(index).copied().unwrap_or(0))
     }
 
     /// Reads one record into the buffers.
@@ -228,6 +229,7 @@ fn scan(raw: &[u8], delimiter: u8) -> (Vec<usize>, bool) {
     (starts, quoted)
 }
 
+/// What the first record names.
 #[derive(Default)]
 pub(crate) struct Header {
     /// Our columns, and the index of each in a record.
@@ -269,56 +271,50 @@ impl Header {
     }
 }
 
-/// The rows of one input.
-pub(crate) struct Batch {
-    pub(crate) header: Header,
+/// Reads the first line of what `mysql --batch` prints.
+pub(crate) fn batch_header(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Header> {
+    let found = loop {
+        match line(lines)? {
+            Next::NotYet => lines.blocks.wait_or_stop()?,
+            other => break other,
+        }
+    };
+    let texts = match found {
+        Next::Row => utf8(lines, record(lines.raw()))
+            .map(|text| Some(text.split('\t').map(|name| plain(name).into_owned()).collect())),
+        _ => Ok(None),
+    };
+    Header::of(lines, texts, names, shape)
 }
 
-impl Batch {
-    pub(crate) fn new(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Self> {
-        let found = loop {
-            match line(lines)? {
-                Next::NotYet => lines.blocks.wait_or_stop()?,
-                other => break other,
-            }
-        };
-        let texts = match found {
-            Next::Row => utf8(lines, record(lines.raw()))
-                .map(|text| Some(text.split('\t').map(|name| plain(name).into_owned()).collect())),
-            _ => Ok(None),
-        };
-        Ok(Self { header: Header::of(lines, texts, names, shape)? })
+/// Reads the next line of it.
+pub(crate) fn next_of_batch(lines: &mut Lines, header: &Header, row: &mut OrderRow) -> Result<Next, RowError> {
+    let next = line(lines)?;
+    if next != Next::Row {
+        return Ok(next);
     }
+    row.set_line(lines.line());
+    let text = utf8(lines, record(lines.raw()))?;
+    let count = text.split('\t').count();
+    if count != header.width {
+        let message = format!("{count} values, but the header has {}: was the file cut short?", header.width);
+        return Err(lines.bad(0, message));
+    }
+    for (column, at) in &header.columns {
+        match text.split('\t').nth(*at) {
+            // It is not counted as 1.
+            Some("NULL") if *column == Column::Quantity => row.set(*column, "NULL"),
+            None | Some("NULL") => (),
+            Some(value) => row.set(*column, &plain(value)),
+        }
+    }
+    Ok(Next::Row)
+}
 
-    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
-        let next = line(lines)?;
-        if next != Next::Row {
-            return Ok(next);
-        }
-        row.set_line(lines.line());
-        let text = utf8(lines, record(lines.raw()))?;
-        let count = text.split('\t').count();
-        if count != self.header.width {
-            return Err(lines
-                .bad(0, format!("{count} values, but the header has {}: was the file cut short?", self.header.width)));
-        }
-        for (column, at) in &self.header.columns {
-            match text.split('\t').nth(*at) {
-                // It is not counted as 1.
-                Some("NULL") if *column == Column::Quantity => row.set(*column, "NULL"),
-                None | Some("NULL") => (),
-                Some(value) => row.set(*column, &plain(value)),
-            }
-        }
-        Ok(Next::Row)
-    }
-
-    /// The column where a value of a record begins, counted in characters.
-    pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
-        let before = raw.split(|byte| *byte == b'\t').take(self.header.index(column));
-        let start: usize = before.map(|value| value.len() + 1).sum();
-        column_of(raw, start)
-    }
+/// The column where a value of such a line begins, counted in characters.
+pub(crate) fn column_in_batch(raw: &[u8], index: usize) -> usize {
+    let before = raw.split(|byte| *byte == b'\t').take(index);
+    column_of(raw, before.map(|value| value.len() + 1).sum())
 }
 
 /// A line without its end.

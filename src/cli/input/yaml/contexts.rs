@@ -100,18 +100,18 @@ fn is_name(text: &str) -> bool {
     (1..=LONGEST_NAME).contains(&text.len()) && !text.starts_with('-') && !text.contains(is_bad)
 }
 
-/// Reads the file; `None` if there is none.
+/// Reads the file; nothing if there is none.
 ///
 /// # Errors
 /// It cannot be read, is not valid, or others may change it, or read a password that it holds.
-pub fn read(path: &Path) -> Result<Option<Contexts>> {
+pub fn read(path: &Path) -> Result<Contexts> {
     let shown = path.display().to_string();
     let unreadable = |error: &io::Error| unreadable(&shown, error);
     let file = match File::open(path) {
         Ok(file) => file,
         // Also a parent that is a file.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
+            return Ok(Contexts::default());
         }
         Err(error) => return Err(unreadable(&error)),
     };
@@ -133,7 +133,7 @@ pub fn read(path: &Path) -> Result<Option<Contexts>> {
         return Err(Failure::usage(format!("others may read `{shown}`, and the URL of `{name}` has a password"))
             .hint(owner_alone(path)));
     }
-    Ok(Some(contexts))
+    Ok(contexts)
 }
 
 /// Reads the text. Relative paths are relative to `folder`.

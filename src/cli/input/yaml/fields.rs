@@ -221,6 +221,11 @@ impl<'n> Fields<'n> {
         self.optional(context, name)?.ok_or_else(|| self.missing(context, name, T::EXPECTED))
     }
 
+    /// Reports a field that must be there and is not.
+    pub(super) fn given<T: Scalar>(&self, context: &mut Context, name: &str) -> Result<(), Reported> {
+        self.node(name).map(|_| ()).ok_or_else(|| self.missing(context, name, T::EXPECTED))
+    }
+
     /// Reports that a field is missing, unless it may only be misspelt.
     pub(super) fn missing(&self, context: &mut Context, name: &str, expected: &str) -> Reported {
         self.reported.unwrap_or_else(|| {

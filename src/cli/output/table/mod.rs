@@ -15,43 +15,26 @@ use crate::cli::output::table::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH};
 use crate::cli::output::text::{Tone, cut, paint, width};
 use crate::model::time::RELATIVE_WIDTH;
 
-/// A table whose columns are decided.
+/// A table whose columns are decided, once.
 #[derive(Debug)]
 pub(crate) struct Table {
-    fitted: TableLayout,
+    columns: Vec<TableColumn>,
+    /// Headings of the columns that have no room.
+    pub(crate) hidden: Vec<String>,
+    /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
+    bounded: bool,
     coloured: bool,
 }
 
 impl Table {
-    /// A table with columns for these rows, and for others like them.
-    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
-        Self { fitted: TableLayout::new(headings, rows, most), coloured }
-    }
-
-    /// The same with columns that are no narrower than before, and a number of last ones that may go early.
-    pub(crate) fn steady(
-        headings: &[&str],
-        rows: &[Vec<Cell>],
-        (most, spare): (usize, usize),
-        coloured: bool,
-        floors: &mut Vec<usize>,
-    ) -> Self {
-        Self { fitted: TableLayout::steady(headings, rows, (most, spare), floors), coloured }
-    }
-
-    /// Headings of the columns that have no room.
-    pub(crate) fn hidden(&self) -> &[String] {
-        &self.fitted.hidden
-    }
-
     /// Columns that this one of the rows' columns has; `None` if it is hidden.
     pub(crate) fn room(&self, index: usize) -> Option<usize> {
-        self.fitted.columns.iter().find(|column| column.index == index).map(|column| column.width)
+        self.columns.iter().find(|column| column.index == index).map(|column| column.width)
     }
 
     /// The headings and the first rows.
     pub(crate) fn page(&self, rows: &[Vec<Cell>]) -> String {
-        let columns = &self.fitted.columns;
+        let columns = &self.columns;
         let mut builder = Builder::with_capacity(rows.len() + 1, columns.len());
         builder.push_record(columns.iter().map(|column| self.heading(column)));
         for row in rows {
@@ -76,9 +59,9 @@ impl Table {
     /// Appends one more row, to the same widths.
     pub(crate) fn line(&self, row: &[Cell], line: &mut String) {
         let mut owed = 0;
-        for (at, column) in self.fitted.columns.iter().enumerate() {
+        for (at, column) in self.columns.iter().enumerate() {
             let Some(cell) = row.get(column.index) else { continue };
-            let columns = if self.fitted.bounded { column.width } else { column.width.max(cell.width()) };
+            let columns = if self.bounded { column.width } else { column.width.max(cell.width()) };
             let shown = cell.shown(columns);
             let blank = column.width.saturating_sub(width(&shown));
             let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
@@ -141,21 +124,11 @@ pub(crate) struct TableColumn {
     empty: bool,
 }
 
-/// The columns of a table, decided once.
-#[derive(Debug)]
-pub(crate) struct TableLayout {
-    pub(crate) columns: Vec<TableColumn>,
-    /// Headings of the columns that have no room.
-    pub(crate) hidden: Vec<String>,
-    /// Whether a cell that is too long is cut; else it pushes the rest of its line to the right.
-    pub(crate) bounded: bool,
-}
-
-impl TableLayout {
-    /// Fits the columns to these rows, and to a width if there is one.
-    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>) -> Self {
+impl Table {
+    /// Fits the columns to these rows, and to a width if there is one. Others like them can follow.
+    pub(crate) fn new(headings: &[&str], rows: &[Vec<Cell>], most: Option<usize>, coloured: bool) -> Self {
         let columns = natural(headings, rows);
-        let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some() };
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: most.is_some(), coloured };
         if let Some(most) = most {
             // What says nothing goes first.
             let is_tight = fitted.total() > most;
@@ -173,6 +146,7 @@ impl TableLayout {
         headings: &[&str],
         rows: &[Vec<Cell>],
         (most, spare): (usize, usize),
+        coloured: bool,
         floors: &mut Vec<usize>,
     ) -> Self {
         let mut columns = natural(headings, rows);
@@ -181,7 +155,7 @@ impl TableLayout {
             *floor = column.width.max(*floor);
             column.width = *floor;
         }
-        let mut fitted = Self { columns, hidden: Vec::new(), bounded: true };
+        let mut fitted = Self { columns, hidden: Vec::new(), bounded: true, coloured };
         for _ in 0..spare {
             let given = |column: &TableColumn| match column {
                 TableColumn { bar: true, .. } => column.width.saturating_sub(BAR_WIDTH - 5),
@@ -360,7 +334,7 @@ memory  warn    without maxm…
     }
 
     fn widths(most: Option<usize>) -> Vec<usize> {
-        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &one_row(), most);
+        let fitted = Table::new(&["activity", "title", "share", "left"], &one_row(), most, false);
         fitted.columns.iter().map(|column| column.width).collect()
     }
 
@@ -379,7 +353,7 @@ memory  warn    without maxm…
         let mut floors = vec![0, 20];
         let mut fit = |most, spare| {
             let fitted =
-                TableLayout::steady(&["activity", "title", "share", "left"], &one_row(), (most, spare), &mut floors);
+                Table::steady(&["activity", "title", "share", "left"], &one_row(), (most, spare), false, &mut floors);
             fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
         };
         assert_eq!(fit(80, 2), [8, 20, 15, 4]);
@@ -392,7 +366,7 @@ memory  warn    without maxm…
     #[test]
     fn an_empty_column_goes_before_anything_is_cut() {
         let rows = vec![vec![Cell::text("a user of a shop").flexible(), Cell::text(""), Cell::number(50)]];
-        let fit = |most| TableLayout::new(&["user", "reason", "left"], &rows, Some(most));
+        let fit = |most| Table::new(&["user", "reason", "left"], &rows, Some(most), false);
         assert!(fit(30).hidden.is_empty());
         assert_eq!((fit(29).hidden, fit(29).columns[0].width), (vec!["REASON".to_owned()], 16));
     }
@@ -402,7 +376,7 @@ memory  warn    without maxm…
         let title = || Cell::text("Double-11 phone").flexible();
         let rows = vec![vec![title(), Cell::text("1".repeat(36)).minor(), Cell::number(50)]];
         let widths = |most| {
-            let fitted = TableLayout::new(&["title", "request", "left"], &rows, Some(most));
+            let fitted = Table::new(&["title", "request", "left"], &rows, Some(most), false);
             fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
         };
         assert_eq!((widths(56), widths(55)), (vec![12, 36, 4], vec![15, 4]));
@@ -411,7 +385,7 @@ memory  warn    without maxm…
     #[test]
     fn a_minor_column_goes_before_the_last_one() {
         let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
-        let fit = |most| TableLayout::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most));
+        let fit = |most| Table::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most), false);
         assert!(fit(31).hidden.is_empty());
         assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
         assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
@@ -421,7 +395,7 @@ memory  warn    without maxm…
     fn times_are_relative_before_a_column_is_cut_or_dropped() {
         let time = || Cell::time(Millis::new(0));
         let rows = vec![vec![Cell::text("a user of a shop").flexible(), time(), time(), Cell::number(50)]];
-        let fit = |most| TableLayout::new(&["user", "begin", "end", "left"], &rows, Some(most));
+        let fit = |most| Table::new(&["user", "begin", "end", "left"], &rows, Some(most), false);
         let widths = |most| fit(most).columns.iter().map(|column| column.width).collect::<Vec<_>>();
         assert_eq!(widths(76), [16, 25, 25, 4]);
         assert_eq!(widths(75), [16, 25, 11, 4]);
@@ -432,7 +406,7 @@ memory  warn    without maxm…
 
     #[test]
     fn a_number_is_left_out_rather_than_cut() {
-        let fitted = TableLayout::new(&["activity", "title", "share", "left"], &one_row(), Some(20));
+        let fitted = Table::new(&["activity", "title", "share", "left"], &one_row(), Some(20), false);
         assert_eq!(fitted.columns.len(), 3);
         assert_eq!(fitted.hidden, ["LEFT"]);
         assert_eq!(widths(Some(5)), [5]);

@@ -49,7 +49,7 @@ pub(crate) trait Kind {
     fn push(&self, run: &mut Run, order: &FileOrder) -> Result<()>;
 
     /// Reports the first order of the run; false if it is not decided.
-    fn report(&self, run: &Run, report: &mut Report<'_, Self::Row>) -> Result<bool>;
+    fn report(&self, run: &Run, report: &mut Report<'_>) -> Result<bool>;
 }
 
 /// Why a run is over.
@@ -163,7 +163,7 @@ fn apply<K: Kind>(
         kind,
         run,
         // Only now: it prints a header.
-        report: Report::new(out, context.activities)?,
+        report: Report::new::<K::Row>(out, context.activities)?,
         input: Some(input),
         order: FileOrder::default(),
         content,
@@ -180,7 +180,7 @@ fn apply<K: Kind>(
 struct Driver<'o, K: Kind> {
     kind: K,
     run: Run,
-    report: Report<'o, K::Row>,
+    report: Report<'o>,
     input: Option<Input>,
     order: FileOrder,
     content: Option<Checked>,

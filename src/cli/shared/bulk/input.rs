@@ -268,10 +268,10 @@ pub(crate) fn check(
 impl CheckedInput {
     /// Shows what would be applied.
     pub(crate) fn show(self, out: &mut Output) -> Result<Exit> {
-        let mut rows = out.stream::<TotalRow<'static>>()?;
+        let mut rows = out.stream::<TotalRow<'_>>()?;
         for ((orders, units), index) in self.totals.of.iter().zip(0..) {
             let activity = std::str::from_utf8(self.totals.names.name(index)).unwrap_or_default();
-            rows.push_borrowed(&TotalRow { activity, orders: *orders, units: *units })?;
+            rows.push(&TotalRow { activity, orders: *orders, units: *units })?;
         }
         rows.finish()?;
         match self.bad.failure() {

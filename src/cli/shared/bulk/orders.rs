@@ -45,7 +45,7 @@ impl Kind for Single {
         Ok(())
     }
 
-    fn report(&self, run: &Run, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+    fn report(&self, run: &Run, report: &mut Report<'_>) -> Result<bool> {
         let Some(decided) = run.front() else { return Ok(false) };
         let order = &decided.order;
         if !report.lines.record(order.line, decided.status) {
@@ -53,7 +53,7 @@ impl Kind for Single {
         }
         report.tallies.add(decided.index, Some(decided.status), order.quantity);
         let Some(rows) = &mut report.rows else { return Ok(true) };
-        rows.push_borrowed(&OutcomeRow::of_file(&decided, &run.request_of(&decided.order), self.operation))?;
+        rows.push(&OutcomeRow::of_file(&decided, &run.request_of(&decided.order), self.operation))?;
         Ok(true)
     }
 }
@@ -87,7 +87,7 @@ impl Kind for Multi {
         Ok(())
     }
 
-    fn report(&self, run: &Run, report: &mut Report<'_, Self::Row>) -> Result<bool> {
+    fn report(&self, run: &Run, report: &mut Report<'_>) -> Result<bool> {
         let items: Vec<DecidedOrder<'_>> = run.front_items().collect();
         let Some(first) = items.first() else { return Ok(false) };
         let status = status_of_items(items.iter().map(|item| item.status));
@@ -100,9 +100,9 @@ impl Kind for Multi {
         let Some(rows) = &mut report.rows else { return Ok(true) };
         let request = run.request_of(&first.order);
         if self.is_nested {
-            rows.push_borrowed(&MultiDocument::of_file(&items, status, &request))?;
+            rows.push(&MultiDocument::of_file(&items, status, &request))?;
         } else {
-            items.iter().try_for_each(|item| rows.push_borrowed(&ItemRow::of_file(item, &request)))?;
+            items.iter().try_for_each(|item| rows.push(&ItemRow::of_file(item, &request)))?;
         }
         Ok(true)
     }

@@ -16,16 +16,17 @@ pub(crate) fn shows_rows(format: Format) -> bool {
 }
 
 /// Counts of a run, and its rows.
-pub(crate) struct Report<'o, R: Row> {
+pub(crate) struct Report<'o> {
     /// The rows, if the format shows them.
-    pub(crate) rows: Option<RowStream<'o, R>>,
+    pub(crate) rows: Option<RowStream<'o>>,
     pub(crate) tallies: Tallies,
     pub(crate) lines: ReportedLines,
 }
 
-impl<'o, R: Row> Report<'o, R> {
-    pub(crate) fn new(out: &'o mut Output, activities: usize) -> Result<Self> {
-        let rows = if shows_rows(out.format()) { Some(out.stream()?.strict()) } else { None };
+impl<'o> Report<'o> {
+    /// For rows like these.
+    pub(crate) fn new<R: Row>(out: &'o mut Output, activities: usize) -> Result<Self> {
+        let rows = if shows_rows(out.format()) { Some(out.stream::<R>()?.strict()) } else { None };
         let (tallies, lines) = (Tallies::of_activities(activities), ReportedLines::default());
         Ok(Self { rows, tallies, lines })
     }
@@ -225,11 +226,11 @@ impl Summary {
 
     /// Prints a row for each activity and status.
     pub(crate) fn show(&self, out: &mut Output) -> Result<()> {
-        let mut rows = out.stream::<SummaryRow<'static>>()?;
+        let mut rows = out.stream::<SummaryRow<'_>>()?;
         for activity in 0..self.names.count() {
             let name = self.name(activity);
             for entry in self.tallies.of(activity) {
-                rows.push_borrowed(&SummaryRow::new(name, &entry))?;
+                rows.push(&SummaryRow::new(name, &entry))?;
             }
         }
         rows.finish()
@@ -284,7 +285,7 @@ impl RunOutcome {
                 Err(failure)
             }
             (None, Some(failure)) => Err(failure),
-            (None, None) => Ok(if self.is_refused { Exit::Refused } else { Exit::Done }),
+            (None, None) => Ok(Exit::done_if(!self.is_refused)),
         }
     }
 }

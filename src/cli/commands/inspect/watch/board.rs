@@ -9,6 +9,7 @@ use crate::cli::commands::inspect::watch::reader::Update;
 use crate::cli::commands::inspect::watch::row::WatchRow;
 use crate::cli::commands::inspect::watch::servers::Servers;
 use crate::error::StoreError;
+use crate::model::number::signed;
 use crate::model::{ActivityId, Kind, Millis};
 use crate::read::watch::{NewestOrder, View};
 
@@ -91,11 +92,10 @@ impl Board {
     fn row(&mut self, view: &View, now: Instant) -> WatchRow {
         let snapshot = &view.snapshot;
         let history = self.histories.entry(snapshot.activity.clone()).or_default();
-        let number = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
-        if let Some(stock) = snapshot.stock.map(number).filter(|_| !view.is_old && snapshot.status.is_done()) {
+        if let Some(stock) = snapshot.stock.map(signed).filter(|_| !view.is_old && snapshot.status.is_done()) {
             // Without a total, what is left falls as what is sold grows.
             let of_shards = snapshot.sums.as_ref().map(|sums| sums.total);
-            let total = of_shards.or(snapshot.meta.as_ref().map(|meta| meta.total)).map_or(0, number);
+            let total = of_shards.or(snapshot.meta.as_ref().map(|meta| meta.total)).map_or(0, signed);
             history.add(view.read, total.saturating_sub(stock), snapshot.meta.as_ref().map(|meta| meta.epoch));
         }
         WatchRow::new(view, self.kind, history, self.below, now, &self.servers.figures)

@@ -8,6 +8,7 @@ use crate::cli::commands::report::figure::{EDGE, SMALL, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
 use crate::cli::commands::report::series::{Pace, Period, Series};
+use crate::cli::commands::report::text::to_f64;
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 use crate::model::{Millis, Op};
 
@@ -45,10 +46,6 @@ pub(super) fn draw(report: &Report, series: &Series, y: f64, svg: &mut Svg) {
     let mut note = format!("time in {}", series.from.zone());
     note.extend(facts::later(report).map(|later| format!("; {later}")));
     svg.write(LEFT, y + RATE_TOP + RATE_HIGH + 42.0, "dim", &fitted(&note, RIGHT - LEFT, SMALL));
-}
-
-fn to_f64(number: i64) -> f64 {
-    number as f64
 }
 
 impl Plot<'_> {
