@@ -108,8 +108,10 @@ impl Servers {
                 }
             }
             let replicas = if failed.is_none() { self.node(node).read_replicas(sending) } else { Ok(None) };
-            if !matches!(replicas, Ok(None | Some(1..))) {
+            if matches!(replicas, Ok(Some(_))) {
                 self.found_replica(node);
+            }
+            if !matches!(replicas, Ok(None | Some(1..))) {
                 let replied = of_node.iter().filter(|at| outcomes[**at].is_ok()).copied().collect::<Vec<_>>();
                 replied.into_iter().for_each(|at| outcomes[at] = Err(CallFailure::NotReplicated));
             }
