@@ -482,7 +482,8 @@ impl Night<'_> {
             // From now on it was sent.
             sent.was_cut = true;
         }
-        let (failures, waits) = (self.failures, self.has_replica && self.random.percent(40));
+        let most = if self.world.stalled().is_some() { 80 } else { 40 };
+        let (failures, waits) = (self.failures, self.has_replica && self.random.percent(most));
         let had_nothing = activity == 0 && self.has_nothing();
         self.tasks[process] = Some(Task { about, activity, seen, before, failures, waits, had_nothing });
         self.look()?;
@@ -585,6 +586,10 @@ impl Night<'_> {
         if self.is_foreign() && self.random.percent(12) {
             return Some(self.adopt());
         }
+        // Then most of all, callers want to know whether a replica has what they heard.
+        if self.world.stalled().is_some() && self.random.percent(25) {
+            return self.order_again();
+        }
         if self.loader.is_some() && self.random.percent(8) {
             return Some(self.feed());
         }
@@ -600,13 +605,7 @@ impl Night<'_> {
                 let file = (count > 0 && !self.is_repairing()).then(|| self.random.below(count) as usize)?;
                 Some(self.file(file))
             }
-            42..53 => {
-                let count = self.oracle.orders.len() as u64;
-                let order = (count > 0).then(|| self.random.below(count) as usize)?;
-                let Order { is_nameless, is_lost, .. } = self.oracle.orders[order];
-                let is_lone = !is_nameless && !is_lost && !self.is_under_way(order);
-                (is_lone && !self.is_repairing()).then(|| self.order(order))
-            }
+            42..53 => self.order_again(),
             // What a repair takes may be confirmed again meanwhile: a caller without a record of it asks before or after.
             53..65 if self.is_repairing() => None,
             53..62 => {
@@ -644,6 +643,15 @@ impl Night<'_> {
             86 => (self.gone.is_none() && self.is_idle()).then(|| self.reset()),
             _ => self.audit_or_repair(),
         }
+    }
+
+    /// One of the orders is sent once more.
+    fn order_again(&mut self) -> Option<Step> {
+        let count = self.oracle.orders.len() as u64;
+        let order = (count > 0).then(|| self.random.below(count) as usize)?;
+        let Order { is_nameless, is_lost, .. } = self.oracle.orders[order];
+        let is_lone = !is_nameless && !is_lost && !self.is_under_way(order);
+        (is_lone && !self.is_repairing()).then(|| self.order(order))
     }
 
     /// Whether a caller waits for an answer, or gave up on it.
