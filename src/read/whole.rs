@@ -38,7 +38,7 @@ pub(crate) fn wholes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec
         let mut again = Vec::new();
         for (place, parent) in parents {
             let own: Vec<Snapshot> = shards.by_ref().take(parent.parts().len()).collect();
-            let sum = whole(parent, &own, &|shard| store.stock_and_meta(shard));
+            let sum = whole(parent, &own, &|shard| store.keys(shard).stock_and_meta());
             if sum.sums.as_ref().and_then(|sums| sums.in_transit).is_some_and(|units| units < 0) {
                 again.push(place);
             }

@@ -106,6 +106,11 @@ impl Keys {
         common_slot(self.all())
     }
 
+    /// Those of stock and meta alone.
+    pub fn stock_and_meta(self) -> (String, String) {
+        (self.stock, self.meta)
+    }
+
     /// Over how many slots a layout spreads an activity.
     pub fn slots(layout: Layout) -> usize {
         let keys = Self::of(layout, &ActivityId::validated(b"1"));

@@ -118,12 +118,6 @@ impl Store {
         Keys::of(self.layout, activity)
     }
 
-    /// Its keys of stock and meta.
-    pub(crate) fn stock_and_meta(&self, activity: &ActivityId) -> (String, String) {
-        let Keys { stock, meta, .. } = self.keys(activity);
-        (stock, meta)
-    }
-
     pub(crate) fn kind(&self) -> String {
         self.layout.kind().name().to_owned()
     }

@@ -161,7 +161,7 @@ impl Preheating<'_> {
         found.epoch = epochs.into_iter().max().unwrap_or_default();
         if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
             found.epoch = says.rules.epoch;
-            let keys = |shard: &ActivityId| self.store.stock_and_meta(shard);
+            let keys = |shard: &ActivityId| self.store.keys(shard).stock_and_meta();
             let wrong = found.shards.iter().find_map(|shard| unsound(shard, says.rules.epoch, &keys));
             found.corrupt = found.corrupt.take().or(wrong);
         }

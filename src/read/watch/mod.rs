@@ -301,7 +301,7 @@ fn whole_view(store: &Store, parent: &View, views: &HashMap<&ActivityId, &View>)
     // One that was not read yet comes with the next reading.
     let shards: Vec<&View> = parts.iter().map(|part| views.get(part).copied()).collect::<Option<_>>()?;
     let snapshots: Vec<Snapshot> = shards.iter().map(|view| view.snapshot.clone()).collect();
-    let snapshot = whole(parent.snapshot.clone(), &snapshots, &|shard| store.stock_and_meta(shard));
+    let snapshot = whole(parent.snapshot.clone(), &snapshots, &|shard| store.keys(shard).stock_and_meta());
     Some(View {
         snapshot,
         read: shards.iter().map(|view| view.read).min().unwrap_or(parent.read),
