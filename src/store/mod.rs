@@ -327,16 +327,17 @@ impl Store {
         let mut nodes = Vec::new();
         for activity in activities {
             let keys = self.keys(&activity);
-            if nodes.contains(&self.servers.node_of(keys.slot())) {
+            let written = self.servers.node_of(keys.slot());
+            if nodes.contains(&written) {
                 continue;
             }
             let reached = self.servers.replicated(&keys, wanted)?;
             // A slot that has moved led to another node.
-            let (node, connected) = self.servers.cursor_scope(keys.slot());
+            let node = self.servers.node_of(keys.slot());
             nodes.push(node);
-            if self.watched.as_mut().is_some_and(|watched| watched.insert(node, connected) != Some(connected)) {
+            if let Some(server) = [written, node].into_iter().find(|node| !self.is_watched_still(*node)) {
                 let (server, why) =
-                    (self.servers.node(node).target.shown.clone(), "another one may have taken over".to_owned());
+                    (self.servers.node(server).target.shown.clone(), "another one may have taken over".to_owned());
                 return Err(StoreError::Unknown { server, why, recovery: None });
             }
             if let Some(short) = reached.filter(|reached| reached.replicas < wanted) {
@@ -344,6 +345,13 @@ impl Store {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the connection to a node that somebody watches lasts: while it does, no other server has taken over.
+    fn is_watched_still(&mut self, node: usize) -> bool {
+        let server = self.servers.node(node);
+        let (is_up, connected) = (!server.is_down, server.connected);
+        self.watched.as_mut().is_none_or(|watched| watched.insert(node, connected) == Some(connected) && is_up)
     }
 }
 
