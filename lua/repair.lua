@@ -361,16 +361,13 @@ if fresh and not dry then
     if left > call.stock then
       give_units_back(call, it)
     else
-      -- The first user is recorded behind a mark, if the caller may remove it.
+      -- The first user is recorded behind a mark, if the caller may remove it. So is the removal of the last one, if units are missing
+      -- then: that mark stays.
+      local may_be_last = #it.gone > 0 and call.rules.total and left < call.rules.total
+      is_first = is_first or may_be_last
       local allowed = redis.acl_check_cmd
       --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
       --- @include "mark"
-      -- So is the removal of the last one, if units are missing then: the mark stays.
-      local may_be_last = #it.gone > 0 and call.rules.total and left < call.rules.total
-      if may_be_last and not marks and MAY_UNMARK then
-        redis.call('HSET', KEYS[3], '\tbegun', 'first')
-        marks = true
-      end
       take_units(call.withdrawn, call.stock - left)
       write_users(kind, it)
       if marks and not (may_be_last and redis.call('EXISTS', KEYS[5]) == 0) then redis.call('HDEL', KEYS[3], '\tbegun') end

@@ -347,7 +347,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Whether the connection to a node that somebody watches lasts: while it does, no other server has taken over.
+    /// Whether the watched connection to a node lasts: while it does, no other server has taken over.
     fn is_watched_still(&mut self, node: usize) -> bool {
         let server = self.servers.node(node);
         let (is_up, connected) = (!server.is_down, server.connected);

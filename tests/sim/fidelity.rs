@@ -172,7 +172,7 @@ impl Reply {
     }
 }
 
-/// Keys without the ids that a stream gave last, which nothing tells, and without when they expire, if they do: the clocks differ.
+/// Keys without the last ids of streams, which no command shows, and without times of expiry: the clocks differ.
 fn comparable_keys(mut keys: Keys) -> Keys {
     for data in keys.0.values_mut() {
         if let Data::Stream(stream) = data {
@@ -324,7 +324,7 @@ fn random_call(random: &mut Random, sale: &Activity, other: &Activity, n: u64) -
     }
 }
 
-/// A command of somebody who reads a ledger in a group.
+/// A command about a ledger that a group reads.
 fn group_command(random: &mut Random, ledger: &str) -> (&'static str, Vec<Bytes>) {
     let id = format!("{}-1", random.below(60));
     let after = *random.pick(&[">", ">", "0", &id]);

@@ -136,6 +136,7 @@ pub fn keys_of<'a>(name: &str, args: &'a [Bytes]) -> &'a [Bytes] {
     match name {
         "TIME" => &[],
         "EXISTS" | "UNLINK" | "DEL" => args,
+        "XREADGROUP" => args.get(6..7).unwrap_or_default(),
         "XINFO" | "XGROUP" => args.get(1..2).unwrap_or_default(),
         _ => args.get(..1).unwrap_or_default(),
     }

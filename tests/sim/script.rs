@@ -118,8 +118,8 @@ impl Rights {
     }
 }
 
-/// Whether a script asks for a command at one key, for all of them: to ask takes time, of which an order has none to spare. Whoever
-/// may run the command there may do so at the other keys of a sale.
+/// Whether a script asks for a command at one key and runs it at others: each question takes time of an order. Rights for one key
+/// only are the exception.
 pub fn asks_at_one_key(script: &str, command: &str) -> bool {
     matches!(script, "deduct" | "hold") && matches!(command, "HSET" | "HDEL")
 }

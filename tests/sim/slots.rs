@@ -6,7 +6,7 @@ use std::rc::Rc;
 use seckill::internals::slot;
 
 use super::history::Plan;
-use super::keys::{Bytes, Keys, Reply, integer};
+use super::keys::{self, Bytes, Keys, Reply, integer};
 use super::night;
 use super::script::Engine;
 
@@ -54,16 +54,15 @@ fn port(place: usize) -> u16 {
 
 /// The keys of a command.
 fn keys_of(command: &[Bytes]) -> &[Bytes] {
-    match command[0].to_ascii_uppercase().as_slice() {
-        b"EVALSHA" | b"EVAL" => {
+    let name = String::from_utf8_lossy(&command[0]).to_ascii_uppercase();
+    match name.as_str() {
+        "EVALSHA" | "EVAL" => {
             let count = integer(&command[2]).and_then(|count| usize::try_from(count).ok()).expect("a number of keys");
             &command[3..3 + count]
         }
-        b"XREAD" => &command[4..5],
-        b"XINFO" | b"XGROUP" => &command[2..3],
-        b"XREADGROUP" => &command[7..8],
-        b"TIME" | b"SCRIPT" | b"ROLE" | b"CLUSTER" | b"WAIT" | b"ASKING" | b"MULTI" | b"EXEC" => &[],
-        _ => &command[1..2],
+        "XREAD" => &command[4..5],
+        "SCRIPT" | "ROLE" | "CLUSTER" | "WAIT" | "ASKING" | "MULTI" | "EXEC" => &[],
+        name => keys::keys_of(name, &command[1..]),
     }
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct LedgerState {
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
     /// the sum has beyond the units of the others.
     unknown: BTreeSet<u32>,
-    /// Users who by it once held less than nothing, because an entry is missing: whoever was not recorded then may be now, and the
-    /// ledger has nothing of them.
+    /// Users whose units were negative after some entry, because an earlier entry is missing: they may hold units though the ledger
+    /// says none.
     overdrawn: BTreeSet<u32>,
     /// Whether a page of participants had the user.
     seen: Vec<bool>,

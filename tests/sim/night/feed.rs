@@ -12,7 +12,7 @@ use crate::work::{GROUP, Loaded};
 pub struct Loader {
     loaded: Loaded,
     /// By ledger: the rules' epoch, and entries that its group did not acknowledge.
-    open: BTreeMap<ActivityId, (Bytes, BTreeSet<StreamId>)>,
+    open: BTreeMap<ActivityId, (String, BTreeSet<StreamId>)>,
 }
 
 impl Loader {
@@ -44,8 +44,7 @@ impl Night<'_> {
                 continue;
             };
             // A reset begins another ledger.
-            let rules = server.keys.field(&part.keys.meta, b"rules").map(Vec::as_slice).unwrap_or_default();
-            let epoch = rules.split(|byte| *byte == b' ').nth(2).unwrap_or_default().to_vec();
+            let epoch = Found::read(part, &server.keys)?.map(|found| found.epoch).unwrap_or_default();
             let (of, before) = open.insert(part.id.clone(), (epoch.clone(), now.clone())).unwrap_or_default();
             for id in before.difference(&now).filter(|_| of == epoch) {
                 let has_it = |(of, entry, _): &(ActivityId, EntryId, bool)| {
