@@ -22,13 +22,18 @@ pub use crate::sell::orders::finish_transfers;
 pub use crate::store::REWRITE;
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::admin::adopt::{Adoption, AdoptionEnd, Prospect, Unadoptable, plan_adoption};
+use crate::admin::archive::{self, Archivable, ArchiveFiles, Unarchivable};
 use crate::admin::pause::{Pause, Pausing, set_paused};
+use crate::admin::restore::{self, Pages};
 use crate::admin::trim;
-use crate::error::Result;
-use crate::model::{ActivityId, HoldFor, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
+use crate::error::{Result, StoreError};
+use crate::model::archive::{Bytes, Digest, FileSum, Manifest, Part, Sealed};
+use crate::model::{ActivityId, HoldFor, Kind, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
 use crate::read::holders::holders;
 use crate::read::ledger;
 use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
@@ -130,6 +135,116 @@ pub fn feed(store: &mut Store, activity: &ActivityId, group: &str, mut each: imp
         after = *last;
         ledger::acknowledge(store, activity, group, &ids)?;
     }
+}
+
+/// Archives in memory, each as if it were in a directory of its own.
+#[derive(Default)]
+pub struct Archives(Mutex<Vec<(Sealed, Lines)>>);
+
+impl fmt::Debug for Archives {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Archives")
+    }
+}
+
+/// Lines of an archive, those of one part one after the other.
+type Lines = Vec<(Part, Vec<Bytes>)>;
+
+/// One that is being made.
+struct Draft<'a> {
+    archives: &'a Archives,
+    kind: Kind,
+    lines: Lines,
+    name: String,
+}
+
+impl Archives {
+    fn replace(&self, name: &str, new: Option<(Sealed, Lines)>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(sealed, _)| sealed.manifest.name != name);
+        all.extend(new);
+    }
+}
+
+impl ArchiveFiles for Draft<'_> {
+    type Failure = StoreError;
+
+    fn check(&mut self, _: &Archivable) -> Result<()> {
+        Ok(())
+    }
+
+    fn begin(&mut self, _: &Archivable) -> Result<()> {
+        self.lines.clear();
+        Ok(())
+    }
+
+    fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<()> {
+        self.lines.push((part, texts.iter().map(|text| Bytes(text.to_vec())).collect()));
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Vec<FileSum>> {
+        let of = |part: Part| self.lines.iter().filter(move |(of, _)| *of == part).count() as u64;
+        let sum = |part: &Part| FileSum {
+            part: *part,
+            file: part.file_name(),
+            key: String::new(),
+            key_type: part.key_type(self.kind).to_owned(),
+            columns: Vec::new(),
+            lines: of(*part),
+            bytes: 0,
+            sha256: String::new(),
+        };
+        Ok(Part::of(self.kind).iter().map(sum).collect())
+    }
+
+    fn publish(&mut self, manifest: Manifest) -> Result<Sealed> {
+        self.name.clone_from(&manifest.name);
+        let sealed = Sealed { sha256: Digest::of(format!("{manifest:?}").as_bytes()), manifest };
+        self.archives.replace(&self.name, Some((sealed.clone(), std::mem::take(&mut self.lines))));
+        Ok(sealed)
+    }
+
+    fn withdraw(&mut self) -> Result<()> {
+        self.archives.replace(&self.name, None);
+        Ok(())
+    }
+}
+
+/// Moves an activity into files: `ended` if it is there already, `refused` if that cannot be done now.
+///
+/// # Errors
+/// Any of `StoreError`.
+pub fn archive(store: &mut Store, activity: &ActivityId, archives: &Archives) -> Result<Status> {
+    let mut draft = Draft { archives, kind: store.layout().kind(), lines: Vec::new(), name: String::new() };
+    Ok(match archive::archive(store, activity, None, &mut draft)? {
+        Ok(_) => Status::Ok,
+        Err(Unarchivable::Archived(found)) => {
+            archive::remove_rest(store, activity, &found)?;
+            Status::Ended
+        }
+        Err(Unarchivable::Status(status, _)) => status,
+        Err(_) => Status::Refused,
+    })
+}
+
+/// Brings an activity back from whichever of these archives it was moved to last: `exists` if it was to none.
+///
+/// # Errors
+/// Any of `StoreError`.
+pub fn restore(store: &mut Store, activity: &ActivityId, archives: &Archives) -> Result<Status> {
+    let all = archives.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let of_activity = |(sealed, _): &&(Sealed, Lines)| sealed.manifest.activity == activity.as_str();
+    for (sealed, lines) in all.iter().filter(of_activity) {
+        let mut lines = lines.iter();
+        let write = |pages: &mut Pages<'_>| lines.try_for_each(|(part, line)| pages.add(*part, line.clone()).map(drop));
+        match restore::restore(store, activity, sealed, None, false, write)? {
+            Ok(found) if found.status == Status::Exists => {}
+            Ok(found) => return Ok(found.status),
+            Err(_) => return Ok(Status::Refused),
+        }
+    }
+    Ok(Status::Exists)
 }
 
 /// A line of a file of orders. That of a file that ends holds needs a user only if the activity is sharded.

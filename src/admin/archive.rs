@@ -6,10 +6,16 @@
 
 use redis::{Cmd, Value};
 
+use crate::audit::judgement::judge;
+use crate::audit::plan::MissingOrders;
+use crate::audit::read::{self, shards};
+use crate::audit::result::Verdict;
 use crate::error::{Recovery, Result, StoreError};
-use crate::model::archive::{Bytes, Group, Manifest, Part};
+use crate::model::archive::{Bytes, FORMAT, FileSum, Group, Manifest, Part, Sealed, VERSION};
+use crate::model::number::signed;
 use crate::model::status::call_code::STALE;
-use crate::model::{ActivityId, Corrupt, Status};
+use crate::model::{ActivityId, Corrupt, PackedRules, Status};
+use crate::read::snapshot;
 use crate::redis::call::{Call, Try};
 use crate::redis::connection::Connection;
 use crate::redis::scan::{Scan, ScanFailure};
@@ -18,6 +24,8 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
+/// How often an activity is read if it is written to meanwhile.
+const TRIES: usize = 3;
 /// Bytes of entries that a page of the ledger should have, about, and entries at most.
 const PAGE_BYTES: usize = 200_000;
 const MAX_ENTRIES: usize = 400;
@@ -65,58 +73,205 @@ impl Archivable {
     }
 }
 
+/// Why an activity is not archived now.
+#[derive(Debug)]
+pub(crate) enum Unarchivable {
+    /// It is archived already.
+    Archived(Archivable),
+    /// It is not over: its state.
+    NotOver(String),
+    /// Units are held open.
+    Held(u64),
+    /// A consumer group has not read and acknowledged everything.
+    UnreadGroup(String),
+    /// A shard, this one or another of the activity, has open transfers.
+    Lent(ActivityId),
+    /// Its audit is no match.
+    Verdict(Verdict),
+    /// Somebody wrote to it each time.
+    Changed,
+    /// Not there, corrupt, or an adoption is unfinished; and which key is corrupt.
+    Status(Status, Option<Corrupt>),
+}
+
+/// What was asked for, unless the activity cannot be archived.
+pub(crate) type Checked<T> = std::result::Result<T, Unarchivable>;
+
+/// Where an archive is written. Nothing is removed from the server before its files can be read.
+pub(crate) trait ArchiveFiles {
+    /// Why they cannot be written.
+    type Failure: From<StoreError>;
+
+    /// Whether an activity may be archived to them. Its audit comes next.
+    fn check(&mut self, found: &Archivable) -> Result<(), Self::Failure>;
+
+    /// Begins them, in place of what an earlier try left.
+    fn begin(&mut self, found: &Archivable) -> Result<(), Self::Failure>;
+
+    /// Adds a line to a part; those of one part come one after the other.
+    fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<(), Self::Failure>;
+
+    /// Ends the files of lines: what each is, in the order of the parts, but for the name of its key.
+    fn end(&mut self) -> Result<Vec<FileSum>, Self::Failure>;
+
+    /// Seals them, reads them back and puts them in their place.
+    fn publish(&mut self, manifest: Manifest) -> Result<Sealed, Self::Failure>;
+
+    /// Removes what was published: the activity is not what it says.
+    fn withdraw(&mut self) -> Result<(), Self::Failure>;
+}
+
 /// A connection on which all keys of an activity are watched.
-pub(crate) struct Watch {
+struct Watch {
     connection: Connection,
     keys: Keys,
 }
 
 /// What is in no file of lines.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rest {
+#[derive(Default)]
+struct Rest {
     /// The stock key's text.
-    pub stock: String,
+    stock: String,
     /// All fields of the meta.
-    pub meta: Vec<(Bytes, Bytes)>,
+    meta: Vec<(Bytes, Bytes)>,
     /// The consumer groups of the ledger.
-    pub groups: Vec<Group>,
+    groups: Vec<Group>,
     /// The ledger's last entry.
-    pub last: Option<String>,
+    last: Option<String>,
 }
 
 /// How the removal ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Removed {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Removed {
     /// The keys are gone.
     Done,
     /// Somebody wrote one of them since they were watched; nothing was changed.
     Changed,
 }
 
-/// What an activity is, and whether it may be archived. Nothing is written.
+/// Whether an activity can be archived, but for its audit. Nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn plan_archive(store: &mut Store, activity: &ActivityId) -> Result<Archivable> {
+pub(crate) fn plan_archive(store: &mut Store, activity: &ActivityId) -> Result<Checked<Archivable>> {
+    let found = plan(store, activity)?;
+    Ok(Err(match found.status {
+        Status::Ok if !["ended", "paused"].contains(&found.state.as_str()) => Unarchivable::NotOver(found.state),
+        Status::Ok if found.holds > 0 => Unarchivable::Held(found.holds),
+        Status::Ok => match (found.unread.clone(), open_transfer(store, activity)?) {
+            (Some(group), _) => Unarchivable::UnreadGroup(group),
+            (None, Some(donor)) => Unarchivable::Lent(donor),
+            (None, None) => return Ok(Ok(found)),
+        },
+        Status::Ended => Unarchivable::Archived(found),
+        status => Unarchivable::Status(status, found.corrupt),
+    }))
+}
+
+/// Audits an activity: what proves it, if it is a match.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn audit(store: &mut Store, activity: &ActivityId) -> Result<Checked<String>> {
+    let audit = judge(read::audit(store, activity, None, None)?, MissingOrders::Repair);
+    Ok(match audit.verdict {
+        Verdict::Match => Ok(audit.proof.name().to_owned()),
+        verdict => Err(Unarchivable::Verdict(verdict)),
+    })
+}
+
+/// Writes an activity to files, and removes its keys.
+///
+/// # Errors
+/// Any of [`StoreError`], and whatever the files fail with. [`StoreError::Unknown`] if nobody can say whether the keys were
+/// removed: the files stay.
+pub(crate) fn archive<F: ArchiveFiles>(
+    store: &mut Store,
+    activity: &ActivityId,
+    reason: Option<&str>,
+    files: &mut F,
+) -> Result<Checked<Sealed>, F::Failure> {
+    for _ in 0..TRIES {
+        match try_archive(store, activity, reason, files)? {
+            Err(Unarchivable::Changed) => {}
+            ended => return Ok(ended),
+        }
+    }
+    Ok(Err(Unarchivable::Changed))
+}
+
+fn try_archive<F: ArchiveFiles>(
+    store: &mut Store,
+    activity: &ActivityId,
+    reason: Option<&str>,
+    files: &mut F,
+) -> Result<Checked<Sealed>, F::Failure> {
+    let mut watch = watch_keys(store, activity)?;
+    let audited = match plan_archive(store, activity)? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    files.check(&audited)?;
+    let proof = match audit(store, activity)? {
+        Ok(proof) => proof,
+        Err(why) => return Ok(Err(why)),
+    };
+    let name = store.servers.system().unique_id().to_string();
+    let Some(name) = mark_archive(store, activity, audited.epoch, &name)? else {
+        return Ok(Err(Unarchivable::Changed));
+    };
+    watch_meta(&mut watch)?;
+    let found = match plan_archive(store, activity)? {
+        Ok(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
+        Ok(_) => return Ok(Err(Unarchivable::Changed)),
+        Err(why) => return Ok(Err(why)),
+    };
+    files.begin(&found)?;
+    let rest = dump_watched(store, &mut watch, |part, texts| files.line(part, texts))?;
+    let mut sums = files.end()?;
+    sums.iter_mut().for_each(|file| watch.keys.of_part(file.part).clone_into(&mut file.key));
+    let manifest = manifest(store, activity, &found, Seal { name: &name, proof, reason }, rest, sums)?;
+    // A member came twice, or something is not as it was: what would be removed is not what was written.
+    if !found.is_as(&manifest) {
+        return Ok(Err(Unarchivable::Changed));
+    }
+    let sealed = files.publish(manifest)?;
+    match remove_watched(store, activity, watch, &found, &sealed) {
+        Ok(Removed::Done) => return Ok(Ok(sealed)),
+        // The files may be all that is left.
+        Err(error @ StoreError::Unknown { .. }) => return Err(error.into()),
+        removed => {
+            files.withdraw()?;
+            removed?;
+        }
+    }
+    Ok(Err(Unarchivable::Changed))
+}
+
+/// Of a shard, the one that lent units which nobody knows to have arrived, be it to this shard or to another: what is in files
+/// can get none.
+fn open_transfer(store: &mut Store, activity: &ActivityId) -> Result<Option<ActivityId>> {
+    let Some((parent, _)) = activity.parent() else { return Ok(None) };
+    let shards = snapshot::snapshot(store, &parent)?.meta.and_then(|meta| meta.shards);
+    for shard in shards.iter().flat_map(|shards| shards.ids(&parent)) {
+        if shards::open_transfers(store, &shard)? > 0 {
+            return Ok(Some(shard));
+        }
+    }
+    Ok(None)
+}
+
+fn plan(store: &mut Store, activity: &ActivityId) -> Result<Archivable> {
     let keys = store.keys(activity);
-    let value = archive(store, &keys, "plan", &[])?;
+    let value = call(store, &keys, "plan", &[])?;
     archivable(value, &keys)
 }
 
 /// Names the archive in the activity's meta, and gives the name that counts: that of an earlier run, if one was cut
 /// short. `None` if the activity changed meanwhile.
-///
-/// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn mark_archive(
-    store: &mut Store,
-    activity: &ActivityId,
-    found: &Archivable,
-    name: &str,
-) -> Result<Option<String>> {
+fn mark_archive(store: &mut Store, activity: &ActivityId, epoch: u64, name: &str) -> Result<Option<String>> {
     let keys = store.keys(activity);
-    let arguments = [name.to_owned(), found.epoch.to_string()];
-    let value = archive(store, &keys, "mark", &arguments)?;
+    let value = call(store, &keys, "mark", &[name.to_owned(), epoch.to_string()])?;
     let reply = Reply::of(&ARCHIVE);
     match reply.array(value)?.as_slice() {
         [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
@@ -124,16 +279,8 @@ pub(crate) fn mark_archive(
     }
 }
 
-/// The key that is a file of an archive, for the manifest.
-pub(crate) fn key_of_part(store: &Store, activity: &ActivityId, part: Part) -> String {
-    store.keys(activity).of_part(part).to_owned()
-}
-
 /// Watches all keys of an activity but its meta from now on.
-///
-/// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Watch> {
+fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Watch> {
     let keys = store.keys(activity);
     // It finds the node of the keys, if there are several.
     store.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
@@ -148,20 +295,14 @@ pub(crate) fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Wat
 }
 
 /// Watches the meta too, once the archive is named there.
-///
-/// # Errors
-/// Any of [`StoreError`].
-pub(crate) fn watch_meta(watch: &mut Watch) -> Result<()> {
+fn watch_meta(watch: &mut Watch) -> Result<()> {
     watch.connection.request(redis::cmd("WATCH").arg(&watch.keys.meta)).map(|_| ())
 }
 
 /// Reads everything of a watched activity, page by page: each line's texts go to `each`, those of one part after the
 /// other. A member may come twice if the hash shrinks meanwhile, in which case the removal will find that something
 /// changed.
-///
-/// # Errors
-/// Any of [`StoreError`], and whatever `each` fails with.
-pub(crate) fn dump_watched<E: From<StoreError>>(
+fn dump_watched<E: From<StoreError>>(
     store: &Store,
     watch: &mut Watch,
     mut each: impl FnMut(Part, &[&[u8]]) -> Result<(), E>,
@@ -185,27 +326,76 @@ pub(crate) fn dump_watched<E: From<StoreError>>(
     Ok(read_rest(connection, keys)?)
 }
 
-/// Removes the keys, if nobody wrote any of them since they were watched. `seen` is what the files have.
-///
-/// # Errors
-/// Any of [`StoreError`]; [`StoreError::Unknown`] if nobody can say whether they were removed.
-pub(crate) fn remove_watched(
+/// What a manifest has besides what was found: the name of the archive, what proves the activity, and why it is archived.
+struct Seal<'a> {
+    name: &'a str,
+    proof: String,
+    reason: Option<&'a str>,
+}
+
+fn manifest(
+    store: &mut Store,
+    activity: &ActivityId,
+    found: &Archivable,
+    Seal { name, proof, reason }: Seal<'_>,
+    rest: Rest,
+    files: Vec<FileSum>,
+) -> Result<Manifest> {
+    let field = |name: &str| {
+        let found = rest.meta.iter().find(|(field, _)| field.0 == name.as_bytes());
+        found.map(|(_, value)| value.to_string()).unwrap_or_default()
+    };
+    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+    let rules: PackedRules = field("rules").parse().map_err(|_| Reply::of_command("HGETALL").invalid("no rules"))?;
+    let left = number(&rest.stock) + number(&field("withdrawn"));
+    let at = serde_json::to_value(store.now()?).unwrap_or_default();
+    let [_, _, buyers] = found.counts();
+    let layout = store.layout();
+    Ok(Manifest {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        activity: activity.to_string(),
+        title: field("title"),
+        layout,
+        epoch: rules.epoch,
+        state: found.state.clone(),
+        total: rules.total,
+        left,
+        sold: signed(rules.total) - signed(left),
+        buyers: layout.kind().has_users().then_some(buyers),
+        proof,
+        name: name.to_owned(),
+        archived_at: at.as_str().unwrap_or_default().to_owned(),
+        by: store.operator().to_owned(),
+        reason: reason.map(str::to_owned),
+        server: store.server_name().to_owned(),
+        tool: concat!("seckill ", env!("CARGO_PKG_VERSION")).to_owned(),
+        stock: rest.stock,
+        meta: rest.meta,
+        groups: rest.groups,
+        last_entry: rest.last,
+        files,
+    })
+}
+
+/// Removes the keys, if nobody wrote any of them since they were watched. [`StoreError::Unknown`] if nobody can say whether they
+/// were removed, or will be.
+fn remove_watched(
     store: &mut Store,
     activity: &ActivityId,
     watch: Watch,
     found: &Archivable,
-    name: &str,
-    sha256: &str,
-    reason: Option<&str>,
+    sealed: &Sealed,
 ) -> Result<Removed> {
     let Watch { mut connection, keys } = watch;
-    let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
+    let Manifest { name, reason, .. } = &sealed.manifest;
+    let by = reason.as_ref().map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
     let arguments = [
         store.kind(),
         "remove".to_owned(),
-        name.to_owned(),
+        name.clone(),
         found.epoch.to_string(),
-        sha256.to_owned(),
+        sealed.sha256.clone(),
         found.seen.clone(),
         by,
     ];
@@ -214,24 +404,34 @@ pub(crate) fn remove_watched(
     let mut packed = Vec::new();
     Call::script(&ARCHIVE, keys.all(), arguments).pack(Try::First, true, &mut packed);
     packed.extend(redis::cmd("EXEC").get_packed_command());
-    let ended = connection.send(&packed).and_then(|()| executed(&mut connection));
-    let removed = match ended {
+    let removed = match connection.send(&packed).and_then(|()| executed(&mut connection)) {
         Ok(removed) => removed,
-        // The reply was lost, or the server gave up in between: what is there says what happened.
-        Err(error) if error.is_connection() => match plan_archive(store, activity) {
-            Ok(now) if now.sha256() == Some(sha256) => Removed::Done,
-            Ok(_) => Removed::Changed,
-            Err(_) => {
+        Err(error) if error.is_connection() => {
+            removed_without_reply(store, activity, found.epoch, sealed).map_err(|_| {
                 let (server, why) = (store.server_name().to_owned(), error.why());
-                return Err(StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) });
-            }
-        },
+                StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) }
+            })?
+        }
         Err(error) => return Err(store.servers.explained(error)),
     };
     if removed == Removed::Done {
         store.changed(activity);
     }
     Ok(removed)
+}
+
+/// What became of a removal without a reply. If it did not come yet, it comes to nothing: the name is written again, and the meta is
+/// watched.
+fn removed_without_reply(store: &mut Store, activity: &ActivityId, epoch: u64, sealed: &Sealed) -> Result<Removed> {
+    if mark_archive(store, activity, epoch, &sealed.manifest.name)?.is_some() {
+        return Ok(Removed::Changed);
+    }
+    let found = plan(store, activity)?;
+    if found.sha256() != Some(&sealed.sha256) {
+        return Ok(Removed::Changed);
+    }
+    remove_rest(store, activity, &found)?;
+    Ok(Removed::Done)
 }
 
 /// Removes what a removal that was cut left of an archived activity.
@@ -242,10 +442,10 @@ pub(crate) fn remove_rest(store: &mut Store, activity: &ActivityId, found: &Arch
     let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
     let [name, sha256, _] = words[..] else { return Ok(()) };
     let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
-    archive(store, &store.keys(activity), "remove", &arguments).map(|_| ())
+    call(store, &store.keys(activity), "remove", &arguments).map(|_| ())
 }
 
-fn archive(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Result<Value> {
+fn call(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Result<Value> {
     let arguments = [store.kind(), step.to_owned()].into_iter().chain(more.iter().cloned());
     store.servers.call(&Call::script(&ARCHIVE, keys.all(), arguments).of_step(step))
 }
@@ -253,9 +453,8 @@ fn archive(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Resul
 /// Reads the replies of the transaction.
 fn executed(connection: &mut Connection) -> Result<Removed> {
     let reply = Reply::of(&ARCHIVE);
-    let (queued, ended) = (connection.value(), connection.value());
-    queued?;
-    let Value::Array(values) = ended? else { return Ok(Removed::Changed) };
+    connection.value()?;
+    let Value::Array(values) = connection.value()? else { return Ok(Removed::Changed) };
     match reply.array(values.into_iter().next().unwrap_or(Value::Nil))?.first() {
         Some(Value::Int(STALE)) => Ok(Removed::Changed),
         code => match reply.status(code)? {

@@ -5,7 +5,7 @@
 use redis::Value;
 
 use crate::admin::preheat;
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
 use crate::model::status::call_code::STALE;
 use crate::model::{ActivityId, Corrupt, Kind, Status};
@@ -40,9 +40,18 @@ pub(crate) struct Restorable {
     pub stock: Option<u64>,
 }
 
-/// How a restore, or a step of it, ended.
+/// Who came between the steps of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meddled {
+    /// It was reset, or restored by another call.
+    Overtaken,
+    /// Another client wrote to it. What was written of it is removed.
+    Written,
+}
+
+/// How a step of a restore ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Restored {
+enum Restored {
     /// It is done.
     Done,
     /// It was reset meanwhile, or another client wrote to it: what is there instead of what the files have.
@@ -60,47 +69,68 @@ pub(crate) struct Pages<'a> {
     bytes: usize,
     /// The page whose reply is still to come.
     under_way: Option<CallAhead>,
+    /// Whether all pages so far were taken.
+    is_under_way: bool,
 }
 
-/// What is there, and whether the archive can be restored. Nothing is written.
+/// Restores an activity; with `dry_run` only what is there is said. `write` adds all lines of the files, part by part, as long as
+/// [`Pages::add`] takes them.
 ///
 /// # Errors
-/// Any of `StoreError`.
-pub(crate) fn plan_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
-    let value = restore(store, activity, "plan", &sealed.sha256, Vec::new())?;
-    restorable(value, &store.keys(activity))
-}
-
-/// Makes a meta in the state `archived`, behind which pages are written.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn begin_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
-    // Lists name the activity, not its shards.
-    let whole = store.layout.whole(activity);
-    preheat::add_to_index(store, [&whole])?;
-    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
-    let value = restore(store, activity, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
-    restorable(value, &store.keys(activity))
-}
-
-/// Writes lines of the files, page by page.
-pub(crate) fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Pages<'a> {
-    let (keys, kind) = (store.keys(activity), store.layout.kind());
-    let sha256 = sealed.sha256.clone();
-    Pages { store, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None }
-}
-
-/// Makes the activity what it was, if all that the files have is there, and nothing else.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn finish_restore(
+/// Any of `StoreError`, and whatever `write` fails with.
+pub(crate) fn restore<E: From<StoreError>>(
     store: &mut Store,
     activity: &ActivityId,
     sealed: &Sealed,
     reason: Option<&str>,
-) -> Result<Restored> {
+    dry_run: bool,
+    write: impl FnOnce(&mut Pages<'_>) -> Result<(), E>,
+) -> Result<Result<Restorable, Meddled>, E> {
+    let value = call(store, activity, "plan", &sealed.sha256, Vec::new())?;
+    let mut found = restorable(value, &store.keys(activity))?;
+    if dry_run || !matches!(found.status, Status::Ok | Status::Replayed) {
+        return Ok(Ok(found));
+    }
+    found = begin_restore(store, activity, sealed)?;
+    if found.status == Status::Ok {
+        let mut pages = restore_pages(store, activity, sealed);
+        write(&mut pages)?;
+        if !pages.finish()? {
+            return Ok(Err(Meddled::Overtaken));
+        }
+        if let Restored::Stale(seen) = finish_restore(store, activity, sealed, reason)? {
+            if seen.is_none() {
+                return Ok(Err(Meddled::Overtaken));
+            }
+            call(store, activity, "undo", &sealed.sha256, Vec::new())?;
+            return Ok(Err(Meddled::Written));
+        }
+    }
+    // What an earlier call restored is waited for too.
+    store.changed(activity);
+    Ok(Ok(found))
+}
+
+/// Makes a meta in the state `archived`, behind which pages are written.
+fn begin_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
+    // Lists name the activity, not its shards.
+    let whole = store.layout.whole(activity);
+    preheat::add_to_index(store, [&whole])?;
+    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
+    let value = call(store, activity, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
+    restorable(value, &store.keys(activity))
+}
+
+/// Writes lines of the files, page by page.
+fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Pages<'a> {
+    let (keys, kind) = (store.keys(activity), store.layout.kind());
+    let sha256 = sealed.sha256.clone();
+    let is_under_way = true;
+    Pages { store, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None, is_under_way }
+}
+
+/// Makes the activity what it was, if all that the files have is there, and nothing else.
+fn finish_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed, reason: Option<&str>) -> Result<Restored> {
     let manifest = &sealed.manifest;
     let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
     let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
@@ -110,23 +140,10 @@ pub(crate) fn finish_restore(
             arguments.extend([field.0.clone(), value.0.clone()]);
         }
     }
-    let value = restore(store, activity, "switch", &sealed.sha256, arguments)?;
-    let done = done(value)?;
-    if done == Restored::Done {
-        store.changed(activity);
-    }
-    Ok(done)
+    done(call(store, activity, "switch", &sealed.sha256, arguments)?)
 }
 
-/// Removes what was written so far.
-///
-/// # Errors
-/// Any of `StoreError`.
-pub(crate) fn undo_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restored> {
-    done(restore(store, activity, "undo", &sealed.sha256, Vec::new())?)
-}
-
-fn restore(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more: Vec<Vec<u8>>) -> Result<Value> {
+fn call(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more: Vec<Vec<u8>>) -> Result<Value> {
     let keys = store.keys(activity);
     let head = [store.kind(), step.to_owned(), sha256.to_owned()];
     let arguments = head.map(String::into_bytes).into_iter().chain(more);
@@ -140,8 +157,8 @@ impl Pages<'_> {
     /// Any of `StoreError`.
     pub(crate) fn add(&mut self, part: Part, line: Vec<Bytes>) -> Result<bool> {
         let is_full = self.texts.len() + line.len() + 1 > MAX_TEXTS || self.bytes > MAX_BYTES;
-        if (is_full || self.part != Some(part)) && !self.send()? {
-            return Ok(false);
+        if is_full || self.part != Some(part) {
+            self.send()?;
         }
         self.part = Some(part);
         let mut texts = line.into_iter().map(|text| text.0);
@@ -154,34 +171,35 @@ impl Pages<'_> {
             self.bytes += text.len();
             self.texts.push(text);
         }
-        Ok(true)
+        Ok(self.is_under_way)
     }
 
     /// Sends the last page, and waits for all replies; false if the restore is not under way any more.
-    ///
-    /// # Errors
-    /// Any of `StoreError`.
-    pub(crate) fn finish(&mut self) -> Result<bool> {
-        Ok(self.send()? && self.settle()?)
+    fn finish(&mut self) -> Result<bool> {
+        self.send()?;
+        self.settle()?;
+        Ok(self.is_under_way)
     }
 
-    fn send(&mut self) -> Result<bool> {
-        let Some(part) = self.part.filter(|_| !self.texts.is_empty()) else { return Ok(true) };
+    fn send(&mut self) -> Result<()> {
+        let Some(part) = self.part.filter(|_| !self.texts.is_empty()) else { return Ok(()) };
         let head = [self.kind.name(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
         let page: Vec<Vec<u8>> = head.into_iter().chain(self.texts.drain(..)).collect();
         self.bytes = 0;
-        if !self.settle()? {
-            return Ok(false);
+        self.settle()?;
+        if self.is_under_way {
+            let call = Call::script(&RESTORE, self.keys.in_order(), page).repeatable();
+            self.under_way = Some(self.store.servers.send_ahead(call));
         }
-        let call = Call::script(&RESTORE, self.keys.in_order(), page).repeatable();
-        self.under_way = Some(self.store.servers.send_ahead(call));
-        Ok(true)
+        Ok(())
     }
 
     /// Waits for the reply to what was sent.
-    fn settle(&mut self) -> Result<bool> {
-        let Some(page) = self.under_way.take() else { return Ok(true) };
-        Ok(done(self.store.servers.finish(page)?)? == Restored::Done)
+    fn settle(&mut self) -> Result<()> {
+        if let Some(page) = self.under_way.take() {
+            self.is_under_way &= done(self.store.servers.finish(page)?)? == Restored::Done;
+        }
+        Ok(())
     }
 }
 

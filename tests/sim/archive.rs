@@ -1,9 +1,19 @@
 //! An activity is archived in the middle of its sale, and restored: nobody notices. Each call may be cut, and then all begins again.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
+use seckill::internals::Archives;
+use seckill::{FieldChange, Layout, Preheat, Status};
+
 use super::calls::{Activity, Call, shown, shown_reply, status};
 use super::history::History;
 use super::keys::{Bytes, Data, Keys, Reply};
 use super::oracle::*;
+use super::random::Random;
+use super::script::Engine;
+use super::work::{Done, Ended, Job, Op, work};
+use super::world::{Faults, Strike, Turn, World};
 
 const NOT_PREHEATED: i64 = -4;
 const ENDED: i64 = -6;
@@ -157,5 +167,104 @@ fn lines(data: &Data) -> Vec<Vec<Bytes>> {
             stream.entries.iter().map(line).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+/// A sale that an operator archives and restores by the client.
+struct Shop {
+    world: World<Job, Ended>,
+    activity: Activity,
+    archives: Arc<Archives>,
+}
+
+impl Shop {
+    /// With two buyers, paused.
+    fn open(engine: &Rc<Engine>, layout: Layout) -> Self {
+        engine.reset();
+        let (activity, archives) = (Activity::new("1", layout), Arc::default());
+        let mut shop = Self { world: World::new(engine, work), activity, archives };
+        shop.world.start(0, 0);
+        let limit = FieldChange::Keep;
+        shop.does(Op::Preheat { how: Preheat::Create, total: 9, limit, ledger: Some(true), shards: None });
+        for user in ["ann", "bob"] {
+            let (user, request) = (user.parse().unwrap(), format!("r-{user}"));
+            shop.does(Op::Order { user, units: 1, request, hold_for: None });
+        }
+        shop.does(Op::Pause(Some(false)));
+        shop
+    }
+
+    /// What becomes of an operation; `None`: it was killed, or failed.
+    fn tries(&mut self, op: Op, killed_after: Option<u64>) -> Option<Status> {
+        let process = self.world.start(1, 0);
+        let (layout, activity) = (self.activity.layout, self.activity.id.clone());
+        let job = Job { layout, activity, shards: None, op, waits: false };
+        let mut turn = self.world.give(process, job, Random::of_step(0, 0), Faults::NONE, killed_after);
+        loop {
+            match turn.unwrap_or_else(|| self.world.turn()) {
+                Turn::Idle(_, Ended { done: Done::Status(status, _), .. }) => return Some(status),
+                Turn::Idle(..) | Turn::Killed(_) => return None,
+                Turn::Crashed(text) => panic!("{text}"),
+                Turn::Over => panic!("it never ends"),
+                Turn::Rested(_) | Turn::Executed(_) => turn = None,
+            }
+        }
+    }
+
+    fn does(&mut self, op: Op) {
+        let ended = self.tries(op, None);
+        assert!(matches!(ended, Some(Status::Ok | Status::Replayed | Status::Ended)), "{ended:?}");
+    }
+
+    fn archive(&self) -> Op {
+        Op::Archive(Arc::clone(&self.archives))
+    }
+
+    fn restore(&self) -> Op {
+        Op::Restore(Arc::clone(&self.archives))
+    }
+}
+
+/// Whatever becomes of one of the calls, and wherever it is killed, what was is in the files or in the keys: the same command again
+/// takes up the work, and what comes late changes nothing.
+#[test]
+fn no_call_of_an_archive_or_of_a_restore_loses_anything() {
+    let engine = Rc::new(Engine::new(|_, text| super::search::given(text)));
+    // A second is what the client waits, and then it begins again.
+    let late = (0..20).map(|step| Strike::Late(1_000_000 + 10_000 * step));
+    let strikes: Vec<Strike> =
+        [Strike::Lost, Strike::Unanswered].into_iter().chain((0..6).map(Strike::Cut)).chain(late).collect();
+    for layout in [Layout::Seckill, Layout::Sku, Layout::Coupon, Layout::Product] {
+        for is_restore in [false, true] {
+            let ways = strikes.iter().map(|strike| Some(*strike)).chain([None]);
+            for way in ways {
+                for number in 1.. {
+                    let mut shop = Shop::open(&engine, layout);
+                    let before = archived(&shop.activity, engine.server.borrow().keys.clone());
+                    if is_restore {
+                        shop.does(shop.archive());
+                    }
+                    let last = shop.world.sent + number;
+                    shop.world.strike = way.map(|strike| (last, strike));
+                    let op = if is_restore { shop.restore() } else { shop.archive() };
+                    let ended = shop.tries(op, way.is_none().then_some(number));
+                    let was_met = if way.is_some() { shop.world.sent >= last } else { ended.is_none() };
+                    while !matches!(shop.world.turn(), Turn::Over) {}
+                    if !is_restore {
+                        shop.does(shop.archive());
+                        let keys = engine.server.borrow().keys.clone();
+                        let left = shop.activity.keys.all().filter(|key| keys.0.contains_key(key.as_bytes())).count();
+                        assert_eq!(left, 1, "{layout:?} {way:?} {number}: the meta is left");
+                    }
+                    shop.does(shop.restore());
+                    let after = archived(&shop.activity, engine.server.borrow().keys.clone());
+                    assert_eq!(before, after, "{layout:?} {is_restore} {way:?} {number}");
+                    if !was_met {
+                        assert!(number > 5, "{number}");
+                        break;
+                    }
+                }
+            }
+        }
     }
 }

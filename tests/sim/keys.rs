@@ -135,7 +135,7 @@ pub fn takes(name: &str, args: &[Bytes]) -> bool {
 pub fn keys_of<'a>(name: &str, args: &'a [Bytes]) -> &'a [Bytes] {
     match name {
         "TIME" => &[],
-        "EXISTS" | "UNLINK" | "DEL" => args,
+        "EXISTS" | "UNLINK" | "DEL" | "WATCH" => args,
         "XREADGROUP" => args.get(6..7).unwrap_or_default(),
         "XINFO" | "XGROUP" => args.get(1..2).unwrap_or_default(),
         _ => args.get(..1).unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! A night of a sale: the real client code in several processes at once, over a network that loses, delays and cuts. Backends
 //! sell and give back, operators change, audit and repair, holds expire; processes are killed, and others start.
 
+mod archived;
 mod failures;
 mod feed;
 mod foreign;
@@ -12,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use seckill::internals::{EntryId, FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
+use seckill::internals::{Archives, EntryId, FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
 use seckill::{ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
@@ -52,8 +53,12 @@ const EXPIRING: u64 = 20;
 const FOREIGN: u64 = 15;
 /// Nights in which a loader takes what is new in ledgers, in percent.
 const FED: u64 = 30;
+/// Nights without any of these in which operators archive an activity, and restore it, in percent.
+const ARCHIVED: u64 = 35;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
+/// What takes twenty calls, and begins again with the connection, would never come to its end.
+const FAULTS_OF_ARCHIVES: Faults = Faults { lost: 1, unanswered: 1, late: 3, cut: 2, flushed: 1 };
 /// The process that opens the night, and heals what it left.
 const ALONE: usize = 0;
 /// Events of a night that never ends: others have some thousand.
@@ -72,6 +77,7 @@ enum About {
     Audit { with_records: bool, is_late: bool, answers: u64 },
     Repair,
     Reset,
+    Archive,
     Upkeep,
 }
 
@@ -115,6 +121,8 @@ struct Task {
     waits: bool,
     /// Whether nothing could be sold when it began.
     had_nothing: bool,
+    /// Whether an activity was in files while it was under way.
+    met_archive: bool,
 }
 
 /// A file that was written: orders, or refunds, by line.
@@ -189,6 +197,8 @@ struct Night<'s> {
     /// Whether files are applied again that are known to be decided.
     is_over: bool,
     has_replica: bool,
+    /// Of a night in which an activity is archived.
+    archives: Option<Arc<Archives>>,
     /// Of a night with a loader.
     loader: Option<Loader>,
     /// Whether a backend has scripts of its own.
@@ -241,6 +251,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         was_reset: false,
         is_over: false,
         has_replica: Random::of_step(plan.seed, u64::MAX).percent(REPLICATED),
+        archives: None,
         loader: Random::of_step(plan.seed, u64::MAX - 6).percent(FED).then(Loader::default),
         has_plain: !is_cluster && Random::of_step(plan.seed, u64::MAX - 2).percent(PLAIN),
         in_hand: InHand::Nothing,
@@ -254,6 +265,8 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     let expires = Random::of_step(plan.seed, u64::MAX - 4).percent(EXPIRING);
     let is_foreign = !is_cluster && Random::of_step(plan.seed, u64::MAX - 5).percent(FOREIGN);
     night.expires = expires && !night.has_replica && !night.has_plain && !is_foreign;
+    let is_archived = Random::of_step(plan.seed, u64::MAX - 7).percent(ARCHIVED);
+    night.archives = (is_archived && !night.expires && !night.has_plain && !is_foreign).then(Arc::default);
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
@@ -411,6 +424,7 @@ impl Night<'_> {
 
     /// What is for sale, and what users hold, now, for orders that are under way.
     fn look(&mut self) -> Result<(), Broken> {
+        self.note_archived();
         let server = self.engine.server.borrow();
         let parts: &[Activity] = if self.was_cut { &self.activities[0].parts } else { &[] };
         for part in parts {
@@ -485,7 +499,8 @@ impl Night<'_> {
         let most = if self.world.stalled().is_some() { 80 } else { 40 };
         let (failures, waits) = (self.failures, self.has_replica && self.random.percent(most));
         let had_nothing = activity == 0 && self.has_nothing();
-        self.tasks[process] = Some(Task { about, activity, seen, before, failures, waits, had_nothing });
+        self.tasks[process] =
+            Some(Task { about, activity, seen, before, failures, waits, had_nothing, met_archive: false });
         self.look()?;
         let shards = self.shards.clone().filter(|_| activity == 0);
         let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), shards, op, waits };
@@ -536,7 +551,8 @@ impl Night<'_> {
         };
         let is_calm = self.calm.contains(&step);
         // So that it also dies between the last calls of what takes many.
-        let takes_many = matches!(todo.op, Op::File(_) | Op::MultiOrder { .. } | Op::Adopt(_));
+        let takes_many =
+            matches!(todo.op, Op::File(_) | Op::MultiOrder { .. } | Op::Adopt(_) | Op::Archive(_) | Op::Restore(_));
         let killed_after = self.random.below(if takes_many { 14 } else { 6 });
         let killed_after = (!is_calm && self.random.percent(5)).then_some(killed_after);
         let has_in_hand = self.has_plain && self.has_ledger[0] && self.activities[0].made_elsewhere.is_none();
@@ -545,6 +561,7 @@ impl Night<'_> {
             _ if is_calm => Faults::NONE,
             // It is never sent again by itself: who repeats one that may still come removes what was bought in between.
             About::Reset => Faults { late: 0, cut, ..FAULTS },
+            About::Archive => FAULTS_OF_ARCHIVES,
             _ => Faults { cut, ..FAULTS },
         };
         self.give(process, todo, faults, killed_after)
@@ -579,6 +596,9 @@ impl Night<'_> {
     fn choose(&mut self) -> Option<Step> {
         if self.is_resetting {
             return self.is_idle().then(|| self.reset());
+        }
+        if let Some(step) = self.archive_or_restore() {
+            return Some(step);
         }
         if self.is_paused && self.random.percent(25) {
             return Some(self.pause());
@@ -950,6 +970,7 @@ impl Night<'_> {
         let status = self.known(task, status);
         let (now, code) = (self.now(), status.code());
         match task.about {
+            _ if Self::is_of_archive(task, status) => Ok(()),
             // It was answered before a replica was waited for, or by a server that is gone, and somebody else since.
             About::Order(of) | About::Confirm(of) | About::Release(of)
                 if (task.waits || self.has_failed_since(task)) && self.may_be_older(task, of) =>
@@ -978,7 +999,7 @@ impl Night<'_> {
                 }
                 Ok(())
             }
-            About::File(_) | About::Audit { .. } | About::Repair | About::Upkeep => Ok(()),
+            About::File(_) | About::Audit { .. } | About::Repair | About::Archive | About::Upkeep => Ok(()),
         }
     }
 
@@ -1007,8 +1028,8 @@ impl Night<'_> {
         let About::File(number) = task.about else { return Ok(()) };
         let (now, operation) = (self.now(), self.files[number].file.operation);
         let (has_failed, at) = (self.has_failed_since(task), self.needs(is_replicated));
-        if has_failed {
-            // Lines that were lost are reported once more.
+        if has_failed || task.met_archive {
+            // Lines that were lost, or seem to be while they are in files, are reported once more.
             let last: BTreeMap<u64, Line> = lines.into_iter().map(|line| (line.0, line)).collect();
             lines = last.into_values().collect();
             is_done = false;
@@ -1025,6 +1046,10 @@ impl Night<'_> {
             }
             match status {
                 Status::Replayed => continue,
+                status if Self::is_of_archive(task, status) => {
+                    is_done = false;
+                    continue;
+                }
                 Status::Corrupt if self.has_cut_shard => {
                     is_done = false;
                     continue;
@@ -1093,7 +1118,7 @@ impl Night<'_> {
         };
         let drifts = audit.differences.iter().any(|difference| is_drift(difference.class));
         let About::Audit { with_records, is_late, answers } = about else { return Ok(()) };
-        if self.has_failed_since(task) {
+        if self.has_failed_since(task) || task.met_archive {
             return Ok(());
         }
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
@@ -1118,6 +1143,7 @@ impl Night<'_> {
             self.wait(RECOVERED_AFTER);
         }
         self.give_back();
+        self.restore_at_last()?;
         self.renew();
         // A connection may still be to the primary of before, which is read-only.
         while self.is_resetting {

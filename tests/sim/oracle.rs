@@ -326,7 +326,7 @@ impl Oracle {
 
     /// Compares the promises with an activity.
     pub fn check(&self, number: usize, activity: &Activity, keys: &Keys, now: u64) -> Result<(), Broken> {
-        let Some(found) = Found::read(activity, keys)? else { return Ok(()) };
+        let Some(found) = Found::read(activity, keys)?.filter(|found| !found.is_archived) else { return Ok(()) };
         self.check_items(number, activity, keys)?;
         let promised = self.promised(number, now);
         let sum: i64 = promised.values().map(|units| (*units).max(0)).sum();
@@ -417,6 +417,8 @@ pub struct Found {
     pub limit: Option<i64>,
     /// Whether nobody has paused it.
     pub is_live: bool,
+    /// Whether files have what it was.
+    pub is_archived: bool,
     pub has_ledger: bool,
     pub epoch: String,
     pub held: BTreeMap<Bytes, i64>,
@@ -479,6 +481,7 @@ impl Found {
             most: made.unwrap_or(total),
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
+            is_archived: rules[0] == "archived",
             has_ledger: rules[1] == "1",
             epoch: rules[2].to_owned(),
             held,

@@ -65,6 +65,8 @@ pub struct Server {
     pub loaded: Option<BTreeSet<Bytes>>,
     /// What the last call wrote, while replicas may want it.
     pub log: Option<Vec<Write>>,
+    /// The keys that the last call wrote, while somebody watches some.
+    pub touched: Option<Vec<Bytes>>,
     /// Whether a replica follows.
     pub is_followed: bool,
     /// The commands of a transaction that has begun.
@@ -136,8 +138,11 @@ impl Server {
     pub fn run(&mut self, name: &str, args: Vec<Bytes>) -> Reply {
         let context = self.context();
         let reply = self.keys.run(name, &args, context);
-        if let Some(log) = self.log.as_mut().filter(|_| is_write(name) && !matches!(reply, Reply::Error(_))) {
-            log.push(Write { name: name.to_owned(), args, context });
+        if is_write(name) && !matches!(reply, Reply::Error(_)) {
+            self.touched.iter_mut().for_each(|touched| touched.extend_from_slice(keys_of(name, &args)));
+            if let Some(log) = &mut self.log {
+                log.push(Write { name: name.to_owned(), args, context });
+            }
         }
         reply
     }

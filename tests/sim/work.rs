@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use seckill::internals::{self, EntryId, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
+use seckill::internals::{self, Archives, EntryId, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
 use seckill::{
     ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Plan, Preheat, Quantity, RefundOf,
     RequestId, Status, Store, StoreError, Target, Units, UserId, Wish, judge,
@@ -53,6 +53,10 @@ pub enum Op {
     /// Takes over what another system made, with that total if it is given.
     Adopt(Option<u64>),
     Pause(Option<bool>),
+    /// Moves it into files.
+    Archive(Arc<Archives>),
+    /// Brings it back.
+    Restore(Arc<Archives>),
     /// Removes entries that are older than this, Unix ms.
     Trim(u64),
     /// A loader takes what is new in the ledger.
@@ -164,6 +168,8 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
             let plan = plan(activity, total.and_then(Units::new), FieldChange::Keep);
             Done::Status(internals::adopt(store, &plan)?, None)
         }
+        Op::Archive(archives) => Done::Status(internals::archive(store, &activity, &archives)?, None),
+        Op::Restore(archives) => Done::Status(internals::restore(store, &activity, &archives)?, None),
         Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
         Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
         Op::Feed(loaded) => {

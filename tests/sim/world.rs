@@ -49,6 +49,19 @@ impl Faults {
     pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0, flushed: 0 };
 }
 
+/// What goes wrong with one thing that is sent.
+#[derive(Debug, Clone, Copy)]
+pub enum Strike {
+    /// The connection breaks before it arrives.
+    Lost,
+    /// The connection breaks before the reply does.
+    Unanswered,
+    /// It takes so many microseconds more.
+    Late(u64),
+    /// The script dies after so many writes.
+    Cut(u32),
+}
+
 /// What becomes of the server.
 #[derive(Debug, Clone, Copy)]
 pub enum Failure {
@@ -144,6 +157,11 @@ struct Connection {
     asks: bool,
     /// A command of its transaction was refused.
     aborts: bool,
+    /// The commands of its transaction.
+    queued: Option<Vec<Vec<Bytes>>>,
+    /// Keys that it watches, and whether one of them was written since.
+    watched: BTreeSet<Bytes>,
+    is_touched: bool,
     received: Vec<u8>,
     inbox: Vec<u8>,
     is_broken: bool,
@@ -197,6 +215,9 @@ pub struct World<Op: 'static, Done: 'static> {
     /// How many writes were sent to replicas, or would have been.
     pub written: u64,
     waiting: Vec<Waiting>,
+    /// How many things were sent, and what goes wrong with the one of that number.
+    pub sent: u64,
+    pub strike: Option<(u64, Strike)>,
     /// Of a cluster.
     pub slots: Option<Slots>,
     /// Until when each node accepts nobody, and until when it has not read its data. One server is the first.
@@ -222,6 +243,8 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             replicas: 0,
             written: 0,
             waiting: Vec::new(),
+            sent: 0,
+            strike: None,
             slots: None,
             down_until: [0; NODES],
             loading_until: [0; NODES],
@@ -417,6 +440,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
     fn move_key(&mut self, slot: u16) {
         let server = self.engine.server.borrow();
         let Some(key) = self.slots.as_mut().and_then(|slots| slots.move_key(slot, &server.keys)) else { return };
+        self.connections.iter_mut().for_each(|connection| connection.is_touched |= connection.watched.contains(&key));
         // Who moves keys waits for replicas.
         for (node, replica) in self.followers.iter_mut().enumerate() {
             let is_there = self.slots.as_ref().is_some_and(|slots| slots.is_served(node, &key));
@@ -431,19 +455,49 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
 
     /// Runs a command at the node that a connection leads to, if the node serves it.
     fn serve(&mut self, connection: usize, command: &[Bytes]) -> Option<Reply> {
+        let to = &mut self.connections[connection];
+        let (place, asks) = (to.place, std::mem::replace(&mut to.asks, command[0] == b"ASKING"));
+        if let Some(slots) = &self.slots
+            && let Some(refusal) = slots.reply(place, command, asks, &self.engine.server.borrow().keys)
+        {
+            to.aborts |= to.queued.is_some();
+            return Some(refusal);
+        }
+        match &command[0][..] {
+            b"WATCH" => {
+                to.watched.extend(command[1..].iter().cloned());
+                self.engine.server.borrow_mut().touched.get_or_insert_default();
+                return Some(Reply::Status("OK"));
+            }
+            b"EXEC" => {
+                to.watched.clear();
+                let (is_touched, aborts) = (std::mem::take(&mut to.is_touched), std::mem::take(&mut to.aborts));
+                if aborts || is_touched {
+                    to.queued = None;
+                    let text = "EXECABORT Transaction discarded because of previous errors.";
+                    return Some(if aborts { Reply::Error(text.to_owned()) } else { Reply::Nil });
+                }
+            }
+            _ => {}
+        }
+        self.engine.server.borrow_mut().queued = to.queued.take();
+        let reply = self.serve_at(place, command);
+        self.connections[connection].queued = self.engine.server.borrow_mut().queued.take();
+        self.note_touched();
+        reply
+    }
+
+    /// Whoever watches a key that was written takes note of it.
+    fn note_touched(&mut self) {
+        let touched = self.engine.server.borrow_mut().touched.as_mut().map(std::mem::take).unwrap_or_default();
+        for connection in self.connections.iter_mut().filter(|it| !touched.is_empty() && !it.watched.is_empty()) {
+            connection.is_touched |= touched.iter().any(|key| connection.watched.contains(key));
+        }
+    }
+
+    /// Runs a command at a place.
+    fn serve_at(&mut self, place: usize, command: &[Bytes]) -> Option<Reply> {
         let Some(slots) = &mut self.slots else { return server::serve(&self.engine, command) };
-        let Connection { place, asks, aborts, .. } = &mut self.connections[connection];
-        let (place, asks) = (*place, std::mem::replace(asks, command[0] == b"ASKING"));
-        let is_queued = self.engine.server.borrow().queued.is_some();
-        let refusal = slots.reply(place, command, asks, &self.engine.server.borrow().keys);
-        if refusal.is_some() {
-            *aborts |= is_queued;
-            return refusal;
-        }
-        if is_queued && command[0] == b"EXEC" && std::mem::take(aborts) {
-            self.engine.server.borrow_mut().queued = None;
-            return Some(Reply::Error("EXECABORT Transaction discarded because of previous errors.".to_owned()));
-        }
         // Scripts are loaded at each place.
         let mut server = self.engine.server.borrow_mut();
         server.loaded = Some(std::mem::take(&mut slots.loaded[place]));
@@ -536,6 +590,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         }
         let reply = server::serve(&self.engine, command)?;
         self.replicate(process, 0);
+        self.note_touched();
         Some(reply)
     }
 
@@ -659,10 +714,18 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         if random.percent(faults.late) {
             us += random.below(5_000_000);
         }
-        let [is_lost, is_unanswered, is_flushed] =
+        let [mut is_lost, mut is_unanswered, is_flushed] =
             [faults.lost, faults.unanswered, faults.flushed].map(|chance| random.percent(chance));
         let cut_after = random.below(9) as u32;
-        let cut_after = random.percent(faults.cut).then_some(cut_after);
+        let mut cut_after = random.percent(faults.cut).then_some(cut_after);
+        self.sent += 1;
+        match self.strike.filter(|(number, _)| *number == self.sent) {
+            Some((_, Strike::Lost)) => is_lost = true,
+            Some((_, Strike::Unanswered)) => is_unanswered = true,
+            Some((_, Strike::Late(more))) => us += more,
+            Some((_, Strike::Cut(writes))) => cut_after = Some(writes),
+            None => {}
+        }
         let to = &mut self.connections[connection];
         to.arrives = to.arrives.max(self.clock.load(Ordering::Relaxed) + us);
         let at = to.arrives;

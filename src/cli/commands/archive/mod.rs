@@ -1,29 +1,21 @@
 //! `seckill archive`: after the sale, move an activity into files.
-//! Writes the files of one activity, reads them back, and removes its keys, if nobody changed it meanwhile.
 
 mod row;
 
 use std::path::PathBuf;
 
-use crate::admin::archive::{self, Archivable, Removed, Rest};
-use crate::audit::judgement::judge;
-use crate::audit::plan::MissingOrders;
-use crate::audit::read::{self, shards};
-use crate::audit::result::Verdict;
+use crate::admin::archive::{self, Archivable, ArchiveFiles, Unarchivable};
 use crate::cli::args::Mutating;
-use crate::cli::commands::archive::row::{ArchiveRow, Refused};
+use crate::cli::commands::archive::row::{ArchiveRow, explain};
 use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
-use crate::cli::output::format::archive::ArchiveDirectory;
-use crate::cli::output::{Output, counted};
-use crate::cli::shared::outcome::warn_of_corrupt;
-use crate::cli::shared::selection::{expand, find};
+use crate::cli::output::format::archive::{ArchiveDirectory, ArchiveWriter};
+use crate::cli::output::{Output, Progress, counted};
+use crate::cli::shared::selection::expand;
 use crate::cli::shared::{hints, selection};
-use crate::error::StoreError;
-use crate::model::archive::{Digest, FORMAT, FileSum, Manifest, VERSION, folder_name};
-use crate::model::number::signed;
-use crate::model::{ActivityId, Layout, PackedRules, Status};
+use crate::model::archive::{Digest, FileSum, Manifest, Part, Sealed, folder_name};
+use crate::model::{ActivityId, Layout, Status};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server
@@ -59,9 +51,6 @@ pub struct ArchiveArgs {
 /// Activities that a hint names; if they are more, it is of all that the directory has of the layout.
 const MAX_NAMED: usize = 5;
 
-/// How often an activity is read if it is written to meanwhile.
-const TRIES: usize = 3;
-
 /// Archives.
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
@@ -85,15 +74,12 @@ pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     run.finish(failed)
 }
 
-/// What was asked for, unless it is done already or refused.
-type Checked<T> = std::result::Result<T, Refused>;
-
 struct Run<'a> {
     args: &'a ArchiveArgs,
     store: &'a mut Store,
     out: &'a mut Output,
     rows: Vec<ArchiveRow<'a>>,
-    refusals: Vec<(&'a ActivityId, Refused)>,
+    refusals: Vec<(&'a ActivityId, Unarchivable)>,
     /// What was archived now.
     archived: Vec<&'a ActivityId>,
 }
@@ -102,22 +88,24 @@ impl<'a> Run<'a> {
     /// Checks an activity without writing anything, and keeps its row: of what is refused, and with `keeps` also of what
     /// would be done.
     fn plan(&mut self, activity: &'a ActivityId, keeps: bool) -> Result<Option<Archivable>> {
-        let checked = match self.check(activity)? {
-            Ok(found) => self.audit(activity)?.map(|_| found),
+        let checked = match archive::plan_archive(self.store, activity)? {
+            Ok(found) => {
+                let progress = self.out.progress("auditing", 0);
+                let audited = archive::audit(self.store, activity)?;
+                progress.finish();
+                audited.map(|_| found)
+            }
             refused => refused,
         };
         match checked {
             Ok(found) => {
                 if keeps {
-                    let folder = self.args.to.join(self.folder(activity, found.epoch));
+                    let folder = self.args.to.join(folder(activity, self.store.layout(), found.epoch));
                     self.rows.push(ArchiveRow::planned(activity, &found, &folder));
                 }
                 Ok(Some(found))
             }
-            Err(refused) => {
-                self.keep(activity, refused);
-                Ok(None)
-            }
+            Err(why) => self.refuse(activity, why).map(|()| None),
         }
     }
 
@@ -146,104 +134,42 @@ impl<'a> Run<'a> {
         Ok(ready)
     }
 
-    /// What an activity is. One that is archived already in this directory is verified.
-    fn check(&mut self, activity: &ActivityId) -> Result<Checked<Archivable>> {
-        let found = archive::plan_archive(self.store, activity)?;
-        let refused = match found.status {
-            Status::Ok => match (Refused::of(&found), self.open_transfer(activity)?) {
-                (Some(refused), _) => refused,
-                (None, Some(donor)) => Refused::Lent(donor),
-                (None, None) => return Ok(Ok(found)),
-            },
-            Status::Ended => {
-                let folder = self.args.to.join(self.folder(activity, found.epoch));
-                match Archive::open(&folder) {
-                    Ok(archive) if Some(archive.sealed.sha256.as_str()) == found.sha256() => {
-                        archive.verify(|_| {})?;
-                        if !self.args.mutating.dry_run {
-                            archive::remove_rest(self.store, activity, &found)?;
-                        }
-                        Refused::Done(Box::new(archive.sealed.manifest), folder)
-                    }
-                    _ => Refused::Archived(found.archive),
-                }
-            }
-            Status::Corrupt => {
-                warn_of_corrupt(&mut self.out.warnings(), found.corrupt.as_ref());
-                Refused::Status(Status::Corrupt)
-            }
-            status => Refused::Status(status),
-        };
-        Ok(Err(refused))
-    }
-
-    /// Of a shard, the one that lent units which nobody knows to have arrived, be it to this shard or to another: what is in files
-    /// can get none.
-    fn open_transfer(&mut self, activity: &ActivityId) -> Result<Option<ActivityId>> {
-        let Some((parent, _)) = activity.parent() else { return Ok(None) };
-        let sharded = find(std::slice::from_ref(&parent), self.store)?;
-        for shard in sharded.get(&parent).iter().flat_map(|shards| shards.ids(&parent)) {
-            if shards::open_transfers(self.store, &shard)? > 0 {
-                return Ok(Some(shard));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Audits an activity: what proves it, if it is a match.
-    fn audit(&mut self, activity: &ActivityId) -> Result<Checked<String>> {
-        let progress = self.out.progress("auditing", 0);
-        let audit = judge(read::audit(self.store, activity, None, None)?, MissingOrders::Repair);
-        progress.finish();
-        Ok(match audit.verdict {
-            Verdict::Match => Ok(audit.proof.name().to_owned()),
-            verdict => Err(Refused::Verdict(verdict)),
-        })
-    }
-
     /// Archives one activity, and keeps its row.
     fn archive(&mut self, activity: &'a ActivityId, directory: &ArchiveDirectory) -> Result<()> {
-        for _ in 0..TRIES {
-            if interrupt::requested() {
-                return Err(interrupted(activity));
+        let (layout, out) = (self.store.layout(), &*self.out);
+        let mut files =
+            Folder { activity, layout, directory, out, name: String::new(), writer: None, progress: None, lines: 0 };
+        let archived = archive::archive(self.store, activity, self.args.mutating.reason.as_deref(), &mut files)?;
+        let folder = directory.folder(&files.name);
+        drop(files);
+        match archived {
+            Ok(sealed) => {
+                self.rows.push(ArchiveRow::archived(activity, Status::Ok, &sealed.manifest, &folder));
+                self.archived.push(activity);
+                Ok(())
             }
-            let found = match self.check(activity)? {
-                Ok(found) => found,
-                Err(refused) => {
-                    self.keep(activity, refused);
-                    return Ok(());
+            Err(why) => self.refuse(activity, why),
+        }
+    }
+
+    /// Keeps the row of what is not archived now. What is archived already in this directory is verified.
+    fn refuse(&mut self, activity: &'a ActivityId, why: Unarchivable) -> Result<()> {
+        if let Unarchivable::Archived(found) = &why {
+            let folder = self.args.to.join(folder(activity, self.store.layout(), found.epoch));
+            let here = Archive::open(&folder).ok();
+            if let Some(archive) = here.filter(|it| Some(it.sealed.sha256.as_str()) == found.sha256()) {
+                archive.verify(|_| {})?;
+                if !self.args.mutating.dry_run {
+                    archive::remove_rest(self.store, activity, found)?;
                 }
-            };
-            let folder = self.folder(activity, found.epoch);
-            not_another(directory, &folder, found.archive.as_deref())?;
-            match self.write(activity, directory, &folder)? {
-                Ok(row) => {
-                    self.rows.push(row);
-                    self.archived.push(activity);
-                    return Ok(());
-                }
-                Err(Refused::Changed) => {}
-                Err(refused) => {
-                    self.keep(activity, refused);
-                    return Ok(());
-                }
+                let manifest = &archive.sealed.manifest;
+                self.rows.push(ArchiveRow::archived(activity, Status::Replayed, manifest, &folder));
+                return Ok(());
             }
         }
-        self.keep(activity, Refused::Changed);
+        self.rows.push(ArchiveRow::refused(activity, &why));
+        self.refusals.push((activity, why));
         Ok(())
-    }
-
-    fn folder(&self, activity: &ActivityId, epoch: u64) -> String {
-        folder_name(activity, self.store.layout(), epoch, |id| Digest::of(id.as_bytes())[..16].to_owned())
-    }
-
-    /// Keeps the row of what is not archived now.
-    fn keep(&mut self, activity: &'a ActivityId, refused: Refused) {
-        self.rows.push(match &refused {
-            Refused::Done(manifest, folder) => ArchiveRow::archived(activity, Status::Replayed, manifest, folder),
-            refused => ArchiveRow::refused(activity, refused),
-        });
-        self.refusals.push((activity, refused));
     }
 
     /// What `preheat --restore` takes to bring back what was archived now, whatever else is in the directory.
@@ -275,10 +201,9 @@ impl<'a> Run<'a> {
         if failed.is_none() || !self.rows.is_empty() {
             self.out.array(&self.rows)?;
         }
-        for (activity, refused) in &self.refusals {
-            refused.explain(activity, self.out);
-        }
-        let missing = self.refusals.iter().filter(|(_, refused)| refused.is_missing());
+        self.refusals.iter().for_each(|(activity, why)| explain(why, activity, self.out));
+        let is_missing = |why: &Unarchivable| matches!(why, Unarchivable::Status(Status::NotPreheated, _));
+        let missing = self.refusals.iter().filter(|(_, why)| is_missing(why));
         hints::other_layouts(missing.map(|(activity, _)| *activity), self.store, self.out);
         if let Some(error) = failed {
             return Err(error);
@@ -311,128 +236,73 @@ fn interrupted(activity: &ActivityId) -> Failure {
         .hint("the same command archives what is left")
 }
 
-impl<'a> Run<'a> {
-    /// Watches the keys, audits, writes the files, reads them back, publishes them and removes the keys.
-    pub(crate) fn write(
-        &mut self,
-        activity: &'a ActivityId,
-        directory: &ArchiveDirectory,
-        folder: &str,
-    ) -> Result<Checked<ArchiveRow<'a>>> {
-        let kind = self.store.layout().kind();
-        let mut watch = archive::watch_keys(self.store, activity)?;
-        let audited = match self.check(activity)? {
-            Ok(found) => found,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let proof = match self.audit(activity)? {
-            Ok(proof) => proof,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let name = uuid::Uuid::now_v7().to_string();
-        let Some(name) = archive::mark_archive(self.store, activity, &audited, &name)? else {
-            return Ok(Err(Refused::Changed));
-        };
-        let name = name.as_str();
-        archive::watch_meta(&mut watch)?;
-        let found = match self.check(activity)? {
-            Ok(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
-            Ok(_) => return Ok(Err(Refused::Changed)),
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let mut writer = directory.begin(folder, kind)?;
-        let counts = found.counts();
-        let progress = self.out.progress("writing", counts.iter().sum());
-        let mut lines = 0;
-        let rest = archive::dump_watched(self.store, &mut watch, |part, texts| {
-            lines += 1;
-            if lines % 1000 == 0 {
-                progress.inc(1000);
-                if interrupt::requested() {
-                    return Err(interrupted(activity));
-                }
-            }
-            writer.line(part, texts)
-        })?;
-        progress.finish();
-        let store = &*self.store;
-        let files = writer.finish(|part| archive::key_of_part(store, activity, part))?;
-        let manifest = self.manifest(activity, &found, name, proof, rest, files)?;
-        // A member came twice, or something is not as it was: what would be removed is not what was written.
-        if !found.is_as(&manifest) {
-            return Ok(Err(Refused::Changed));
-        }
-        let sealed = writer.seal(manifest)?;
-        let progress = self.out.progress("reading back", counts.iter().sum());
-        Archive::open(writer.path())?.verify(|lines| progress.inc(lines))?;
-        progress.finish();
-        if interrupt::requested() {
-            return Err(interrupted(activity));
-        }
-        writer.publish()?;
-        let reason = self.args.mutating.reason.as_deref();
-        let removed = archive::remove_watched(self.store, activity, watch, &found, name, &sealed.sha256, reason);
-        match removed {
-            Ok(Removed::Done) => {
-                let path = directory.folder(folder);
-                Ok(Ok(ArchiveRow::archived(activity, Status::Ok, &sealed.manifest, &path)))
-            }
-            Ok(Removed::Changed) => {
-                directory.withdraw(folder)?;
-                Ok(Err(Refused::Changed))
-            }
-            // The files may be all that is left.
-            Err(error @ StoreError::Unknown { .. }) => Err(error.into()),
-            Err(error) => {
-                directory.withdraw(folder)?;
-                Err(error.into())
-            }
-        }
+/// The name of the folder of an archive.
+fn folder(activity: &ActivityId, layout: Layout, epoch: u64) -> String {
+    folder_name(activity, layout, epoch, |id| Digest::of(id.as_bytes())[..16].to_owned())
+}
+
+/// The folder of an archive that is being made.
+struct Folder<'a> {
+    activity: &'a ActivityId,
+    layout: Layout,
+    directory: &'a ArchiveDirectory,
+    out: &'a Output,
+    name: String,
+    writer: Option<ArchiveWriter<'a>>,
+    /// The bar of what is done now.
+    progress: Option<Progress>,
+    lines: u64,
+}
+
+impl Folder<'_> {
+    fn check_interrupt(&self) -> Result<()> {
+        if interrupt::requested() { Err(interrupted(self.activity)) } else { Ok(()) }
+    }
+}
+
+impl ArchiveFiles for Folder<'_> {
+    type Failure = Failure;
+
+    fn check(&mut self, found: &Archivable) -> Result<()> {
+        self.check_interrupt()?;
+        self.name = folder(self.activity, self.layout, found.epoch);
+        not_another(self.directory, &self.name, found.archive.as_deref())?;
+        self.progress = Some(self.out.progress("auditing", 0));
+        Ok(())
     }
 
-    fn manifest(
-        &mut self,
-        activity: &ActivityId,
-        found: &Archivable,
-        name: &str,
-        proof: String,
-        rest: Rest,
-        files: Vec<FileSum>,
-    ) -> Result<Manifest> {
-        let field = |name: &str| {
-            let found = rest.meta.iter().find(|(field, _)| field.0 == name.as_bytes());
-            found.map(|(_, value)| value.to_string()).unwrap_or_default()
-        };
-        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-        let rules: PackedRules = field("rules").parse().map_err(anyhow::Error::from)?;
-        let left = number(&rest.stock) + number(&field("withdrawn"));
-        let at = serde_json::to_value(self.store.now()?).map_err(anyhow::Error::from)?;
-        let [_, _, buyers] = found.counts();
-        let layout = self.store.layout();
-        Ok(Manifest {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            activity: activity.to_string(),
-            title: field("title"),
-            layout,
-            epoch: rules.epoch,
-            state: found.state.clone(),
-            total: rules.total,
-            left,
-            sold: signed(rules.total) - signed(left),
-            buyers: layout.kind().has_users().then_some(buyers),
-            proof,
-            name: name.to_owned(),
-            archived_at: at.as_str().unwrap_or_default().to_owned(),
-            by: self.store.operator().to_owned(),
-            reason: self.args.mutating.reason.clone(),
-            server: self.store.server_name().to_owned(),
-            tool: concat!("seckill ", env!("CARGO_PKG_VERSION")).to_owned(),
-            stock: rest.stock,
-            meta: rest.meta,
-            groups: rest.groups,
-            last_entry: rest.last,
-            files,
-        })
+    fn begin(&mut self, found: &Archivable) -> Result<()> {
+        self.writer = None;
+        self.writer = Some(self.directory.begin(&self.name, self.layout.kind())?);
+        self.progress = Some(self.out.progress("writing", found.counts().iter().sum()));
+        self.lines = 0;
+        Ok(())
+    }
+
+    fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<()> {
+        self.lines += 1;
+        if self.lines.is_multiple_of(1000) {
+            self.progress.iter().for_each(|progress| progress.inc(1000));
+            self.check_interrupt()?;
+        }
+        self.writer.iter_mut().try_for_each(|writer| writer.line(part, texts))
+    }
+
+    fn end(&mut self) -> Result<Vec<FileSum>> {
+        self.writer.as_mut().map_or_else(|| Ok(Vec::new()), ArchiveWriter::finish)
+    }
+
+    fn publish(&mut self, manifest: Manifest) -> Result<Sealed> {
+        let writer = self.writer.take().ok_or_else(|| Failure::failed("no file was begun".to_owned()))?;
+        let sealed = writer.seal(manifest)?;
+        let progress = self.progress.insert(self.out.progress("reading back", self.lines));
+        Archive::open(writer.path())?.verify(|lines| progress.inc(lines))?;
+        self.progress = None;
+        self.check_interrupt()?;
+        writer.publish().map(|()| sealed)
+    }
+
+    fn withdraw(&mut self) -> Result<()> {
+        self.directory.withdraw(&self.name)
     }
 }

@@ -1,11 +1,12 @@
 //! The row of `archive`.
 //! Why an activity is not archived now, and what to do about it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::admin::archive::Archivable;
+use crate::admin::archive::{Archivable, Unarchivable};
 use crate::audit::result::Verdict;
 use crate::cli::output::{Cell, Output, Tone, counted, row};
+use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::model::archive::{Manifest, Part};
 use crate::model::{ActivityId, Millis, State, Status};
 
@@ -57,13 +58,13 @@ impl<'a> ArchiveRow<'a> {
     }
 
     /// It is as it was.
-    pub(super) fn refused(activity: &'a ActivityId, refused: &Refused) -> Self {
-        let state = match refused {
-            Refused::Archived(_) => Some(State::Archived.name().to_owned()),
-            Refused::NotOver(state) => Some(state.clone()),
+    pub(super) fn refused(activity: &'a ActivityId, why: &Unarchivable) -> Self {
+        let state = match why {
+            Unarchivable::Archived(_) => Some(State::Archived.name().to_owned()),
+            Unarchivable::NotOver(state) => Some(state.clone()),
             _ => None,
         };
-        Self { activity: activity.as_str(), status: refused.status(), state, ..Self::default() }
+        Self { activity: activity.as_str(), status: status(why), state, ..Self::default() }
     }
 
     /// Whether it was archived now.
@@ -85,112 +86,67 @@ impl<'a> ArchiveRow<'a> {
     }
 }
 
-/// Why an activity is not archived now.
-#[derive(Debug)]
-pub(super) enum Refused {
-    /// It is in this directory already, and its files are whole.
-    Done(Box<Manifest>, PathBuf),
-    /// It was archived, and its files are not in this directory. What its meta says of that.
-    Archived(Option<String>),
-    /// It is not over: its state.
-    NotOver(String),
-    /// Units are held open.
-    Held(u64),
-    /// A consumer group has not read and acknowledged everything.
-    UnreadGroup(String),
-    /// A shard, this one or another of the activity, has open transfers.
-    Lent(ActivityId),
-    /// Its audit is no match.
-    Verdict(Verdict),
-    /// Somebody wrote to it each time.
-    Changed,
-    /// Not there, corrupt, or an adoption is unfinished.
-    Status(Status),
+/// The field `status` of what is not archived now.
+fn status(why: &Unarchivable) -> &'static str {
+    match why {
+        Unarchivable::Archived(_) => Status::Ended.name(),
+        Unarchivable::NotOver(_) => "not_ended",
+        Unarchivable::Held(_) => "held",
+        Unarchivable::UnreadGroup(_) => "unread",
+        Unarchivable::Lent(_) => "in_transit",
+        Unarchivable::Verdict(verdict) => verdict.name(),
+        Unarchivable::Changed => "changed",
+        Unarchivable::Status(status, _) => status.name(),
+    }
 }
 
-impl Refused {
-    /// What a plan says against it.
-    pub(super) fn of(found: &Archivable) -> Option<Self> {
-        if !["ended", "paused"].contains(&found.state.as_str()) {
-            return Some(Self::NotOver(found.state.clone()));
+/// What a row of what is not archived now has no room for.
+pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
+    // Most of what can be done about a shard is done to all of them.
+    let whole = activity.whole();
+    match why {
+        Unarchivable::Status(Status::Corrupt | Status::NotPreheated, corrupt) => {
+            warn_of_corrupt(&mut out.warnings(), corrupt.as_ref());
         }
-        if found.holds > 0 {
-            return Some(Self::Held(found.holds));
+        Unarchivable::Archived(found) => {
+            let when = when(found.archive.as_deref());
+            out.warn(format!("`{activity}` was archived{when}, and not to this directory"));
+            out.hint("give the directory of its files; `preheat --restore DIR` brings it back");
         }
-        found.unread.clone().map(Self::UnreadGroup)
-    }
-
-    /// The field `status`.
-    pub(super) fn status(&self) -> &'static str {
-        match self {
-            Self::Done(..) => Status::Replayed.name(),
-            Self::Archived(_) => Status::Ended.name(),
-            Self::NotOver(_) => "not_ended",
-            Self::Held(_) => "held",
-            Self::UnreadGroup(_) => "unread",
-            Self::Lent(_) => "in_transit",
-            Self::Verdict(verdict) => verdict.name(),
-            Self::Changed => "changed",
-            Self::Status(status) => status.name(),
+        Unarchivable::NotOver(state) => {
+            out.warn(format!("`{activity}` is {state}, and only what has ended or is paused is archived"));
+            out.hint(format!("`seckill pause {whole}` refuses purchases; `--withdraw-stock` stops plain scripts too"));
         }
-    }
-
-    /// Whether there is no such activity.
-    pub(super) fn is_missing(&self) -> bool {
-        matches!(self, Self::Status(Status::NotPreheated))
-    }
-
-    /// What a row has no room for.
-    pub(super) fn explain(&self, activity: &ActivityId, out: &Output) {
-        // Most of what can be done about a shard is done to all of them.
-        let whole = activity.whole();
-        match self {
-            Self::Done(..) | Self::Status(Status::Corrupt | Status::NotPreheated) => {}
-            Self::Archived(archive) => {
-                out.warn(format!("`{activity}` was archived{}, and not to this directory", when(archive.as_deref())));
-                out.hint("give the directory of its files; `preheat --restore DIR` brings it back");
-            }
-            Self::NotOver(state) => {
-                out.warn(format!("`{activity}` is {state}, and only what has ended or is paused is archived"));
-                out.hint(format!(
-                    "`seckill pause {whole}` refuses purchases; `--withdraw-stock` stops plain scripts too"
-                ));
-            }
-            Self::Held(units) => {
-                out.warn(format!("held open, neither sold nor free: {} of `{activity}`", counted(*units, "unit")));
-                out.hint(format!("`seckill expire {whole}` returns those whose time is over"));
-            }
-            Self::UnreadGroup(group) => {
-                out.warn(format!("the consumer group `{group}` has not read and acknowledged all of `{activity}`"));
-                out.hint(format!(
-                    "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
-                ));
-            }
-            Self::Lent(donor) => {
-                out.warn(format!(
-                    "`{donor}` lent units that may not have arrived, so no shard of `{whole}` is archived"
-                ));
-                out.hint(format!("`seckill reconcile {whole} --fix` finishes transfers"));
-            }
-            Self::Verdict(verdict) => {
-                out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
-                out.hint(match verdict {
-                    Verdict::Unproven => format!(
-                        "nothing proves what was sold of `{activity}`: `seckill preheat --id {activity} --adopt` begins a ledger"
-                    ),
-                    _ => format!("`seckill reconcile {whole}` shows what differs, and `--fix` repairs it"),
-                });
-            }
-            Self::Changed => {
-                out.warn(format!("somebody wrote to `{activity}` each time that it was read; nothing was removed"));
-                out.hint("the same command tries again; refunds and a backend's own scripts write to it");
-            }
-            Self::Status(status) => {
-                out.warn(format!(
-                    "an adoption of `{activity}` is unfinished ({status}), so it has no whole ledger yet"
-                ));
-                out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption"));
-            }
+        Unarchivable::Held(units) => {
+            out.warn(format!("held open, neither sold nor free: {} of `{activity}`", counted(*units, "unit")));
+            out.hint(format!("`seckill expire {whole}` returns those whose time is over"));
+        }
+        Unarchivable::UnreadGroup(group) => {
+            out.warn(format!("the consumer group `{group}` has not read and acknowledged all of `{activity}`"));
+            out.hint(format!(
+                "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
+            ));
+        }
+        Unarchivable::Lent(donor) => {
+            out.warn(format!("`{donor}` lent units that may not have arrived, so no shard of `{whole}` is archived"));
+            out.hint(format!("`seckill reconcile {whole} --fix` finishes transfers"));
+        }
+        Unarchivable::Verdict(verdict) => {
+            out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
+            out.hint(match verdict {
+                Verdict::Unproven => format!(
+                    "nothing proves what was sold of `{activity}`: `seckill preheat --id {activity} --adopt` begins a ledger"
+                ),
+                _ => format!("`seckill reconcile {whole}` shows what differs, and `--fix` repairs it"),
+            });
+        }
+        Unarchivable::Changed => {
+            out.warn(format!("somebody wrote to `{activity}` each time that it was read; nothing was removed"));
+            out.hint("the same command tries again; refunds and a backend's own scripts write to it");
+        }
+        Unarchivable::Status(status, _) => {
+            out.warn(format!("an adoption of `{activity}` is unfinished ({status}), so it has no whole ledger yet"));
+            out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption"));
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use crate::admin::restore::{self, Restorable, Restored};
+use crate::admin::restore::{self, Meddled, Pages, Restorable};
+use crate::cli::args::Mutating;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::input::archive::{Archive, find};
@@ -135,37 +136,34 @@ fn lines(archive: &Archive) -> u64 {
 
 fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Output) -> Result<Preheated> {
     let Archive { id, sealed, .. } = archive;
-    let mut found = restore::plan_restore(store, id, sealed)?;
-    if matches!(found.status, Status::Ok | Status::Replayed) && !args.mutating.dry_run {
-        found = restore::begin_restore(store, id, sealed)?;
-        if found.status == Status::Ok {
-            let progress = out.progress("restoring", lines(archive));
-            write(archive, store, &progress)?;
-            progress.finish();
-            if let Restored::Stale(seen) = restore::finish_restore(store, id, sealed, args.mutating.reason.as_deref())?
-            {
-                return Err(stale(archive, seen.is_some(), store)?);
+    let Mutating { reason, dry_run, .. } = &args.mutating;
+    let write = |pages: &mut Pages<'_>| write(archive, pages, &out.progress("restoring", lines(archive)));
+    let found = restore::restore(store, id, sealed, reason.as_deref(), *dry_run, write)?.map_err(|meddled| {
+        match meddled {
+            Meddled::Overtaken => {
+                Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
+                    .hint(format!("`seckill inspect {id}` shows it; the files are as they were"))
+            }
+            Meddled::Written => {
+                Failure::failed(format!("somebody else wrote to `{id}` while it was restored: it is archived as before"))
+                    .hint("stop what writes its keys (a backend's own script?), remove what it wrote, and give the same command again")
             }
         }
-    }
-    if found.status == Status::Replayed {
-        // What an earlier call restored is waited for too.
-        store.changed(id);
-    }
+    })?;
     explain_refusal(id, &found, out);
     Ok(result(archive, &found))
 }
 
-/// Writes all files, page by page.
-fn write(archive: &Archive, store: &mut Store, progress: &Progress) -> Result<()> {
+/// Adds the lines of all files.
+fn write(archive: &Archive, pages: &mut Pages<'_>, progress: &Progress) -> Result<()> {
     let id = &archive.id;
-    let kind = archive.sealed.manifest.layout.kind();
-    let mut pages = restore::restore_pages(store, id, &archive.sealed);
-    let (mut count, mut is_under_way) = (0, true);
-    for part in Part::of(kind) {
+    let mut count = 0;
+    for part in Part::of(archive.sealed.manifest.layout.kind()) {
         let mut lines = archive.lines(*part)?;
         while let Some(line) = lines.next_line()? {
-            is_under_way &= pages.add(*part, line)?;
+            if !pages.add(*part, line)? {
+                return Ok(());
+            }
             count += 1;
             if count % 1000 == 0 {
                 progress.inc(1000);
@@ -174,32 +172,11 @@ fn write(archive: &Archive, store: &mut Store, progress: &Progress) -> Result<()
                         .hint("the same command resumes; until then purchases of it return `ended`"));
                 }
             }
-            if !is_under_way {
-                break;
-            }
         }
-        if is_under_way {
-            // It may have changed since it was verified.
-            lines.finish(&archive.sealed.manifest)?;
-        }
+        // It may have changed since it was verified.
+        lines.finish(&archive.sealed.manifest)?;
     }
-    match pages.finish()? && is_under_way {
-        true => Ok(()),
-        false => Err(stale(archive, false, store)?),
-    }
-}
-
-/// Somebody reset the activity, or wrote to it. What was written is removed in the latter case.
-fn stale(archive: &Archive, is_written: bool, store: &mut Store) -> Result<Failure> {
-    let id = &archive.id;
-    if !is_written {
-        return Ok(Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
-            .hint(format!("`seckill inspect {id}` shows it; the files are as they were")));
-    }
-    restore::undo_restore(store, id, &archive.sealed)?;
-    Ok(Failure::failed(format!("somebody else wrote to `{id}` while it was restored: it is archived as before")).hint(
-        "stop what writes its keys (a backend's own script?), remove what it wrote, and give the same command again",
-    ))
+    Ok(())
 }
 
 /// What a row has no room for.

@@ -119,11 +119,11 @@ impl ArchiveWriter<'_> {
         Ok(())
     }
 
-    /// Ends the files of lines, and gives their sums, with the name of each key. A part without lines is an empty file.
+    /// Ends the files of lines, and gives their sums without the names of keys. A part without lines is an empty file.
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn finish(&mut self, key: impl Fn(Part) -> String) -> Result<Vec<FileSum>> {
+    pub fn finish(&mut self) -> Result<Vec<FileSum>> {
         self.close()?;
         let mut files = Vec::new();
         for part in Part::of(self.kind) {
@@ -133,7 +133,6 @@ impl ArchiveWriter<'_> {
             }
             files.extend(self.files.iter().filter(|file| file.part == *part).cloned());
         }
-        files.iter_mut().for_each(|file| file.key = key(file.part));
         Ok(files)
     }
 
