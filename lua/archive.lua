@@ -22,9 +22,8 @@
   `plan` only reads. `mark` names the archive in meta: an archive of another name is not of this activity, or of another
   run, and is never overwritten. The caller watches all keys (WATCH), audits the activity, writes the files, reads them
   back, and sends `remove` in a transaction, which does nothing if any key was written since, whoever wrote it. `remove`
-  compares once more what it can see at once. Rules, title and `archive` are left of meta; the state is archived. Without
-  a reply, `mark` with the same name, which writes it again, says what happened, and voids a `remove` that is still to come:
-  only then may the files go.
+  compares once more what it can see at once. Rules, title and `archive` are left of meta; the state is archived. Each
+  `mark` writes meta, and so voids a `remove` that is still to come, of whichever run: only then may files be replaced, or go.
 
   Returns {status, ...}
      1 ok             plan: {1, state, epoch, seen, name, holds, unread}: the state (ended, paused, upcoming, sold_out or
@@ -137,7 +136,8 @@ if denied then return forbidden(denied) end
 if epoch ~= its_epoch then return {STALE} end
 if step == 'mark' then
   -- An archive that was restored has more words: it is another one.
-  if archive and archive ~= name and find(archive, '^[%w%-]+$') then return {OK, archive} end
+  if archive and find(archive, '^[%w%-]+$') then name = archive end
+  -- Also one that is named already: a removal that is still to come watches meta, and removes nothing then.
   redis.call('HSET', KEYS[2], 'archive', name)
   return {OK, name}
 end

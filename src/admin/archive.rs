@@ -268,7 +268,7 @@ fn plan(store: &mut Store, activity: &ActivityId) -> Result<Archivable> {
 }
 
 /// Names the archive in the activity's meta, and gives the name that counts: that of an earlier run, if one was cut
-/// short. `None` if the activity changed meanwhile.
+/// short. A removal of that run which is still to come removes nothing then. `None` if the activity changed meanwhile.
 fn mark_archive(store: &mut Store, activity: &ActivityId, epoch: u64, name: &str) -> Result<Option<String>> {
     let keys = store.keys(activity);
     let value = call(store, &keys, "mark", &[name.to_owned(), epoch.to_string()])?;

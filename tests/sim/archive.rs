@@ -203,10 +203,11 @@ impl Shop {
         loop {
             match turn.unwrap_or_else(|| self.world.turn()) {
                 Turn::Idle(_, Ended { done: Done::Status(status, _), .. }) => return Some(status),
-                Turn::Idle(..) | Turn::Killed(_) => return None,
+                Turn::Idle(..) => return None,
+                Turn::Killed(killed) if killed == process => return None,
                 Turn::Crashed(text) => panic!("{text}"),
                 Turn::Over => panic!("it never ends"),
-                Turn::Rested(_) | Turn::Executed(_) => turn = None,
+                Turn::Rested(_) | Turn::Executed(_) | Turn::Killed(_) => turn = None,
             }
         }
     }
@@ -225,6 +226,9 @@ impl Shop {
     }
 }
 
+/// What goes wrong: with a call, or with the process, behind that call and so many others.
+type Way = (Option<Strike>, Option<u64>);
+
 /// Whatever becomes of one of the calls, and wherever it is killed, what was is in the files or in the keys: the same command again
 /// takes up the work, and what comes late changes nothing.
 #[test]
@@ -232,39 +236,49 @@ fn no_call_of_an_archive_or_of_a_restore_loses_anything() {
     let engine = Rc::new(Engine::new(|_, text| super::search::given(text)));
     // A second is what the client waits, and then it begins again.
     let late = (0..20).map(|step| Strike::Late(1_000_000 + 10_000 * step));
-    let strikes: Vec<Strike> =
-        [Strike::Lost, Strike::Unanswered].into_iter().chain((0..6).map(Strike::Cut)).chain(late).collect();
+    let strikes = [Strike::Lost, Strike::Unanswered].into_iter().chain((0..6).map(Strike::Cut)).chain(late);
+    let ways: Vec<Way> = strikes.map(|strike| (Some(strike), None)).chain([(None, Some(0))]).collect();
     for layout in [Layout::Seckill, Layout::Sku, Layout::Coupon, Layout::Product] {
         for is_restore in [false, true] {
-            let ways = strikes.iter().map(|strike| Some(*strike)).chain([None]);
-            for way in ways {
-                for number in 1.. {
-                    let mut shop = Shop::open(&engine, layout);
-                    let before = archived(&shop.activity, engine.server.borrow().keys.clone());
-                    if is_restore {
-                        shop.does(shop.archive());
-                    }
-                    let last = shop.world.sent + number;
-                    shop.world.strike = way.map(|strike| (last, strike));
-                    let op = if is_restore { shop.restore() } else { shop.archive() };
-                    let ended = shop.tries(op, way.is_none().then_some(number));
-                    let was_met = if way.is_some() { shop.world.sent >= last } else { ended.is_none() };
-                    while !matches!(shop.world.turn(), Turn::Over) {}
-                    if !is_restore {
-                        shop.does(shop.archive());
-                        let keys = engine.server.borrow().keys.clone();
-                        let left = shop.activity.keys.all().filter(|key| keys.0.contains_key(key.as_bytes())).count();
-                        assert_eq!(left, 1, "{layout:?} {way:?} {number}: the meta is left");
-                    }
-                    shop.does(shop.restore());
-                    let after = archived(&shop.activity, engine.server.borrow().keys.clone());
-                    assert_eq!(before, after, "{layout:?} {is_restore} {way:?} {number}");
-                    if !was_met {
-                        assert!(number > 5, "{number}");
-                        break;
-                    }
-                }
-            }
+            ways.iter().for_each(|way| tries_everywhere(&engine, layout, is_restore, *way));
+        }
+    }
+    // Its removal comes while the next one works.
+    for late in 0..12 {
+        let way = |more| (Some(Strike::Late(1_000_000 + 10_000 * late)), Some(more));
+        (0..10).for_each(|more| tries_everywhere(&engine, Layout::Seckill, false, way(more)));
+    }
+}
+
+fn tries_everywhere(engine: &Rc<Engine>, layout: Layout, is_restore: bool, (strike, kill): Way) {
+    for number in 1.. {
+        let mut shop = Shop::open(engine, layout);
+        let before = archived(&shop.activity, engine.server.borrow().keys.clone());
+        if is_restore {
+            shop.does(shop.archive());
+        }
+        let last = shop.world.sent + number;
+        shop.world.strike = strike.map(|strike| (last, strike));
+        let op = if is_restore { shop.restore() } else { shop.archive() };
+        let ended = shop.tries(op, kill.map(|more| number + more));
+        let was_met = if kill.is_some() { ended.is_none() } else { shop.world.sent >= last };
+        shop.world.strike = None;
+        if strike.is_some() && kill.is_some() {
+            shop.tries(shop.archive(), None);
+        }
+        while !matches!(shop.world.turn(), Turn::Over) {}
+        if !is_restore {
+            shop.does(shop.archive());
+            let keys = engine.server.borrow().keys.clone();
+            let left = shop.activity.keys.all().filter(|key| keys.0.contains_key(key.as_bytes())).count();
+            assert_eq!(left, 1, "{layout:?} {strike:?} {kill:?} {number}: the meta is left");
+        }
+        shop.does(shop.restore());
+        let after = archived(&shop.activity, engine.server.borrow().keys.clone());
+        assert_eq!(before, after, "{layout:?} {is_restore} {strike:?} {kill:?} {number}");
+        if !was_met {
+            assert!(number > 5, "{number}");
+            break;
         }
     }
 }
