@@ -7,7 +7,7 @@ mod databases;
 mod exports;
 mod fix;
 mod formats;
-pub mod live;
+mod live;
 mod loss;
 mod orders;
 mod plans;

@@ -46,35 +46,6 @@ fn every_command_that_changes_something_waits_for_replicas() {
     primary.seckill(two).code(6).stderr_has("of 2 replicas");
 }
 
-#[test]
-fn a_retry_on_another_connection_waits_for_what_the_first_one_wrote() {
-    let (primary, replica) = replicated();
-    primary.seckill(["preheat", "--id", "1", "--stock", "10", "--wait-replicas", "1"]).code(0);
-    primary.seckill(["script", "load"]).code(0);
-    replica.freeze();
-    let order = ["deduct", "1", "--user", "7", "--request", "a", "--wait-replicas", "1"];
-    let proxy = Proxy::before(&primary);
-    proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
-    // The reply is lost after it ran: the retry, on a connection that wrote nothing, finds it applied.
-    proxy
-        .seckill(order)
-        .args(["--timeout", "500ms"])
-        .code(6)
-        .stdout_has("replayed")
-        .stderr_has("applied, but 0 of 1 replicas");
-    assert_eq!(primary.int("seckill:stock:1"), 9);
-    // So does another process, as long as the replica does not have it.
-    primary
-        .seckill(order)
-        .args(["--timeout", "500ms"])
-        .code(6)
-        .stdout_has("replayed")
-        .stderr_has("applied, but 0 of 1 replicas");
-    replica.thaw();
-    primary.seckill(order).args(["--timeout", "20s"]).code(0).stdout_has("replayed");
-    assert_eq!(replica.int("seckill:stock:1"), 9);
-}
-
 /// Behind a failover the new primary and its replica may lack what the old one said.
 #[test]
 fn a_connection_that_broke_before_replicas_have_it_proves_nothing() {

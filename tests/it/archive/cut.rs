@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::Shop;
-use crate::support::scripts::cut_after;
-use crate::support::{COUPON, Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, SKU, Scripts, When, wait_until};
+use crate::support::{COUPON, Fault, PRODUCT, Proxy, SECKILL, SKU, When, wait_until};
 
 /// Runs a command that is killed at its n-th command for the server; false if it has fewer.
 fn killed(shop: &Shop, args: &[&str], number: usize, fault: Fault) -> bool {
@@ -158,75 +157,4 @@ fn ctrl_c_leaves_nothing_behind() {
     call.wait().code(130).stderr_has("interrupted: `1` is as it was");
     assert_eq!(shop.state(), before);
     assert!(shop.names().is_empty(), "{:?}", shop.names());
-}
-
-#[test]
-fn a_script_that_is_cut_after_any_write_is_finished_by_the_same_command() {
-    for layout in LAYOUTS {
-        let shop = Shop::small(layout);
-        let mut scripts = Scripts::of(&shop.redis, layout);
-        let keys = layout.keys("1");
-        let before = shop.state();
-        let dumps: Vec<Vec<u8>> = keys.iter().map(|key| shop.redis.ask(("DUMP", key))).collect();
-        shop.archive().code(0);
-        let archive = shop.redis.hget(&layout.meta("1"), "archive").unwrap();
-        let [name, sha256, _] = archive.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{archive}") };
-        // The removal: as it was before it, with the files there and the archive named.
-        let all_keys = layout.all_keys("1");
-        for number in 0.. {
-            shop.redis.cmd("FLUSHALL");
-            for (key, dump) in keys.iter().zip(&dumps) {
-                shop.redis.cmd(("RESTORE", key, 0, dump));
-            }
-            shop.redis.cmd(("HSET", layout.meta("1"), "archive", name));
-            let plan = scripts.call("archive", &all_keys, &[layout.kind, "plan"]);
-            let seen = plan.split(' ').skip(3).take(7).collect::<Vec<_>>().join(" ");
-            let reply = scripts.eval(
-                &cut_after("archive", number),
-                &all_keys,
-                &[layout.kind, "remove", name, "1", sha256, &seen, "me"],
-            );
-            assert!(reply.contains("CUT") || reply == "1", "{layout:?} {number}: {reply}");
-            if number > 0 {
-                shop.archive().code(0);
-                let left = keys.iter().filter(|key| shop.redis.exists(key)).count();
-                assert_eq!((left, shop.redis.hgetall(&layout.meta("1")).len()), (1, 2), "{layout:?} {number}");
-                shop.restore().code(0);
-                assert_eq!(shop.state(), before, "{layout:?} {number}");
-            }
-            if reply == "1" {
-                assert!(number >= 2, "{layout:?}: {number}");
-                break;
-            }
-        }
-        // The restore's last step, behind pages that are whole.
-        for number in 0.. {
-            shop.redis.cmd("FLUSHALL");
-            let [meta, stock] = [1, 0].map(|at| (&keys[at], &dumps[at]));
-            for (key, dump) in keys.iter().zip(&dumps).filter(|(key, _)| *key != stock.0) {
-                shop.redis.cmd(("RESTORE", key, 0, dump));
-            }
-            let fields: Vec<String> =
-                shop.redis.hgetall(meta.0).into_iter().flat_map(|(name, text)| [name, text]).collect();
-            let rules = shop.redis.hget(meta.0, "rules").unwrap();
-            let archived = format!("archived {}", rules.split_once(' ').unwrap().1);
-            shop.redis.cmd(("DEL", meta.0));
-            shop.redis.cmd(("HSET", meta.0, "rules", archived, "restore", format!("{sha256} 0")));
-            let (last, counts) = (
-                shop.redis.xrange(&layout.ledger("1")).last().unwrap().0.clone(),
-                format!("1 3 {} {}", i32::from(layout.has_users()), i32::from(layout.kind == "set")),
-            );
-            let seen = format!("{last} {counts}");
-            let mut args = vec![layout.kind, "switch", sha256, &seen, "me", "8", "[]"];
-            args.extend(fields.iter().map(String::as_str));
-            let reply = scripts.eval(&cut_after("restore", number), &keys, &args);
-            assert!(reply.contains("CUT") || reply == "1", "{layout:?} {number}: {reply}");
-            shop.restore().code(0);
-            assert_eq!(shop.state(), before, "{layout:?}: restore cut after {number}");
-            if reply == "1" {
-                assert!(number >= 3, "{layout:?}: {number}");
-                break;
-            }
-        }
-    }
 }

@@ -58,22 +58,6 @@ fn utf_16_and_gbk_are_named() {
 }
 
 #[test]
-fn a_file_without_rows_is_no_order_and_one_without_a_header_is_an_error() {
-    let redis = sale();
-    let before = redis.dump_all();
-    for text in ["activity,user\n", "activity,user", "\u{feff}activity,user\r\n\r\n"] {
-        deduct(&redis, "o.csv", text).1.code(0).stdout_is("");
-    }
-    deduct(&redis, "o.jsonl", "").1.code(0).stdout_is("");
-    deduct(&redis, "o.jsonl", "\u{feff}\r\n").1.code(0).stdout_is("");
-    for text in ["", "\n\n", "\u{feff}"] {
-        let nothing = "1:1: nothing here, expected a header with `activity`, `user`, `quantity`, `request`, `reason`";
-        deduct(&redis, "o.csv", text).1.code(2).stderr_has(nothing);
-    }
-    redis.assert_unchanged_since(&before);
-}
-
-#[test]
 fn a_row_without_end_is_refused_before_it_fills_the_memory() {
     let long = "x".repeat(6_000_000);
     for (name, text) in [

@@ -51,7 +51,8 @@ fn an_unknown_outcome_comes_before_everything() {
     let call = start_and_hold(&proxy, 4, proxy.seckill(call));
     proxy.inject(When::Always, Fault::LoseReply);
     proxy.release();
-    let outcome = call.wait().code(6).stderr_has("orders.csv:2:8: quantity: `-1`");
+    let outcome =
+        call.wait().code(6).stderr_has("orders.csv:2:8: quantity: `-1`").stderr_has("the same command resumes");
     assert!(statuses(&outcome).len() < 400);
     let again = redis.seckill(["deduct", "--keep-going", "-o", "jsonl", "--from", orders.path()]).code(2);
     assert_eq!((statuses(&again).len(), held(&redis, "1001")), (400, 10));

@@ -31,23 +31,7 @@ fn a_run_that_was_killed_is_gone_on_with() {
 }
 
 #[test]
-fn what_a_file_took_the_same_file_gives_back() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
-    let orders = Orders::of_users("1001", 1_000);
-    redis.seckill(["deduct", "--from", orders.path()]).code(0);
-    assert_eq!(redis.int("seckill:stock:1001"), 0);
-    let outcome = redis.seckill(["refund", "-o", "json", "--from", orders.path()]).code(0);
-    assert_eq!(summary(&outcome), ["1001 ok 1000"]);
-    assert_eq!(redis.int("seckill:stock:1001"), 1_000);
-    assert!(!redis.exists("seckill:participants:1001"));
-    let outcome = redis.seckill(["refund", "-o", "json", "--from", orders.path()]).code(0);
-    assert_eq!(summary(&outcome), ["1001 replayed 1000"]);
-    assert_eq!(redis.int("seckill:stock:1001"), 1_000);
-}
-
-#[test]
-fn ctrl_c_while_a_reply_is_waited_for_waits_for_it() {
+fn ctrl_c_waits_for_replies_and_the_same_command_resumes() {
     let redis = TestRedis::start();
     preheat(&redis, "a", 1_000, None);
     let orders = Orders::of_users("a", 500);
@@ -61,27 +45,13 @@ fn ctrl_c_while_a_reply_is_waited_for_waits_for_it() {
         let call = start_and_hold(&proxy, 9, run);
         call.signal(libc::SIGINT);
         proxy.release();
-        let outcome = call.wait().code(130).stderr_has("stopped after");
+        let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
         let reported = outcome.jsonl().len() as u64;
         assert_eq!(held(&redis, "a") - before, reported, "{command}: what was in flight is reported too");
+        let rest = redis.seckill([command, "-o", "jsonl", "--from", file.path()]).code(0);
+        let replayed = statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count() as u64;
+        assert_eq!((replayed, held(&redis, "a") - before), (reported, 500), "{command}");
     }
-}
-
-#[test]
-fn ctrl_c_stops_at_a_whole_batch_and_the_same_command_goes_on() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
-    let orders = Orders::of_users("1001", 500);
-    // It would take ten seconds.
-    let call = redis.seckill(["deduct", "--rate", "50", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":9,");
-    call.signal(libc::SIGINT);
-    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
-    let reported = outcome.jsonl().len() as u64;
-    assert_eq!(held(&redis, "1001"), reported, "every order that was applied was reported");
-    let rest = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0);
-    let replayed = statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count() as u64;
-    assert_eq!((replayed, held(&redis, "1001")), (reported, 500));
 }
 
 #[test]
@@ -100,76 +70,6 @@ fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
     assert!(applied < 5_000, "{applied}");
     redis.seckill(["deduct", "--from", orders.path()]).code(0);
     assert_eq!(held(&redis, "1001"), 50_000);
-}
-
-#[test]
-fn a_reset_stops_a_run_that_began_before_it() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
-    let orders = Orders::of_users("1001", 500);
-    let proxy = Proxy::before(&redis);
-    let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
-    redis.seckill(["preheat", "--id", "1001", "--stock", "77", "--reset", "--yes"]).code(0);
-    proxy.release();
-    call.wait().code(1).stderr_has("activity `1001` was reset after this run began");
-    assert_eq!(redis.int("seckill:stock:1001"), 77);
-}
-
-#[test]
-fn a_pause_in_mid_run_refuses_the_rest_and_a_later_run_decides_it() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
-    let orders = Orders::of_users("1001", 500);
-    let proxy = Proxy::before(&redis);
-    let call = start_and_hold(&proxy, 5, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
-    redis.seckill(["pause", "1001"]).code(0);
-    proxy.release();
-    let outcome = call.wait().code(3);
-    let paused = outcome.jsonl().iter().filter(|row| row["status"] == "paused").count() as u64;
-    assert!((1..500).contains(&paused), "{paused}");
-    assert_eq!(held(&redis, "1001") + paused, 500);
-    redis.seckill(["resume", "1001"]).code(0);
-    redis.seckill(["deduct", "--from", orders.path()]).code(0);
-    assert_eq!(held(&redis, "1001"), 500);
-}
-
-#[test]
-fn an_update_in_mid_run_counts_and_refunds_continue_in_a_pause() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 300, None);
-    let orders = Orders::of_users("1001", 500);
-    let proxy = Proxy::before(&redis);
-    // The first batch: two of 128 orders are in flight at most, and no third.
-    let call = start_and_hold(&proxy, 4, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
-    redis.seckill(["preheat", "--id", "1001", "--stock", "450", "--update"]).code(0);
-    proxy.release();
-    let outcome = call.wait().code(3);
-    let sold = statuses(&outcome).iter().filter(|status| status.ends_with(" ok")).count();
-    assert_eq!((sold, redis.int("seckill:stock:1001")), (450, 0));
-
-    let call = start_and_hold(&proxy, 4, proxy.seckill(["refund", "-o", "jsonl", "--from", orders.path()]));
-    redis.seckill(["pause", "1001"]).code(0);
-    proxy.release();
-    call.wait().code(3);
-    assert_eq!(redis.int("seckill:stock:1001"), 450);
-}
-
-#[test]
-fn what_is_preheated_in_mid_run_is_sold_by_the_next_one() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
-    let rows: String = (0..500).map(|user| format!("{},u{user},1\n", 1001 + user % 2)).collect();
-    let orders = Orders::new(&format!("activity,user,quantity\n{rows}"));
-    let proxy = Proxy::before(&redis);
-    // Behind SCRIPT LOAD, four HGET and a batch of each: the second one of 1001.
-    let call = start_and_hold(&proxy, 8, proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]));
-    preheat(&redis, "1002", 1_000, None);
-    proxy.release();
-    let outcome = call.wait().code(3);
-    let answered = |status: &str| outcome.jsonl().iter().filter(|row| row["status"] == status).count();
-    assert_eq!((answered("ok"), answered("not_preheated")), (250, 250), "all of it, or its order would be lost");
-    redis.seckill(["deduct", "--from", orders.path()]).code(0);
-    assert_eq!((held(&redis, "1001"), held(&redis, "1002")), (250, 250));
 }
 
 #[test]

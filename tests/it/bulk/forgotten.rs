@@ -38,54 +38,6 @@ fn what_a_server_forgot_of_multi_orders_is_applied_again() {
 }
 
 #[test]
-fn what_a_server_forgot_of_an_input_that_is_gone_is_said() {
-    let redis = sale(1_000);
-    let text = std::fs::read_to_string(pairs(500).path()).unwrap();
-    let proxy = Proxy::before(&redis);
-    let night = || ["multi-deduct", "--job", "night", "-o", "jsonl", "--from", "-"];
-    let running = start_and_hold(&proxy, FIRST, proxy.seckill(night()).stdin(&text));
-    // How many orders are in a call depends on how the input arrives.
-    let copy = Copy::of(&redis);
-    proxy.inject(When::Nth(1), Fault::Hold);
-    proxy.release();
-    proxy.wait_until_held();
-    copy.put_back(&redis);
-    proxy.release();
-    let outcome = running.wait().code(6).stderr_has("the server lost what it had decided of `a` after line ");
-    let reported = outcome.stderr_has("this input cannot be read again").stderr_has("the same `--job`").jsonl().len();
-    assert!((1..500).contains(&reported), "{reported}");
-    let again = redis.seckill(night()).stdin(&text).code(0);
-    assert_eq!((statuses(&again).len(), held(&redis, "a")), (500, 500));
-}
-
-#[test]
-fn an_order_that_was_reported_to_be_refused_is_not_applied_the_second_time() {
-    let redis = sale(40);
-    // Requests of their own, whose refusal leaves no trace.
-    let line = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1,\"c\":1}},\"request\":\"r{user}\"}}\n");
-    let orders = Orders::named("o.jsonl", (0..300).map(line).collect::<String>());
-    let copy = Copy::of(&redis);
-    let proxy = Proxy::before(&redis);
-    // Calls of 42 orders: two are through, and perhaps a third.
-    let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
-    let call = start_and_hold(&proxy, FIRST + 1, call);
-    copy.put_back(&redis);
-    for activity in ["a", "b", "c"] {
-        redis.seckill(["preheat", "--update", "--stock", "1000", "--id", activity]).code(0);
-    }
-    proxy.release();
-    let outcome = call.wait().code(3).stderr_has("the server lost what it had decided of `a` after line 0");
-    let reported = statuses(&outcome);
-    assert_eq!(reported.len(), 300);
-    assert!(reported[..40].iter().all(|row| row.ends_with(" ok")), "{reported:?}");
-    assert!(reported[40..84].iter().all(|row| row.ends_with(" refused")), "{reported:?}");
-    assert!(reported[126..].iter().all(|row| row.ends_with(" ok")), "{reported:?}");
-    let ok = reported.iter().filter(|row| row.ends_with(" ok")).count() as u64;
-    let held = ["a", "b", "c"].map(|activity| held(&redis, activity));
-    assert_eq!(held, [ok; 3], "what was reported as refused is not applied");
-}
-
-#[test]
 fn an_order_reported_as_done_and_refused_later_is_counted() {
     let redis = TestRedis::start();
     for activity in ["a", "b", "c"] {
@@ -163,21 +115,6 @@ fn an_activity_that_is_preheated_in_mid_run_is_sold_by_the_next_one() {
     let expected: Vec<String> = (1..=200).map(|line| format!("{line} {}", status(line))).collect();
     assert_eq!(statuses(&again), expected);
     assert_eq!((held(&redis, "a"), held(&redis, "c")), (200, 100));
-}
-
-#[test]
-fn a_job_of_multi_orders_of_that_name_is_another_file() {
-    let redis = sale(100);
-    let call = |orders: usize| {
-        let orders = pairs(orders);
-        redis.seckill(["multi-deduct", "--job", "j", "--from", orders.path()]).run()
-    };
-    call(2).code(0);
-    let before = redis.dump_all();
-    call(3).code(2).stderr_has("the job `j` was another input for activity `a`");
-    redis.assert_unchanged_since(&before);
-    call(2).code(0);
-    redis.assert_unchanged_since(&before);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Orders, start_and_hold, statuses};
+use super::{Orders, statuses};
 use crate::support::{CLUSTER, COUPON, Fault, Layout, Outcome, Proxy, SECKILL, SKU, TestRedis, When};
 
 const ACTIVITIES: usize = 40;
@@ -160,49 +160,6 @@ fn a_shared_call_that_the_server_refuses_for_a_while_is_sent_again() {
         let outcome = proxy.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0).stderr("");
         assert_eq!((count(&outcome, "ok"), units(&redis)), (ROWS, (200, 200)), "{words}");
         assert!(calls(&proxy) < ACTIVITIES / 2, "{words}: calls are shared again");
-    }
-}
-
-#[test]
-fn a_run_that_was_killed_between_shared_calls_resumes() {
-    let redis = TestRedis::start();
-    preheat_all(&redis, SECKILL, 10);
-    let orders = plain();
-    let proxy = Proxy::before(&redis);
-    // Behind the script and two HGET an activity: the second call.
-    let call = start_and_hold(&proxy, 1 + 2 * ACTIVITIES + 2, proxy.seckill(["deduct", "--from", orders.path()]));
-    call.signal(libc::SIGKILL);
-    call.wait();
-    drop(proxy);
-    let (held, _) = units(&redis);
-    assert!(held > 0 && held < 200, "{held}");
-    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(0);
-    assert_eq!(count(&outcome, "replayed") as u64, held);
-    assert_eq!(units(&redis), (200, 200));
-}
-
-#[test]
-fn a_user_who_may_not_write_ends_the_run_before_a_shared_call_writes() {
-    let redis = TestRedis::start();
-    preheat_all(&redis, SECKILL, 10);
-    let orders = plain();
-    for denied in ["-xadd", "-decrby", "-hset"] {
-        redis.cmd(&["ACL", "SETUSER", "clerk", "reset", "on", ">secret", "~*", "+@all", denied]);
-        let before = redis.dump_all();
-        let url = format!("{}?user=clerk&pass=secret", redis.url());
-        let outcome = redis.seckill(["deduct", "--from", orders.path()]).env("SECKILL_URL", &url).code(4);
-        outcome.stderr_has("ermission");
-        if redis.scripts_can_check_permissions() {
-            redis.assert_unchanged_since(&before);
-        }
-    }
-    // One who may write to one activity alone: what is written is whole.
-    if redis.scripts_can_check_permissions() {
-        let rules = ["%R~*", "%W~seckill:*:0", "+@all"];
-        redis.cmd([&["ACL", "SETUSER", "clerk", "reset", "on", ">secret"], &rules[..]].concat());
-        let url = format!("{}?user=clerk&pass=secret", redis.url());
-        redis.seckill(["deduct", "--from", orders.path()]).env("SECKILL_URL", &url).code(4);
-        assert_eq!(units(&redis), (0, 400), "the server checks the keys of a call first");
     }
 }
 

@@ -18,31 +18,6 @@ pub fn sale(stock: u64) -> TestRedis {
 }
 
 #[test]
-fn a_file_of_many_multi_orders_survives_what_breaks() {
-    for fault in [Fault::LoseReply, Fault::LoseRequest, Fault::CutReply(9)] {
-        let redis = sale(450);
-        let orders = pairs(500);
-        let proxy = Proxy::before(&redis);
-        // Behind SCRIPT LOAD and six HGET: the third call.
-        proxy.inject(When::Nth(10), fault);
-        let call = proxy.seckill(["multi-deduct", "-o", "json", "--from", orders.path()]);
-        call.code(3);
-        assert_eq!((held(&redis, "a"), held(&redis, "b") + held(&redis, "c")), (450, 450), "{fault:?}");
-
-        // Killed, and gone on with.
-        let redis = sale(450);
-        let proxy = Proxy::before(&redis);
-        proxy.inject(When::Nth(11), Fault::HangReply);
-        let running = proxy.seckill(["multi-deduct", "--from", orders.path()]).spawn();
-        proxy.wait_for_commands(11);
-        running.signal(libc::SIGKILL);
-        running.wait().killed_by(libc::SIGKILL);
-        redis.seckill(["multi-deduct", "--from", orders.path()]).code(3);
-        assert_eq!((held(&redis, "a"), held(&redis, "b") + held(&redis, "c")), (450, 450), "{fault:?}");
-    }
-}
-
-#[test]
 fn rows_come_in_the_order_of_the_file_whatever_is_in_flight() {
     let redis = TestRedis::start();
     let list: String = (0..800).map(|index| format!("m{index},9\n")).collect();
@@ -92,44 +67,6 @@ fn a_call_that_is_refused_is_not_overtaken_by_one_that_takes_the_same() {
 }
 
 #[test]
-fn the_same_multi_orders_from_two_terminals_are_applied_once() {
-    let redis = sale(1_500);
-    let orders = pairs(2_000);
-    let call = || redis.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]).spawn();
-    let (one, other) = (call(), call());
-    let (one, other) = (one.wait().code(3), other.wait().code(3));
-    assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (1_500, 750, 750));
-    let ok = |outcome| statuses(outcome).iter().filter(|status| status.ends_with(" ok")).count();
-    assert_eq!(ok(&one) + ok(&other), 1_500);
-}
-
-#[test]
-fn multi_orders_can_be_stopped_and_gone_on_with() {
-    let redis = sale(1_000);
-    let orders = pairs(500);
-    // It would take ten seconds.
-    let call = redis.seckill(["multi-deduct", "--rate", "50", "-o", "jsonl", "--from", orders.path()]).spawn();
-    call.wait_for_stdout("\"line\":9,");
-    call.signal(libc::SIGINT);
-    let outcome = call.wait().code(130).stderr_has("stopped after").stderr_has("the same command resumes");
-    let reported = outcome.jsonl().len();
-    assert_eq!(held(&redis, "a"), reported as u64, "every order that was applied was reported");
-    let rest = redis.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(0);
-    assert_eq!(statuses(&rest).iter().filter(|status| status.ends_with("replayed")).count(), reported);
-
-    // A reader that goes away stops it as well.
-    let redis = sale(100_000);
-    let orders = pairs(20_000);
-    redis
-        .seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()])
-        .stdout_closed_after(1_000)
-        .code(1)
-        .stderr_has("standard output was closed")
-        .stderr_has("the same command resumes");
-    assert!(held(&redis, "a") < 5_000);
-}
-
-#[test]
 fn multi_orders_have_a_rate_and_their_bad_lines_a_file() {
     let redis = sale(10_000);
     let orders = pairs(500);
@@ -152,20 +89,25 @@ fn multi_orders_have_a_rate_and_their_bad_lines_a_file() {
 }
 
 #[test]
-fn a_server_that_refuses_multi_orders_for_a_while_is_waited_for() {
-    let redis = sale(1_000);
-    let orders = pairs(500);
-    let proxy = Proxy::before(&redis);
-    let call = start_and_hold(&proxy, 9, proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]));
-    redis.config_set("maxmemory", "1");
-    proxy.release();
-    call.wait_for_stderr("trying again");
-    redis.config_set("maxmemory", "0");
-    let outcome = call.wait().code(0);
-    assert!(statuses(&outcome).iter().all(|status| status.ends_with(" ok")));
+fn a_server_that_refuses_for_a_while_is_waited_for() {
+    for (command, orders, number, (name, refusing)) in [
+        ("deduct", Orders::of_users("a", 500), 5, ("min-replicas-to-write", "3")),
+        ("multi-deduct", pairs(500), 9, ("maxmemory", "1")),
+    ] {
+        let redis = sale(1_000);
+        let proxy = Proxy::before(&redis);
+        let call = proxy.seckill([command, "-o", "jsonl", "--from", orders.path()]);
+        let call = start_and_hold(&proxy, number, call);
+        redis.config_set(name, refusing);
+        proxy.release();
+        call.wait_for_stderr("trying again");
+        redis.config_set(name, "0");
+        let outcome = call.wait().code(0);
+        assert!(statuses(&outcome).iter().all(|status| status.ends_with(" ok")), "{command}");
 
-    redis.config_set("maxmemory", "1");
-    let more = Orders::named("more.jsonl", "{\"user\":7,\"items\":{\"a\":1}}\n");
-    let call = redis.seckill(["multi-deduct", "--retry-for", "200ms", "--from", more.path()]);
-    call.code(1).stderr_has("out of memory").stderr_has("nothing was applied; raise `maxmemory`");
+        redis.config_set("maxmemory", "1");
+        let again = ["--job", "more", "--retry-for", "200ms", "--from", orders.path()];
+        let refused = redis.seckill([command]).args(again).code(1);
+        refused.stderr_has("out of memory").stderr_has("nothing was applied; raise `maxmemory`");
+    }
 }

@@ -1,6 +1,6 @@
 //! Passwords and permissions: exit 4, nothing changed, and no password shown.
 
-use super::{WRITES, sale};
+use super::sale;
 use crate::support::{SECKILL, TestRedis};
 
 #[test]
@@ -92,43 +92,6 @@ fn a_password_in_a_tcp_url_is_masked() {
     redis.seckill(["inspect", "-v", "-u", &url("default:correct-horse")]).code(0).stderr_lacks("correct-horse");
 }
 
-/// Whether the refused command is one that a script may send after another write.
-fn stops_in_mid_script(rule: &str) -> bool {
-    ["-xadd", "-hset", "-decrby", "-incrby", "-hdel"].contains(&rule)
-}
-
-#[test]
-fn a_user_without_a_command_is_refused_before_anything_is_written() {
-    let redis = TestRedis::with_tcp([]);
-    let before = sale(&redis);
-    let url = redis.url().replace("redis://", "redis://op:pw@");
-    for (rule, lines) in [
-        ("-xadd", &WRITES[..]),
-        ("-hset", &WRITES[..]),
-        ("-decrby", &["deduct 1 --user 8", "multi-deduct --user 8 1=1 2=1", "preheat --id 1 --stock 5 --update"]),
-        ("-incrby", &["refund 1 --user 7", "preheat --id 1 --stock 20 --update"]),
-        ("-hdel", &["refund 1 --user 7"]),
-        ("-get", &WRITES[..]),
-        ("-hget", &["deduct 1 --user 8", "refund 1 --user 7"]),
-        ("-hmget", &["pause 1"]),
-        ("-@scripting", &WRITES[..]),
-    ] {
-        // Redis 6.2 stops a script in its middle, at the command that it refuses; README's limits say so.
-        if stops_in_mid_script(rule) && !redis.scripts_can_check_permissions() {
-            continue;
-        }
-        redis.cmd(&["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "&*", "+@all", rule]);
-        for line in lines {
-            let call = redis.seckill(["-o", "json", "-u", &url]).args(line.split(' '));
-            let error = call.code(4).stdout_is("").error_json();
-            assert!(error["error"].as_str().unwrap().contains("permission"), "{rule}: {line}: {error}");
-            assert!(error["hint"].is_string(), "{rule}: {line}: {error}");
-        }
-        let changes = before.changes_to(&redis.dump_all());
-        assert!(changes.is_empty(), "{rule}: something changed:\n{changes}");
-    }
-}
-
 #[test]
 fn a_user_without_the_keys_is_refused_too() {
     let redis = TestRedis::with_tcp([]);
@@ -140,21 +103,6 @@ fn a_user_without_the_keys_is_refused_too() {
         redis.seckill(["deduct", "1", "--user", "8", "-u", &url]).code(4).stderr_has("permission");
     }
     redis.assert_unchanged_since(&before);
-}
-
-#[test]
-fn a_user_with_what_the_headers_name_can_sell() {
-    let redis = TestRedis::with_tcp([]);
-    sale(&redis);
-    let url = redis.url().replace("redis://", "redis://op:pw@");
-    let commands =
-        "+evalsha +eval +get +hmget +hget +type +exists +time +decrby +hset +xadd +incrby +hdel +xlen +xrevrange";
-    let rules = ["reset", "on", ">pw", "~seckill:*"].into_iter().chain(commands.split(' '));
-    let line: Vec<&str> = ["ACL", "SETUSER", "op"].into_iter().chain(rules).collect();
-    redis.cmd(&line[..]);
-    for line in ["deduct 1 --user 8", "refund 1 --user 8", "multi-deduct --user 8 1=1 2=1"] {
-        redis.seckill(["-u", &url]).args(line.split(' ')).code(0).stderr("");
-    }
 }
 
 #[test]

@@ -4,8 +4,9 @@ use super::sale;
 use crate::support::{Fault, Proxy, SECKILL, TestRedis, When, wait_until};
 
 /// Commands that carry a request id, and by how much each moves the stock of activity 1.
-const ONCE: [(&str, i64); 3] = [
+const ONCE: [(&str, i64); 4] = [
     ("deduct 1 --user 8 --request x", -1),
+    ("hold 1 --user 8 --for 15m --request x", -1),
     ("refund 1 --user 7 --request x", 1),
     ("multi-deduct --user 8 1=1 2=1 --request x", -1),
 ];
@@ -66,19 +67,6 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
     // The same before the steps of a fixture: plan, index, preheat.
     proxy.inject(When::Nth(3), Fault::LoseReply);
     proxy.seckill(["run", "-"]).stdin("activities: [{id: 9, stock: 5}]").code(0).stderr_has("1 created");
-}
-
-#[test]
-fn a_reset_whose_reply_is_lost_is_not_sent_again() {
-    let redis = TestRedis::start();
-    sale(&redis);
-    let proxy = Proxy::before(&redis);
-    let reset = ["preheat", "--id", "1", "--stock", "5", "--reset", "--yes", "-o", "json"];
-    // Plan, eviction policy, index, reset.
-    proxy.inject(When::Nth(4), Fault::LoseReply);
-    let error = proxy.seckill(reset).code(6).stdout_is("").error_json();
-    assert!(error["hint"].as_str().unwrap().contains("seckill inspect 1"), "{error}");
-    assert_eq!(redis.rule(&SECKILL.meta("1"), "epoch").as_deref(), Some("2"), "once");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{WITH_USERS, quantity, units_left};
+use super::{WITH_USERS, quantity};
 use crate::support::layout::json_call;
 use crate::support::scripts::cut_call;
 use crate::support::{Fault, Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until, write_now};
@@ -64,7 +64,7 @@ fn a_checkpoint_keeps_what_is_held_open() {
         assert!(differences(&redis, layout, &[("a", q), ("c", q), ("z", 1)], 0).is_empty(), "{layout:?}");
         json_call(&redis, layout, "release 1 --request rb").code(0);
         json_call(&redis, layout, "reconcile 1").code(0);
-        assert_eq!(units_left(&redis, layout), 20 - 2 * q - 1);
+        assert_eq!(redis.int(&layout.stock("1")), 20 - 2 * q - 1);
     }
 }
 
@@ -91,6 +91,25 @@ fn a_repair_leaves_what_is_held_open() {
         let mut scripts = Scripts::of(&redis, layout);
         let args = ["hash", "tester", "", "0", epoch, &repairs, "id", "b", "4", "0", "4"];
         assert!(scripts.call("repair", &layout.keys("1"), &args).ends_with(" b"), "{layout:?}");
+    }
+}
+
+#[test]
+fn a_counter_below_what_is_open_is_raised_again_by_a_repair() {
+    for ledger in [true, false] {
+        let redis = TestRedis::start();
+        redis.seckill(["preheat", "-"]).stdin(format!("activities: [{{id: 1, stock: 10, ledger: {ledger}}}]")).code(0);
+        redis.seckill(["deduct", "1", "--user", "bob"]).code(0);
+        redis.seckill(["hold", "1", "--user", "ann", "--quantity", "3", "--for", "15m", "--request", "h1"]).code(0);
+        // As a release of version 0.1 left it that was cut.
+        redis.cmd(("HDEL", SECKILL.participants("1"), "ann"));
+        let export = "printf 'activity,user,quantity\\n1,bob,1\\n'";
+        let audit = || redis.seckill(["reconcile", "1", "--as-of=2100-01-01T00:00:00Z", "--orders-cmd", export]);
+        audit().code(7).stdout_has("quantity_mismatch");
+        audit().args(["--fix", "--yes"]).code(0);
+        assert_eq!(redis.hget(&SECKILL.participants("1"), "ann").as_deref(), Some("3"), "ledger {ledger}");
+        assert_eq!(redis.int(&SECKILL.stock("1")), 6, "ledger {ledger}");
+        redis.seckill(["confirm", "1", "--request", "h1"]).code(0);
     }
 }
 

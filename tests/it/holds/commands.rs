@@ -1,7 +1,7 @@
-//! `hold`, `confirm`, `release`, `expire` and `inspect --holds` while others sell, over a cluster, and without replies. `sessions/holds.txt` has what
-//! they print.
+//! `hold`, `confirm`, `release`, `expire` and `inspect --holds` while others sell, and over a cluster. `sessions/holds.txt` has what they
+//! print.
 
-use crate::support::{CLUSTER, Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, TestCluster, TestRedis, When, wait_until};
+use crate::support::{CLUSTER, LAYOUTS, PRODUCT, SECKILL, TestCluster, TestRedis, wait_until};
 
 #[test]
 fn pages_of_holds_with_one_deadline_leave_none_out() {
@@ -19,23 +19,6 @@ fn pages_of_holds_with_one_deadline_leave_none_out() {
     let rows = redis.seckill(["inspect", "1", "--holds", "-o", "jsonl"]).code(0).jsonl();
     let ids: std::collections::BTreeSet<&str> = rows.iter().map(|row| row["request"].as_str().unwrap()).collect();
     assert_eq!((rows.len(), ids.len()), (1701, 1701));
-}
-
-#[test]
-fn a_lost_reply_is_settled_by_the_same_request() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
-    let proxy = Proxy::before(&redis);
-    for line in ["hold 1 --user 7 --for 15m --request r", "confirm 1 --request r"] {
-        proxy.seckill([]).args(line.split(' ')).run();
-        proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
-        proxy.seckill(["-o", "json"]).args(line.split(' ')).code(0).stdout_has("replayed");
-    }
-    proxy.inject(When::Next("EVALSHA"), Fault::LoseReply);
-    let row = proxy.seckill(["hold", "1", "--user", "8", "--for", "15m", "-o", "json"]).code(0).json();
-    assert_eq!((&row["status"], &row["bought"]), (&"replayed".into(), &1.into()));
-    assert_eq!(redis.int("seckill:stock:1"), 7);
-    redis.seckill(["reconcile"]).code(0);
 }
 
 #[test]

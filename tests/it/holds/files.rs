@@ -1,57 +1,7 @@
 //! Files of holds, of payments and of cancellations: each row once, however often the file comes.
 
-use std::fmt::Write as _;
-
-use super::{WITH_USERS, units_left};
+use super::WITH_USERS;
 use crate::support::{Layout, SECKILL, TestRedis, scripts};
-
-/// Rows `(status, quantity, stock)` that a file gives, in order.
-fn rows(redis: &TestRedis, layout: Layout, line: &str, input: &str, code: i32) -> Vec<(String, u64, u64)> {
-    let call = redis.seckill(["-l", layout.name, "-o", "jsonl"]).args(line.split(' ')).stdin(input).code(code);
-    let number = |value: &serde_json::Value| value.as_u64().unwrap_or(999);
-    let row = |row: &serde_json::Value| {
-        (row["status"].as_str().unwrap().to_owned(), number(&row["quantity"]), number(&row["stock"]))
-    };
-    call.jsonl().iter().map(row).collect()
-}
-
-#[test]
-fn a_file_of_holds_is_settled_by_files_row_by_row_and_once() {
-    for layout in WITH_USERS {
-        let redis = TestRedis::start();
-        redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "1000"]).code(0);
-        let mut holds = "activity,user,quantity\n".to_owned();
-        let (mut payments, mut cancelled) = ("activity,request,amount\n".to_owned(), "activity,request\n".to_owned());
-        for index in 0..300 {
-            writeln!(holds, "1,u{index},{}", if layout.kind == "coupon" { 1 } else { 1 + index % 2 }).unwrap();
-            let file = if index % 3 == 0 { &mut cancelled } else { &mut payments };
-            // The header is line 1.
-            writeln!(file, "1,night:{}{}", index + 2, if index % 3 == 0 { "" } else { ",9.90" }).unwrap();
-        }
-        payments.push_str("1,night:3,9.90\n1,unknown,9.90\n");
-        let held = rows(&redis, layout, "hold --from - --for 1h --job night", &holds, 0);
-        assert!(held.iter().all(|(status, ..)| status == "ok") && held.len() == 300, "{layout:?}");
-        let units: u64 = held.iter().map(|(_, quantity, _)| quantity).sum();
-        assert_eq!(held.last().unwrap().2, 1000 - units, "{layout:?}: the stock after each row");
-        let again = rows(&redis, layout, "hold --from - --for 1h --job night", &holds, 0);
-        assert!(again.iter().all(|(status, ..)| status == "replayed"), "{layout:?}");
-
-        let paid = rows(&redis, layout, "confirm --from - --job paid", &payments, 3);
-        let (last, first) = paid.split_at(200);
-        assert!(last.iter().all(|(status, quantity, _)| status == "ok" && *quantity > 0), "{layout:?}");
-        assert_eq!(first.iter().map(|(status, ..)| &**status).collect::<Vec<_>>(), ["replayed", "not_held"]);
-        let twice = rows(&redis, layout, "confirm --from - --job paid", &payments, 3);
-        assert!(twice.iter().all(|(status, ..)| status == "replayed"), "{layout:?}");
-        let returned = rows(&redis, layout, "release --from - --job cancelled", &cancelled, 0);
-        assert!(returned.iter().all(|(status, ..)| status == "ok") && returned.len() == 100, "{layout:?}");
-        let back: u64 = returned.iter().map(|(_, quantity, _)| quantity).sum();
-        assert_eq!(returned.last().unwrap().2, 1000 - units + back, "{layout:?}");
-        assert_eq!(units_left(&redis, layout), i64::try_from(1000 - units + back).unwrap());
-        assert_eq!(redis.hget(&layout.requests("1"), "\tholds").as_deref(), Some("0"));
-        assert!(!redis.exists(&layout.deadlines("1")));
-        redis.seckill(["-l", layout.name, "reconcile", "1"]).code(0).stdout_has("match");
-    }
-}
 
 #[test]
 fn a_summary_counts_units_of_holds_and_a_dry_run_writes_nothing() {

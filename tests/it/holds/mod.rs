@@ -1,13 +1,11 @@
 //! Holds: units that are taken with a deadline, and confirmed, released or expired.
 
 mod audit;
-mod begun;
 mod commands;
 mod files;
 mod finish;
-mod killed;
 
-use crate::support::{CLUSTER, COUPON, Layout, SECKILL, SKU, Scripts, TestRedis};
+use crate::support::{CLUSTER, COUPON, Layout, SECKILL, SKU, Scripts};
 
 /// The layouts that record users.
 const WITH_USERS: [Layout; 4] = [SECKILL, SKU, COUPON, CLUSTER];
@@ -26,15 +24,4 @@ impl Scripts {
         let (kind, units) = (self.layout.kind, quantity(self.layout).to_string());
         self.call("hold", &self.layout.all_keys("1"), &[kind, "tester", "7", &units, request, "first", "", duration])
     }
-
-    /// A step of `settle` for one hold of activity 1.
-    fn settle(&mut self, step: &str, request: &str) -> String {
-        self.call("settle", &self.layout.all_keys("1"), &[self.layout.kind, "tester", request, step])
-    }
-}
-
-/// Units that are for sale, wherever they are.
-fn units_left(redis: &TestRedis, layout: Layout) -> i64 {
-    let withdrawn = redis.hget(&layout.meta("1"), "withdrawn").map_or(0, |text| text.parse::<i64>().unwrap());
-    redis.int(&layout.stock("1")) + withdrawn
 }

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::reconcile::live::while_selling;
-use crate::support::scripts::cut_call;
-use crate::support::{Call, LAYOUTS, Layout, SECKILL, Scripts, TestRedis, backend, wait_until};
+use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestRedis, backend};
 
 pub const LATER: &str = "2200-01-01T00:00:00Z";
 
@@ -147,32 +145,6 @@ fn it_is_for_good_so_it_asks() {
 }
 
 #[test]
-fn what_a_consumer_group_still_needs_is_kept() {
-    let (redis, time) = sale(SECKILL);
-    let ledger = SECKILL.ledger("1001");
-    redis.cmd(("XGROUP", "CREATE", &ledger, "db", "0"));
-    let before = redis.dump_all();
-    let row = trim(&redis, &time).code(3).stderr_has("consumer group `db`").json();
-    assert_eq!((&row["status"], &row["removed"]), (&"unread".into(), &0.into()));
-    redis.assert_unchanged_since(&before);
-
-    // Read, and all but the fourth acknowledged: what is before that can go.
-    let all = entries(&redis, SECKILL);
-    redis.cmd(("XREADGROUP", "GROUP", "db", "me", "STREAMS", &ledger, ">"));
-    for entry in all.iter().enumerate().filter(|(index, _)| *index != 3).map(|(_, entry)| entry) {
-        redis.cmd(("XACK", &ledger, "db", entry.split(' ').next()));
-    }
-    let row = trim(&redis, &time).code(3).json();
-    assert_eq!((&row["status"], &row["removed"]), (&"unread".into(), &3.into()));
-    assert_eq!(entries(&redis, SECKILL), all[3..]);
-    matches(&redis, SECKILL);
-    redis.cmd(("XACK", &ledger, "db", all[3].split(' ').next()));
-    let row = trim(&redis, &time).code(0).json();
-    assert_eq!((&row["status"], &row["removed"]), (&"ok".into(), &3.into()));
-    assert_eq!(entries(&redis, SECKILL), all[6..]);
-}
-
-#[test]
 fn what_cannot_be_written_down_is_not_removed() {
     let redis = TestRedis::start();
     trim(&redis, LATER).code(3).stdout_has("not_preheated");
@@ -263,52 +235,6 @@ fn order_records_are_compared_with_the_sums_unless_they_are_older() {
 }
 
 #[test]
-fn a_live_sale_is_trimmed_and_audited_at_once() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "100000", "--per-user-limit", "9"]).code(0);
-    let (removed, _) = while_selling(&redis, || {
-        let mut removed = 0;
-        for _ in 0..3 {
-            wait_until("entries come", || redis.xrange(&SECKILL.ledger("1001")).len() > 200);
-            let trimming = trim(&redis, &now(&redis)).spawn();
-            matches(&redis, SECKILL);
-            removed += trimming.wait().code(0).json()["removed"].as_u64().unwrap();
-        }
-        redis.cmd(("HINCRBY", SECKILL.participants("1001"), "nobody-else", 1));
-        let rows = redis.seckill(["reconcile", "1001", "--differences", "-o", "jsonl"]).code(7).jsonl();
-        let drifted: Vec<&Value> =
-            rows.iter().filter(|row| row["class"] == "counter_drift").map(|row| &row["user"]).collect();
-        assert_eq!(drifted, ["nobody-else"]);
-        redis.cmd(("HDEL", SECKILL.participants("1001"), "nobody-else"));
-        removed
-    });
-    assert!(removed > 300, "{removed}");
-    matches(&redis, SECKILL);
-    trim(&redis, LATER).code(0);
-    matches(&redis, SECKILL);
-}
-
-/// A late copy of what another process sent, cut wherever a server may die.
-#[test]
-fn no_checkpoint_lacks_pages_that_another_process_cleared() {
-    for index in 0..4 {
-        let (redis, _) = sale(SECKILL);
-        let mut scripts = Scripts::of(&redis, SECKILL);
-        let keys = SECKILL.keys("1001");
-        let last = redis.xrange(&SECKILL.ledger("1001")).pop().unwrap().0;
-        assert_eq!(scripts.call("trim", &keys, &["page", "", "a", "0", r#"[["a","1"],["b","1"]]"#]), "1");
-        let clear = ["clear", "", ""];
-        scripts.eval(&cut_call("trim", SECKILL, &clear, index), &keys, &clear);
-        scripts.call("trim", &keys, &["page", "", "a", "1", r#"[["c","1"]]"#]);
-        let sums = format!("{last} {last} 5 60 3");
-        let switched = scripts.call("trim", &keys, &["switch", "", "a", "2", "", &sums, "me"]);
-        let pages = [0, 1].map(|page| redis.hget(&keys[2], &format!("\tc:a:{page}")).is_some());
-        assert_eq!(switched == "1", pages == [true, true], "cut after {index}: {switched} {pages:?}");
-        assert_eq!(index == 0, switched == "1", "{switched}");
-    }
-}
-
-#[test]
 fn an_activity_may_be_named_like_the_command() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "trim", "--stock", "5"]).code(0);
@@ -317,18 +243,4 @@ fn an_activity_may_be_named_like_the_command() {
     assert_eq!(row["status"], "ok");
     redis.seckill(["ledger", "trim"]).code(2).stderr_has("--before");
     redis.seckill(["ledger"]).code(2).stderr_has("<ACTIVITY>");
-}
-
-#[test]
-fn a_user_who_may_not_trim_is_refused_before_anything_is_written() {
-    let redis = TestRedis::with_tcp([]);
-    redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
-    redis.seckill(["deduct", "1001", "--user", "a"]).code(0);
-    redis.cmd(&["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "&*", "+@all", "-xtrim"]);
-    let url = redis.url().replace("redis://", "redis://op:pw@");
-    let before = redis.dump_all();
-    trim(&redis, LATER).args(["-u", &url]).code(4).stdout_is("");
-    if redis.scripts_can_check_permissions() {
-        redis.assert_unchanged_since(&before);
-    }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::sale;
-use crate::support::{Fault, Proxy, When};
+use crate::support::{Fault, Proxy, TestRedis, When};
 
 const PARTICIPANTS: &str = "seckill:participants:1001";
 const STOCK: &str = "seckill:stock:1001";
@@ -62,8 +62,8 @@ fn a_question_shows_the_plan_and_a_declined_one_changes_nothing() {
     }
 }
 
-#[test]
-fn repairs_before_one_that_the_server_refuses_are_reported() {
+/// Units of `1001` and `1002` are missing; and how many commands an audit of both takes.
+fn two_that_drift() -> (TestRedis, Proxy, usize) {
     let redis = sale("seckill");
     redis.seckill(["preheat", "--id", "1002", "--stock", "5"]).code(0);
     redis.cmd(("DECRBY", STOCK, 5));
@@ -72,6 +72,12 @@ fn repairs_before_one_that_the_server_refuses_are_reported() {
     let network = Proxy::before(&redis);
     network.seckill(["reconcile"]).code(7);
     let audit = network.commands().len();
+    (redis, network, audit)
+}
+
+#[test]
+fn repairs_before_one_that_the_server_refuses_are_reported() {
+    let (redis, network, audit) = two_that_drift();
     // A look and a repair of each activity.
     network.inject(When::Nth(audit + 4), Fault::Refuse("NOPERM this user has no permissions to run the command"));
     let fixed = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).code(4);
@@ -133,14 +139,7 @@ fn repair_shows_the_plan_and_asks() {
 
 #[test]
 fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
-    let redis = sale("seckill");
-    redis.seckill(["preheat", "--id", "1002", "--stock", "5"]).code(0);
-    redis.cmd(("DECRBY", STOCK, 5));
-    redis.cmd(("DECR", "seckill:stock:1002"));
-    redis.seckill(["script", "load"]).code(0);
-    let network = Proxy::before(&redis);
-    network.seckill(["reconcile"]).code(7);
-    let audit = network.commands().len();
+    let (redis, network, audit) = two_that_drift();
     network.inject(When::Nth(audit + 1), Fault::Hold);
     let fix = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).spawn();
     network.wait_until_held();

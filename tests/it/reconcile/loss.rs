@@ -67,34 +67,3 @@ fn a_failover_to_a_replica_that_lagged_is_found_and_repaired() {
     replica.cmd(("REPLICAOF", "NO", "ONE"));
     recover(&replica, &file, 5..9);
 }
-
-#[test]
-fn an_append_only_file_torn_within_an_order_is_found_and_repaired() {
-    let mut redis = TestRedis::with(["--appendonly", "yes", "--appendfsync", "always"]);
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
-    sell(&redis, 0..3);
-    let (_dir, file) = records(&redis);
-    redis.kill9();
-    let log = append_only_file(redis.socket().parent().unwrap());
-    let bytes = fs::read(&log).unwrap();
-    // Behind the command that took the stock, before the one that notes the buyer.
-    let cut = find_last(&bytes, b"DECRBY") + 40;
-    fs::write(&log, &bytes[..cut]).unwrap();
-    redis.restart();
-    recover(&redis, &file, 2..3);
-}
-
-fn find_last(bytes: &[u8], part: &[u8]) -> usize {
-    bytes.windows(part.len()).rposition(|window| window == part).expect("the command in the file")
-}
-
-/// The file that grows: in a directory of its own since Redis 7.0.
-fn append_only_file(dir: &Path) -> PathBuf {
-    let single = dir.join("appendonly.aof");
-    if single.is_file() {
-        return single;
-    }
-    let files = fs::read_dir(dir.join("appendonlydir")).unwrap().map(|entry| entry.unwrap().path());
-    let grows = |path: &PathBuf| path.to_string_lossy().ends_with(".incr.aof");
-    files.filter(grows).max().expect("an append-only file")
-}

@@ -21,46 +21,6 @@ fn is_accepted(scripts: &mut Scripts, script: &'static str, keys: &[String], arg
 }
 
 #[test]
-fn quantities_users_and_request_ids() {
-    let (_redis, mut scripts) = scripts(SECKILL);
-    scripts.preheat("1", "10");
-    let (keys, all_keys) = (SECKILL.keys("1"), SECKILL.all_keys("1"));
-    let (user, request) = ("u".repeat(256), "r".repeat(128));
-    let (long_user, long_request) = ("u".repeat(257), "r".repeat(129));
-    for (quantity, user, request, expected) in [
-        ("1000000000", &user, &request, true),
-        ("1000000001", &user, &request, false),
-        ("0", &user, &request, false),
-        ("1", &long_user, &request, false),
-        ("1", &user, &long_request, false),
-    ] {
-        for script in ["deduct", "refund"] {
-            let args = ["hash", "t", user, quantity, request, "dry"];
-            assert_eq!(is_accepted(&mut scripts, script, &keys, &args), expected, "{script} {args:?}");
-        }
-        let args = ["hash", "t", user, quantity, request, "dry", "", "1"];
-        assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "hold {args:?}");
-        let args = ["hash", "t", "dry", "", user, request, quantity];
-        assert_eq!(is_accepted(&mut scripts, "multi_deduct", &keys, &args), expected, "multi_deduct {args:?}");
-    }
-    for (duration, expected) in [("31536000000", true), ("31536000001", false), ("1", true), ("0", false)] {
-        let args = ["hash", "t", "7", "1", "r", "dry", "", duration];
-        assert_eq!(is_accepted(&mut scripts, "hold", &all_keys, &args), expected, "{duration}");
-    }
-    for (step, most, expected) in [
-        ("expire", "500", true),
-        ("expire", "501", false),
-        ("recount", "1000000", true),
-        ("recount", "1000001", false),
-        ("confirm", &request, true),
-        ("confirm", &long_request, false),
-    ] {
-        let args = ["hash", "t", most, step];
-        assert_eq!(is_accepted(&mut scripts, "settle", &all_keys, &args), expected, "{step} {most}");
-    }
-}
-
-#[test]
 fn orders_of_a_call() {
     let (_redis, mut scripts) = scripts(SECKILL);
     scripts.preheat("1", "10");
