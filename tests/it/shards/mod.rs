@@ -6,7 +6,6 @@ mod commands;
 mod cut;
 mod files;
 mod inspect;
-mod model;
 mod multi;
 mod night;
 pub mod orders;
