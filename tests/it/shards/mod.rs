@@ -3,7 +3,6 @@
 mod audit;
 mod cluster;
 mod commands;
-mod cut;
 mod files;
 mod inspect;
 mod multi;
@@ -11,8 +10,6 @@ mod night;
 pub mod orders;
 mod pause;
 mod preheat;
-mod preheat_cut;
-mod preheat_failover;
 mod removed;
 mod sale;
 mod sharded;
