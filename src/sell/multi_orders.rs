@@ -2,7 +2,7 @@
 //!
 //! An order of activities in several slots of a cluster, which no one call can serve: a hold of each item with the order's request
 //! id; the primary decides. The order is bought once the primary is confirmed, and not bought once that is void.
-//! `tests/it/spread/model.rs` goes through every interleaving of these steps.
+//! `scripts/mutate-client.diff` breaks the rules of these steps, and nights of the simulator notice each.
 
 use std::time::Duration;
 

@@ -636,8 +636,8 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
     ),
 ];
 
-/// Rules that only nights of the client notice: of files that are applied twice at once, of resets, of trims and of failovers.
-const RULES_OF_NIGHTS: [Rule; 22] = [
+/// Rules that only nights of the client notice: of files that are applied twice at once, of adoptions, resets, trims and failovers.
+const RULES_OF_NIGHTS: [Rule; 25] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -750,7 +750,18 @@ const RULES_OF_NIGHTS: [Rule; 22] = [
         &[("if quantity > stock then return {0, '库存不足'} end", "")],
         night::run,
     ),
-    ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")], night::run),
+    (
+        "an adoption takes the stock behind its record",
+        "adopt",
+        &[
+            ("  if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end\n", ""),
+            (
+                "'adopt', adopt, 'withdrawn', digits(units))\n",
+                "'adopt', adopt, 'withdrawn', digits(units))\n  if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end\n",
+            ),
+        ],
+        night::run,
+    ),
     (
         "a late page replaces what audits read",
         "trim",
@@ -778,6 +789,21 @@ const RULES_OF_NIGHTS: [Rule; 22] = [
         &[("redis.call('HSET', KEYS[2], 'rules', rules)", "")],
         night::run,
     ),
+    (
+        "an adoption returns the stock before its record says so",
+        "adopt",
+        &[
+            ("if returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end\n", ""),
+            (
+                "local marks = mark_first()\nredis.call('HSET', KEYS[2], unpack(set))\n",
+                "local marks = mark_first()\nif returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end\n\
+                 redis.call('HSET', KEYS[2], unpack(set))\n",
+            ),
+        ],
+        night::run,
+    ),
+    ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")], night::run),
+    ("an adoption leaves no mark", "adopt", &[("local marks = mark_first()", "local marks"); 3], night::run),
 ];
 
 /// Those of them that the client's nights must notice, too.

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::orders::store;
 use super::{Scripts, transfer};
+use crate::support::scripts::cut_after;
 use crate::support::{CLUSTER, Call, Fault, Proxy, TestRedis, When};
 
 /// Who is at home in the first of two shards, and who in the second.
@@ -325,4 +327,42 @@ fn an_unfinished_preheat_is_unsettled_and_a_shard_that_is_gone_is_drift() {
     let gone = reconcile(&redis, "", 7);
     assert_eq!((&gone["activities"][0]["verdict"], &gone["activities"][0]["stock"]), (&json!("drift"), &Value::Null));
     assert_eq!(differences(&gone), ["1#9 conservation - - - -"]);
+}
+
+#[test]
+fn a_transfer_that_was_cut_is_named_and_repaired() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    for (shard, user) in [("1#3", "d"), ("1#9", "a")] {
+        scripts.sells(shard, user, "1");
+    }
+    let (id, keys) = (transfer(1), CLUSTER.keys("1#9"));
+    assert!(scripts.lend("1#3", &id, "4", "4", "").starts_with("1 4 "));
+    let cut = scripts.eval(&cut_after("borrow", 2), &keys[..4], &["tester", &id, "1", "3", "4"]);
+    assert!(cut.contains("CUT"), "{cut}");
+    assert_eq!(differences(&reconcile(&redis, "", 7)), ["1#9 cut_transfer - 0 4 -"]);
+    let fixed = reconcile(&redis, " --fix --yes", 0);
+    let repair = ["activity", "class", "status"].map(|field| &fixed["repairs"][0][field]);
+    assert_eq!(json!(repair), json!(["1#9", "cut_transfer", "ok"]));
+    assert_row(&reconcile(&redis, "", 0), "match", 18, 2, 0, 0);
+}
+
+#[test]
+fn a_transfer_of_the_future_is_old_because_the_clock_was_set_back() {
+    let redis = TestRedis::start();
+    let mut scripts = sale(&redis);
+    let id = transfer(1);
+    let finished = |ahead: u64| {
+        let seconds: Vec<u64> = redis.ask("TIME");
+        let record = format!("4 9 {}", (seconds[0] + ahead) * 1000);
+        redis.cmd(("HSET", CLUSTER.requests("1#3"), format!("\ttt:{id}"), record));
+        let finished = seckill::internals::finish_transfers(&mut store(&redis.url()), &"1".parse().unwrap(), false)
+            .unwrap()
+            .unwrap();
+        (finished.arrived, finished.left)
+    };
+    assert_eq!(scripts.lend("1#3", &id, "4", "4", ""), "1 4 6");
+    assert_eq!(finished(1), (0, 1), "somebody may be at work");
+    assert_eq!(finished(3600), (1, 0));
+    assert_row(&reconcile(&redis, "", 0), "match", 20, 0, 0, 0);
 }

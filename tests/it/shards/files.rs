@@ -202,26 +202,6 @@ fn units_that_a_run_returned_itself_are_sold_by_it_at_once() {
 }
 
 #[test]
-fn a_run_that_is_killed_is_resumed_and_no_row_is_applied_twice() {
-    let sale = Sale::on(TestCluster::start(3), &[3_000, 0, 0, 0, 0, 0]);
-    let rows = file("activity,user", (0..3_000).map(|index| format!("1001,u{index}")));
-    let path = rows.path().display().to_string();
-    for sold in [1, 600] {
-        let run = sale.seckill(&format!("deduct --from {path} --rate 3000")).spawn();
-        wait_until("some are sold", || sale.bought().len() >= sold);
-        run.signal(libc::SIGKILL);
-        drop(run);
-        sale.check(3_000);
-    }
-    sale.age_transfers();
-    let rows = sale.seckill(&format!("deduct --from {path}")).code(0).json();
-    assert_eq!(summary(&rows).iter().map(|row| row.1).sum::<u64>(), 3_000);
-    let bought = sale.bought();
-    assert_eq!((bought.len(), bought.values().max()), (3_000, Some(&1)));
-    sale.check(3_000);
-}
-
-#[test]
 fn at_least_95_percent_of_the_units_are_sold_without_borrowing() {
     let stocks = [63, 63, 63, 63, 63, 63, 63, 63, 62, 62, 62, 62, 62, 62, 62, 62];
     let sale = Sale::new(&stocks, None);

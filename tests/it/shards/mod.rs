@@ -3,17 +3,13 @@
 mod audit;
 mod cluster;
 mod commands;
-mod cut;
 mod files;
 mod inspect;
-mod model;
 mod multi;
 mod night;
 pub mod orders;
 mod pause;
 mod preheat;
-mod preheat_cut;
-mod preheat_failover;
 mod removed;
 mod sale;
 mod sharded;

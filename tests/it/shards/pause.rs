@@ -1,7 +1,7 @@
 //! `pause` and `resume` of a sharded activity: all shards and the parent, whatever comes between.
 
 use super::sharded::{Whole, call, fixture};
-use crate::support::{CLUSTER, Copy, Fault, Proxy, Scripts, TestRedis, When, wait_until};
+use crate::support::{CLUSTER, Scripts, TestRedis};
 
 fn states(redis: &TestRedis) -> Vec<String> {
     let whole = Whole::of(redis);
@@ -45,35 +45,6 @@ fn all_shards_and_the_parent_are_paused_and_resumed() {
 
     redis.cmd(("DEL", CLUSTER.stock(&Whole::of(&redis).ids()[1])));
     call(&redis, "pause 1001 --withdraw-stock").code(3).stderr_has("is gone");
-}
-
-#[test]
-fn a_pause_that_is_killed_after_any_step_is_finished_by_the_same_command() {
-    let redis = TestRedis::start();
-    redis.seckill(["script", "load"]).code(0);
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
-    for line in ["pause 1001", "pause 1001 --withdraw-stock", "resume 1001"] {
-        let before = Copy::of(&redis);
-        for number in 1.. {
-            before.put_back(&redis);
-            let proxy = Proxy::before(&redis);
-            proxy.inject(When::Nth(number), Fault::HangReply);
-            let mut running = proxy.seckill(["-l", "cluster"]).args(line.split(' ')).spawn();
-            wait_until("it hangs or ends", || proxy.commands().len() >= number || running.has_ended());
-            let ended = proxy.commands().len() < number;
-            drop(running); // Killed.
-            drop(proxy);
-            call(&redis, line).code(0);
-            let expected = if line == "resume 1001" { "live" } else { "paused" };
-            assert_eq!(states(&redis), [expected; 4], "{line} cut at {number}");
-            let entries = Whole::of(&redis).ids().iter().map(|id| redis.xrange(&CLUSTER.ledger(id)).len()).max();
-            assert!(entries <= Some(4), "each shard was paused once: {entries:?}");
-            if ended {
-                assert!(number > 5, "{number}");
-                break;
-            }
-        }
-    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `preheat` with `shards: N`: the shards are made, changed and removed together, whatever comes between.
 
 use super::sharded::{Whole, call, fixture};
-use crate::support::{CLUSTER, TestRedis};
+use crate::support::{CLUSTER, Fault, Proxy, TestRedis, When, wait_until};
 
 #[test]
 fn a_total_below_what_is_sold_is_refused_and_nothing_changes() {
@@ -80,4 +80,85 @@ fn a_shard_that_is_lost_is_never_made_anew_by_itself() {
     redis.cmd(("DEL", CLUSTER.meta("1001")));
     call(&redis, "preheat -").stdin(fixture(12, 4)).code(3).stderr_has("is there, and it is not");
     call(&redis, "preheat -").stdin(fixture(13, 3)).code(3);
+}
+
+/// The units that the first update added, and the second one took, would be added to the total alone.
+#[test]
+fn an_update_whose_late_copy_finds_the_parent_as_it_was_begins_nothing() {
+    let redis = TestRedis::start();
+    redis.seckill(["script", "load"]).code(0);
+    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let proxy = Proxy::before(&redis);
+    proxy.inject(When::With("=update ".to_owned()), Fault::HangRequest);
+    let update = |total| {
+        let call = proxy.seckill(["-l", "cluster", "preheat", "-", "--update", "--timeout", "2s"]);
+        call.stdin(fixture(total, 3))
+    };
+    let first = update(20).spawn();
+    wait_until("its plan hangs", || {
+        let commands = proxy.commands();
+        commands.iter().position(|name| name == "SADD").is_some_and(|at| commands.len() > at + 1)
+    });
+    proxy.heal();
+    first.wait().code(0);
+    update(12).code(0);
+    let before = redis.dump_all();
+    proxy.deliver_late();
+    redis.assert_unchanged_since(&before);
+    Whole::of(&redis).assert_sound(12);
+}
+
+/// Lets a command write what the parent plans, and nothing more.
+fn stop_at_the_plan(redis: &TestRedis, line: &str, text: &str) {
+    let proxy = Proxy::before(redis);
+    let plan = if line.contains("--update") { "=update " } else { "=start " };
+    proxy.inject(When::With(plan.to_owned()), Fault::HangReply);
+    let running = proxy.seckill(["-l", "cluster", "-o", "json"]).args(line.split(' ')).stdin(text).spawn();
+    wait_until("a plan is there", || redis.hget(&CLUSTER.meta("1001"), "plan").is_some());
+    drop(running);
+}
+
+#[test]
+fn what_is_unfinished_is_said_to_whoever_wants_something_else() {
+    let redis = TestRedis::start();
+    redis.seckill(["script", "load"]).code(0);
+    stop_at_the_plan(&redis, "preheat -", &fixture(12, 3));
+    let half = redis.dump_all();
+    let refused =
+        call(&redis, "preheat -").stdin(fixture(13, 3)).code(3).stderr_has("a preheat that makes it new is unfinished");
+    refused.stderr_has("`12` → `13`").stderr_has("give the command that began it again");
+    call(&redis, "preheat - --dry-run").stdin(fixture(12, 3)).code(0);
+    assert_eq!(call(&redis, "deduct 1001 --user 7").code(3).json()["status"], "not_preheated");
+    redis.assert_unchanged_since(&half);
+    // The same command finishes it.
+    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    Whole::of(&redis).assert_sound(12);
+    // A reset takes over, with another epoch, so that whatever is still on its way finds no shard of its own.
+    stop_at_the_plan(&redis, "preheat - --reset --yes", &fixture(12, 3));
+    call(&redis, "preheat - --reset --yes").stdin(fixture(13, 4)).code(0);
+    let whole = Whole::of(&redis);
+    whole.assert_sound(13);
+    assert!(whole.rules.starts_with("live 1 3 "), "{}", whole.rules);
+
+    // An update is finished before another one begins.
+    stop_at_the_plan(&redis, "preheat - --update", &fixture(21, 4));
+    call(&redis, "preheat -").stdin(fixture(13, 4)).code(3).stderr_has("an update of it is unfinished");
+    // The parent's last change is two writes, of which a cut may leave the first: the new rules, then the plan goes.
+    redis.cmd(("HSET", CLUSTER.meta("1001"), "rules", whole.rules.replace(" 13 ", " 21 ")));
+    call(&redis, "preheat - --update").stdin(fixture(30, 4)).code(0);
+    let whole = Whole::of(&redis);
+    whole.assert_sound(30);
+    assert!(whole.parts.values().all(|part| part.plans == 2), "{whole:?}");
+}
+
+#[test]
+fn no_update_begins_while_shards_and_parent_differ() {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(30, 3)).code(0);
+    // As after a failover that lost what the parent said.
+    let whole = Whole::of(&redis);
+    redis.cmd(("HSET", CLUSTER.meta("1001"), "rules", whole.rules.replace(" 30 ", " 20 ")));
+    let refused = call(&redis, "preheat - --update").stdin(fixture(60, 3)).code(1).error_json();
+    assert!(refused["error"].as_str().unwrap().contains("its shards have 30 units in all, and it has 20"), "{refused}");
+    assert_eq!(Whole::of(&redis).parts, whole.parts);
 }

@@ -65,26 +65,6 @@ fn an_order_is_decided_only_once_a_replica_has_each_item() {
     assert_eq!(run.wait().code(0).json()["status"], "ok");
 }
 
-/// The client dies after each of its steps, and the same command finishes what it began.
-#[test]
-fn the_same_request_finishes_what_a_dead_client_began() {
-    let mut sale = Sale::start(false);
-    for (prefix, (held, confirmed)) in (10..).zip([(1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)]) {
-        sale = sale.another(&prefix.to_string());
-        assert!((0..held).all(|index| sale.hold(index, "900000") == 1));
-        assert!((0..confirmed).all(|index| sale.confirm(index) == 1));
-        let (code, order) = sale.again();
-        let expected = if confirmed > 0 { "replayed" } else { "ok" };
-        assert_eq!(
-            (code, order["status"].as_str()),
-            (0, Some(expected)),
-            "{held} held, {confirmed} confirmed: {order}"
-        );
-        assert_eq!(sale.stocks(), [4, 4, 4]);
-        sale.of_all("reconcile").code(0);
-    }
-}
-
 /// What an item is asked first may be of no use. The primary knows.
 #[test]
 fn an_order_that_was_bought_is_replayed_though_an_item_is_corrupt_since() {
@@ -98,26 +78,23 @@ fn an_order_that_was_bought_is_replayed_though_an_item_is_corrupt_since() {
     assert_eq!(sale.stocks(), [4, 4, 4]);
 }
 
-/// If nobody does, `expire` ends each item as the primary was decided.
+/// If its client does not, `expire` ends each item as the primary was decided.
 #[test]
 fn expire_ends_an_order_as_its_primary_was_decided() {
     let mut sale = Sale::start(false);
-    let cases = [(&[0][..], 0), (&[1, 2], 0), (&[0, 1, 2], 0), (&[0, 1, 2], 1), (&[0, 1, 2], 2)];
-    for (prefix, (held, confirmed)) in (10..).zip(cases) {
+    for (prefix, (held, confirmed)) in (10..).zip([(&[1, 2][..], 0), (&[0, 1, 2], 1)]) {
         sale = sale.another(&prefix.to_string());
         assert!(held.iter().all(|index| sale.hold(*index, "1") == 1));
         assert!((0..confirmed).all(|index| sale.confirm(index) == 1));
-        let left = if confirmed > 0 { [4, 4, 4] } else { [5, 5, 5] };
         let is_open = || {
             sale.of_all("expire -q").code(0).stderr("");
             sale.of_all("inspect --holds -o csv").code(0).stdout.lines().count() > 1
         };
         wait_until("nothing is held open", || !is_open());
-        assert_eq!(sale.stocks(), left, "{held:?} held, {confirmed} confirmed");
         // Nobody can buy an order that was given up, and nobody can give up one that was bought.
         let (code, order) = sale.again();
         assert_eq!(code == 0, confirmed > 0, "{order}");
-        assert_eq!(sale.stocks(), left);
+        assert_eq!(sale.stocks(), if confirmed > 0 { [4, 4, 4] } else { [5, 5, 5] });
         sale.of_all("reconcile").code(0);
     }
 }

@@ -2,6 +2,5 @@
 
 mod audit;
 mod commands;
-mod model;
 mod sale;
 mod scripts;

@@ -41,11 +41,6 @@ use tempfile::TempDir;
 /// How long anything that happens within milliseconds may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether long searches run at full size: `SECKILL_TEST_SEARCHES=full`, as `.ci/run` has it. It takes minutes.
-pub fn has_full_searches() -> bool {
-    std::env::var_os("SECKILL_TEST_SEARCHES").is_some_and(|text| text == "full")
-}
-
 /// Waits until something is so, looking again and again.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {

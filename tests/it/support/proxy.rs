@@ -196,16 +196,13 @@ impl Proxy {
         self.network.deliver(late.into_iter().map(|(_, command)| command).collect());
     }
 
-    /// Waits until a `Hold` holds, but no longer than that; false if none does.
-    pub fn try_wait_until_held(&self, at_most: Duration) -> bool {
-        let not_yet = |state: &mut State| !state.is_holding;
-        self.network.changed.wait_timeout_while(self.network.state(), at_most, not_yet).unwrap().0.is_holding
-    }
-
     /// Waits until a `Hold` holds: the server has run that command, and what came before it is answered.
     #[track_caller]
     pub fn wait_until_held(&self) {
-        assert!(self.try_wait_until_held(PATIENCE), "nothing is held after {:?}", self.commands());
+        let not_yet = |state: &mut State| !state.is_holding;
+        let is_holding =
+            self.network.changed.wait_timeout_while(self.network.state(), PATIENCE, not_yet).unwrap().0.is_holding;
+        assert!(is_holding, "nothing is held after {:?}", self.commands());
     }
 
     /// Lets the reply go that a `Hold` holds.
