@@ -1,9 +1,9 @@
-//! Killed at any command, or without a reply, nothing is lost, and the same command resumes.
+//! Killed at any command, nothing is lost, and the same command resumes. What a call may meet besides is in `tests/sim/archive.rs`.
 
 use std::time::Duration;
 
 use super::Shop;
-use crate::support::{COUPON, Fault, PRODUCT, Proxy, SECKILL, SKU, When, wait_until};
+use crate::support::{Fault, Proxy, SECKILL, SKU, When, wait_until};
 
 /// Runs a command that is killed at its n-th command for the server; false if it has fewer.
 fn killed(shop: &Shop, args: &[&str], number: usize, fault: Fault) -> bool {
@@ -51,70 +51,6 @@ fn an_archive_that_is_killed_at_any_command_is_resumed() {
             }
         }
         shop.call("reconcile 1").code(0);
-    }
-}
-
-#[test]
-fn a_restore_that_is_killed_at_any_command_is_resumed() {
-    for (layout, fault) in [
-        (SECKILL, Fault::HangRequest),
-        (SKU, Fault::HangReply),
-        (COUPON, Fault::HangRequest),
-        (PRODUCT, Fault::HangReply),
-    ] {
-        let shop = Shop::small(layout);
-        shop.call("script load").code(0);
-        let before = shop.state();
-        shop.archive().code(0);
-        for number in 1.. {
-            let was_cut = killed(&shop, &["preheat", "--restore", shop.to()], number, fault);
-            if was_cut && shop.redis.hgetall(&layout.meta("1")).contains_key("restore") {
-                // Nobody buys, and nobody refunds, before all is there.
-                shop.call("deduct 1 --user late").code(3).stdout_has("ended");
-                if layout.has_users() {
-                    shop.call("refund 1 --user a").code(3).stdout_has("not_preheated");
-                }
-            }
-            if was_cut {
-                shop.restore().code(0);
-            }
-            assert_eq!(shop.state(), before, "{layout:?} {number}");
-            if !was_cut {
-                assert!(number > 5, "{layout:?}: {number}");
-                break;
-            }
-            // On an empty server, the next time.
-            shop.redis.cmd(&["FLUSHDB"]);
-        }
-        shop.call("reconcile 1").code(0);
-    }
-}
-
-#[test]
-fn a_lost_reply_is_settled_by_what_is_there() {
-    let shop = Shop::small(SECKILL);
-    shop.call("script load").code(0);
-    let before = shop.state();
-    for number in 1.. {
-        let fault = if number % 2 == 0 { Fault::LoseReply } else { Fault::LoseRequest };
-        let proxy = Proxy::before(&shop.redis);
-        proxy.inject(When::Nth(number), fault);
-        let outcome = proxy.seckill(["-q", "archive", "1", "--yes", "--to", shop.to()]).run();
-        let ended = proxy.commands().len() < number;
-        // The watch is lost with its connection: then nothing was removed.
-        if outcome.status.code() != Some(0) {
-            assert_eq!(outcome.status.code(), Some(5), "{fault:?} {number}: {}", outcome.stderr);
-            assert_eq!(shop.state(), before, "{fault:?} {number}");
-            shop.archive().code(0);
-        }
-        let restoring = Proxy::before(&shop.redis);
-        restoring.inject(When::Nth(number), fault);
-        restoring.seckill(["preheat", "--restore", shop.to()]).code(0);
-        assert_eq!(shop.state(), before, "{fault:?} {number}");
-        std::fs::remove_dir_all(shop.folder()).unwrap();
-        if ended {
-            break;
-        }
     }
 }
 
