@@ -115,7 +115,8 @@ struct Task {
     seen: BTreeMap<usize, Vec<Seen>>,
     /// What callers knew of its orders when it began.
     before: BTreeMap<usize, Heard>,
-    /// How often the server had lost something when it began.
+    /// How many events there were when it began, and how often the server had lost something.
+    turns: u64,
     failures: u64,
     /// Whether it is done only when a replica has it.
     waits: bool,
@@ -131,6 +132,8 @@ struct File {
     about: Vec<usize>,
     /// Lines that a run applied, and when it said so.
     applied: BTreeMap<u64, u64>,
+    /// Lines that a run decided, and after how many events it said so. Of several activities only what is bought stays so.
+    decided: BTreeMap<u64, u64>,
     /// When a run of it came to its end.
     done_at: Option<u64>,
 }
@@ -497,10 +500,11 @@ impl Night<'_> {
             sent.was_cut = true;
         }
         let most = if self.world.stalled().is_some() { 80 } else { 40 };
-        let (failures, waits) = (self.failures, self.has_replica && self.random.percent(most));
+        let (turns, failures) = (self.turns, self.failures);
+        let waits = self.has_replica && self.random.percent(most);
         let had_nothing = activity == 0 && self.has_nothing();
         self.tasks[process] =
-            Some(Task { about, activity, seen, before, failures, waits, had_nothing, met_archive: false });
+            Some(Task { about, activity, seen, before, turns, failures, waits, had_nothing, met_archive: false });
         self.look()?;
         let shards = self.shards.clone().filter(|_| activity == 0);
         let job = Job { layout: self.layout(), activity: self.activities[activity].id.clone(), shards, op, waits };
@@ -820,7 +824,7 @@ impl Night<'_> {
         let has_rows = operation == "hold" || self.random.percent(50);
         let at_once = 1 + self.random.below(3) as usize;
         let file = OrderFile { operation, job: format!("file{number}"), hold_for, lines, has_rows, at_once };
-        self.files.push(File { file, about, applied: BTreeMap::new(), done_at: None });
+        self.files.push(File { file, about, applied: BTreeMap::new(), decided: BTreeMap::new(), done_at: None });
         self.file(number)
     }
 
@@ -904,7 +908,9 @@ impl Night<'_> {
     fn reset(&mut self) -> Step {
         (self.is_resetting, self.was_reset, self.planned, self.export) = (true, true, None, None);
         self.in_hand.lose();
-        self.files.iter_mut().for_each(|file| (file.applied, file.done_at) = (BTreeMap::new(), None));
+        for file in &mut self.files {
+            (file.applied, file.decided, file.done_at) = (BTreeMap::new(), BTreeMap::new(), None);
+        }
         self.oracle.forget(0);
         let total = 4 + self.random.below(12);
         self.preheat(About::Reset, Preheat::Reset, total, FieldChange::Keep)
@@ -1043,6 +1049,14 @@ impl Night<'_> {
             let applies = status == Status::Ok && !has_failed;
             if applies && (file.applied.insert(line, at).is_some() || self.is_over && file.done_at.is_some()) {
                 return broken("a line is decided once", format!("line {line} of file {number}"));
+            }
+            let is_paused = status == Status::Paused;
+            if is_paused && !has_failed && file.decided.get(&line).is_some_and(|turns| *turns < task.turns) {
+                return broken("a line stays decided", format!("line {line} of file {number}"));
+            }
+            let is_decided = !is_paused && (operation != "multi_deduct" || status == Status::Ok);
+            if is_decided && !has_failed && !Self::is_of_archive(task, status) && status != Status::Corrupt {
+                file.decided.entry(line).or_insert(self.turns);
             }
             match status {
                 Status::Replayed => continue,

@@ -64,6 +64,7 @@ impl Night<'_> {
         }
         for file in &mut self.files {
             file.applied.retain(|_, at| *at <= kept);
+            file.decided.clear();
             file.done_at = file.done_at.filter(|at| *at <= kept);
         }
     }
