@@ -29,12 +29,13 @@ impl Night<'_> {
         held.is_some_and(|held| held != b"0")
     }
 
-    pub fn is_archived(&self, activity: usize) -> bool {
-        let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys);
-        found.is_ok_and(|found| found.is_some_and(|found| found.is_archived))
+    fn is_archived(&self, activity: usize) -> bool {
+        let server = self.engine.server.borrow();
+        let rules = server.keys.field(&self.activities[activity].keys.meta, b"rules");
+        rules.is_some_and(|rules| rules.starts_with(b"archived "))
     }
 
-    /// Who is at work while an activity is in files may be told so.
+    /// Who is at work while an activity is in files may hear of it.
     pub fn note_archived(&mut self) {
         if self.archives.is_some() && (0..self.activities.len()).any(|activity| self.is_archived(activity)) {
             self.tasks.iter_mut().flatten().for_each(|task| task.met_archive = true);
