@@ -77,7 +77,8 @@ if fields[3] then
   draft_pages = whole(draft_pages)
   if not draft_pages or draft == active then return unfit(fields[3], 2) end
 end
-if epoch ~= '' and epoch ~= its_epoch then return {STALE} end
+-- Of what is archived nothing is left that a page, or what clears it, could be of: a restore would take it for another sale's.
+if step ~= 'plan' and rules.state == 'archived' or epoch ~= '' and epoch ~= its_epoch then return {STALE} end
 
 -- Whether one id comes before another. Their parts may pass what Lua counts exactly, so texts are compared.
 local function earlier(one, other)

@@ -1051,7 +1051,11 @@ impl Night<'_> {
                 return broken("a line is decided once", format!("line {line} of file {number}"));
             }
             let is_paused = status == Status::Paused;
-            if is_paused && !has_failed && file.decided.get(&line).is_some_and(|turns| *turns < task.turns) {
+            if is_paused
+                && !has_failed
+                && !task.met_archive
+                && file.decided.get(&line).is_some_and(|turns| *turns < task.turns)
+            {
                 return broken("a line stays decided", format!("line {line} of file {number}"));
             }
             let is_decided = !is_paused && (operation != "multi_deduct" || status == Status::Ok);
