@@ -240,7 +240,8 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
     }
     let is_removed = |at: &usize| order.items[*at].is_in_shard() && outcomes[*at].status == Status::NotPreheated;
     let removed = (0..outcomes.len()).find(is_removed);
-    let decision = if is_refused { abort(store, order, &mut outcomes)? } else { commit(store, order, &mut outcomes)? };
+    let decision =
+        if is_refused { abort(store, order, &mut outcomes, false)? } else { commit(store, order, &mut outcomes)? };
     let Decision::Bought(status) = decision else {
         return match removed {
             // It was reset after its shards were read.
@@ -360,22 +361,22 @@ fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome
         // Another caller took it for given up.
         _ => {
             outcomes[order.primary].status = settled.status;
-            abort(store, order, outcomes)
+            abort(store, order, outcomes, true)
         }
     }
 }
 
-/// Decides that the order is not bought, unless it is already, and returns what was taken.
-fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
+/// Decides that the order is not bought, unless it is already, and returns what was taken. `was_sent`: a commit was.
+fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome], was_sent: bool) -> Result<Decision> {
     let settled = settle_primary(store, order, "abort")?;
     let status = settled.status;
     if status == Status::Confirmed {
         outcomes[order.primary] = settled;
         return Ok(Decision::Bought(Status::Replayed));
     }
-    // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order,
-    // and what says so may be in files, or gone: the others must not return.
-    let was_held = order.others().all(|at| outcomes[at].status == Status::Replayed);
+    // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, as a
+    // commit without a reply may, and what says so may be in files, or gone: the others must not return.
+    let was_held = was_sent || order.others().all(|at| outcomes[at].status == Status::Replayed);
     if order.items.len() > 1 && was_held && !is_given_up(status) {
         let primary = &order.items[order.primary].activity;
         let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
