@@ -1,7 +1,7 @@
 //! `multi-deduct` and `expire` with activities of several nodes, and clients that die between two steps.
 
 use super::sale::Sale;
-use crate::support::{CLUSTER, TestRedis, wait_until};
+use crate::support::{CLUSTER, Fault, Proxy, TestRedis, When, wait_until};
 
 #[test]
 fn an_order_over_several_nodes_takes_all_or_nothing_once() {
@@ -114,6 +114,35 @@ fn nothing_returns_of_an_order_whose_primary_cannot_say_whether_it_is_bought() {
     assert_eq!(sale.stocks(), [4, 4, 4], "all is still taken");
     assert_eq!(sale.again().1["status"], "replayed");
     sale.cluster.seckill(["reconcile"]).code(0);
+}
+
+/// Its commit has no reply, and then the primary is in files.
+#[test]
+fn nothing_returns_of_an_order_that_a_commit_without_a_reply_may_have_bought() {
+    let sale = Sale::start(false);
+    sale.cluster.seckill(["script", "load"]).code(0);
+    let proxies = Proxy::before_all(&sale.cluster);
+    let primary = &sale.ids[0];
+    let of_primary = &proxies[sale.cluster.owner_of(primary)];
+    of_primary.inject(When::With("\r\nconfirm\r\n".to_owned()), Fault::LoseReply);
+    let [a, b, c] = sale.items([1, 1, 1]);
+    let order = ["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r", "--timeout", "60s"];
+    let run = sale.cluster.seckill(order).args(["-u", &of_primary.url()]).spawn();
+    let requests = CLUSTER.requests(primary);
+    wait_until("it is bought", || {
+        let item: Option<String> = sale.cluster.ask(&requests, ("HGET", &requests, "\th:r"));
+        item.is_some_and(|item| item.starts_with("confirmed "))
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let to = directory.path().to_str().unwrap();
+    sale.cluster.seckill(["pause", primary]).code(0);
+    sale.cluster.seckill(["archive", primary, "--yes", "--to", to]).code(0);
+    of_primary.heal();
+    run.wait().code(6).stderr_has("which says whether it is bought, is ended");
+    sale.cluster.seckill(["preheat", "--restore", to]).code(0);
+    assert_eq!(sale.stocks(), [4, 4, 4], "all is still taken");
+    assert_eq!(sale.again().1["status"], "replayed");
+    sale.of_all("reconcile").code(0);
 }
 
 /// An id that means something else at the primary cannot have bought the order.

@@ -43,6 +43,8 @@ pub enum Fault {
     StallReply(usize),
     /// The server runs it; its reply comes when the test calls `release`.
     Hold,
+    /// It goes to the server, and what is behind it, when the test calls `release`.
+    HoldRequest,
     /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
     Refuse(&'static str),
     #[allow(dead_code, reason = "tests/torture does without")]

@@ -65,6 +65,9 @@ impl Link {
                     return std::io::copy(&mut client, &mut std::io::sink()).map(drop).ok();
                 }
                 _ => {
+                    if fate == Some(Fault::HoldRequest) {
+                        network.hold();
+                    }
                     self.in_flight.lock().unwrap().fates.push_back(fate);
                     let is_refused = matches!(fate, Some(Fault::Refuse(_) | Fault::Reply(_)));
                     // Something else gets a reply in its turn, which is not passed on.
