@@ -88,7 +88,7 @@ pub(crate) enum Unarchivable {
     Lent(ActivityId),
     /// Its audit is no match.
     Verdict(Verdict),
-    /// Somebody wrote to it each time.
+    /// Another client wrote to it each time.
     Changed,
     /// Not there, corrupt, or an adoption is unfinished; and which key is corrupt.
     Status(Status, Option<Corrupt>),

@@ -106,8 +106,10 @@ pub(crate) fn restore<E: From<StoreError>>(
             return Ok(Err(Meddled::Written));
         }
     }
-    // What an earlier call restored is waited for too.
-    store.changed(activity);
+    if found.status.is_done() {
+        // What an earlier call restored is waited for too.
+        store.changed(activity);
+    }
     Ok(Ok(found))
 }
 

@@ -226,7 +226,7 @@ impl Shop {
     }
 }
 
-/// What goes wrong: with a call, or with the process, behind that call and so many others.
+/// What goes wrong: with a call, or with the process, some calls later.
 type Way = (Option<Strike>, Option<u64>);
 
 /// Whatever becomes of one of the calls, and wherever it is killed, what was is in the files or in the keys: the same command again

@@ -65,7 +65,7 @@ pub struct Server {
     pub loaded: Option<BTreeSet<Bytes>>,
     /// What the last call wrote, while replicas may want it.
     pub log: Option<Vec<Write>>,
-    /// The keys that the last call wrote, while somebody watches some.
+    /// The keys that the last call wrote, while a connection watches some.
     pub touched: Option<Vec<Bytes>>,
     /// Whether a replica follows.
     pub is_followed: bool,

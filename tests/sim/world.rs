@@ -56,9 +56,9 @@ pub enum Strike {
     Lost,
     /// The connection breaks before the reply does.
     Unanswered,
-    /// It takes so many microseconds more.
+    /// It takes longer, by that in microseconds.
     Late(u64),
-    /// The script dies after so many writes.
+    /// The script dies after that number of writes.
     Cut(u32),
 }
 
@@ -487,7 +487,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         reply
     }
 
-    /// Whoever watches a key that was written takes note of it.
+    /// Connections that watch a key that was written take note of it.
     fn note_touched(&mut self) {
         let touched = self.engine.server.borrow_mut().touched.as_mut().map(std::mem::take).unwrap_or_default();
         for connection in self.connections.iter_mut().filter(|it| !touched.is_empty() && !it.watched.is_empty()) {

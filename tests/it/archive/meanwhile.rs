@@ -109,7 +109,7 @@ fn what_is_written_each_time_is_not_archived() {
         }
         proxy.release();
     }
-    let row = archiving.wait().code(3).stderr_has("somebody wrote to `1` each time").json();
+    let row = archiving.wait().code(3).stderr_has("another client wrote to `1` each time").json();
     assert_eq!(row["status"], "changed");
     assert!(shop.names().is_empty(), "{:?}", shop.names());
     shop.call("reconcile 1").code(0);

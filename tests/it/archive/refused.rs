@@ -133,7 +133,7 @@ fn who_writes_while_it_is_restored_makes_it_start_over() {
     shop.redis.cmd(("INCR", SECKILL.stock("1")));
     proxy.heal();
     proxy.release();
-    restoring.wait().code(1).stderr_has("somebody else wrote to `1`").stderr_has("archived as before");
+    restoring.wait().code(1).stderr_has("another client wrote to `1`").stderr_has("archived as before");
     shop.redis.cmd(("DEL", SECKILL.stock("1")));
     shop.redis.assert_unchanged_since(&archived);
     shop.restore().code(0);

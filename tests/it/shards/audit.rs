@@ -362,7 +362,7 @@ fn a_transfer_of_the_future_is_old_because_the_clock_was_set_back() {
         (finished.arrived, finished.left)
     };
     assert_eq!(scripts.lend("1#3", &id, "4", "4", ""), "1 4 6");
-    assert_eq!(finished(1), (0, 1), "somebody may be at work");
+    assert_eq!(finished(1), (0, 1), "a client may be at work");
     assert_eq!(finished(3600), (1, 0));
     assert_row(&reconcile(&redis, "", 0), "match", 20, 0, 0, 0);
 }

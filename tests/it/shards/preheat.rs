@@ -119,7 +119,7 @@ fn stop_at_the_plan(redis: &TestRedis, line: &str, text: &str) {
 }
 
 #[test]
-fn what_is_unfinished_is_said_to_whoever_wants_something_else() {
+fn what_is_unfinished_is_said_if_something_else_is_wanted() {
     let redis = TestRedis::start();
     redis.seckill(["script", "load"]).code(0);
     stop_at_the_plan(&redis, "preheat -", &fixture(12, 3));
@@ -143,7 +143,7 @@ fn what_is_unfinished_is_said_to_whoever_wants_something_else() {
     // An update is finished before another one begins.
     stop_at_the_plan(&redis, "preheat - --update", &fixture(21, 4));
     call(&redis, "preheat -").stdin(fixture(13, 4)).code(3).stderr_has("an update of it is unfinished");
-    // The parent's last change is two writes, of which a cut may leave the first: the new rules, then the plan goes.
+    // The parent's last change is two writes, and a cut may leave only the first: the new rules, then the plan goes.
     redis.cmd(("HSET", CLUSTER.meta("1001"), "rules", whole.rules.replace(" 13 ", " 21 ")));
     call(&redis, "preheat - --update").stdin(fixture(30, 4)).code(0);
     let whole = Whole::of(&redis);

@@ -141,7 +141,7 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             });
         }
         Unarchivable::Changed => {
-            out.warn(format!("somebody wrote to `{activity}` each time that it was read; nothing was removed"));
+            out.warn(format!("another client wrote to `{activity}` each time that it was read; nothing was removed"));
             out.hint("the same command tries again; refunds and a backend's own scripts write to it");
         }
         Unarchivable::Status(status, _) => {

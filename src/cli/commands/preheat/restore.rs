@@ -145,7 +145,7 @@ fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Outpu
                     .hint(format!("`seckill inspect {id}` shows it; the files are as they were"))
             }
             Meddled::Written => {
-                Failure::failed(format!("somebody else wrote to `{id}` while it was restored: it is archived as before"))
+                Failure::failed(format!("another client wrote to `{id}` while it was restored: it is archived as before"))
                     .hint("stop what writes its keys (a backend's own script?), remove what it wrote, and give the same command again")
             }
         }
