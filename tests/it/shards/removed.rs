@@ -6,7 +6,7 @@ use seckill::{Quantity, Status};
 use super::orders::{order, store};
 use super::sharded::{Whole, call, fixture};
 use super::transfer;
-use crate::support::{CLUSTER, Scripts, TestRedis, wait_until};
+use crate::support::{CLUSTER, Fault, Proxy, Scripts, TestRedis, When};
 
 #[test]
 fn whoever_has_an_old_list_reads_it_again() {
@@ -46,19 +46,28 @@ fn a_reset_makes_a_shard_anew_that_lost_its_ledger_and_whose_parent_is_gone() {
     call(&redis, "pause 1001").code(0);
 }
 
+/// It comes before the items of an order are held, or before the commit, which the shard that is gone refuses.
 #[test]
 fn a_reset_stops_a_file_of_orders_over_shards_and_nothing_stays_held() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(600, 3)).code(0);
-    call(&redis, "preheat --id 2 --stock 600").code(0);
-    let rows: Vec<String> =
-        (0..600).map(|user| format!(r#"{{"user":"u{user}","items":{{"1001":1,"2":1}}}}"#)).collect();
-    let run = call(&redis, "multi-deduct --from - --job j --rate 100 -o json").stdin(rows.join("\n")).spawn();
-    wait_until("some are sold", || redis.int(&CLUSTER.stock("2")) < 590);
-    call(&redis, "preheat - --reset --yes").stdin(fixture(600, 4)).code(0);
-    let error = run.wait().code(1).error_line();
-    assert!(error["error"].as_str().unwrap().starts_with("activity `1001` was reset"), "{error}");
-    assert_eq!(call(&redis, "inspect 2 --holds -o csv").code(0).stdout.lines().count(), 1);
+    for before in [CLUSTER.deadlines("2"), "\r\nconfirm\r\n".to_owned()] {
+        let redis = TestRedis::start();
+        call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+        call(&redis, "preheat --id 2 --stock 12").code(0);
+        redis.seckill(["script", "load"]).code(0);
+        let proxy = Proxy::before(&redis);
+        proxy.inject(When::With(before.clone()), Fault::HoldRequest);
+        let rows = ["7", "8"].map(|user| format!(r#"{{"user":"{user}","items":{{"1001":1,"2":1}}}}"#));
+        let line = "-l cluster -o json multi-deduct --from - --job j --timeout 60s";
+        let run = proxy.seckill([]).args(line.split(' ')).stdin(rows.join("\n")).spawn();
+        proxy.wait_until_held();
+        call(&redis, "preheat - --reset --yes").stdin(fixture(12, 4)).code(0);
+        proxy.heal();
+        proxy.release();
+        let error = run.wait().code(1).error_line();
+        assert!(error["error"].as_str().unwrap().starts_with("activity `1001` was reset"), "{before}: {error}");
+        assert_eq!(redis.int(&CLUSTER.stock("2")), 12);
+        assert_eq!(call(&redis, "inspect 2 --holds -o csv").code(0).stdout.lines().count(), 1);
+    }
 }
 
 #[test]
