@@ -318,11 +318,8 @@ impl Servers {
         if self.owners.is_empty() {
             return vec![0];
         }
-        let mut primaries: Vec<usize> =
-            self.owners.iter().filter(|owner| **owner != UNKNOWN).map(|owner| usize::from(*owner)).collect();
-        primaries.sort_unstable();
-        primaries.dedup();
-        primaries
+        let serves = |node: &usize| u16::try_from(*node).is_ok_and(|owner| self.owners.contains(&owner));
+        (0..self.nodes.len()).filter(serves).collect()
     }
 
     /// Connects to them, as far as they can be reached: each, and how often it was connected to.
