@@ -124,6 +124,7 @@ impl LedgerState {
         let is_equal = match &found.holds {
             Holding::Invalid(_) => false,
             Holding::Unknown => found.ledger.is_none(),
+            Holding::Units(0) if self.is_unknown(user) => false,
             Holding::Units(units) => found.ledger == Some(signed(*units)) && limit.is_none_or(|limit| *units <= limit),
         };
         (!is_equal).then_some(found)
@@ -178,9 +179,11 @@ impl Evidence {
     /// which the ledger state ends: a user who is no mismatch holds what the ledger says.
     pub fn compare_all(&mut self) {
         let limit = limit(self.kind, self.meta());
-        let learned = self.ledger.learn_unknown();
-        self.stock_drift = self.stock_drift.map(|drift| drift.saturating_add(learned));
         let found = std::mem::take(&mut self.mismatches);
+        let is_gone = |mismatch: &&Mismatch| mismatch.holds == Holding::Units(0);
+        let gone: HashSet<u32> = found.iter().filter(is_gone).map(|mismatch| mismatch.user).collect();
+        let learned = self.ledger.learn_unknown(&gone);
+        self.stock_drift = self.stock_drift.map(|drift| drift.saturating_add(learned));
         let ledger = &self.ledger;
         if ledger.lists_users() && self.kind.has_users() {
             let known: HashSet<u32> = found.iter().map(|mismatch| mismatch.user).collect();
@@ -435,6 +438,28 @@ mod tests {
                 ("own Units(2)".to_owned(), (Some(2), Some(Class::MissingOrder))),
             ]
         );
+    }
+
+    /// A repair took it, and was cut before its entry.
+    #[test]
+    fn a_member_without_units_who_is_gone_holds_nothing_if_order_records_say_so() {
+        let mut sale = evidence(Layout::Sku, &[("b", 1)], Some(&[("b", 1)]));
+        sale.ledger.carry_unknown(b"a");
+        assert!(sale.ledger.carried(4));
+        read(&mut sale, "b", Holding::Units(1));
+        read(&mut sale, "a", Holding::Units(0));
+        assert_eq!((mismatches(&mut sale), sale.ledger.sum), (vec![], 1));
+        add(&mut sale, &("a", 2));
+        assert_eq!(mismatches(&mut sale).len(), 1, "it is newer than the order records");
+    }
+
+    #[test]
+    fn a_member_without_units_who_is_gone_may_buy_again() {
+        let mut sale = evidence(Layout::Sku, &[], None);
+        sale.ledger.carry_unknown(b"a");
+        add(&mut sale, &("a", 2));
+        read(&mut sale, "a", Holding::Units(2));
+        assert_eq!((mismatches(&mut sale), sale.ledger.sum), (vec![], 2));
     }
 
     #[test]

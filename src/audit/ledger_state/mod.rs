@@ -11,7 +11,7 @@ pub(crate) mod order_sums;
 mod tests;
 pub(crate) mod transfers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::mpsc::Receiver;
 
 use crate::audit::ledger_state::column::Column;
@@ -289,10 +289,11 @@ impl LedgerState {
             self.set_open(user, after);
         }
         self.sum += units;
-        // A refund of somebody whose units nobody knew was of all of them.
         if self.unknown.is_empty() || !self.unknown.remove(&user) {
             self.move_held(user, units);
         } else {
+            // A refund of one whose units nobody knew was of all of them; one who buys had none any more.
+            self.move_held(user, units.max(0));
             self.sum_up_known();
         }
         if self.newer_from.is_some_and(|from| self.end >= from) {
@@ -311,8 +312,9 @@ impl LedgerState {
         }
     }
 
-    /// Takes over what order records say of users whose units nobody recorded. Returns how many units more all users hold by it.
-    pub(crate) fn learn_unknown(&mut self) -> i64 {
+    /// Takes over what order records say of users whose units nobody recorded: nothing, of those who are gone. Returns how many units
+    /// more all users hold by it.
+    pub(crate) fn learn_unknown(&mut self, gone: &HashSet<u32>) -> i64 {
         let before = self.sum;
         if self.unknown.is_empty() || !self.lists_users() {
             return 0;
@@ -320,6 +322,7 @@ impl LedgerState {
         for user in std::mem::take(&mut self.unknown) {
             match self.ordered(user).filter(|units| *units > 0) {
                 Some(units) => self.move_held(user, units),
+                None if gone.contains(&user) => (),
                 None => _ = self.unknown.insert(user),
             }
         }
