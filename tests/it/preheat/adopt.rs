@@ -137,3 +137,25 @@ fn complete_order_records_show_what_is_missing_of_units_that_nobody_recorded() {
         assert_proven(&redis, SKU);
     }
 }
+
+/// As a repair leaves it that was cut before its entry.
+#[test]
+fn a_member_of_unknown_units_who_is_gone_is_no_buyer_any_more_once_order_records_say_so() {
+    let redis = TestRedis::start();
+    redis.cmd(("SET", SKU.stock("1"), "6"));
+    redis.cmd(("SADD", SKU.participants("1"), "a", "b"));
+    json_call(&redis, SKU, "preheat --id 1 --adopt --yes --total 10").code(0);
+    redis.cmd(("SREM", SKU.participants("1"), "b"));
+    let dir = tempfile::tempdir().unwrap();
+    let orders = dir.path().join("orders.csv");
+    write_now(&orders, "user,quantity\na,2\n");
+    let audit = |more: &str| json_call(&redis, SKU, &format!("reconcile 1{more} --orders")).args([&orders]);
+    let found = audit("").code(7).json();
+    assert_eq!(found["activities"][0]["differences"], 1, "only units are missing: {found}");
+    audit(" --fix --yes").code(0);
+    assert_eq!(redis.int(&SKU.stock("1")), 8);
+    assert_proven(&redis, SKU);
+    json_call(&redis, SKU, "deduct 1 --user b").code(0);
+    audit("").code(0);
+    assert_proven(&redis, SKU);
+}
