@@ -161,9 +161,9 @@ pub(crate) fn change_parent(
 /// Any of [`StoreError`]; no replica said in time that it has it.
 pub(crate) fn replicated_step(store: &mut Store, call: &Call, activity: &ActivityId) -> Result<Value> {
     let at_most = store.servers.target().timeout;
-    let answer = store.servers.call_until_replicated(call, at_most)?;
-    if answer.is_replicated() {
-        return Ok(answer.value());
+    let (value, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
+    if is_replicated {
+        return Ok(value);
     }
     let within = humantime::format_duration(at_most);
     let why = format!("no replica of `{activity}` confirmed within {within} that it has this step");

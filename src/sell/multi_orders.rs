@@ -17,7 +17,6 @@ use crate::model::{
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
-use crate::redis::call::retry::Answer;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
 use crate::script::{HOLD, MULTI_DEDUCT, SETTLE, sha1_hex};
@@ -280,7 +279,7 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
     let Some(primary) = primary else { return Ok(None) };
     find_replicas(store)?;
     let keys = store.keys(&primary);
-    let (decided, _) = settle_replicated(store, &keys, &request, "abort", name)?;
+    let decided = settle_replicated(store, &keys, &request, "abort", name)?;
     if primary == *activity {
         return Ok(Some((Step::Release, decided)));
     }
@@ -293,7 +292,7 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
     let step = if is_bought { Step::Confirm } else { Step::Release };
     let keys = store.keys(activity);
     let name_of_step = if is_bought { "confirm" } else { "abort" };
-    Ok(Some((step, settle_replicated(store, &keys, &request, name_of_step, name)?.0)))
+    Ok(Some((step, settle_replicated(store, &keys, &request, name_of_step, name)?)))
 }
 
 /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
@@ -335,7 +334,7 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     let unkept = call.call(&item.keys, Modes::UNKEPT);
     let value = match reply {
         Some(value) => value,
-        None => replicated_item(store, &unkept, request)?.1.value(),
+        None => replicated_item(store, &unkept, request)?.1,
     };
     // It was reset after its shards were read.
     if !item.is_in_shard() && orders::learn(store, &item.activity, &call, &value)? {
@@ -347,12 +346,12 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     }
     // With units of other shards; what came of it, the same call replies.
     orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?;
-    call.read(replicated_item(store, &unkept, request)?.1.value(), &item.keys)
+    call.read(replicated_item(store, &unkept, request)?.1, &item.keys)
 }
 
 /// The commit: whatever happens afterwards, the order is bought.
 fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
-    let (settled, was_resent) = settle_primary(store, order, "confirm")?;
+    let settled = settle_primary(store, order, "confirm")?;
     match settled.status {
         status if status.is_done() => {
             outcomes[order.primary] = settled;
@@ -361,30 +360,25 @@ fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome
         // Another caller took it for given up.
         _ => {
             outcomes[order.primary].status = settled.status;
-            abort(store, order, outcomes, was_resent)
+            abort(store, order, outcomes, true)
         }
     }
 }
 
-/// Decides that the order is not bought, unless it is already, and returns what was taken. `is_in_doubt`: a commit without a reply
-/// may have bought it.
-fn abort(
-    store: &mut Store,
-    order: &CrossSlotOrder<'_>,
-    outcomes: &mut [Outcome],
-    is_in_doubt: bool,
-) -> Result<Decision> {
-    let (settled, _) = settle_primary(store, order, "abort")?;
+/// Decides that the order is not bought, unless it is already, and returns what was taken. `was_sent`: a commit was.
+fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome], was_sent: bool) -> Result<Decision> {
+    let settled = settle_primary(store, order, "abort")?;
     let status = settled.status;
     if status == Status::Confirmed {
         outcomes[order.primary] = settled;
         return Ok(Decision::Bought(Status::Replayed));
     }
-    // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, too,
-    // and what says so may be in files, or gone: the others must not return.
-    let was_held = is_in_doubt || order.others().all(|at| outcomes[at].status == Status::Replayed);
-    if order.items.len() > 1 && was_held && !is_given_up(status) {
-        let primary = &order.items[order.primary].activity;
+    // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, as a
+    // commit without a reply may, and what says so may be in files, or gone: the others must not return. What a reset
+    // removed never says it, and `expire_item` returns them as well.
+    let was_held = was_sent || order.others().all(|at| outcomes[at].status == Status::Replayed);
+    let Item { activity: primary, home, .. } = &order.items[order.primary];
+    if order.items.len() > 1 && was_held && !is_given_up(status) && !is_removed(store, home)? {
         let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
         return Err(unsettled(&order.order.request, why));
     }
@@ -395,7 +389,7 @@ fn abort(
     Ok(Decision::Aborted)
 }
 
-fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<(Outcome, bool)> {
+fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {
     settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
 }
 
@@ -413,22 +407,14 @@ fn settle_others(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> R
         .collect()
 }
 
-/// What an item has become once a replica has it, and whether a call without a reply may have done more before.
-fn settle_replicated(
-    store: &mut Store,
-    keys: &Keys,
-    request: &RequestId,
-    step: &str,
-    order: &str,
-) -> Result<(Outcome, bool)> {
+fn settle_replicated(store: &mut Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Result<Outcome> {
     let call = settle_call(store, keys, request, step, order);
     let (first, last) = replicated_item(store, &call, request)?;
     let read = |value| orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys);
-    let was_resent = last.was_resent;
-    let settled = read(last.value())?;
+    let settled = read(last)?;
     // It was sent again for a replica to have it.
     let first = if settled.status == Status::Replayed { first.map(read).transpose()? } else { None };
-    Ok((first.filter(|first| first.status == Status::Ok).unwrap_or(settled), was_resent))
+    Ok(first.filter(|first| first.status == Status::Ok).unwrap_or(settled))
 }
 
 fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
@@ -437,18 +423,18 @@ fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, orde
 }
 
 /// Sends a call, again and again, until a replica has what it wrote, if there is a replica: the first reply, if it took more than one,
-/// and the last answer.
-fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<(Option<Value>, Answer)> {
+/// and the last.
+fn replicated_item(store: &mut Store, call: &Call, request: &RequestId) -> Result<(Option<Value>, Value)> {
     let at_most = SHORTEST_HOLD.max(store.servers.target().timeout * 3);
-    let first = store.servers.call_until_replicated(call, Duration::ZERO)?;
-    if first.is_replicated() {
+    let (first, is_replicated) = store.servers.call_until_replicated(call, Duration::ZERO)?;
+    if is_replicated {
         return Ok((None, first));
     }
     // A primary that was known to have a replica may have lost it.
     store.servers.look_for_replicas()?;
-    let last = store.servers.call_until_replicated(call, at_most)?;
-    if last.is_replicated() {
-        return Ok((Some(first.value()), Answer { was_resent: true, ..last }));
+    let (last, is_replicated) = store.servers.call_until_replicated(call, at_most)?;
+    if is_replicated {
+        return Ok((Some(first), last));
     }
     Err(unsettled(request, "no replica confirmed in time that it has an item of it".to_owned()))
 }

@@ -589,7 +589,7 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
             return None;
         }
         let reply = server::serve(&self.engine, command);
-        // Also of a call that was cut: no write waits for the next one, behind which a new replica already has it.
+        // Also what a call wrote before it was cut: later, it would reach a replica that was made with it.
         self.replicate(process, 0);
         self.note_touched();
         reply

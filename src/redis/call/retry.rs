@@ -323,21 +323,19 @@ impl Servers {
 
 impl Servers {
     /// Sends a call, again and again, until a replica has what it wrote, if there is a replica, or until it has taken so long: the
-    /// last answer.
+    /// last reply, and whether a replica has it.
     ///
     /// # Errors
     /// Any of [`StoreError`].
-    pub(crate) fn call_until_replicated(&mut self, call: &Call, at_most: Duration) -> Result<Answer> {
+    pub(crate) fn call_until_replicated(&mut self, call: &Call, at_most: Duration) -> Result<(Value, bool)> {
         let began = self.system().now();
-        let mut was_sent = false;
         loop {
             let wait = ReplicaWait::for_one(self.target().timeout / 2);
-            let mut answer = self.send(std::slice::from_ref(call), Some(wait), None)?;
-            answer.was_resent |= was_sent;
-            if answer.is_replicated() || self.system().now() - began >= at_most {
-                return Ok(answer);
+            let answer = self.send(std::slice::from_ref(call), Some(wait), None)?;
+            let is_replicated = answer.is_replicated();
+            if is_replicated || self.system().now() - began >= at_most {
+                return Ok((answer.value(), is_replicated));
             }
-            was_sent = true;
         }
     }
 }
