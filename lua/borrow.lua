@@ -17,6 +17,7 @@
      1 ok             {1, stock}: the units are here; the stock after it, with what is withdrawn
      2 replayed       {2, stock}: they were given before; the record is written again, so that a WAIT that follows covers it
     -4 not_preheated  {-4, false}: this is no shard
+    -6 ended          {-6, false}: it is archived
     -9 request_conflict  {-9, stock}: this id gave other units, or those of another donor
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -21 other epoch    {-21, epoch}: the activity was reset

@@ -24,6 +24,7 @@
      2 replayed       {2, units, home}: this id lent them before; its record is written again, so that a WAIT that follows covers it
     -3 out_of_stock   {-3, stock}: there is nothing to lend, or need and want are 0 and the id is unknown
     -4 not_preheated  {-4, false}: this is no shard
+    -6 ended          {-6, false}: it is archived
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -21 other epoch    {-21, epoch}: the activity was reset
   The stock is written first, then the transfer, the total, the ledger: a cut leaves fewer units to sell, never more. What is cut behind

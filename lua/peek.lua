@@ -10,6 +10,7 @@
      1 ok             {1, stock, last, epoch, ms, transfers}: the stock with what is withdrawn; the ledger's last id, or false; the
                       server's clock in Unix ms; and of each open transfer its id, units, home and when it was lent
     -4 not_preheated  {-4, false}: this is no shard
+    -6 ended          {-6, false}: it is archived
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
 
   Commands it needs: GET HGET HMGET TYPE TIME XLEN XREVRANGE.

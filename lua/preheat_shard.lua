@@ -25,6 +25,7 @@
      2 replayed           done before: set: it has this epoch, and its stock; update: it has a record of this plan; remove: it was
                           removed from the sale of this epoch
     -4 not_preheated      {-4, false}: update: KEYS[1] or KEYS[2] is absent, or it was removed
+    -6 ended              {-6, false}: update: it is archived
    -11 corrupt            {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type, or of set: the stock of
                           this epoch is gone, though it was sold from)
    -21 other epoch        {-21, epoch}: set: it has a later one, or was removed from this one; remove: this or a later one; update:

@@ -13,7 +13,7 @@ local function is_shard(text)
 end
 
 -- Reads the shard that KEYS are of: stock, withdrawn units (nil: none are), rules, the ledger's last id. Returns nil and the reply that refuses the call
--- if it is none, or none of this epoch (nil: of any).
+-- if it is none, none of this epoch (nil: of any), or archived.
 local function read_shard(epoch)
   local stock_text = redis.pcall('GET', KEYS[1])
   local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn')
@@ -23,6 +23,7 @@ local function read_shard(epoch)
   local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
   local bad = ledger_closed(stock_text, rules, entries, at_last_id)
   if bad then return nil, bad end
+  if rules.state == 'archived' then return nil, {ENDED, false} end
   if not (stock_text and rules.total and rules.ledger) then return nil, {NOT_PREHEATED, false} end
   local stock, withdrawn = whole(stock_text), withdrawn_units(fields[2])
   if not stock then return nil, unfit(stock_text, 1) end

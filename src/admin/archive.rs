@@ -14,7 +14,7 @@ use crate::error::{Recovery, Result, StoreError};
 use crate::model::archive::{Bytes, FORMAT, FileSum, Group, Manifest, Part, Sealed, VERSION};
 use crate::model::number::signed;
 use crate::model::status::call_code::STALE;
-use crate::model::{ActivityId, Corrupt, PackedRules, Status};
+use crate::model::{ActivityId, Corrupt, PackedRules, State, Status};
 use crate::read::snapshot;
 use crate::redis::call::{Call, Try};
 use crate::redis::connection::Connection;
@@ -78,8 +78,8 @@ impl Archivable {
 pub(crate) enum Unarchivable {
     /// It is archived already.
     Archived(Archivable),
-    /// It is not over: its state.
-    NotOver(String),
+    /// It is not over, or another shard of the activity is not: which, and its state.
+    NotOver(ActivityId, String),
     /// Units are held open.
     Held(u64),
     /// A consumer group has not read and acknowledged everything.
@@ -156,12 +156,14 @@ enum Removed {
 pub(crate) fn plan_archive(store: &mut Store, activity: &ActivityId) -> Result<Checked<Archivable>> {
     let found = plan(store, activity)?;
     Ok(Err(match found.status {
-        Status::Ok if !["ended", "paused"].contains(&found.state.as_str()) => Unarchivable::NotOver(found.state),
+        Status::Ok if !["ended", "paused"].contains(&found.state.as_str()) => {
+            Unarchivable::NotOver(activity.clone(), found.state)
+        }
         Status::Ok if found.holds > 0 => Unarchivable::Held(found.holds),
-        Status::Ok => match (found.unread.clone(), open_transfer(store, activity)?) {
+        Status::Ok => match (found.unread.clone(), other_shards(store, activity)?) {
             (Some(group), _) => Unarchivable::UnreadGroup(group),
-            (None, Some(donor)) => Unarchivable::Lent(donor),
-            (None, None) => return Ok(Ok(found)),
+            (None, Err(why)) => why,
+            (None, Ok(())) => return Ok(Ok(found)),
         },
         Status::Ended => Unarchivable::Archived(found),
         status => Unarchivable::Status(status, found.corrupt),
@@ -248,17 +250,22 @@ fn try_archive<F: ArchiveFiles>(
     Ok(Err(Unarchivable::Changed))
 }
 
-/// Of a shard, the one that lent units which nobody knows to have arrived, be it to this shard or to another: what is in files
-/// can get none.
-fn open_transfer(store: &mut Store, activity: &ActivityId) -> Result<Option<ActivityId>> {
-    let Some((parent, _)) = activity.parent() else { return Ok(None) };
+/// Whether the shards of the same activity let this one be archived. All are over: the others would sell what is left without it. And
+/// none lent units which nobody knows to have arrived, be it to this shard or to another: what is in files can get none.
+fn other_shards(store: &mut Store, activity: &ActivityId) -> Result<Checked<()>> {
+    let Some((parent, _)) = activity.parent() else { return Ok(Ok(())) };
     let shards = snapshot::snapshot(store, &parent)?.meta.and_then(|meta| meta.shards);
-    for shard in shards.iter().flat_map(|shards| shards.ids(&parent)) {
-        if shards::open_transfers(store, &shard)? > 0 {
-            return Ok(Some(shard));
+    let ids: Vec<ActivityId> = shards.iter().flat_map(|shards| shards.ids(&parent)).collect();
+    for shard in snapshot::snapshots(store, &ids)? {
+        let state = shard.state();
+        if !matches!(state, State::Ended | State::Paused | State::Archived) {
+            return Ok(Err(Unarchivable::NotOver(shard.activity, state.name().to_owned())));
+        }
+        if shards::open_transfers(store, &shard.activity)? > 0 {
+            return Ok(Err(Unarchivable::Lent(shard.activity)));
         }
     }
-    Ok(None)
+    Ok(Ok(()))
 }
 
 fn plan(store: &mut Store, activity: &ActivityId) -> Result<Archivable> {

@@ -4,7 +4,8 @@
 use crate::admin::parent::{self, Changed, Says};
 use crate::error::{Result, StoreError};
 use crate::model::activity::whole;
-use crate::model::{ActivityId, Corrupt, PackedRules, Status, StoredState};
+use crate::model::{ActivityId, Corrupt, PackedRules, Snapshot, State, Status, StoredState};
+use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::script::PAUSE;
 use crate::script::reply::Reply;
@@ -124,8 +125,14 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         let Some(shards) = says.shards.clone() else {
             return Ok(Some(Paused { is_unfinished: true, ..Paused::refused(Status::NotPreheated) }));
         };
-        let mut states = Vec::with_capacity(shards.count());
-        for shard in shards.ids(activity) {
+        let ids: Vec<ActivityId> = shards.ids(activity).collect();
+        // The others would sell without it.
+        if pausing.to == Pause::Resume && snapshot::snapshots(store, &ids)?.iter().any(Snapshot::is_archived) {
+            let state = Some(State::Archived.name().to_owned());
+            return Ok(Some(Paused { state, ..Paused::refused(Status::Ended) }));
+        }
+        let mut states = Vec::with_capacity(ids.len());
+        for shard in ids {
             let paused = pause_one(store, &shard, pausing)?;
             if !paused.status.is_done() {
                 return Ok(Some(paused));

@@ -13,6 +13,7 @@ use crate::model::{
     ActivityId, Bought, Corrupt, HoldRecord, HoldState, Millis, Order, Outcome, Quantity, RefundOf, RequestId, Shards,
     Status, StoredUser, UserId, Wish,
 };
+use crate::read::snapshot;
 use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -245,9 +246,13 @@ pub(crate) fn send_home(
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
-                    return Ok(Outcome::corrupt(broken));
+                    let shard = activity.shard(shards.numbers()[home]);
+                    let is_archived = snapshot::snapshot(store, &shard)?.is_archived();
+                    // A refund says so of what is archived, too.
+                    return Ok(if is_archived { Outcome::of(Status::NotPreheated) } else { Outcome::corrupt(broken) });
                 }
             }
+            Err(ShardFault::Archived) => return Ok(Outcome::of(Status::Ended)),
             Err(ShardFault::Corrupt(corrupt)) => return Ok(Outcome::corrupt(corrupt)),
             Err(ShardFault::Store(error)) => return Err(error),
         }

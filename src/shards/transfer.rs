@@ -27,6 +27,8 @@ use crate::script::{BORROW, LEND, PEEK, sha1_hex};
 pub(crate) enum ShardFault {
     /// The activity was reset, or has other shards by now.
     ListChanged,
+    /// A shard is archived: it neither sells nor lends until it is restored.
+    Archived,
     /// A key of a shard holds what it must not.
     Corrupt(Corrupt),
     /// The user asked to stop.
@@ -46,6 +48,9 @@ impl ShardFault {
     pub(crate) fn into_error(self, activity: &ActivityId) -> StoreError {
         match self {
             Self::ListChanged | Self::Stopped => StoreError::Reset { activity: activity.to_string() },
+            Self::Archived => {
+                StoreError::Unfinished { activity: activity.to_string(), why: "a shard of it is archived".to_owned() }
+            }
             Self::Corrupt(corrupt) => StoreError::Reply { what: corrupt.key, reply: corrupt.what },
             Self::Store(error) => error,
         }
@@ -170,13 +175,14 @@ impl TransferContext<'_> {
     }
 }
 
-/// The status that a shard replies first, if it was not reset and is not damaged.
+/// The status that a shard replies first, if it was not reset or archived and is not damaged.
 pub(crate) fn shard_status(reply: &Reply<'_>, values: &[Value], keys: &Keys) -> Result<Status, ShardFault> {
     if matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
         return Err(ShardFault::ListChanged);
     }
     match reply.status(values.first())? {
         Status::Corrupt => Err(ShardFault::Corrupt(reply.corrupt(values, keys)?)),
+        Status::Ended => Err(ShardFault::Archived),
         status => Ok(status),
     }
 }

@@ -157,6 +157,9 @@ pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decisio
             Some(other) => (without_shards(plan, other), Todo::Nothing),
             None => create(plan, how, found, refused, &target),
         },
+        (_, Some(says)) if says.shards.is_some() && found.shards.iter().any(Snapshot::is_archived) => {
+            (archived(plan, refused), Todo::Nothing)
+        }
         (_, Some(says)) => match &says.plan {
             Some(ShardPlan::Start { shards, .. }) => resume(plan, how, says, shards, refused, &target),
             Some(ShardPlan::Update { .. }) if !is_update(how) => {
@@ -205,6 +208,12 @@ fn without_shards(plan: &Plan, other: &Preheated) -> Preheated {
         plan.shards.map(|count| count.to_string()).unwrap_or_default(),
     ));
     refused
+}
+
+/// It is archived, or some of its shards are.
+fn archived(plan: &Plan, refused: Preheated) -> Preheated {
+    let differences = vec![difference(plan, "state", StoredState::Archived, StoredState::Live)];
+    Preheated { differences, ..refused }
 }
 
 /// Nothing of the activity itself is there.

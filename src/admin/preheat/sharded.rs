@@ -123,7 +123,8 @@ impl Preheating<'_> {
                     return Ok(Some(Preheated { stock: Some(stock), ..done }));
                 }
                 // Or another caller changed the activity.
-                Ok(Ended::Done(_) | Ended::Undone) | Err(ShardFault::ListChanged | ShardFault::Stopped) => {}
+                Ok(Ended::Done(_) | Ended::Undone)
+                | Err(ShardFault::ListChanged | ShardFault::Archived | ShardFault::Stopped) => {}
                 Ok(Ended::Ordinary) => return Ok(None),
                 Err(ShardFault::Store(error)) => return Err(error),
                 Err(ShardFault::Corrupt(corrupt)) => {

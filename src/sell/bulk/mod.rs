@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Result, ServerKind, StoreError};
-use crate::model::{Corrupt, Interner, RequestId};
+use crate::model::{Corrupt, Interner, RequestId, Status};
 pub(crate) use crate::redis::pipeline::Limits;
 use crate::redis::pipeline::{Event, Pipeline};
 pub(crate) use crate::sell::bulk::job::Job;
@@ -274,6 +274,10 @@ impl Run {
             Ok(BorrowOutcome::Here | BorrowOutcome::Decided(_)) | Err(ShardFault::Stopped) => Ok(()),
             Ok(BorrowOutcome::SoldOut(sold_out)) => {
                 self.states.set_fewer_than(index, quantity, sold_out.stocks);
+                Ok(())
+            }
+            Err(ShardFault::Archived) => {
+                self.orders.refuse_activity(&mut self.states, index, Status::Ended);
                 Ok(())
             }
             Err(ShardFault::Corrupt(corrupt)) => Err(request.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),

@@ -119,6 +119,54 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
 }
 
 #[test]
+fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
+    let redis = TestRedis::start();
+    let dir = tempfile::tempdir().unwrap();
+    for line in ["preheat --id 1 --stock 12 --shards 3", "deduct 1 --user 7", "deduct 1 --user 8", "pause 1"] {
+        on_cluster(&redis, line).code(0);
+    }
+    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    let before = redis.dump_all();
+    let refused = |line: &str, words: &str| {
+        on_cluster(&redis, line).code(3).stdout_has(words).stderr_has("`seckill preheat --restore DIR`");
+        assert_eq!(redis.dump_all(), before, "{line}");
+    };
+    refused("deduct 1 --user 9", "ended");
+    refused("refund 1 --user 7", "not_preheated");
+    refused("preheat --id 1 --stock 20 --update --yes", "exists");
+    refused("preheat --id 1 --stock 12 --shards 3", "exists");
+    on_cluster(&redis, "resume 1").code(3).stdout_has("archived");
+    let file = dir.path().join("orders.csv");
+    std::fs::write(&file, "activity,user,quantity\n1,7,1\n1,8,1\n").unwrap();
+    let file = file.display();
+    on_cluster(&redis, &format!("refund --from {file}")).code(3).stdout_has("not_preheated       2");
+    on_cluster(&redis, &format!("deduct --from {file}")).code(3).stdout_has("ended        2");
+    // One of three is not the sale.
+    let one = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
+    on_cluster(&redis, &format!("preheat --restore {}", one.unwrap().display())).code(0);
+    on_cluster(&redis, "resume 1").code(3).stdout_has("archived");
+    on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);
+    on_cluster(&redis, "resume 1").code(0);
+    on_cluster(&redis, "preheat --id 1 --stock 20 --update --yes").code(0);
+    on_cluster(&redis, "reconcile 1").code(0);
+}
+
+#[test]
+fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
+    let redis = TestRedis::start();
+    sale(&redis);
+    on_cluster(&redis, "pause 1").code(0);
+    // As a resume leaves it that was cut behind the first shard.
+    let live = CLUSTER.meta("1#3");
+    let rules: String = redis.ask(("HGET", &live, "rules"));
+    let _: i64 = redis.ask(("HSET", &live, "rules", rules.replace("paused", "live")));
+    let dir = tempfile::tempdir().unwrap();
+    let refused = on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(3);
+    refused.stderr_has("`1#3` is live, and only what has ended or is paused is archived");
+    assert!(redis.exists(&CLUSTER.stock("1#9")));
+}
+
+#[test]
 fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
     let (redis, other) = (TestRedis::start(), TestRedis::start());
     let dir = tempfile::tempdir().unwrap();

@@ -56,6 +56,24 @@ fn a_file_sells_every_unit_wherever_it_is_and_says_so_of_the_parent() {
 }
 
 #[test]
+fn a_shard_in_files_lends_nothing_and_who_needs_its_units_hears_ended() {
+    let sale = Sale::new(&[1, 5], None);
+    let dir = tempfile::tempdir().unwrap();
+    let to = dir.path().display();
+    sale.seckill("pause 1001").code(0);
+    sale.seckill(&format!("archive 1001 --yes --to {to}")).code(0);
+    sale.seckill(&format!("preheat --restore {to}/1001%233.cluster.1")).code(0);
+    // As a resume leaves it that began before the archive.
+    let meta = CLUSTER.meta("1001#3");
+    let _: i64 = sale.ask(&meta, &["HSET", &meta, "rules", "live 1 1 - 1 - -"][..]);
+    let user = sale.user(0, "u");
+    sale.seckill(&format!("deduct 1001 --user {user} --quantity 2")).code(3).stdout_has("ended");
+    let rows = file("activity,user,quantity", [format!("1001,{user},2")]);
+    assert_eq!(summary(&sale.apply("deduct", &rows).code(3).json()), [("ended", 1, 2)]);
+    sale.seckill(&format!("deduct 1001 --user {user}")).code(0);
+}
+
+#[test]
 fn rows_come_in_the_order_of_the_file_and_name_the_parent() {
     let sale = Sale::on(TestCluster::start(3), &[500, 100, 0, 0]);
     let rows = file("activity,user,request", (0..700).map(|index| format!("1001,u{index},r{index}")));

@@ -61,7 +61,7 @@ impl<'a> ArchiveRow<'a> {
     pub(super) fn refused(activity: &'a ActivityId, why: &Unarchivable) -> Self {
         let state = match why {
             Unarchivable::Archived(_) => Some(State::Archived.name().to_owned()),
-            Unarchivable::NotOver(state) => Some(state.clone()),
+            Unarchivable::NotOver(live, state) if live == activity => Some(state.clone()),
             _ => None,
         };
         Self { activity: activity.as_str(), status: status(why), state, ..Self::default() }
@@ -90,7 +90,7 @@ impl<'a> ArchiveRow<'a> {
 fn status(why: &Unarchivable) -> &'static str {
     match why {
         Unarchivable::Archived(_) => Status::Ended.name(),
-        Unarchivable::NotOver(_) => "not_ended",
+        Unarchivable::NotOver(..) => "not_ended",
         Unarchivable::Held(_) => "held",
         Unarchivable::UnreadGroup(_) => "unread",
         Unarchivable::Lent(_) => "in_transit",
@@ -113,8 +113,8 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.warn(format!("`{activity}` was archived{when}, and not to this directory"));
             out.hint("give the directory of its files; `preheat --restore DIR` brings it back");
         }
-        Unarchivable::NotOver(state) => {
-            out.warn(format!("`{activity}` is {state}, and only what has ended or is paused is archived"));
+        Unarchivable::NotOver(live, state) => {
+            out.warn(format!("`{live}` is {state}, and only what has ended or is paused is archived"));
             out.hint(format!("`seckill pause {whole}` refuses purchases; `--withdraw-stock` stops plain scripts too"));
         }
         Unarchivable::Held(units) => {

@@ -3,7 +3,8 @@
 use redis::Value;
 
 use crate::error::{Result, StoreError};
-use crate::model::{Corrupt, Status};
+use crate::model::{ActivityId, Corrupt, Status};
+use crate::read::snapshot;
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
 use crate::sell::bulk::job::JobStates;
@@ -28,7 +29,10 @@ impl JobOrders {
             }
             // A reset made it a sharded one, or gave it other shards.
             Decoded::Refused { status, .. }
-                if status == Status::Sharded || status == Status::NotPreheated && states.is_shard(index) =>
+                if status == Status::Sharded
+                    || status == Status::NotPreheated
+                        && states.is_shard(index)
+                        && !self.is_archived(states, index)? =>
             {
                 return Err(StoreError::Reset { activity: states.shown_name(index).to_owned() });
             }
@@ -145,7 +149,18 @@ impl JobOrders {
         });
         let state = states.get_mut(batch.activity);
         state.watermark = state.watermark.max(watermark);
-        state.refusal = Some(status);
-        self.queues[batch.activity as usize].refuse_all(status, &mut self.window);
+        self.refuse_activity(states, batch.activity, status);
+    }
+
+    /// Decides that all that waits for an activity is refused, and what is still to come.
+    pub(crate) fn refuse_activity(&mut self, states: &mut JobStates, index: u32, status: Status) {
+        states.get_mut(index).refusal = Some(status);
+        self.queues[index as usize].refuse_all(status, &mut self.window);
+    }
+
+    /// Whether a shard is archived: refunds do not say it.
+    fn is_archived(&mut self, states: &JobStates, index: u32) -> Result<bool> {
+        let shard = ActivityId::validated(states.name(index).as_bytes());
+        Ok(snapshot::snapshot(&mut self.store, &shard)?.is_archived())
     }
 }
