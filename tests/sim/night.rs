@@ -47,7 +47,7 @@ const FAILING: u64 = 10;
 const FAILING_WHILE_STALLED: u64 = 35;
 /// Nights of one server in which a backend has scripts of its own, in percent.
 const PLAIN: u64 = 30;
-/// Nights without these two in which keys expire, in percent.
+/// Nights without such scripts in which keys expire, in percent.
 const EXPIRING: u64 = 20;
 /// Nights of one server whose first activity another system made, in percent.
 const FOREIGN: u64 = 15;
@@ -267,7 +267,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     };
     let expires = Random::of_step(plan.seed, u64::MAX - 4).percent(EXPIRING);
     let is_foreign = !is_cluster && Random::of_step(plan.seed, u64::MAX - 5).percent(FOREIGN);
-    night.expires = expires && !night.has_replica && !night.has_plain && !is_foreign;
+    night.expires = expires && !night.has_plain && !is_foreign;
     let is_archived = Random::of_step(plan.seed, u64::MAX - 7).percent(ARCHIVED);
     night.archives = (is_archived && !night.expires && !night.has_plain && !is_foreign).then(Arc::default);
     night.world.ran = night.story.as_ref().map(|_| Vec::new());

@@ -431,6 +431,7 @@ impl Found {
         let mut totals = 0;
         for part in &activity.parts {
             let Some(part) = Self::read_one(part, keys)? else { continue };
+            found.is_archived |= part.is_archived;
             (found.for_sale, totals) = (found.for_sale + part.for_sale, totals + part.total);
             // An update removes the limit from one after the other.
             found.limit = found.limit.filter(|_| part.limit.is_some());
@@ -481,7 +482,8 @@ impl Found {
             most: made.unwrap_or(total),
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
-            is_archived: rules[0] == "archived",
+            // A shard that was removed keeps rules of nothing.
+            is_archived: rules[0] == "archived" && !(rules[1] == "0" && rules[4] == "0"),
             has_ledger: rules[1] == "1",
             epoch: rules[2].to_owned(),
             held,

@@ -18,6 +18,8 @@ pub struct Replica {
     keys: Keys,
     /// What is on its way to it, with the offset of each.
     coming: VecDeque<(u64, Write)>,
+    /// Keys whose time was over, and after how many writes.
+    expired: Vec<(u64, Bytes)>,
     /// Up to which write it has all.
     pub offset: u64,
     /// When it has got what was written last: what follows is no earlier.
@@ -29,7 +31,7 @@ pub struct Replica {
 impl Replica {
     /// One that has all that its primary has.
     pub fn of(keys: Keys, offset: u64, number: u64) -> Self {
-        Self { number, keys, coming: VecDeque::new(), offset, arrives: 0, stalled_until: 0 }
+        Self { number, keys, coming: VecDeque::new(), expired: Vec::new(), offset, arrives: 0, stalled_until: 0 }
     }
 
     /// Sends it what one call wrote behind an offset. Gives the time when it comes there.
@@ -60,8 +62,18 @@ impl Replica {
         (self.coming.front().map_or(written, |(at, _)| at - 1), self.coming.len())
     }
 
+    /// The time of a key was over, here too, when there had been so many writes: what comes of it until then is of no use.
+    pub fn expire(&mut self, key: &Bytes, written: u64) {
+        self.expired.push((written, key.clone()));
+    }
+
     /// What it has: from now on it is the primary, and what is still on its way is lost.
-    pub fn promoted(self) -> Keys {
+    pub fn promoted(mut self) -> Keys {
+        for (written, key) in self.expired {
+            if self.offset < written {
+                self.keys.0.remove(&key);
+            }
+        }
         self.keys
     }
 }

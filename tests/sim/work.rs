@@ -168,22 +168,27 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
             let plan = plan(activity, total.and_then(Units::new), FieldChange::Keep);
             Done::Status(internals::adopt(store, &plan)?, None)
         }
-        Op::Archive(archives) => Done::Status(internals::archive(store, &activity, &archives)?, None),
-        Op::Restore(archives) => Done::Status(internals::restore(store, &activity, &archives)?, None),
+        Op::Archive(archives) => {
+            let of_each = parts(activity, shards).into_iter().map(|part| internals::archive(store, &part, &archives));
+            Done::Status(first_refusal(of_each)?, None)
+        }
+        Op::Restore(archives) => {
+            let of_each = parts(activity, shards).into_iter().map(|part| internals::restore(store, &part, &archives));
+            Done::Status(first_refusal(of_each)?, None)
+        }
         Op::Expire => Done::Status(internals::expire(store, &activity)?, None),
         Op::Pause(withdraws) => Done::Status(internals::pause(store, &activity, withdraws)?, None),
         Op::Feed(loaded) => {
-            for activity in ledgers(activity, shards) {
+            for activity in parts(activity, shards) {
                 let mut load = |id, is_there| loaded.lock().expect("one runs").push((activity.clone(), id, is_there));
                 internals::feed(store, &activity, GROUP, &mut load)?;
             }
             Done::Status(Status::Ok, None)
         }
         Op::Trim(before) => {
-            let activities = ledgers(activity, shards);
-            let all = activities.iter().map(|activity| internals::trim_ledger(store, activity, Millis::new(before)));
-            let all: Vec<Status> = all.collect::<Result<_, _>>()?;
-            Done::Status(*all.iter().find(|status| **status != Status::Ok).unwrap_or(&Status::Ok), None)
+            let before = Millis::new(before);
+            let of_each = parts(activity, shards).into_iter().map(|part| internals::trim_ledger(store, &part, before));
+            Done::Status(first_refusal(of_each)?, None)
         }
         Op::Audit(records) => {
             let audit = match shards {
@@ -217,9 +222,15 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
     })
 }
 
-/// The activities that have the ledgers of a sale.
-fn ledgers(activity: ActivityId, shards: Option<Shards>) -> Vec<ActivityId> {
+/// The activities that have the units and ledgers of a sale.
+fn parts(activity: ActivityId, shards: Option<Shards>) -> Vec<ActivityId> {
     shards.map_or_else(|| vec![activity.clone()], |shards| shards.ids(&activity).collect())
+}
+
+/// How all ended: as the first that was not done, behind which the others are done nevertheless. An error ends them at once.
+fn first_refusal(of_each: impl Iterator<Item = Result<Status, StoreError>>) -> Result<Status, StoreError> {
+    let all: Vec<Status> = of_each.collect::<Result<_, _>>()?;
+    Ok(all.into_iter().find(|status| *status != Status::Ok).unwrap_or(Status::Ok))
 }
 
 fn plan(id: ActivityId, total: Option<Units>, per_user_limit: FieldChange<Limit>) -> Plan {

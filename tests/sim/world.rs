@@ -595,6 +595,22 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         reply
     }
 
+    /// The time of a key is over, if its node serves anybody: false if it does not.
+    pub fn expire(&mut self, process: usize, key: &Bytes) -> bool {
+        let node =
+            self.slots.as_ref().map_or(0, |slots| (0..NODES).find(|node| slots.is_served(*node, key)).unwrap_or(0));
+        if self.us() < self.loading_until[node] {
+            return false;
+        }
+        server::serve(&self.engine, &["DEL".into(), key.clone()]);
+        self.replicate(process, node);
+        if let Some(follower) = &mut self.followers[node] {
+            follower.expire(key, self.written);
+        }
+        self.note_touched();
+        true
+    }
+
     fn replicated(&mut self, node: usize, replica: u64, offset: u64) {
         let follower = self.followers[node].as_mut().filter(|follower| follower.number == replica);
         let Some(follower) = follower else { return };

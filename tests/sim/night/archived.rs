@@ -6,8 +6,7 @@ impl Night<'_> {
     /// What operators do about archives; `None`: nothing now. Only one process writes archives at a time.
     pub fn archive_or_restore(&mut self) -> Option<Step> {
         let archives = Arc::clone(self.archives.as_ref()?);
-        // Shards are archived one by one, and nobody sells of the parent meanwhile.
-        let activity = usize::from(self.shards.is_some());
+        let activity = if self.shards.is_some() { self.random.below(2) as usize } else { 0 };
         let op = if self.is_archived(activity) {
             if !self.random.percent(20) {
                 return None;
@@ -25,14 +24,16 @@ impl Night<'_> {
 
     fn has_holds(&self, activity: usize) -> bool {
         let server = self.engine.server.borrow();
-        let held = server.keys.field(&self.activities[activity].keys.requests, b"\tholds");
-        held.is_some_and(|held| held != b"0")
+        let holds =
+            |part: &Activity| server.keys.field(&part.keys.requests, b"\tholds").is_some_and(|held| held != b"0");
+        let activity = &self.activities[activity];
+        holds(activity) || activity.parts.iter().any(holds)
     }
 
+    /// Whether files have it, or one of its shards.
     fn is_archived(&self, activity: usize) -> bool {
-        let server = self.engine.server.borrow();
-        let rules = server.keys.field(&self.activities[activity].keys.meta, b"rules");
-        rules.is_some_and(|rules| rules.starts_with(b"archived "))
+        let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys);
+        found.is_ok_and(|found| found.is_some_and(|found| found.is_archived))
     }
 
     /// Who is at work while an activity is in files may hear of it.

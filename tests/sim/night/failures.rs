@@ -48,6 +48,7 @@ impl Night<'_> {
         self.failures += 1;
         self.in_hand.lose();
         self.loader.iter_mut().for_each(Loader::lose);
+        self.look_at_left();
         (self.planned, self.export, self.wants_total) = (None, None, false);
         self.is_resetting |= self.heard_at.reset > kept;
         for order in 0..self.heard_at.orders.len() {

@@ -40,12 +40,23 @@ impl Night<'_> {
         let total = found.ok().flatten().filter(|_| self.shards.is_none()).map(|found| found.total);
         let total = self.gone.as_ref().map_or(total, |gone| gone.total);
         let is_whole = self.random.percent(all);
-        let (mut left, mut lost) = (Vec::new(), vec![b"DEL".to_vec()]);
-        for key in self.keys_there() {
-            if is_whole || self.random.percent(50) { lost.push(key) } else { left.push(key) }
+        let (mut left, mut lost) = (Vec::new(), Vec::new());
+        let there = self.keys_there();
+        // Of a key that is gone already a replica may still have something.
+        let names = if is_whole { self.key_names() } else { there.clone() };
+        for key in names {
+            let expires = is_whole || self.random.percent(50);
+            let is_there = there.contains(&key);
+            if expires && self.world.expire(ALONE, &key) {
+                lost.push(key);
+            } else if is_there {
+                left.push(key);
+            }
         }
-        let Some(reply) = self.world.run_now(ALONE, &lost) else { return };
-        self.tell(|| format!("keys expire: {}", crate::server::shown(&lost, Some(&reply))));
+        if lost.is_empty() {
+            return;
+        }
+        self.tell(|| format!("keys expire: {}", String::from_utf8_lossy(&lost.join(&b' '))));
         let at = self.gone.as_ref().map_or(self.now(), |gone| gone.at);
         let is_adopted = self.gone.as_ref().is_some_and(|gone| gone.is_adopted);
         self.gone = Some(Gone { at, left, total, is_adopted });
@@ -53,12 +64,21 @@ impl Night<'_> {
         self.was_reset = true;
     }
 
+    /// The server has keys of before: nobody made them now.
+    pub fn look_at_left(&mut self) {
+        let there = self.keys_there();
+        self.gone.iter_mut().for_each(|gone| gone.left.clone_from(&there));
+    }
+
     /// The keys of the first activity that are there.
     fn keys_there(&self) -> Vec<Bytes> {
         let server = self.engine.server.borrow();
+        self.key_names().into_iter().filter(|name| server.keys.0.contains_key(name)).collect()
+    }
+
+    fn key_names(&self) -> Vec<Bytes> {
         let all = std::iter::once(&self.activities[0]).chain(&self.activities[0].parts);
-        let names = all.flat_map(|activity| activity.keys.all()).map(|name| name.as_bytes().to_vec());
-        names.filter(|name| server.keys.0.contains_key(name)).collect()
+        all.flat_map(|activity| activity.keys.all()).map(|name| name.as_bytes().to_vec()).collect()
     }
 
     /// Whether nothing can be sold, because the stock is gone; of shards, because all is.
@@ -77,7 +97,8 @@ impl Night<'_> {
         // What was bought before stays sold, even if its users are not recorded any more; an adoption has no total that counts until its end.
         // A refund that is sent again without its id is another one.
         let bought: i64 = self.oracle.bought(0).values().map(|units| (*units).max(0)).sum();
-        let is_known = !self.is_resetting && self.oracle.refunds.is_empty();
+        let is_lost = self.oracle.orders.iter().any(|order| order.is_lost);
+        let is_known = !self.is_resetting && self.oracle.refunds.is_empty() && !is_lost;
         if let Some(total) = gone.total.filter(|total| is_known && bought + found.for_sale > *total) {
             return broken(
                 "nothing is sold twice",
