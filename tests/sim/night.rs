@@ -53,7 +53,7 @@ const EXPIRING: u64 = 20;
 const FOREIGN: u64 = 15;
 /// Nights in which a loader takes what is new in ledgers, in percent.
 const FED: u64 = 30;
-/// Nights without any of these in which operators archive an activity, and restore it, in percent.
+/// Nights in which no keys expire and operators archive an activity, and restore it, in percent.
 const ARCHIVED: u64 = 35;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
@@ -269,7 +269,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     let is_foreign = !is_cluster && Random::of_step(plan.seed, u64::MAX - 5).percent(FOREIGN);
     night.expires = expires && !night.has_plain && !is_foreign;
     let is_archived = Random::of_step(plan.seed, u64::MAX - 7).percent(ARCHIVED);
-    night.archives = (is_archived && !night.expires && !night.has_plain && !is_foreign).then(Arc::default);
+    night.archives = (is_archived && !night.expires).then(Arc::default);
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
     night.world.start(plan.seed, 0);
     night.tasks.push(None);
