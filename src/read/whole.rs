@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::model::activity::whole::whole;
-use crate::model::{ActivityId, Bought, Shards, Snapshot, Status, UserId};
+use crate::model::{ActivityId, Bought, Shards, Snapshot, Status, StoredState, UserId};
 use crate::read::{holds, snapshot};
 use crate::store::Store;
 
@@ -72,6 +72,9 @@ pub(crate) fn holdings(store: &mut Store, activity: &ActivityId, users: &[UserId
         for (at, place) in numbers.into_iter().enumerate() {
             whole.held[place] = held.get(at).copied().flatten();
             whole.open[place] = open.get(at).copied().unwrap_or_default();
+        }
+        if let Some(meta) = whole.snapshot.meta.as_mut().filter(|_| snapshot.is_archived()) {
+            meta.stored_state = StoredState::Archived;
         }
         if !snapshot.status.is_done() {
             (whole.snapshot.status, whole.snapshot.corrupt) = (snapshot.status, snapshot.corrupt);

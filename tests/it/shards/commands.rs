@@ -136,6 +136,9 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
     refused("preheat --id 1 --stock 20 --update --yes", "exists");
     refused("preheat --id 1 --stock 12 --shards 3", "exists");
     on_cluster(&redis, "resume 1").code(3).stdout_has("archived");
+    // What the files have is not nothing.
+    let user = on_cluster(&redis, "inspect 1 --user 7 -o json").code(0).stderr_has("who bought is in its files").json();
+    assert_eq!((&user[0]["user"], &user[0]["bought"]), (&"7".into(), &Value::Null));
     let file = dir.path().join("orders.csv");
     std::fs::write(&file, "activity,user,quantity\n1,7,1\n1,8,1\n").unwrap();
     let file = file.display();
