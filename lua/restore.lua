@@ -109,7 +109,8 @@ elseif rules.state == 'archived' then
   local its_sha256 = string.match(meta.archive or '', '^%S+ (%x+) ')
   stage = 'archived'
   if its_sha256 ~= sha256 then refused = 'archived' elseif there then refused = 'keys' end
-elseif there or rules.total then
+elseif there or meta.rules then
+  -- Or a later sale has other shards, and has removed this one.
   refused = 'keys'
 end
 

@@ -155,6 +155,21 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
 }
 
 #[test]
+fn shards_in_files_do_not_come_back_beside_a_later_sale_in_other_shards() {
+    let redis = TestRedis::start();
+    let dir = tempfile::tempdir().unwrap();
+    for line in ["preheat --id 1 --stock 12 --shards 3", "deduct 1 --user 7", "pause 1"] {
+        on_cluster(&redis, line).code(0);
+    }
+    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    on_cluster(&redis, "preheat --id 1 --stock 5 --shards 2 --reset --yes").code(0);
+    let before = redis.dump_all();
+    let rows = on_cluster(&redis, &format!("preheat -o jsonl --restore {}", dir.path().display())).code(3).jsonl();
+    assert!(rows.len() == 3 && rows.iter().all(|row| row["status"] == "exists"), "{rows:?}");
+    assert_eq!(redis.dump_all(), before);
+}
+
+#[test]
 fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
     let redis = TestRedis::start();
     sale(&redis);
