@@ -7,11 +7,11 @@ impl Night<'_> {
     pub fn archive_or_restore(&mut self) -> Option<Step> {
         let archives = Arc::clone(self.archives.as_ref()?);
         let activity = if self.shards.is_some() { self.random.below(2) as usize } else { 0 };
-        let op = if self.is_archived(activity) {
-            if !self.random.percent(20) {
-                return None;
-            }
+        // Or by mistake: of what is not in files nothing changes.
+        let op = if self.random.percent(if self.is_archived(activity) { 20 } else { 2 }) {
             Op::Restore(archives)
+        } else if self.is_archived(activity) {
+            return None;
         } else {
             let is_archiving = self.tasks.iter().flatten().any(|task| task.about == About::Archive);
             if is_archiving || !self.is_paused || self.has_holds(activity) || !self.random.percent(60) {
