@@ -212,7 +212,7 @@ pub(crate) struct Sale {
 }
 
 /// Who buys: `user-1` to `user-<count>`, again and again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Buyers {
     /// How many there are, at least one.
     pub count: u64,

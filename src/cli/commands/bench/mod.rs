@@ -261,7 +261,7 @@ impl<'a> Bench<'a> {
         let limit = terms.limit.map(Limit::get);
         let sale = Sale {
             baskets: ids.iter().map(basket).collect(),
-            buyers: terms.buyers(),
+            buyers: terms.buyers,
             per_user_limit: limit,
             is_short: terms.is_short,
             reason: None,

@@ -1,7 +1,6 @@
 //! One strategy's row: how fast, how good, and whether it sold what was not there.
 //! Thresholds: `p99<300ms:800ms` is `ok` below 300 ms, `warn` below 800 ms, else `fail`.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -133,7 +132,6 @@ pub(super) struct Judge {
     is_below: bool,
     good: f64,
     bad: f64,
-    text: String,
 }
 
 /// What a text should be that is no threshold.
@@ -160,13 +158,7 @@ impl FromStr for Judge {
         if if is_below { bad < good } else { bad > good } {
             return Err(format!("the first value is the good one, and the second no better; {EXPECTED}"));
         }
-        Ok(Self { metric, is_below, good, bad, text: text.to_owned() })
-    }
-}
-
-impl fmt::Display for Judge {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.text)
+        Ok(Self { metric, is_below, good, bad })
     }
 }
 

@@ -41,23 +41,12 @@ pub(super) struct Terms {
     /// Units of each activity.
     pub stock: Units,
     pub limit: Option<Limit>,
-    pub users: u64,
-    pub in_a_row: u64,
+    pub buyers: Buyers,
     /// Whether units run out.
     pub is_short: bool,
 }
 
-impl Terms {
-    pub(super) fn buyers(&self) -> Buyers {
-        Buyers { count: self.users, in_a_row: self.in_a_row }
-    }
-}
-
 impl Scenario {
-    pub(super) fn is_short(self) -> bool {
-        matches!(self, Self::Short | Self::MultiShort)
-    }
-
     /// The terms for a number of users, in a layout of that kind.
     pub(super) fn terms(self, users: u64, until: Until, kind: Kind) -> Terms {
         let wanted = until.orders().unwrap_or(PLENTY);
@@ -71,7 +60,7 @@ impl Scenario {
             Kind::Set | Kind::Coupon => Some(1),
             Kind::Counter => None,
         };
-        let users = match self {
+        let count = match self {
             Self::Conflict => (users / CONFLICT).max(1),
             // Where a user buys once, everybody is another one.
             Self::Enough | Self::Multi if kind.records_once() => u64::MAX,
@@ -81,9 +70,8 @@ impl Scenario {
             items: if matches!(self, Self::Multi | Self::MultiShort) { ITEMS } else { 1 },
             stock: Units::new(stock).unwrap_or(Units::ZERO),
             limit: limit.and_then(Limit::new),
-            users,
-            in_a_row: if self == Self::Conflict { AT_ONCE } else { 1 },
-            is_short: self.is_short(),
+            buyers: Buyers { count, in_a_row: if self == Self::Conflict { AT_ONCE } else { 1 } },
+            is_short: matches!(self, Self::Short | Self::MultiShort),
         }
     }
 }
@@ -94,7 +82,7 @@ mod tests {
 
     fn terms(scenario: Scenario, until: Until, kind: Kind) -> (u64, Option<u64>, u64) {
         let terms = scenario.terms(1000, until, kind);
-        (terms.stock.get(), terms.limit.map(Limit::get), terms.users)
+        (terms.stock.get(), terms.limit.map(Limit::get), terms.buyers.count)
     }
 
     #[test]
