@@ -9,7 +9,7 @@ use crate::admin::activities;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::script::calls::Language;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::row;
+use crate::cli::output::{Cell, row};
 use crate::cli::shared::session::Session;
 use crate::model::{ActivityId, Layout};
 use crate::script::keys::Keys;
@@ -76,21 +76,13 @@ seckill script load --url redis://10.0.0.5:6379
 }
 
 row! {
-    /// A script. In a table its keys would say nothing: most scripts have all keys of an activity.
-    struct ScriptRow as row {
-        name: &'static str;
-        sha1: &'static str;
-        data keys: String;
-    }
-    named name
-}
-
-row! {
-    /// A drop-in script: its keys say for which backends it is.
-    struct DropInRow as row {
-        name: &'static str;
-        sha1: &'static str;
-        keys: String, flexible;
+    /// A script. In a table the keys of most would say nothing: they are all keys of an activity. Those of a drop-in script say for
+    /// which backends it is.
+    struct ScriptRow as row from (script: &Script, all_keys: String) {
+        name: &'static str = script.name;
+        sha1: &'static str = script.sha1;
+        data keys: String = all_keys;
+        optional table "keys" => Cell::text(&row.keys).flexible();
     }
     named name
 }
@@ -99,7 +91,10 @@ row! {
 pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
     let layout = session.layout(None)?;
     match command {
-        ScriptCommand::List { drop_in: true } => session.out.array(&drop_in_rows())?,
+        ScriptCommand::List { drop_in: true } => {
+            session.out.choose(&["keys"]);
+            session.out.array(&drop_in_rows())?;
+        }
         ScriptCommand::List { drop_in: false } => session.out.array(&rows(layout)?)?,
         ScriptCommand::Show { name, drop_in, lang } => {
             let drop_in = drop_in.as_deref().and_then(|name| DROP_INS.iter().find(|script| script.name == name));
@@ -175,12 +170,12 @@ fn is_for_backends(script: &Script) -> Result<()> {
     Err(failure.hint(format!("use `seckill {command}`; backends call deduct, refund, multi_deduct, hold and settle")))
 }
 
-fn drop_in_rows() -> Vec<DropInRow> {
+fn drop_in_rows() -> Vec<ScriptRow> {
     let keys = |script: &Script| match script.name {
         "sku-multi" => format!("{} … for each SKU", script.key_patterns().join(" ")),
         _ => script.key_patterns().join(" "),
     };
-    DROP_INS.iter().map(|script| DropInRow { name: script.name, sha1: script.sha1, keys: keys(script) }).collect()
+    DROP_INS.iter().map(|script| ScriptRow::new(script, keys(script))).collect()
 }
 
 fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
@@ -188,18 +183,10 @@ fn rows(layout: Layout) -> Result<Vec<ScriptRow>> {
     let keys = Keys::of(layout, &any);
     let all = keys.all().collect::<Vec<_>>().join(" ");
     let keys = keys.in_order().collect::<Vec<_>>().join(" ");
-    Ok(Script::all(layout.kind())
-        .into_iter()
-        .map(|script| ScriptRow {
-            name: script.name,
-            sha1: script.sha1,
-            keys: match script.name {
-                "multi_deduct" | "multi_deduct_file" | "deduct_file" | "refund_file" => {
-                    format!("{keys} … for each activity")
-                }
-                _ if script.knows_holds() => all.clone(),
-                _ => keys.clone(),
-            },
-        })
-        .collect())
+    let keys = |script: &Script| match script.name {
+        "multi_deduct" | "multi_deduct_file" | "deduct_file" | "refund_file" => format!("{keys} … for each activity"),
+        _ if script.knows_holds() => all.clone(),
+        _ => keys.clone(),
+    };
+    Ok(Script::all(layout.kind()).into_iter().map(|script| ScriptRow::new(script, keys(script))).collect())
 }
