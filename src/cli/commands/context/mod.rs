@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials::program;
 use crate::cli::input::yaml::contexts::{self, Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
-use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row};
+use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row, unencodable};
 use crate::cli::shared::target::{URL_VARIABLES, find};
 use crate::model::Layout;
 use crate::model::layout::CustomLayout;
@@ -182,7 +182,7 @@ fn choose(name: Option<String>, out: &mut Output) -> Result<Exit> {
 fn show(name: Option<String>, global: &Global, out: &mut Output) -> Result<Exit> {
     let row = named_or_in_use(name, global)?;
     match out.format() {
-        Format::Table => out.table(None, &FieldRow::of(&row))?,
+        Format::Table => out.table(None, &FieldRow::of(&row)?)?,
         _ => out.object(&row)?,
     }
     Ok(Exit::Done)
@@ -346,28 +346,25 @@ row! {
 row! {
     /// A field of a context, a line of a table for people.
     struct FieldRow as row {
-        field: &'static str => Cell::text(row.field).tone(Tone::Strong);
+        field: String => Cell::text(&row.field).tone(Tone::Strong);
         value: String, flexible;
     }
 }
 
 impl FieldRow {
     /// The fields that are set.
-    fn of(row: &ContextRow) -> Vec<Self> {
-        let fields = [
-            ("name", Some(row.name.clone())),
-            ("current", row.current.then(|| "yes".to_owned())),
-            ("url", Some(row.url.clone())),
-            ("layout", row.layout.map(|layout| layout.name().to_owned())),
-            ("timezone", row.timezone.clone()),
-            ("password_file", row.password_file.clone()),
-            ("password_command", row.password_command.clone()),
-            ("cacert", row.cacert.clone()),
-            ("cert", row.cert.clone()),
-            ("key", row.key.clone()),
-            ("protected", row.protected.then(|| "yes".to_owned())),
-        ];
-        fields.into_iter().filter_map(|(field, value)| Some(Self { field, value: value? })).collect()
+    fn of(row: &ContextRow) -> Result<Vec<Self>> {
+        let fields: Mapping = serde_yaml::to_value(row).and_then(serde_yaml::from_value).map_err(unencodable)?;
+        let shown = |(field, value): (Value, Value)| {
+            let value = match &value {
+                Value::Bool(true) => "yes",
+                // A layout of a file.
+                Value::Mapping(_) => row.layout?.name(),
+                value => value.as_str()?,
+            };
+            Some(Self { field: field.as_str()?.to_owned(), value: value.to_owned() })
+        };
+        Ok(fields.into_iter().filter_map(shown).collect())
     }
 }
 
