@@ -1,7 +1,5 @@
 //! `inspect ID --user U --why`: whether a user can buy now, and if not, why, with the entries that prove it.
 
-use serde::Serialize;
-
 use crate::cli::commands::inspect::history::{EntryRow, UserEntries};
 use crate::cli::commands::inspect::{detail, missing, without_buyers};
 use crate::cli::failure::{Exit, Result};
@@ -14,7 +12,7 @@ use crate::read::{snapshot, whole};
 use crate::store::Store;
 
 row! {
-    /// The answer. `status` is what a purchase of one unit would get.
+    /// The answer with its reasons. `status` is what a purchase of one unit would get.
     struct WhyRow as row from (question: &Question<'_>, who: &UserId, answer: Status) {
         activity: String = snapshot.activity.to_string();
         user: String = who.to_string(), flexible;
@@ -33,6 +31,12 @@ row! {
         data ledger_holds: Option<i64> = entries.holds.filter(|_| has_ledger);
         /// Entries up to here were trimmed.
         data trimmed_until: Option<Millis> = trimmed.map(|checkpoint| checkpoint.upto.at());
+        /// Sentences, the reasons of the status first.
+        document because: Vec<String> = Vec::new();
+        /// The newest orders of the user, oldest first.
+        document entries: Vec<EntryRow> = Vec::new();
+        /// How many came before them.
+        document more: u64 = entries.more;
     }
     where {
         let Question { snapshot, entries, .. } = question;
@@ -40,19 +44,6 @@ row! {
         let state = if snapshot.status.is_done() { snapshot.state().name() } else { snapshot.status.name() };
         let trimmed = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
     }
-}
-
-/// The answer with its reasons.
-#[derive(Debug, Serialize)]
-struct Why {
-    #[serde(flatten)]
-    row: WhyRow,
-    /// Sentences, the reasons of the status first.
-    because: Vec<String>,
-    /// The newest orders of the user, oldest first.
-    entries: Vec<EntryRow>,
-    /// How many came before them.
-    more: u64,
 }
 
 /// Explains.
@@ -85,19 +76,16 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     let status = refusals.first().map_or(Status::Ok, |(status, _)| *status);
     let row = WhyRow::new(&question, user, status);
     let because = refusals.into_iter().map(|(_, sentence)| sentence).chain(facts).collect();
-    let UserEntries { entries, more, .. } = entries;
-    let why = Why { row, because, entries: entries.into(), more };
-    let exit = Exit::done_if(snapshot.status.is_done());
+    let why = WhyRow { because, entries: entries.entries.into(), ..row };
     match out.format() {
         Format::Table => people(&why, activity, user, out)?,
-        Format::Csv | Format::Tsv => out.array(std::slice::from_ref(&why.row))?,
-        _ => out.document(&why)?,
+        _ => out.object(&why)?,
     }
-    Ok(exit)
+    Ok(Exit::done_if(snapshot.status.is_done()))
 }
 
-fn people(why: &Why, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
-    out.line(&match (why.row.status, why.row.can_buy) {
+fn people(why: &WhyRow, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
+    out.line(&match (why.status, why.can_buy) {
         (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
         (Status::Ok, units) => format!("`{user}` can buy up to {} of `{activity}` now.", counted(units, "unit")),
         (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
