@@ -7,11 +7,12 @@ mod row;
 mod servers;
 mod show;
 
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
 use crate::cli::commands::inspect::watch::board::Board;
-use crate::cli::commands::inspect::watch::reader::{Reader, Update, Updates};
+use crate::cli::commands::inspect::watch::reader::{Reader, Update};
 use crate::cli::commands::inspect::watch::row::WatchRow;
 use crate::cli::commands::inspect::watch::show::{Scroll, Title};
 use crate::cli::failure::{Exit, Result};
@@ -83,18 +84,11 @@ pub(super) fn run(
         return Err(error.into());
     }
     interrupt::stop_gracefully();
-    let ended = match redraws {
+    match redraws {
         true => watching.on_screen(first, reader, out)?,
         false => watching.as_rows(first, reader, out)?,
-    };
-    watching.exit(ended)
-}
-
-/// Why it ended.
-enum Ended {
-    Interrupted,
-    /// All readings, or the key.
-    Complete,
+    }
+    watching.exit()
 }
 
 struct Watching<'a> {
@@ -113,7 +107,7 @@ impl Watching<'_> {
         self.left == Some(0)
     }
 
-    fn on_screen(&mut self, first: Update, reader: Reader, out: &Output) -> Result<Ended> {
+    fn on_screen(&mut self, first: Update, reader: Reader, out: &Output) -> Result<()> {
         interrupt::at_exit(restore_screen);
         let mut screen = Screen::enter(out.terminal())?;
         let mut is_last = self.take(first);
@@ -130,34 +124,31 @@ impl Watching<'_> {
                 screen.draw(frame)?;
                 drawn = Instant::now();
             }
-            if interrupt::requested() {
-                return Ok(Ended::Interrupted);
-            }
-            if is_last {
-                return Ok(Ended::Complete);
+            if interrupt::requested() || is_last {
+                return Ok(());
             }
             is_due = false;
             for key in screen.wait(TICK)? {
                 if matches!(key, Key::Letter(b'q' | b'Q')) {
-                    return Ok(Ended::Complete);
+                    return Ok(());
                 }
                 is_due |= scroll.press(key);
             }
-            if let Some(update) = updates.next(Duration::ZERO) {
+            if let Ok(update) = updates.try_recv() {
                 is_last = self.take(update);
                 is_due = true;
             }
         }
     }
 
-    fn as_rows(&mut self, first: Update, reader: Reader, out: &mut Output) -> Result<Ended> {
+    fn as_rows(&mut self, first: Update, reader: Reader, out: &mut Output) -> Result<()> {
         let terminal = out.terminal();
         let mut rows = out.stream_of_data::<WatchRow>()?;
         let mut update = Some(first);
-        let mut updates: Option<Updates> = None;
+        let mut updates: Option<Receiver<Update>> = None;
         let mut reader = Some(reader);
         let mut was_lost = false;
-        let ended = loop {
+        loop {
             if let Some(update) = update.take() {
                 let is_last = self.take(update);
                 match (&self.board.lost, was_lost) {
@@ -171,30 +162,25 @@ impl Watching<'_> {
                 }
                 rows.flush()?;
                 if is_last {
-                    break Ended::Complete;
+                    break;
                 }
                 if let Some(reader) = reader.take() {
                     updates = Some(reader.start(self.title.every));
                 }
             }
-            if interrupt::requested() {
-                break Ended::Interrupted;
+            if interrupt::requested() || rows.reader_left() {
+                break;
             }
-            if rows.reader_left() {
-                break Ended::Complete;
-            }
-            update = updates.as_ref().and_then(|updates| updates.next(TICK));
-        };
-        rows.finish()?;
-        Ok(ended)
+            update = updates.as_ref().and_then(|updates| updates.recv_timeout(TICK).ok());
+        }
+        rows.finish()
     }
 
-    fn exit(&mut self, ended: Ended) -> Result<Exit> {
-        match (ended, self.board.lost.take()) {
-            (Ended::Interrupted, _) => Ok(Exit::Interrupted),
-            (Ended::Complete, Some((error, _))) if self.left == Some(0) => Err(error.into()),
-            (Ended::Complete, _) if self.left == Some(0) && !self.board.is_sound => Ok(Exit::Refused),
-            (Ended::Complete, _) => Ok(Exit::Done),
+    fn exit(self) -> Result<Exit> {
+        match self.board.lost {
+            _ if interrupt::requested() => Ok(Exit::Interrupted),
+            Some((error, _)) if self.left == Some(0) => Err(error.into()),
+            _ => Ok(Exit::done_if(self.left != Some(0) || self.board.is_sound)),
         }
     }
 }

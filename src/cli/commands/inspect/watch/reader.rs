@@ -1,6 +1,6 @@
 //! Reads the activities again and again on a thread of its own, so that a server that does not answer holds up nobody.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,39 +102,22 @@ impl Reader {
     }
 
     /// Reads on, once in an interval from now, until the other side is gone.
-    pub(super) fn start(mut self, every: Duration) -> Updates {
+    pub(super) fn start(mut self, every: Duration) -> Receiver<Update> {
         let (updates, received) = sync_channel(1);
-        let (_stop, stopped) = channel();
         // It ends with the process at the latest: it only reads.
-        thread::spawn(move || self.run(every, &updates, &stopped));
-        Updates { received, _stop }
+        thread::spawn(move || self.run(every, &updates));
+        received
     }
 
-    fn run(&mut self, every: Duration, updates: &SyncSender<Update>, stopped: &Receiver<()>) {
+    fn run(&mut self, every: Duration, updates: &SyncSender<Update>) {
         let mut next = Instant::now() + every;
         loop {
-            let wait = next.saturating_duration_since(Instant::now());
-            if !matches!(stopped.recv_timeout(wait), Err(RecvTimeoutError::Timeout))
-                || updates.send(self.read()).is_err()
-            {
+            thread::sleep(next.saturating_duration_since(Instant::now()));
+            if updates.send(self.read()).is_err() {
                 return;
             }
             // After a server that took long, from now on rather than all at once.
             next = (next + every).max(Instant::now());
         }
-    }
-}
-
-/// What is read, as it comes.
-pub(super) struct Updates {
-    received: Receiver<Update>,
-    /// The thread ends when this goes.
-    _stop: Sender<()>,
-}
-
-impl Updates {
-    /// The next one, if it comes in time.
-    pub(super) fn next(&self, at_most: Duration) -> Option<Update> {
-        self.received.recv_timeout(at_most).ok()
     }
 }
