@@ -1,7 +1,5 @@
 //! `seckill multi-deduct`: take units of several activities in one step.
 
-use std::str::FromStr;
-
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
@@ -9,6 +7,7 @@ use crate::cli::shared::bulk::{MultiBulkArgs, Task};
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{ItemRow, MultiDocument, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Session;
+use crate::model::id::InvalidText;
 use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::multi_orders;
@@ -29,8 +28,8 @@ seckill multi-deduct --from baskets.jsonl
 ")]
 pub struct MultiDeductArgs {
     /// Units to take, such as 1001=2
-    #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "ACTIVITY=QUANTITY")]
-    items: Vec<Item>,
+    #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "ACTIVITY=QUANTITY", value_parser = item)]
+    items: Vec<(ActivityId, Quantity)>,
     /// User who gets the units
     ///
     /// In the layout `product`, which records no users, it may be left out.
@@ -47,28 +46,17 @@ pub struct MultiDeductArgs {
     bulk: MultiBulkArgs,
 }
 
-#[derive(Debug, Clone)]
-struct Item {
-    activity: ActivityId,
-    quantity: Quantity,
-}
-
-impl FromStr for Item {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // An id may hold `=`; a quantity may not.
-        let (activity, quantity) = text.rsplit_once('=').ok_or("expected ACTIVITY=QUANTITY, as in `1001=2`")?;
-        Ok(Self {
-            activity: activity.parse().map_err(|error: crate::model::id::InvalidText| error.to_string())?,
-            quantity: quantity.parse().map_err(|error: crate::model::id::InvalidText| error.to_string())?,
-        })
-    }
+/// Reads an activity and the units to take of it.
+fn item(text: &str) -> Result<(ActivityId, Quantity), String> {
+    // An id may hold `=`; a quantity may not.
+    let (activity, quantity) = text.rsplit_once('=').ok_or("expected ACTIVITY=QUANTITY, as in `1001=2`")?;
+    let expected = |error: InvalidText| error.to_string();
+    Ok((activity.parse().map_err(expected)?, quantity.parse().map_err(expected)?))
 }
 
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
-    let activities = args.items.iter().map(|item| &item.activity);
+    let activities = args.items.iter().map(|(activity, _)| activity);
     session.change(&args.mutating, activities, |store, out| deduct(args, store, out))
 }
 
@@ -109,17 +97,17 @@ fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome,
 }
 
 /// Each activity once, with the sum of what was asked of it.
-fn summed(items: &[Item]) -> Result<Vec<(ActivityId, Quantity)>> {
+fn summed(items: &[(ActivityId, Quantity)]) -> Result<Vec<(ActivityId, Quantity)>> {
     let mut sums: Vec<(ActivityId, Quantity)> = Vec::with_capacity(items.len());
-    for item in items {
-        match sums.iter_mut().find(|(activity, _)| *activity == item.activity) {
-            Some((activity, sum)) => {
-                *sum = Quantity::new(sum.get() + item.quantity.get()).ok_or_else(|| {
+    for (activity, quantity) in items {
+        match sums.iter_mut().find(|(known, _)| known == activity) {
+            Some((_, sum)) => {
+                *sum = Quantity::new(sum.get() + quantity.get()).ok_or_else(|| {
                     Failure::usage(format!("the quantities of `{activity}` add up to more than one order may take"))
                         .hint(format!("expected {} in all", Quantity::EXPECTED))
                 })?;
             }
-            None => sums.push((item.activity.clone(), item.quantity)),
+            None => sums.push((activity.clone(), *quantity)),
         }
     }
     if sums.len() > MultiOrder::MAX_ITEMS {
