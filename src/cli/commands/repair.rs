@@ -119,7 +119,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     if !is_dry_run && !args.mutating.yes {
         confirm(&repairs, &[], out)?;
     }
-    let Applied { rows, error } = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
+    let (rows, error) = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
     out.array_until(&rows, error)?;
     hint(&rows, out);
     Ok(Exit::done_if(rows.iter().all(RepairRow::is_done)))
@@ -138,42 +138,32 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     }
 }
 
-#[derive(Default)]
-pub struct Applied {
-    /// A row of each that was decided, in their order.
-    pub rows: Vec<RepairRow>,
-    /// Why there are no more.
-    pub error: Option<Failure>,
-}
-
-/// Applies repairs, those of one activity and one audit at a time.
-pub fn apply(repairs: &[&Repair], dry_run: bool, reason: Option<&str>, store: &mut Store) -> Applied {
+/// Applies repairs, those of one activity and one audit at a time. Gives a row of each that was decided, in their order, and why
+/// there are no more.
+pub fn apply(
+    repairs: &[&Repair],
+    dry_run: bool,
+    reason: Option<&str>,
+    store: &mut Store,
+) -> (Vec<RepairRow>, Option<Failure>) {
     // Those of an audit belong together, wherever a plan has them.
     let mut first = HashMap::new();
     let mut repairs: Vec<&Repair> = repairs.to_vec();
     repairs.iter().enumerate().for_each(|(at, repair)| _ = first.entry(repair.audit()).or_insert(at));
     repairs.sort_by_key(|repair| first[&repair.audit()]);
-    let mut applied = Applied::default();
     interrupt::stop_gracefully();
-    for group in repairs.chunk_by(|one, other| one.audit() == other.audit()) {
+    let mut rows = Vec::new();
+    let groups = repairs.chunk_by(|one, other| one.audit() == other.audit());
+    let failed = groups.into_iter().try_for_each(|group| {
         if interrupt::requested() {
-            applied.error = Some(interrupted(applied.rows.len(), repairs.len()));
-            break;
+            return Err(interrupted(rows.len(), repairs.len()));
         }
-        let activity: Result<ActivityId> =
-            group[0].activity.parse().context("the activity of a repair").map_err(Failure::from);
-        match activity.and_then(|activity| Ok(apply::repair(store, &activity, group, dry_run, reason)?)) {
-            Ok(done) => {
-                let row = |(repair, status): (&&Repair, _)| RepairRow::new(repair, status);
-                applied.rows.extend(group.iter().zip(done).map(row));
-            }
-            Err(error) => {
-                applied.error = Some(error);
-                break;
-            }
-        }
-    }
-    applied
+        let activity: ActivityId = group[0].activity.parse().context("the activity of a repair")?;
+        let done = apply::repair(store, &activity, group, dry_run, reason)?;
+        rows.extend(group.iter().zip(done).map(|(repair, status)| RepairRow::new(repair, status)));
+        Ok(())
+    });
+    (rows, failed.err())
 }
 
 fn interrupted(done: usize, all: usize) -> Failure {

@@ -10,7 +10,7 @@ use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
-use crate::cli::commands::repair::{Applied, RepairRow, apply, confirm, hint};
+use crate::cli::commands::repair::{RepairRow, apply, confirm, hint};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, OutputFile};
 use crate::cli::shared::outcome::until_failed;
@@ -129,30 +129,30 @@ impl FixArgs {
         if wanted > 0 && !is_dry && !self.mutating.yes {
             confirm(&repairs, &transfers, out)?;
         }
-        let (moved, Applied { rows, error }) = self.carry_out(&repairs, &transfers, store);
+        let (moved, rows, error) = self.carry_out(&repairs, &transfers, store);
         let verdicts = self.verdicts(audits, &rows, &moved);
         let rows: Vec<RepairRow> = moved.into_iter().chain(rows).collect();
         hint(&rows, out);
         Ok(Fixed { rows, verdicts, error })
     }
 
-    /// Repairs transfers between shards, and only then the rest; gives the rows of both.
+    /// Repairs transfers between shards, and only then the rest; gives the rows of both, and why there are no more.
     pub(super) fn carry_out(
         &self,
         repairs: &[&Repair],
         transfers: &[&BrokenTransfer],
         store: &mut Store,
-    ) -> (Vec<RepairRow>, Applied) {
+    ) -> (Vec<RepairRow>, Vec<RepairRow>, Option<Failure>) {
         let is_dry = self.mutating.dry_run;
         let (moved, error) = until_failed(transfers.iter().map(|transfer| {
             let status = if is_dry { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
             Ok(RepairRow::of_transfer(transfer, status))
         }));
-        let applied = match error {
+        let (rows, error) = match error {
             None => apply(repairs, is_dry, self.mutating.reason.as_deref(), store),
-            error => Applied { rows: Vec::new(), error },
+            error => (Vec::new(), error),
         };
-        (moved, applied)
+        (moved, rows, error)
     }
 
     /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was

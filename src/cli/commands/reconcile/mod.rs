@@ -9,6 +9,7 @@ mod wanted;
 use std::collections::HashSet;
 use std::time::Instant;
 
+use crate::audit::class::Class;
 use crate::audit::judgement::judge;
 use crate::audit::judgement::sharded::judge_shards;
 use crate::audit::ledger_state::Compared;
@@ -17,7 +18,6 @@ use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
-use crate::cli::commands::reconcile::report::{LeftOut, View};
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::failure::{Exit, Failure, Result};
@@ -125,33 +125,32 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     if let Some(every) = args.service.every {
         return service::run(args, every, &mut store, &mut session.out);
     }
+    let audit = |store: &mut Store, out: &Output| {
+        let (audits, left_out) = audited(args, wanted, store, out)?;
+        warn(&audits, args, store, out);
+        plan_file.map_or(Ok(()), |file| FixArgs::write(&audits, file, out))?;
+        Ok::<_, Failure>((audits, left_out))
+    };
     if has_metrics {
         return args.metrics.write("reconcile", &mut store, &mut session.out, |store, out, metrics| {
             let began = Instant::now();
-            let (audits, _) = audited(args, wanted, store, out)?;
-            warn(&audits, args, store, out);
-            if let Some(file) = plan_file {
-                FixArgs::write(&audits, file, out)?;
-            }
+            let (audits, _) = audit(store, out)?;
             report::add_metrics(&audits, began.elapsed(), metrics);
             Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept.is_some()))
         });
     }
-    let (audits, left_out) = audited(args, wanted, &mut store, &session.out)?;
-    warn(&audits, args, &mut store, &session.out);
-    if let Some(file) = plan_file {
-        FixArgs::write(&audits, file, &session.out)?;
-    }
+    let (audits, left_out) = audit(&mut store, &session.out)?;
     finish(&audits, &left_out, args, &mut store, &mut session.out)
 }
 
-/// Audits what is wanted, and says what is in no row.
+/// Audits what is wanted. Gives also the activities that neither the command line names nor any order row, if they have sales
+/// that are missing there.
 fn audited(
     args: &ReconcileArgs,
     wanted: Vec<AuditTarget>,
     store: &mut Store,
     out: &Output,
-) -> Result<(Vec<Audit>, LeftOut)> {
+) -> Result<(Vec<Audit>, Vec<ActivityId>)> {
     let wanted = AuditTarget::matching(wanted, args, store)?;
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let sharded = wanted::of(&named, store)?;
@@ -163,8 +162,7 @@ fn audited(
         false => wanted,
         true => AuditTarget::all(orders.as_ref(), store)?,
     };
-    let mut left_out = LeftOut::default();
-    let mut audits = audit_all(&wanted, &sharded, orders, args, &mut left_out, store, out)?;
+    let (mut audits, left_out) = audit_all(&wanted, &sharded, orders, args, store, out)?;
     leave_out_archived(&mut audits, args, store, out)?;
     Ok((audits, left_out))
 }
@@ -226,18 +224,17 @@ fn audit_all(
     sharded: &Sharded,
     mut orders: Option<Orders>,
     args: &ReconcileArgs,
-    left_out: &mut LeftOut,
     store: &mut Store,
     out: &Output,
-) -> Result<Vec<Audit>> {
+) -> Result<(Vec<Audit>, Vec<ActivityId>)> {
     let progress = out.progress("auditing", wanted.len() as u64);
-    let mut audits = Vec::with_capacity(wanted.len());
+    let (mut audits, mut left_out) = (Vec::with_capacity(wanted.len()), Vec::new());
     for target in wanted {
         let is_named = args.activities.contains(&target.activity);
         let compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
         let (audit, is_unrecorded) = audit_one(target, sharded, args.fix.missing_orders(), compared, store)?;
-        if is_unrecorded && !is_named {
-            left_out.record(&audit);
+        if is_unrecorded && !is_named && audit.differences.iter().any(|it| it.class == Class::MissingOrder) {
+            left_out.push(audit.activity.clone());
         }
         audits.push(audit);
         progress.inc(1);
@@ -246,7 +243,7 @@ fn audit_all(
     if let Some(orders) = orders {
         orders.finish(&args.orders, out)?;
     }
-    Ok(audits)
+    Ok((audits, left_out))
 }
 
 /// Audits an activity, sharded or not, and says whether the order records have no row of it.
@@ -271,7 +268,7 @@ fn audit_one(
 /// Shows what was found, and does about it what is asked for. Nothing that is printed decides what is repaired.
 fn finish(
     audits: &[Audit],
-    left_out: &LeftOut,
+    left_out: &[ActivityId],
     args: &ReconcileArgs,
     store: &mut Store,
     out: &mut Output,
@@ -279,24 +276,16 @@ fn finish(
     let fix = &args.fix;
     let title = if fix.mutating.dry_run { "repairs that would be applied" } else { "repairs" };
     out.set_dry_run(fix.mutating.dry_run);
-    let verdicts: Vec<Verdict> = audits.iter().map(|audit| audit.verdict).collect();
-    let view = |repairs| View {
-        verdict: Verdict::worst(verdicts.iter().copied()),
-        audits,
-        differences: args.differences,
-        repairs,
-        is_dry_run: fix.mutating.dry_run,
-    };
     if fix.emit.is_some() {
         report::emit(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
-        view(None).show(out)?;
+        report::show(audits, None, args, out)?;
     }
     if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
-        left_out.report(out);
+        report::note_left_out(left_out, out);
     }
     if !fix.fix {
-        return Ok(exit(verdicts.iter().copied(), args.accept.is_some()));
+        return Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept.is_some()));
     }
     let fixed = fix.fix(audits, store, out);
     if fix.emit.is_none() {
@@ -304,7 +293,7 @@ fn finish(
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
             (Format::Table, Some(rows)) => out.table(Some(title), rows)?,
-            (_, rows) => view(rows).show(out)?,
+            (_, rows) => report::show(audits, rows, args, out)?,
         }
     }
     let Fixed { rows, verdicts, error } = fixed?;

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
+use crate::cli::commands::reconcile::ReconcileArgs;
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
@@ -168,68 +169,56 @@ pub(super) fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
     }
 }
 
-/// How an audit is to be shown.
-pub(super) struct View<'a> {
-    /// The verdict about all activities.
-    pub verdict: Verdict,
-    pub audits: &'a [Audit],
-    /// Whether the flat formats have rows of differences, and people see all of them.
-    pub differences: bool,
-    /// The outcome of the repairs; `None` without `--fix`.
-    pub repairs: Option<&'a [RepairRow]>,
-    pub is_dry_run: bool,
+/// Shows audits: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat formats.
+/// `repairs` is the outcome of the repairs; `None` without `--fix`.
+pub(super) fn show(
+    audits: &[Audit],
+    repairs: Option<&[RepairRow]>,
+    args: &ReconcileArgs,
+    out: &mut Output,
+) -> Result<()> {
+    if out.format() == Format::Table {
+        return tables(audits, args.differences, out);
+    }
+    out.keep_changes(repairs.unwrap_or_default())?;
+    let rows = audits.iter().map(AuditRow::new);
+    match out.format() {
+        Format::Json | Format::Yaml => {
+            let dry_run = args.fix.mutating.dry_run.then_some(true);
+            out.document(&Document {
+                verdict: Verdict::worst(audits.iter().map(|audit| audit.verdict)),
+                activities: rows.collect(),
+                differences: differences(audits).collect(),
+                repairs: repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
+            })
+        }
+        _ if args.differences => stream(differences(audits), out),
+        _ => stream(rows, out),
+    }
 }
 
-impl View<'_> {
-    /// Shows it: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat
-    /// formats.
-    pub(super) fn show(&self, out: &mut Output) -> Result<()> {
-        match out.format() {
-            Format::Json | Format::Yaml => self.document(out),
-            Format::Table => self.tables(out),
-            Format::Jsonl | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
-                out.keep_changes(self.repairs.unwrap_or_default())?;
-                if self.differences {
-                    return stream(self.rows(), out);
-                }
-                stream(self.audits.iter().map(AuditRow::new), out)
-            }
-        }
+/// People see the first differences, or `all_differences`.
+fn tables(audits: &[Audit], all_differences: bool, out: &mut Output) -> Result<()> {
+    stream(audits.iter().map(AuditRow::new), out)?;
+    let classes: Vec<ClassRow<'_>> = audits.iter().flat_map(classes).collect();
+    if classes.is_empty() {
+        return Ok(());
     }
+    out.table(Some("what differs"), &classes)?;
+    let all: usize = audits.iter().map(|audit| audit.differences.len()).sum();
+    let most = if all_differences { all } else { FIRST_DIFFERENCES };
+    stream(differences(audits).take(most), out)?;
+    if all > most {
+        out.note(format!("{} more differences; `--differences` shows all", all - most));
+    }
+    Ok(())
+}
 
-    fn document(&self, out: &mut Output) -> Result<()> {
-        out.keep_changes(self.repairs.unwrap_or_default())?;
-        let dry_run = self.is_dry_run.then_some(true);
-        out.document(&Document {
-            verdict: self.verdict,
-            activities: self.audits.iter().map(AuditRow::new).collect(),
-            differences: self.rows().collect(),
-            repairs: self.repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
-        })
-    }
-
-    fn tables(&self, out: &mut Output) -> Result<()> {
-        stream(self.audits.iter().map(AuditRow::new), out)?;
-        let classes: Vec<ClassRow<'_>> = self.audits.iter().flat_map(classes).collect();
-        if classes.is_empty() {
-            return Ok(());
-        }
-        out.table(Some("what differs"), &classes)?;
-        let all: usize = self.audits.iter().map(|audit| audit.differences.len()).sum();
-        let most = if self.differences { all } else { FIRST_DIFFERENCES };
-        stream(self.rows().take(most), out)?;
-        if all > most {
-            out.note(format!("{} more differences; `--differences` shows all", all - most));
-        }
-        Ok(())
-    }
-
-    fn rows(&self) -> impl Iterator<Item = DifferenceRow<'_>> {
-        self.audits.iter().flat_map(move |audit| {
-            let activity = audit.activity.as_str();
-            audit.differences.iter().map(move |difference| DifferenceRow::new(activity, difference))
-        })
-    }
+fn differences(audits: &[Audit]) -> impl Iterator<Item = DifferenceRow<'_>> {
+    audits.iter().flat_map(|audit| {
+        let activity = audit.activity.as_str();
+        audit.differences.iter().map(move |difference| DifferenceRow::new(activity, difference))
+    })
 }
 
 fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()> {
@@ -252,32 +241,19 @@ fn classes(audit: &Audit) -> impl Iterator<Item = ClassRow<'_>> {
 /// Notes about single activities; of more only the number is said.
 const MAX_LEFT_OUT: usize = 5;
 
-/// Activities that `--fix` and `--emit` leave out.
-#[derive(Default)]
-pub(super) struct LeftOut(Vec<ActivityId>);
-
-impl LeftOut {
-    /// Adds an activity that neither the command line names nor any order row, if it has sales that are missing there.
-    pub(super) fn record(&mut self, audit: &Audit) {
-        if audit.differences.iter().any(|difference| difference.class == Class::MissingOrder) {
-            self.0.push(audit.activity.clone());
-        }
+/// Says which activities `--fix` and `--emit` leave out: neither the command line names them nor any order row, and they have
+/// sales that are missing there.
+pub(super) fn note_left_out(left_out: &[ActivityId], out: &Output) {
+    for activity in left_out.iter().take(MAX_LEFT_OUT) {
+        out.note(format!("`{activity}` was left out: it has sales, and the order records have no row of it"));
     }
-
-    /// Says which they are.
-    pub(super) fn report(&self, out: &Output) {
-        for activity in self.0.iter().take(MAX_LEFT_OUT) {
-            out.note(format!("`{activity}` was left out: it has sales, and the order records have no row of it"));
-        }
-        if self.0.len() > MAX_LEFT_OUT {
-            out.note(format!("{} more such activities were left out", self.0.len() - MAX_LEFT_OUT));
-        }
-        if let Some(activity) = self.0.first() {
-            out.hint(format!(
-                "is the export incomplete? If these orders are missing indeed, name the activity: \
-                 `seckill reconcile {activity} …`"
-            ));
-        }
+    if left_out.len() > MAX_LEFT_OUT {
+        out.note(format!("{} more such activities were left out", left_out.len() - MAX_LEFT_OUT));
+    }
+    if let Some(activity) = left_out.first() {
+        out.hint(format!(
+            "is the export incomplete? If these orders are missing indeed, name the activity: `seckill reconcile {activity} …`"
+        ));
     }
 }
 
@@ -303,9 +279,7 @@ pub(super) fn emit(audits: &[Audit], out: &mut Output) -> Result<()> {
             Ok(())
         });
     }
-    let mut stream = out.stream::<EmittedRow<'_>>()?;
-    rows.try_for_each(|row| stream.push(&row))?;
-    stream.finish()
+    stream(rows, out)
 }
 
 families! {

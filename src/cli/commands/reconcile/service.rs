@@ -157,9 +157,9 @@ impl Service<'_> {
                 (key, since)
             }));
             let is_ready = |key: String| old.get(&key).is_some_and(|since| since.elapsed() >= self.args.service.grace);
-            ready.push(Ready::of(audit, is_ready));
+            ready.push(ready_of(audit, is_ready));
         }
-        let count: usize = ready.iter().map(|ready| ready.repairs.len() + ready.transfers.len()).sum();
+        let count: usize = ready.iter().map(|(repairs, transfers)| repairs.len() + transfers.len()).sum();
         let most = self.args.fix.max_repairs;
         let was_over = std::mem::replace(&mut self.is_over_limit, count > most);
         if self.is_over_limit && !was_over && self.args.fix.fix {
@@ -167,14 +167,14 @@ impl Service<'_> {
             out.terminal().warn(format!("{ready} are ready, more than `--max-repairs {most}`: none is applied"));
         }
         let mut failed = None;
-        for (audit, ready) in audits.iter().zip(ready) {
+        for (audit, (repairs, transfers)) in audits.iter().zip(ready) {
             let may_repair = self.args.fix.fix && !self.is_over_limit && failed.is_none();
-            let (moved, applied) = match may_repair {
-                true => self.args.fix.carry_out(&ready.repairs, &ready.transfers, store),
+            let (moved, applied, error) = match may_repair {
+                true => self.args.fix.carry_out(&repairs, &transfers, store),
                 false => Default::default(),
             };
-            failed = failed.or(applied.error);
-            let repaired = moved.iter().chain(&applied.rows).filter(|row| row.is_done()).count();
+            failed = failed.or(error);
+            let repaired = moved.iter().chain(&applied).filter(|row| row.is_done()).count();
             rows.push(RoundRow {
                 time: own_clock(),
                 activity: audit.activity.to_string(),
@@ -188,23 +188,15 @@ impl Service<'_> {
     }
 }
 
-/// What may be repaired of an activity now.
-struct Ready<'a> {
-    repairs: Vec<&'a Repair>,
-    transfers: Vec<&'a BrokenTransfer>,
-}
-
-impl<'a> Ready<'a> {
-    /// What raises the stock waits for all of the others.
-    fn of(audit: &'a Audit, is_ready: impl Fn(String) -> bool) -> Self {
-        let plan = &audit.plan;
-        let mut repairs: Vec<&Repair> = plan.repairs.iter().filter(|repair| is_ready(key(repair))).collect();
-        let transfers: Vec<_> = plan.transfers.iter().filter(|transfer| is_ready(key_of_transfer(transfer))).collect();
-        if repairs.len() + transfers.len() < plan.repairs.len() + plan.transfers.len() {
-            repairs.retain(|repair| !repair.raises_stock());
-        }
-        Self { repairs, transfers }
+/// What may be repaired of an activity now. What raises the stock waits for all of the others.
+fn ready_of(audit: &Audit, is_ready: impl Fn(String) -> bool) -> (Vec<&Repair>, Vec<&BrokenTransfer>) {
+    let plan = &audit.plan;
+    let mut repairs: Vec<&Repair> = plan.repairs.iter().filter(|repair| is_ready(key(repair))).collect();
+    let transfers: Vec<_> = plan.transfers.iter().filter(|transfer| is_ready(key_of_transfer(transfer))).collect();
+    if repairs.len() + transfers.len() < plan.repairs.len() + plan.transfers.len() {
+        repairs.retain(|repair| !repair.raises_stock());
     }
+    (repairs, transfers)
 }
 
 /// Names what a repair corrects. It stays the same if the user buys meanwhile.
