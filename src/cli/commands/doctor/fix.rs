@@ -31,14 +31,6 @@ pub(super) struct Options {
     pub other_server: String,
 }
 
-/// Who may do what a fix does.
-pub(super) struct Operator<'a> {
-    /// The user who asks, if the URL names one.
-    pub name: Option<&'a str>,
-    /// Whether settings and rights may be changed as this user.
-    pub is_administrator: bool,
-}
-
 impl Options {
     /// As they were given here, by options, the environment or a context.
     pub(super) fn of(global: &Global, login: Login) -> Self {
@@ -75,24 +67,30 @@ impl Options {
 const ASKS: &str = " --askpass";
 
 impl Fixes {
-    /// Of the program's family, such as `redis`; `place` is how it gets there.
-    pub(super) fn new(family: &str, place: &[String], operator: &Operator<'_>, options: &Options) -> Self {
+    /// Of the program's family, such as `redis`; `place` is how it gets there. `user` is the one who asks, if the URL names one;
+    /// settings and rights may be changed as an administrator.
+    pub(super) fn new(
+        family: &str,
+        place: &[String],
+        user: Option<&str>,
+        is_administrator: bool,
+        options: &Options,
+    ) -> Self {
         let quoted = |words: &[String]| words.iter().map(|word| format!(" {}", shell_quoted(word))).collect::<String>();
         let certificates = quoted(&options.certificates);
         let tls: Vec<String> = place.iter().filter(|word| word.starts_with("--")).cloned().collect();
         let (password, asks) = options.login();
-        let user = operator.name.map(|user| format!(" --user {}", shell_quoted(user))).unwrap_or_default();
-        let own = format!("{user}{asks}");
+        let own = user.map(|user| format!(" --user {}", shell_quoted(user))).unwrap_or_default() + asks;
         let redis_cli = |place: &[String], password: &str, login: &str| {
             format!("{password}{family}-cli{}{certificates}{login}", quoted(place))
         };
-        let (of_others, login) = if operator.is_administrator { (&*password, &*own) } else { ("", ASKS) };
+        let (of_others, login) = if is_administrator { (&*password, &*own) } else { ("", ASKS) };
         Self {
             redis_cli: redis_cli(place, &password, &own),
             administrator: redis_cli(place, of_others, login),
             elsewhere: redis_cli(&tls, of_others, login),
             options: options.clone(),
-            user: operator.name.map(|user| format!("{user}@")).unwrap_or_default(),
+            user: user.map(|user| format!("{user}@")).unwrap_or_default(),
         }
     }
 
@@ -165,7 +163,7 @@ mod tests {
     fn fixes(name: Option<&str>, is_administrator: bool, password: PasswordSource) -> Fixes {
         let options = Options { password, seckill: " -l sku".to_owned(), ..Options::default() };
         let place = ["-h", "10.0.0.5", "-p", "6379", "--tls"].map(str::to_owned);
-        Fixes::new("redis", &place, &Operator { name, is_administrator }, &options)
+        Fixes::new("redis", &place, name, is_administrator, &options)
     }
 
     #[test]

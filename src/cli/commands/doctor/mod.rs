@@ -8,7 +8,7 @@ mod sale;
 mod scripts;
 mod storage;
 
-use crate::cli::commands::doctor::fix::{Fixes, Operator, Options};
+use crate::cli::commands::doctor::fix::{Fixes, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Format;
@@ -92,7 +92,7 @@ fn fixes_for(node: &Node, asked: &[String], options: &Options) -> Fixes {
     let name = node.username.as_deref().filter(|_| options.password != PasswordSource::Absent);
     let granted = node.reading.as_ref().ok().and_then(|reading| reading.rights.as_ref().ok());
     let is_administrator = granted.map_or(name.is_none(), |granted| rights::administers(asked, granted));
-    Fixes::new(family, &node.redis_cli, &Operator { name, is_administrator }, options)
+    Fixes::new(family, &node.redis_cli, name, is_administrator, options)
 }
 
 /// The checks of one server.
@@ -135,16 +135,23 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
         Ok(snapshots) => snapshots,
         Err(error) => return skip_sale(error.into(), store, rows),
     };
-    rows.push(sale::windows(&snapshots, store, fixes));
+    let layout = store.layout().name();
+    rows.push(sale::windows(&snapshots, fixes).row(Check::Window, layout));
     // The keys of a sharded activity are those of its shards, and its parent's.
     let shards: Vec<ActivityId> =
         snapshots.iter().map(Snapshot::parts).filter(|parts| parts.len() > 1).flatten().collect();
     snapshots.extend(snapshot::snapshots(store, &shards)?);
     activities.extend(shards);
-    rows.extend(sale::keys(&snapshots, store, fixes));
-    rows.extend(sale::expiry(&activities, &snapshots, store, fixes)?);
-    rows.extend(sale::foreign_writes(&snapshots, store, fixes)?);
-    rows.extend(sale::feeds(&activities, store, fixes)?);
+    let checked = [
+        (Check::Keys, sale::keys(&snapshots, store, fixes)),
+        (Check::Expiry, sale::expiry(&activities, &snapshots, store, fixes)?),
+        (Check::ForeignWrites, sale::foreign_writes(&snapshots, store, fixes)?),
+        (Check::Feeds, sale::feeds(&activities, store, fixes)?),
+    ];
+    for (check, (troubles, sound)) in checked {
+        let sound = troubles.is_empty().then(|| sound.row(check, layout));
+        rows.extend(troubles.into_iter().map(|(target, finding)| finding.row(check, target)).chain(sound));
+    }
     Ok(())
 }
 

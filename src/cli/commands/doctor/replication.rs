@@ -181,12 +181,10 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::commands::doctor::fix::Operator;
     use crate::cli::commands::doctor::fix::Options;
 
     fn fixes() -> Fixes {
-        let operator = Operator { name: None, is_administrator: true };
-        Fixes::new("redis", &[], &operator, &Options { seckill: " -l sku".to_owned(), ..Options::default() })
+        Fixes::new("redis", &[], None, true, &Options { seckill: " -l sku".to_owned(), ..Options::default() })
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::cli::commands::doctor::fix::Fixes;
-use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
+use crate::cli::commands::doctor::row::Finding;
 use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
 use crate::model::ledger::unexplained_changes;
@@ -17,29 +17,27 @@ use crate::read::ledger;
 use crate::read::ledger::Feed;
 use crate::store::Store;
 
+/// What is wrong by one check, each with its target, and what is found in the layout as a whole if nothing is.
+pub(super) type Troubles = (Vec<(String, Finding)>, Finding);
+
 /// Activities that lack something or cannot be read.
-pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Vec<CheckRow> {
-    let row = |snapshot: &Snapshot| Some(fault(snapshot, store, fixes)?.row(Check::Keys, snapshot.activity.as_str()));
-    let mut rows: Vec<CheckRow> = snapshots.iter().filter_map(row).collect();
-    if rows.is_empty() {
-        let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
-        rows.push(sound(count, Check::Keys, store));
-    }
-    rows
+pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Troubles {
+    let fault = |snapshot: &Snapshot| Some((snapshot.activity.to_string(), fault(snapshot, store, fixes)?));
+    let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
+    (snapshots.iter().filter_map(fault).collect(), sound(count))
 }
 
 /// How many activities there are if a shard counts as its activity.
-pub(super) fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
+fn whole_activities<'a>(activities: impl IntoIterator<Item = &'a ActivityId>) -> usize {
     activities.into_iter().map(ActivityId::whole).collect::<HashSet<_>>().len()
 }
 
-/// The row of a check that found nothing wrong in any activity.
-fn sound(count: usize, check: Check, store: &Store) -> CheckRow {
-    let finding = match count {
+/// Of a check that found nothing wrong in any activity.
+fn sound(count: usize) -> Finding {
+    match count {
         0 => Finding::skip("nothing was preheated in this layout"),
         _ => Finding::ok(counted(count, "activity")),
-    };
-    finding.row(check, store.layout().name())
+    }
 }
 
 fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
@@ -100,16 +98,16 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
 }
 
 /// Activities whose window is over.
-pub(super) fn windows(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> CheckRow {
+pub(super) fn windows(snapshots: &[Snapshot], fixes: &Fixes) -> Finding {
     let end_of = |snapshot: &&Snapshot| snapshot.meta.as_ref().and_then(|meta| meta.ends_at);
     let over: Vec<&Snapshot> = snapshots.iter().filter(|snapshot| snapshot.state() == State::Ended).collect();
     // The one that ended last is most likely to be missed.
     let Some((last, end)) = over.iter().filter_map(|it| Some((it, end_of(it)?))).max_by_key(|(_, end)| *end) else {
-        return sound(snapshots.len(), Check::Window, store);
+        return sound(snapshots.len());
     };
     let (verb, all) = (if over.len() == 1 { "is" } else { "are" }, counted(snapshots.len(), "activity"));
     let found = format!("{} of {all} {verb} over: `{}` since {end}", over.len(), last.activity);
-    Finding::warn(found, fixes.seckill("inspect", &last.activity, "")).row(Check::Window, store.layout().name())
+    Finding::warn(found, fixes.seckill("inspect", &last.activity, ""))
 }
 
 /// Fields with a time to live: the server says how many there are, but not in which key.
@@ -125,13 +123,12 @@ pub(super) fn expiry(
     snapshots: &[Snapshot],
     store: &mut Store,
     fixes: &Fixes,
-) -> Result<Vec<CheckRow>> {
-    let layout = store.layout().name();
+) -> Result<Troubles> {
     let Some(vanishing) = permitted(index::vanishing_keys(store, activities))? else {
-        return Ok(vec![Finding::skip("this user may not run PTTL").row(Check::Expiry, layout)]);
+        return Ok((Vec::new(), Finding::skip("this user may not run PTTL")));
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
-    let mut rows = Vec::new();
+    let mut troubles = Vec::new();
     for VanishingKey { activity, key, left } in &vanishing {
         let found = format!("`{key}` is removed in {}", duration(*left));
         let fix = fixes.command(&["PERSIST", key]);
@@ -141,12 +138,9 @@ pub(super) fn expiry(
         // After a sale an expiry may be intended.
         let finding = if is_over { Finding::warn(found, fix) } else { Finding::fail(found, fix) };
         let target = activity.as_ref().map_or("index", ActivityId::as_str);
-        rows.push(finding.row(Check::Expiry, target));
+        troubles.push((target.to_owned(), finding));
     }
-    if rows.is_empty() {
-        rows.push(sound(whole_activities(activities), Check::Expiry, store));
-    }
-    Ok(rows)
+    Ok((troubles, sound(whole_activities(activities))))
 }
 
 /// Entries that are looked at from a ledger's end, of one and of all: what happened lately. `reconcile` looks at all.
@@ -154,7 +148,7 @@ const LATELY: RangeInclusive<usize> = 100..=1000;
 const ENTRIES: usize = 20_000;
 
 /// Activities whose stock moved without an entry.
-pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
+pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
     let with_ledger: Vec<(&Snapshot, (ActivityId, EntryId))> = snapshots
         .iter()
         .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger) && !snapshot.is_archived())
@@ -167,11 +161,10 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .collect();
     let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
-    let layout = store.layout().name();
     let Some(entries) = permitted(ledger::ledger_ends(store, &ends, most))? else {
-        return Ok(vec![Finding::skip("this user may not run XREVRANGE").row(Check::ForeignWrites, layout)]);
+        return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE")));
     };
-    let mut rows = Vec::new();
+    let mut troubles = Vec::new();
     for ((snapshot, _), entries) in with_ledger.iter().zip(&entries) {
         let unexplained = unexplained(snapshot.stock, entries);
         if unexplained.is_empty() {
@@ -184,16 +177,13 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
             looked_at(std::slice::from_ref(entries), most),
         );
         let fix = fixes.seckill("reconcile", &snapshot.activity, "");
-        rows.push(Finding::fail(found, fix).row(Check::ForeignWrites, snapshot.activity.as_str()));
+        troubles.push((snapshot.activity.to_string(), Finding::fail(found, fix)));
     }
-    if rows.is_empty() {
-        rows.push(match whole_activities(ends.iter().map(|(activity, _)| activity)) {
-            0 => Finding::skip("no activity has a ledger").row(Check::ForeignWrites, layout),
-            count => Finding::ok(format!("{}: {}", counted(count, "activity"), looked_at(&entries, most)))
-                .row(Check::ForeignWrites, layout),
-        });
-    }
-    Ok(rows)
+    let sound = match whole_activities(ends.iter().map(|(activity, _)| activity)) {
+        0 => Finding::skip("no activity has a ledger"),
+        count => Finding::ok(format!("{}: {}", counted(count, "activity"), looked_at(&entries, most))),
+    };
+    Ok((troubles, sound))
 }
 
 /// By how much the stock moved between two entries, and since the last one. The newest comes first.
@@ -223,31 +213,25 @@ const LATE: Duration = Duration::from_secs(60);
 const STOPPED: Duration = Duration::from_secs(600);
 
 /// Groups that do not keep up.
-pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Vec<CheckRow>> {
-    let layout = store.layout().name();
+pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
     let Some(feeds) = permitted(ledger::feeds(store, activities))? else {
-        return Ok(vec![
-            Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE").row(Check::Feeds, layout),
-        ]);
+        return Ok((Vec::new(), Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE")));
     };
     let now = store.now()?;
-    let mut rows = Vec::new();
+    let mut troubles = Vec::new();
     for feed in &feeds {
         let waiting = feed.waiting_since.map(|since| Duration::from_millis(now.get().saturating_sub(since.get())));
         let Some(waiting) = waiting.filter(|waiting| *waiting >= LATE) else { continue };
         let found = format!("group `{}`: {}, the oldest for {}", feed.stats.name, backlog(feed), duration(waiting));
         let fix = fixes.command(&["XINFO", "CONSUMERS", &feed.key, &feed.stats.name]);
         let finding = if waiting >= STOPPED { Finding::fail(found, fix) } else { Finding::warn(found, fix) };
-        rows.push(finding.row(Check::Feeds, feed.activity.as_str()));
+        troubles.push((feed.activity.to_string(), finding));
     }
-    if rows.is_empty() {
-        let finding = match feeds.len() {
-            0 => Finding::skip("no consumer group reads a ledger"),
-            count => Finding::ok(format!("{} up to date", counted(count, "group"))),
-        };
-        rows.push(finding.row(Check::Feeds, layout));
-    }
-    Ok(rows)
+    let sound = match feeds.len() {
+        0 => Finding::skip("no consumer group reads a ledger"),
+        count => Finding::ok(format!("{} up to date", counted(count, "group"))),
+    };
+    Ok((troubles, sound))
 }
 
 /// What a group has not read or not acknowledged.

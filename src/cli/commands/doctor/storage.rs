@@ -325,7 +325,7 @@ fn words(limit: Limit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::commands::doctor::fix::{Operator, Options};
+    use crate::cli::commands::doctor::fix::Options;
     use crate::read::health::Info;
 
     const SAVES: (&str, &str) = ("save", "3600 1");
@@ -405,11 +405,11 @@ mod tests {
 
     #[test]
     fn the_limit_is_raised_only_if_the_machine_has_room() {
-        let operator = Operator { name: None, is_administrator: true };
         let fixes = Fixes::new(
             "redis",
             &["-s".into(), "s".into()],
-            &operator,
+            None,
+            true,
             &Options { seckill: " -l sku".to_owned(), ..Options::default() },
         );
         let gb = 1 << 30;
