@@ -198,16 +198,12 @@ impl<'a> Run<'a> {
     /// Shows the rows, also of what was done before an error; then what they have no room for.
     fn finish(self, failed: Option<Failure>) -> Result<Exit> {
         let dry_run = self.args.mutating.dry_run;
-        if failed.is_none() || !self.rows.is_empty() {
-            self.out.array(&self.rows)?;
-        }
+        let shown = self.out.array_until(&self.rows, failed);
         self.refusals.iter().for_each(|(activity, why)| explain(why, activity, self.out));
         let is_missing = |why: &Unarchivable| matches!(why, Unarchivable::Status(Status::NotPreheated, _));
         let missing = self.refusals.iter().filter(|(_, why)| is_missing(why));
         hints::other_layouts(missing.map(|(activity, _)| *activity), self.store, self.out);
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        shown?;
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
             self.out.note(format!("`seckill preheat --restore {}` brings it back", self.to_restore()));
         }

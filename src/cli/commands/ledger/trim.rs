@@ -191,9 +191,7 @@ impl<'a> Run<'a> {
     /// Shows the rows, also of what was done before an error; then what they have no room for.
     fn finish(self, count: usize, mut failures: Vec<Failure>, error: Option<Failure>) -> Result<Exit> {
         let failed = error.or_else(|| failures.pop());
-        if failed.is_none() || !self.rows.is_empty() {
-            self.out.array(&self.rows)?;
-        }
+        let shown = self.out.array_until(&self.rows, failed);
         for failure in failures {
             self.out.warn(failure.message);
         }
@@ -208,9 +206,7 @@ impl<'a> Run<'a> {
                 "let it read on, or, if nobody reads it any more, remove it: `XGROUP DESTROY` on the ledger of `{activity}`"
             ));
         }
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        shown?;
         Ok(Exit::done_if(self.rows.iter().all(|row| row.status == OK)))
     }
 }
