@@ -1,14 +1,13 @@
 //! A feed: a consumer group gets each row at least once, in the order of its activity.
 //! A loader: a shell command that gets rows on its standard input, and says by its exit status whether it has them.
 
-use std::io::{self, ErrorKind, Write};
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::commands::ledger::{LedgerRow, each_row};
-use crate::cli::failure::{Failure, Result};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
 use crate::error::cause;
@@ -191,7 +190,6 @@ impl Loader {
     /// # Errors
     /// It cannot be run, or did not end with 0: it may have some of the rows, or none.
     pub(super) fn load(&self, rows: &[LedgerRow]) -> Result<()> {
-        let input = self.encode(rows)?;
         let failed = |why: String| {
             Failure::failed(format!(
                 "`{}` {why}: nothing is acknowledged of {}",
@@ -203,8 +201,7 @@ impl Loader {
         let unusable = |error: io::Error| failed(format!("cannot be run ({})", cause(&error)));
         let mut child =
             Command::new("sh").arg("-c").arg(&self.command).stdin(Stdio::piped()).spawn().map_err(unusable)?;
-        // Its end of the pipe is closed by the drop, which is how it knows that this is all.
-        let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&input));
+        let written = child.stdin.take().map_or(Ok(Exit::Done), |stdin| self.write(rows, stdin));
         let status = child.wait().map_err(unusable)?;
         if !status.success() {
             return Err(failed(match status.code() {
@@ -212,34 +209,15 @@ impl Loader {
                 None => "was ended by a signal".to_owned(),
             }));
         }
-        match written {
-            // It had enough: that it ended with 0 is what counts.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(unusable(error)),
-            _ => Ok(()),
-        }
+        written.map(|_| ()).map_err(|failure| failed(format!("cannot be run ({})", failure.message)))
     }
 
-    fn encode(&self, rows: &[LedgerRow]) -> Result<Vec<u8>> {
-        let buffer = Buffer::default();
-        let mut out = Output::to(buffer.clone(), self.format, Terminal::default());
+    /// Writes the rows, and closes the command's end of the pipe, which is how it knows that this is all. If it closed the pipe
+    /// before, it had enough: that it ended with 0 is what counts.
+    fn write(&self, rows: &[LedgerRow], stdin: ChildStdin) -> Result<Exit> {
+        let mut out = Output::to(stdin, self.format, Terminal::default());
         out.set_names(self.names.clone());
-        out.array(rows)?;
-        drop(out);
-        Ok(std::mem::take(&mut *buffer.0.lock().unwrap_or_else(PoisonError::into_inner)))
-    }
-}
-
-/// Bytes that an [`Output`] writes and we read back.
-#[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Buffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let written = out.array(rows);
+        out.end(written.map(|()| Exit::Done))
     }
 }
