@@ -7,7 +7,7 @@ mod report;
 use std::collections::HashSet;
 
 use crate::cli::args::Mutating;
-use crate::cli::commands::run::report::{Observed, RunReport, StepRow};
+use crate::cli::commands::run::report::{Observed, StepRow};
 use crate::cli::failure::{Exit, Result};
 use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
@@ -58,10 +58,10 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     // What fixtures name is checked with them.
     let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
     let out = &mut session.out;
-    let mut report = RunReport::default();
+    let mut steps = Vec::new();
     // What was done is shown even if an error ends the run.
-    let ended = drive(args, &fixtures, &mut store, out, &mut report);
-    let shown = report.show(&fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
+    let ended = drive(args, &fixtures, &mut store, out, &mut steps);
+    let shown = report::show(&steps, &fixtures, &mut store, out, ended.is_ok() && !args.mutating.dry_run);
     let exit = ended?;
     shown?;
     Ok(exit)
@@ -73,7 +73,7 @@ fn drive(
     fixtures: &[Fixture],
     store: &mut Store,
     out: &mut Output,
-    report: &mut RunReport,
+    steps: &mut Vec<StepRow>,
 ) -> Result<Exit> {
     let mut planned = Vec::new();
     for fixture in fixtures {
@@ -103,7 +103,7 @@ fn drive(
             }
             left -= 1;
             if args.mutating.dry_run {
-                report.steps.push(StepRow::new(report.steps.len() + 1, step));
+                steps.push(StepRow::new(steps.len() + 1, step));
                 continue;
             }
             if !perform::waited(&step.operation) {
@@ -112,10 +112,10 @@ fn drive(
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let observed = perform::perform(&step.operation, may_rush, store, out)?;
             crate::cli::shared::outcome::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
-            let number = report.steps.len() + 1;
+            let number = steps.len() + 1;
             let differences = differences(step, &observed);
             let passed = (!observed.cut_short).then_some(differences.is_empty());
-            report.steps.push(StepRow::done(number, step, &observed, passed));
+            steps.push(StepRow::done(number, step, &observed, passed));
             if observed.cut_short {
                 return Ok(interrupted(left, out));
             }

@@ -55,9 +55,7 @@ impl StepRow {
         };
         Self { status: Some(observed.word), passed, result, expected_words, ..Self::new(number, step) }
     }
-}
 
-impl StepRow {
     /// `refused: phone out_of_stock`: the status, and what the expectation leaves open. A refusal that was expected
     /// is not bad.
     fn ended(&self, word: &'static str) -> Cell {
@@ -122,37 +120,27 @@ fn in_full(operation: &FixtureOperation) -> String {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct RunReport {
-    /// Its steps, in the order in which they were done.
-    pub steps: Vec<StepRow>,
-}
-
-impl RunReport {
-    /// Prints it; if `with_sale` is set and the format has room, with the state of the sale.
-    pub(super) fn show(
-        &self,
-        fixtures: &[Fixture],
-        store: &mut Store,
-        out: &mut Output,
-        with_sale: bool,
-    ) -> Result<()> {
-        match out.format() {
-            Format::Table => {
-                if !self.steps.is_empty() {
-                    out.array(&self.steps)?;
-                }
-                if with_sale { tables(read(fixtures, store, out)?, out) } else { Ok(()) }
+/// Prints the steps in the order in which they were done; if `with_sale` is set and the format has room, with the state of the sale.
+pub(super) fn show(
+    steps: &[StepRow],
+    fixtures: &[Fixture],
+    store: &mut Store,
+    out: &mut Output,
+    with_sale: bool,
+) -> Result<()> {
+    match out.format() {
+        Format::Table => {
+            if !steps.is_empty() {
+                out.array(steps)?;
             }
-            Format::Json | Format::Yaml => {
-                out.keep_changes(&self.steps)?;
-                let activities = if with_sale { read(fixtures, store, out)? } else { Vec::new() };
-                Ok(out.document(&Document { steps: &self.steps, activities })?)
-            }
-            Format::Jsonl | Format::Csv | Format::Tsv | Format::Name | Format::Prometheus => {
-                Ok(out.array(&self.steps)?)
-            }
+            if with_sale { tables(read(fixtures, store, out)?, out) } else { Ok(()) }
         }
+        Format::Json | Format::Yaml => {
+            out.keep_changes(steps)?;
+            let activities = if with_sale { read(fixtures, store, out)? } else { Vec::new() };
+            out.document(&Document { steps, activities })
+        }
+        _ => out.array(steps),
     }
 }
 
