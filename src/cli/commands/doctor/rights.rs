@@ -131,8 +131,12 @@ pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, 
         for (node, fixes) in nodes {
             match node.reading.as_ref().map(|reading| reading.rights.as_ref()) {
                 Ok(Ok(rights)) => {
+                    let lacks = |rules: Vec<String>| {
+                        let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
+                        command.finding(&found, fixes.grant(user(node), &rules), node, is_cluster)
+                    };
                     let refusal = missing(&needs, asked, rights, layout)
-                        .map(|rules| missing_rights(command, &rules, node, fixes, is_cluster))
+                        .map(lacks)
                         .or_else(|| refused_call(command, layout.kind(), node, fixes, is_cluster));
                     granted += usize::from(refusal.is_none());
                     refused.extend(refusal);
@@ -206,12 +210,6 @@ fn pattern(key: &str) -> String {
         Some('_') => format!("~{prefix}_*"),
         _ => format!("~{prefix}:*"),
     }
-}
-
-/// This user lacks rights that a command needs.
-fn missing_rights(command: &Command, rules: &[String], node: &Node, fixes: &Fixes, is_cluster: bool) -> Finding {
-    let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
-    command.finding(&found, fixes.grant(user(node), rules), node, is_cluster)
 }
 
 /// The first call of a command's scripts that the server refused when it was tried.

@@ -295,7 +295,8 @@ pub(super) fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
             set("pubsub 32mb 8mb 60"),
         );
     }
-    let cut_off = reading.info.as_ref().ok().and_then(disconnected).unwrap_or_default();
+    let disconnections = |info: &Info| info.count("client_output_buffer_limit_disconnections");
+    let cut_off = reading.info.as_ref().ok().and_then(disconnections).unwrap_or_default();
     let found = format!("normal {}, replica {}, pubsub {}", words(normal), words(replica), words(pubsub));
     match cut_off {
         0 => Finding::ok(found),
@@ -304,10 +305,6 @@ pub(super) fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
             fixes.administer(&["CLIENT", "LIST", "TYPE", "replica"]),
         ),
     }
-}
-
-fn disconnected(info: &Info) -> Option<u64> {
-    info.count("client_output_buffer_limit_disconnections")
 }
 
 /// The limit of a class in `normal 0 0 0 slave 268435456 67108864 60 …`.
