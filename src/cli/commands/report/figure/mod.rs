@@ -44,12 +44,13 @@ text{fill:#eceae5}.dim{fill:#a8a69f}
 
 /// The whole picture.
 pub(super) fn draw(report: &Report) -> String {
-    let lists = Lists::new(report);
+    let lists: Vec<List> = [users(report), top_buyers(report)].into_iter().filter(|it| !it.rows.is_empty()).collect();
+    let longest = lists.iter().map(|list| list.rows.len()).max();
     let notes = notes(report);
     let top = 178.0;
     let plots = if report.series.is_some() { plot::HEIGHT } else { 60.0 };
     let below = top + plots;
-    let noted = below + lists.height();
+    let noted = below + longest.map_or(0.0, |rows| 52.0 + ROW * rows as f64);
     let height = noted + 22.0 + 19.0 * notes.len() as f64;
     let name = name(report);
     let mut svg = Svg::new((WIDTH, height), &format!("Sale of {name}"), &description(report), STYLE);
@@ -60,7 +61,10 @@ pub(super) fn draw(report: &Report) -> String {
         Some(series) => plot::draw(report, series, top, &mut svg),
         None => svg.write(EDGE, top + 30.0, "dim", "Nobody has bought anything yet."),
     }
-    lists.draw(below, &mut svg);
+    let half = (WIDTH - 2.0 * EDGE - GAP) / 2.0;
+    for (list, index) in lists.iter().zip(0i32..) {
+        list.draw(EDGE + f64::from(index) * (half + GAP), below, half, &mut svg);
+    }
     for (line, index) in notes.iter().zip(0i32..) {
         svg.write(EDGE, noted + 12.0 + 19.0 * f64::from(index), "dim", line);
     }
@@ -222,30 +226,10 @@ struct Row {
     value: String,
 }
 
+/// What is known of users; without rows in layouts without them.
 struct List {
     head: String,
     rows: Vec<Row>,
-}
-
-/// What is known of users; nothing in layouts without them.
-pub(super) struct Lists(Vec<List>);
-
-impl Lists {
-    pub(super) fn new(report: &Report) -> Self {
-        Self([users(report), top_buyers(report)].into_iter().filter(|list| !list.rows.is_empty()).collect())
-    }
-
-    pub(super) fn height(&self) -> f64 {
-        let rows = self.0.iter().map(|list| list.rows.len()).max();
-        rows.map_or(0.0, |rows| 52.0 + ROW * rows as f64)
-    }
-
-    pub(super) fn draw(&self, top: f64, svg: &mut Svg) {
-        let width = (WIDTH - 2.0 * EDGE - GAP) / 2.0;
-        for (list, row_index) in self.0.iter().zip(0i32..) {
-            list.draw(EDGE + f64::from(row_index) * (width + GAP), top, width, svg);
-        }
-    }
 }
 
 impl List {
