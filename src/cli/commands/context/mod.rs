@@ -38,84 +38,69 @@ seckill inspect --context staging
 seckill pause 1001 --confirm sale
 ")]
 pub enum ContextCommand {
-    List(ListArgs),
-    Add(AddArgs),
-    Use(UseArgs),
-    Show(ShowArgs),
-    Current(CurrentArgs),
-    #[command(visible_alias = "rm")]
-    Remove(RemoveArgs),
-}
-
-/// List contexts
-///
-/// The one in use is marked by `*`. No password is shown.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "
+    /// List contexts
+    ///
+    /// The one in use is marked by `*`. No password is shown.
+    #[command(after_long_help = "
 seckill context list
 ")]
-pub struct ListArgs {}
-
-/// Choose the current context
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "
+    List,
+    Add(AddArgs),
+    /// Choose the current context
+    #[command(after_long_help = "
 seckill context use sale
 # No context from now on
 seckill context use --none
 ")]
-pub struct UseArgs {
-    /// Context to use from now on
-    #[arg(value_name = "NAME", required_unless_present = "none", value_parser = name)]
-    name: Option<String>,
-    /// Use no context from now on
-    #[arg(long, conflicts_with = "name")]
-    none: bool,
-}
-
-/// Show a context
-///
-/// No password is shown; of a password command only the program.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "
+    Use {
+        /// Context to use from now on
+        #[arg(value_name = "NAME", required_unless_present = "none", value_parser = name)]
+        name: Option<String>,
+        /// Use no context from now on
+        #[arg(long, conflicts_with = "name")]
+        none: bool,
+    },
+    /// Show a context
+    ///
+    /// No password is shown; of a password command only the program.
+    #[command(after_long_help = "
 # The context in use
 seckill context show
 seckill context show staging
 ")]
-pub struct ShowArgs {
-    /// Context to show [default: the one in use]
-    #[arg(value_name = "NAME", value_parser = name)]
-    name: Option<String>,
-}
-
-/// Print the name of the context in use
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "
+    Show {
+        /// Context to show [default: the one in use]
+        #[arg(value_name = "NAME", value_parser = name)]
+        name: Option<String>,
+    },
+    /// Print the name of the context in use
+    #[command(after_long_help = "
 seckill context current
 ")]
-pub struct CurrentArgs {}
-
-/// Remove a context
-///
-/// Nothing but the entry in the file is removed, not even its password file.
-#[derive(Debug, clap::Args)]
-#[command(after_long_help = "
+    Current,
+    /// Remove a context
+    ///
+    /// Nothing but the entry in the file is removed, not even its password file.
+    #[command(visible_alias = "rm")]
+    #[command(after_long_help = "
 seckill context remove staging
 ")]
-pub struct RemoveArgs {
-    /// Context to remove
-    #[arg(value_name = "NAME", value_parser = name)]
-    name: String,
+    Remove {
+        /// Context to remove
+        #[arg(value_name = "NAME", value_parser = name)]
+        name: String,
+    },
 }
 
 /// Shows or changes contexts. No server is asked.
 pub fn run(command: ContextCommand, global: &Global, out: &mut Output) -> Result<Exit> {
     match command {
-        ContextCommand::List(ListArgs {}) => list(global, out),
+        ContextCommand::List => list(global, out),
         ContextCommand::Add(args) => add(args, global, out),
-        ContextCommand::Use(args) => choose(args.name, out),
-        ContextCommand::Show(args) => show(args.name, global, out),
-        ContextCommand::Current(CurrentArgs {}) => current(global, out),
-        ContextCommand::Remove(args) => remove(&args.name, out),
+        ContextCommand::Use { name, none: _ } => choose(name, out),
+        ContextCommand::Show { name } => show(name, global, out),
+        ContextCommand::Current => current(global, out),
+        ContextCommand::Remove { name } => remove(&name, out),
     }
 }
 
