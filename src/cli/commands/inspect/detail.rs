@@ -44,7 +44,7 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     let mut activity = ActivityRow::new(snapshot, held);
     tally.invalid.warn(warnings, &snapshot.activity);
     if !tally.invalid.is_empty() {
-        activity.mark_corrupt();
+        (activity.status, activity.state) = (Some(Status::Corrupt), Status::Corrupt.name());
     }
     let participants = tally.most.iter().map(|(Reverse(units), user)| {
         let bought = units.map_or(Bought::Unknown, Bought::Units);

@@ -98,14 +98,6 @@ row! {
     }
 }
 
-/// A pause that was not ended.
-#[derive(Debug)]
-pub(super) struct PausedBy {
-    pub id: EntryId,
-    pub by: Option<String>,
-    pub reason: Option<String>,
-}
-
 /// What the ledger says of a user, up to one instant.
 #[derive(Debug, Default)]
 pub(super) struct UserEntries {
@@ -119,7 +111,8 @@ pub(super) struct UserEntries {
     pub holds: Option<i64>,
     /// What the user held by the entries that were trimmed.
     pub carried: Option<TrimmedUnits>,
-    pub paused: Option<PausedBy>,
+    /// The entry of a pause that was not ended.
+    pub paused: Option<Entry>,
 }
 
 impl UserEntries {
@@ -147,10 +140,7 @@ impl UserEntries {
     fn add(&mut self, activity: &ActivityId, entry: &Entry, user: &UserId) {
         let op = entry.known_op();
         match op {
-            Some(Op::Pause) => {
-                let text = |field: &Option<Vec<u8>>| Entry::text(field.as_deref());
-                self.paused = Some(PausedBy { id: entry.id, by: text(&entry.by), reason: text(&entry.reason) });
-            }
+            Some(Op::Pause) => self.paused = Some(entry.clone()),
             Some(Op::Resume) => self.paused = None,
             _ => {}
         }

@@ -59,12 +59,6 @@ row! {
 }
 
 impl ActivityRow {
-    /// Notes that a participant's record is no number of units.
-    pub fn mark_corrupt(&mut self) {
-        self.status = Some(Status::Corrupt);
-        self.state = Status::Corrupt.name();
-    }
-
     pub fn name(&self) -> &str {
         &self.activity
     }
@@ -73,14 +67,7 @@ impl ActivityRow {
     pub fn is_sound(&self) -> bool {
         self.status.is_none()
     }
-}
 
-/// Negative if the stock was raised above the total: that is drift, and not to be hidden.
-fn less(total: u64, stock: u64) -> Option<i64> {
-    i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
-}
-
-impl ActivityRow {
     /// The state, and when an upcoming activity starts.
     fn state_cell(&self) -> Cell {
         let tone = tone(self.state);
@@ -101,6 +88,11 @@ impl ActivityRow {
         let (total, sold) = (self.total?, self.sold?);
         Some(if total == 0 { 0.0 } else { sold as f64 / total as f64 })
     }
+}
+
+/// Negative if the stock was raised above the total: that is drift, and not to be hidden.
+fn less(total: u64, stock: u64) -> Option<i64> {
+    i64::try_from(total).ok()?.checked_sub(i64::try_from(stock).ok()?)
 }
 
 /// The colour of a state; every other word is a status that is wrong.

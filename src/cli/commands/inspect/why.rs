@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, counted, hanging, row};
 use crate::cli::shared::hints;
 use crate::model::number::MAX_QUANTITY;
-use crate::model::{ActivityId, Bought, Kind, Meta, Millis, Snapshot, Status, StoredState, UserId};
+use crate::model::{ActivityId, Bought, Entry, Kind, Meta, Millis, Snapshot, Status, StoredState, UserId};
 use crate::read::history::TrimmedUnits;
 use crate::read::{snapshot, whole};
 use crate::store::Store;
@@ -173,8 +173,9 @@ impl Question<'_> {
         match meta.stored_state {
             StoredState::Paused => {
                 let by = self.entries.paused.as_ref().map(|paused| {
-                    let by = paused.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-                    let reason = paused.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                    let by = Entry::text(paused.by.as_deref()).map(|by| format!(" by {by}")).unwrap_or_default();
+                    let reason =
+                        Entry::text(paused.reason.as_deref()).map(|reason| format!(": {reason}")).unwrap_or_default();
                     format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
                 });
                 let by = by.unwrap_or_default();
