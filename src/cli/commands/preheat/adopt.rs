@@ -2,7 +2,6 @@
 
 use crate::admin::adopt::{Adoptable, Adopted, Adoption, AdoptionEnd, Prospect, Stage, Unadoptable};
 use crate::admin::{adopt, preheat};
-use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::interrupt;
@@ -161,7 +160,7 @@ impl AdoptCommand<'_> {
             return self.refuse(found, Status::Exists, None, result.differences);
         }
         preheat::restore_index(&mut self.store, &[&plan.id])?;
-        self.print(&result)
+        explain::show(&[result], None, self.out)
     }
 
     fn refused(&mut self, found: &Adoptable, why: Unadoptable) -> Result<Exit> {
@@ -218,7 +217,7 @@ impl AdoptCommand<'_> {
             ..self.row(found)
         };
         explain::differences(std::slice::from_ref(&refused), self.out);
-        self.print(&refused)
+        explain::show(&[refused], None, self.out)
     }
 
     fn done(&mut self, found: &Adoptable, adopted: Adopted, status: Status) -> Result<Exit> {
@@ -235,7 +234,7 @@ impl AdoptCommand<'_> {
             per_user_limit: limit,
             ..self.row(found)
         };
-        self.print(&row)
+        explain::show(&[row], None, self.out)
     }
 
     fn row(&self, found: &Adoptable) -> Preheated {
@@ -246,11 +245,6 @@ impl AdoptCommand<'_> {
             per_user_limit: found.per_user_limit,
             ..Preheated::refused(&self.plan.id, Status::Ok)
         }
-    }
-
-    fn print(&mut self, row: &Preheated) -> Result<Exit> {
-        self.out.array(&[PreheatRow::new(row, false)])?;
-        Ok(Exit::done_if(row.status.is_done()))
     }
 
     fn moving(&self) -> Failure {
