@@ -324,11 +324,9 @@ impl Engine<'_> {
     fn io_error(&self, error: &std::io::Error) -> StoreError {
         StoreError::Unreachable { server: self.server.clone(), why: crate::error::cause(error) }
     }
-}
 
-impl Engine<'_> {
     /// Reads what came for a client.
-    pub(crate) fn receive(&mut self, client_index: usize) {
+    fn receive(&mut self, client_index: usize) {
         if !self.clients[client_index].unsent.is_empty() {
             self.out.bytes.clear();
             self.send(client_index, Instant::now());
@@ -402,13 +400,13 @@ impl Engine<'_> {
         is_in_time && (error.is_transient() || matches!(error, StoreError::Redirected(_)))
     }
 
-    pub(crate) fn restart(&mut self, client_index: usize, now: Instant) {
+    fn restart(&mut self, client_index: usize, now: Instant) {
         self.clients[client_index].order.stage = 0;
         self.advance(client_index, now);
     }
 
     /// An order ended; its client gets the next one if there is one.
-    pub(crate) fn end(&mut self, client_index: usize, ended: Result<(Status, Option<Corrupt>)>, now: Instant) {
+    fn end(&mut self, client_index: usize, ended: Result<(Status, Option<Corrupt>)>, now: Instant) {
         let client = &mut self.clients[client_index];
         self.measured.retries += client.order.retries;
         match ended {
@@ -436,23 +434,9 @@ impl Engine<'_> {
             Turn::NotBefore(_) | Turn::Over => self.free.push_back(client_index),
         }
     }
-}
 
-/// The error that a reply is, or that a transaction's reply has.
-fn error_of(reply: &Value) -> Option<RedisError> {
-    match reply {
-        Value::ServerError(error) => Some(error.clone().into()),
-        Value::Array(values) => values.iter().find_map(|value| match value {
-            Value::ServerError(error) => Some(error.clone().into()),
-            _ => None,
-        }),
-        _ => None,
-    }
-}
-
-impl Engine<'_> {
     /// A client's connection broke, or no reply came in time.
-    pub(crate) fn lose(&mut self, client_index: usize, error: StoreError, now: Instant) {
+    fn lose(&mut self, client_index: usize, error: StoreError, now: Instant) {
         self.disconnect(client_index);
         let is_repeatable = self.strategy.is_repeatable();
         let client = &mut self.clients[client_index];
@@ -473,7 +457,7 @@ impl Engine<'_> {
     }
 
     /// The error for an order that may have been applied.
-    pub(crate) fn unknown(&self, client_index: usize, error: &StoreError) -> StoreError {
+    fn unknown(&self, client_index: usize, error: &StoreError) -> StoreError {
         let request = format!("{}-{}", self.sale.run, self.clients[client_index].order.number);
         StoreError::Unknown {
             server: self.server.clone(),
@@ -483,7 +467,7 @@ impl Engine<'_> {
     }
 
     /// Gives up a client's connection, and asks for another one.
-    pub(crate) fn disconnect(&mut self, client_index: usize) {
+    fn disconnect(&mut self, client_index: usize) {
         let client = &mut self.clients[client_index];
         client.connection = None;
         client.unsent.clear();
@@ -493,7 +477,7 @@ impl Engine<'_> {
     }
 
     /// Takes connections that were opened again.
-    pub(crate) fn reconnected(&mut self, now: Instant) {
+    fn reconnected(&mut self, now: Instant) {
         while let Some((client_index, opened)) = self.opener.next() {
             let added = opened.and_then(|connection| match self.poller.add(client_index, &connection) {
                 Ok(()) => Ok(connection),
@@ -521,7 +505,7 @@ impl Engine<'_> {
     }
 
     /// Gives up connections on which no reply came in time.
-    pub(crate) fn find_silent(&mut self, now: Instant) {
+    fn find_silent(&mut self, now: Instant) {
         for client_index in 0..self.clients.len() {
             let client = &self.clients[client_index];
             if client.state == State::Waiting && client.connection.is_some() && now - client.active >= self.timeout {
@@ -533,7 +517,7 @@ impl Engine<'_> {
     }
 
     /// Ends the run if no client has had a connection for long.
-    pub(crate) fn find_dead(&mut self, now: Instant) {
+    fn find_dead(&mut self, now: Instant) {
         let is_dead = self.clients.iter().all(|client| client.connection.is_none());
         if is_dead && now - self.answered >= self.timeout * TIMEOUTS && self.fatal.is_none() {
             let why = "all connections broke, and none could be opened again".to_owned();
@@ -549,5 +533,14 @@ impl Engine<'_> {
                 }
             }
         }
+    }
+}
+
+/// The error that a reply is, or that a transaction's reply has.
+fn error_of(reply: &Value) -> Option<RedisError> {
+    match reply {
+        Value::ServerError(error) => Some(error.clone().into()),
+        Value::Array(values) => values.iter().find_map(error_of),
+        _ => None,
     }
 }
