@@ -119,9 +119,7 @@ impl OrdersArgs {
         };
         Ok(Some(Orders { records, as_of }))
     }
-}
 
-impl OrdersArgs {
     /// Refuses an export that is empty or not of the expected length: every sale would differ from it, or none.
     fn check(&self, summary: &RecordsSummary, as_of: Millis, out: &Output) -> Result<()> {
         let rows = summary.rows;
