@@ -120,26 +120,25 @@ pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Resul
             name => vec![name, "one", "order"],
         },
         values: Vec::new(),
-        expressions: Vec::new(),
     };
-    let (pascal, camel) = (pascal(script.name), camel(script.name));
-    for (name, value) in [
+    let values = [
         ("purpose", purpose.to_owned()),
         ("purpose_lower", format!("{}{}", purpose[..1].to_lowercase(), &purpose[1..])),
         ("script", script.name.to_owned()),
-        ("Script", pascal),
-        ("function", camel),
+        ("Script", pascal(script.name)),
+        ("function", camel(script.name)),
         ("package", script.name.replace('_', "")),
         ("layout", layout.name().to_owned()),
         ("kind", layout.kind().name().to_owned()),
-    ] {
-        facts.values.push((name.to_owned(), value));
-    }
+    ];
+    facts.values.extend(values);
     let template = match is_sharded {
         true => language.sharded_template().context("a language that knows shards")?.to_owned(),
         false => facts.read_arguments(language.template(), script)?,
     };
-    let text = facts.render(&template.lines().collect::<Vec<_>>())?;
+    let mut text = String::new();
+    let ended = facts.render(&mut template.lines(), true, &mut text)?;
+    ensure!(ended.is_none(), "the template for {language:?} has a block that does not begin");
     ensure!(!text.contains(['«', '»']), "the template for {language:?} has an unknown value");
     Ok(text)
 }
@@ -149,17 +148,16 @@ struct Facts<'a> {
     codes: Vec<Code>,
     /// What `%if` is true for.
     words: Vec<&'a str>,
-    values: Vec<(String, String)>,
-    expressions: Vec<(String, String)>,
+    values: Vec<(&'static str, String)>,
 }
 
 impl Facts<'_> {
     /// Takes the lines `%arg NAME = CODE`, and returns the others.
     fn read_arguments(&mut self, template: &str, script: &Script) -> Result<String> {
-        let mut rest = String::new();
+        let (mut rest, mut expressions) = (String::new(), Vec::new());
         for line in template.lines() {
             match line.strip_prefix("%arg ").and_then(|line| line.split_once(" = ")) {
-                Some((name, code)) => self.expressions.push((name.to_owned(), self.filled(code))),
+                Some((name, code)) => expressions.push((name, self.filled(code))),
                 None => writeln!(rest, "{line}")?,
             }
         }
@@ -169,11 +167,11 @@ impl Facts<'_> {
         let count = last.map_or(Some(names.len()), |last| names.iter().position(|name| *name == last).map(|at| at + 1));
         let count = count.context("an argument that the header does not name")?;
         let arguments = names[..count].iter().map(|name| {
-            let found = self.expressions.iter().find(|(known, _)| known == name);
+            let found = expressions.iter().find(|(known, _)| known == name);
             found.map(|(_, code)| code.clone()).with_context(|| format!("no `%arg {name}`"))
         });
         let arguments = arguments.collect::<Result<Vec<_>>>()?.join(", ");
-        self.values.push(("args".to_owned(), arguments));
+        self.values.push(("args", arguments));
         Ok(rest)
     }
 
@@ -181,39 +179,48 @@ impl Facts<'_> {
         self.values.iter().fold(line.to_owned(), |line, (name, value)| line.replace(&format!("«{name}»"), value))
     }
 
-    fn render(&self, lines: &[&str]) -> Result<String> {
-        let mut text = String::new();
-        let mut at = 0;
-        while at < lines.len() {
-            let line = lines[at];
+    /// Adds lines, unless they are not wanted, up to the `%else` or `%end` of the block that they are in, which it gives.
+    fn render<'t, I: Iterator<Item = &'t str>>(
+        &self,
+        lines: &mut I,
+        is_wanted: bool,
+        text: &mut String,
+    ) -> Result<Option<&'t str>> {
+        while let Some(line) = lines.next() {
             if let Some(word) = line.strip_prefix("%if ") {
-                let (otherwise, end) = block(&lines[at + 1..])?;
-                let (yes, no) = lines[at + 1..][..end].split_at(otherwise.unwrap_or(end));
-                let chosen = if self.words.contains(&word) { yes } else { no.get(1..).unwrap_or_default() };
-                text += &self.render(chosen)?;
-                at += end + 2;
-                continue;
-            }
-            if line == "%codes" {
-                let (_, end) = block(&lines[at + 1..])?;
-                text += &self.codes(&lines[at + 1..][..end])?;
-                at += end + 2;
-                continue;
-            }
-            match line.trim_start() {
-                keys @ ("«keys»" | "«keys_open»") => {
-                    let indent = &line[..line.len() - keys.len()];
-                    for (index, key) in self.keys.iter().enumerate() {
-                        // A call in Java may not end with a comma.
-                        let is_last = keys == "«keys_open»" && index + 1 == self.keys.len();
-                        writeln!(text, "{indent}{key}{}", if is_last { "" } else { "," })?;
-                    }
+                let is_true = self.words.contains(&word);
+                let mut ended = self.render(lines, is_wanted && is_true, text)?;
+                if ended == Some("%else") {
+                    ended = self.render(lines, is_wanted && !is_true, text)?;
                 }
-                _ => writeln!(text, "{}", self.filled(line))?,
+                ensure!(ended == Some("%end"), "a template lacks an `%end`");
+                continue;
             }
-            at += 1;
+            match line {
+                "%else" | "%end" => return Ok(Some(line)),
+                "%codes" => {
+                    let repeated: Vec<&str> = lines.take_while(|line| *line != "%end").collect();
+                    text.push_str(&if is_wanted { self.codes(&repeated)? } else { String::new() });
+                }
+                _ if is_wanted => self.line(line, text)?,
+                _ => {}
+            }
         }
-        Ok(text)
+        Ok(None)
+    }
+
+    fn line(&self, line: &str, text: &mut String) -> Result<()> {
+        let keys = line.trim_start();
+        if !matches!(keys, "«keys»" | "«keys_open»") {
+            return Ok(writeln!(text, "{}", self.filled(line))?);
+        }
+        let indent = &line[..line.len() - keys.len()];
+        for (index, key) in self.keys.iter().enumerate() {
+            // A call in Java may not end with a comma.
+            let is_last = keys == "«keys_open»" && index + 1 == self.keys.len();
+            writeln!(text, "{indent}{key}{}", if is_last { "" } else { "," })?;
+        }
+        Ok(())
     }
 
     fn codes(&self, lines: &[&str]) -> Result<String> {
@@ -238,21 +245,6 @@ impl Facts<'_> {
         }
         Ok(text)
     }
-}
-
-/// Where the block that these lines begin has its `%else`, if any, and its `%end`.
-fn block(lines: &[&str]) -> Result<(Option<usize>, usize)> {
-    let (mut depth, mut otherwise) = (0, None);
-    for (at, line) in lines.iter().enumerate() {
-        match *line {
-            "%end" if depth == 0 => return Ok((otherwise, at)),
-            "%else" if depth == 0 => otherwise = Some(at),
-            "%end" => depth -= 1,
-            _ if line.starts_with("%if ") || *line == "%codes" => depth += 1,
-            _ => {}
-        }
-    }
-    anyhow::bail!("a template lacks an `%end`")
 }
 
 /// `out_of_stock` as `OutOfStock`.
