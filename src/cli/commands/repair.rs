@@ -63,7 +63,7 @@ row! {
 impl RepairRow {
     /// The row of a transfer between shards: of the one whose stock moves.
     pub fn of_transfer(transfer: &BrokenTransfer, status: Repaired) -> Self {
-        let BrokenTransfer { class, id, donor, home, .. } = transfer;
+        let BrokenTransfer { class, id, donor, home, units, .. } = transfer;
         let arrives = *class != Class::UnbackedTransfer;
         Self {
             activity: if arrives { home } else { donor }.to_string(),
@@ -71,7 +71,8 @@ impl RepairRow {
             class: *class,
             from: Some(0),
             to: 0,
-            stock_change: transfer_change(transfer),
+            // By how much the repair moves the stock.
+            stock_change: if arrives { signed(*units) } else { -signed(*units) },
             status,
             id: id.clone(),
             user_hex: None,
@@ -179,42 +180,30 @@ const MAX_SHOWN: usize = 100;
 /// # Errors
 /// Nobody said yes.
 pub fn confirm(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<()> {
-    if out.terminal().asks {
-        show_plan(repairs, transfers, out)?;
-    }
-    let count = counted(repairs.len() + transfers.len(), "repair");
-    out.confirm(&format!("Apply {count} ({})?", stock_moved(repairs, transfers)), false)
-}
-
-fn show_plan(repairs: &[&Repair], transfers: &[&BrokenTransfer], out: &Output) -> Result<()> {
-    let terminal = out.terminal();
-    let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
     let planned = |repair: &&Repair| RepairRow::new(repair, Repaired::Planned);
     let of_transfer = |transfer: &&BrokenTransfer| RepairRow::of_transfer(transfer, Repaired::Planned);
-    let all = transfers.iter().map(of_transfer).chain(repairs.iter().map(planned));
-    let rows: Vec<RepairRow> = all.take(MAX_SHOWN).collect();
-    let count = repairs.len() + transfers.len();
+    let rows: Vec<RepairRow> = transfers.iter().map(of_transfer).chain(repairs.iter().map(planned)).collect();
+    if out.terminal().asks {
+        show_plan(&rows, out)?;
+    }
+    let sum = |raised: bool| {
+        let changes = rows.iter().map(|row| row.stock_change).filter(|change| (*change > 0) == raised);
+        changes.map(i64::unsigned_abs).fold(0, u64::saturating_add)
+    };
+    let (count, back) = (counted(rows.len(), "repair"), counted(sum(true), "unit"));
+    out.confirm(&format!("Apply {count} ({back} back to stock, {} out of stock)?", sum(false)), false)
+}
+
+fn show_plan(rows: &[RepairRow], out: &Output) -> Result<()> {
+    let terminal = out.terminal();
+    let terminal = Terminal { colours_data: terminal.colours_notes, ..terminal };
+    let shown = &rows[..rows.len().min(MAX_SHOWN)];
     let mut stderr = Output::to(std::io::stderr(), Format::Table, terminal);
     // A table keeps its distance from what was written before, which the report on standard output was.
     stderr.text("");
-    stderr.table(Some("plan"), &rows)?;
-    if count > rows.len() {
-        out.note(format!("{} more repairs; `--plan FILE` writes all of them", count - rows.len()));
+    stderr.table(Some("plan"), shown)?;
+    if rows.len() > shown.len() {
+        out.note(format!("{} more repairs; `--plan FILE` writes all of them", rows.len() - shown.len()));
     }
     Ok(())
-}
-
-/// By how much the repair of a transfer moves a stock.
-fn transfer_change(transfer: &BrokenTransfer) -> i64 {
-    if transfer.class == Class::UnbackedTransfer { -signed(transfer.units) } else { signed(transfer.units) }
-}
-
-/// What repairs do to stocks, in words.
-fn stock_moved(repairs: &[&Repair], transfers: &[&BrokenTransfer]) -> String {
-    let sum = |raised: bool| {
-        let of_transfers = transfers.iter().map(|transfer| transfer_change(transfer));
-        let changes = repairs.iter().map(|repair| repair.stock_change).chain(of_transfers);
-        changes.filter(|change| (*change > 0) == raised).map(i64::unsigned_abs).fold(0, u64::saturating_add)
-    };
-    format!("{} back to stock, {} out of stock", counted(sum(true), "unit"), sum(false))
 }
