@@ -2,10 +2,9 @@
 //! activity, which lists all that a user did, activity by activity.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, named, row};
 use crate::cli::shared::hints;
@@ -60,7 +59,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let mut pushed = Ok(());
         ledger::each_entry(store, home, after, last, |entry| {
             if names(entry.users.as_deref(), user.as_str()) {
-                pushed = each_row(activity, entry, Some(user), |row, _| rows.push(&row));
+                pushed = rows_of(activity, entry, Some(user)).try_for_each(|(row, _)| rows.push(&row));
             }
             pushed.is_ok() && !rows.is_lost()
         })?;
@@ -147,7 +146,7 @@ impl UserEntries {
         if !names(entry.users.as_deref(), user.as_str()) {
             return;
         }
-        let _ = each_row(activity, entry, Some(user), |row, order| {
+        for (row, order) in rows_of(activity, entry, Some(user)) {
             match (op, row.quantity) {
                 (Some(Op::Deduct | Op::Hold), Some(units)) => {
                     self.bought += units;
@@ -166,8 +165,7 @@ impl UserEntries {
                 self.more += 1;
             }
             self.entries.push_back(EntryRow::new(row, self.holds));
-            Ok::<_, Infallible>(())
-        });
+        }
     }
 }
 

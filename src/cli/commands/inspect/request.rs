@@ -1,10 +1,8 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
-use std::convert::Infallible;
-
 use crate::audit::evidence::purchases::RequestRecord;
 use crate::cli::commands::inspect::history::names;
-use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, row};
 use crate::cli::shared::{hints, selection};
@@ -175,14 +173,9 @@ fn lossy(bytes: &[u8]) -> String {
 
 /// The order of an entry that has this request id.
 fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option<RequestRow> {
-    let mut found = None;
-    let _ = each_row(activity, entry, None, |row, _| {
-        if found.is_none() && row.request.as_deref() == Some(request.as_str()) {
-            found = Some(RequestRow::new(row, request, activity));
-        }
-        Ok::<_, Infallible>(())
-    });
-    found
+    let mut rows = rows_of(activity, entry, None).map(|(row, _)| row);
+    let row = rows.find(|row| row.request.as_deref() == Some(request.as_str()))?;
+    Some(RequestRow::new(row, request, activity))
 }
 
 /// An order that only the record of its request id knows; says why.

@@ -6,7 +6,7 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::commands::ledger::sources::Sources;
-use crate::cli::commands::ledger::{LedgerRow, each_row};
+use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
@@ -73,15 +73,13 @@ struct Batch<'a, 'b> {
 impl Batch<'_, '_> {
     /// Adds an entry; whenever there are enough rows, delivers them.
     fn add(&mut self, activity: &ActivityId, id: EntryId, entry: Option<&Entry>, store: &mut Store) -> Result<()> {
-        if let Some(entry) = entry {
-            each_row(activity, entry, self.only, |row, _| {
-                // Only now, and not at the last row of an entry: that entry is complete with this batch.
-                if self.rows.len() >= self.delivery.batch() {
-                    self.flush(store)?;
-                }
-                self.rows.push(row);
-                Ok::<_, Failure>(())
-            })?;
+        let only = self.only;
+        for (row, _) in entry.into_iter().flat_map(|entry| rows_of(activity, entry, only)) {
+            // Only now, and not at the last row of an entry: that entry is complete with this batch.
+            if self.rows.len() >= self.delivery.batch() {
+                self.flush(store)?;
+            }
+            self.rows.push(row);
         }
         self.done.push((activity.clone(), id));
         Ok(())

@@ -224,26 +224,23 @@ row! {
 
 // Without `id` and `n` in tables: they give the reason room, and only machines need them.
 
-/// The rows of an entry, of all users or of one, each given to `each` with what the entry has of that order.
-pub fn each_row<E>(
-    activity: &ActivityId,
-    entry: &Entry,
-    only: Option<&UserId>,
-    mut each: impl FnMut(LedgerRow, &OrderTexts) -> Result<(), E>,
-) -> Result<(), E> {
+/// The rows of an entry, of all users or of one, each with what the entry has of that order.
+pub fn rows_of<'a>(
+    activity: &'a ActivityId,
+    entry: &'a Entry,
+    only: Option<&'a UserId>,
+) -> impl Iterator<Item = (LedgerRow, OrderTexts<'a>)> {
     let text = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let (op, by, reason) = (String::from_utf8_lossy(&entry.op).into_owned(), text(&entry.by), text(&entry.reason));
     let known = entry.known_op();
     let is_repair = known == Some(Op::Repair);
     // What cannot be read is shown as far as it goes; an audit names it.
-    let orders = entry.rows().unwrap_or_default();
-    let whole = [OrderTexts([const { None }; 4])];
-    let orders = if orders.is_empty() { &whole[..] } else { &orders[..] };
+    let mut orders = entry.rows().unwrap_or_default();
+    if orders.is_empty() {
+        orders.push(OrderTexts([const { None }; 4]));
+    }
     let names = entry.line_names(orders.len());
-    for (index, order) in orders.iter().enumerate() {
-        if only.is_some_and(|user| user.as_str().as_bytes() != order.user()) {
-            continue;
-        }
+    let row = move |(index, order): (usize, OrderTexts<'a>)| {
         let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
         let quantity = match known {
             Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
@@ -276,7 +273,8 @@ pub fn each_row<E>(
             shard: shard.map(|(_, shard)| shard),
             user_hex: StoredUser::new(order.user()).user_hex(),
         };
-        each(row, order)?;
-    }
-    Ok(())
+        (row, order)
+    };
+    let is_wanted = move |order: &OrderTexts<'_>| only.is_none_or(|user| user.as_str().as_bytes() == order.user());
+    orders.into_iter().enumerate().filter(move |(_, order)| is_wanted(order)).map(row)
 }

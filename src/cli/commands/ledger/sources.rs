@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::{Since, each_row};
+use crate::cli::commands::ledger::{Since, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream};
@@ -113,7 +113,7 @@ pub(super) fn show(
         while from < sources.ledgers.len() {
             let upto = end_of_activity(&sources.ledgers, from);
             each_merged(&mut sources.ledgers[from..upto], None, store, |activity, _, entry| {
-                each_row(activity, entry, only, |row, _| rows.push(&row))?;
+                rows_of(activity, entry, only).try_for_each(|(row, _)| rows.push(&row))?;
                 Ok(!interrupt::requested() && !rows.is_lost())
             })?;
             from = upto;
@@ -128,7 +128,7 @@ pub(super) fn show(
         for (ledger, page) in ledger::ledger_news(store, &sources.ledgers)? {
             let (activity, after) = &mut sources.ledgers[ledger];
             for entry in &page {
-                each_row(activity, entry, only, |row, _| rows.push(&row))?;
+                rows_of(activity, entry, only).try_for_each(|(row, _)| rows.push(&row))?;
                 *after = entry.id;
             }
         }
