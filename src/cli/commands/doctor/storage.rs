@@ -3,6 +3,7 @@
 use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::output::{bytes, counted};
+use crate::names;
 use crate::read::health::{Info, Node, Reading, Role};
 
 /// Whether a restart finds the sale again.
@@ -97,19 +98,21 @@ pub(super) fn refused(reading: &Reading) -> String {
     }
 }
 
-/// What is lost when the machine of a primary stops, the least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum PowerCut {
-    Nothing,
-    /// The file is written each second, and a write may take another one.
-    TwoSeconds,
-    /// While the file is rewritten, the kernel decides.
-    Rewrite,
-    /// The kernel decides.
-    Kernel,
-    Unknown,
-    SinceSnapshot,
-    Everything,
+names! {
+    /// What is lost when the machine of a primary stops, the least first.
+    #[derive(PartialOrd, Ord)]
+    pub enum PowerCut {
+        Nothing = "A power cut loses no acknowledged order",
+        /// The file is written each second, and a write may take another one.
+        TwoSeconds = "A power cut may lose 2 s of orders",
+        /// While the file is rewritten, the kernel decides.
+        Rewrite = "A power cut may lose 30 s of orders",
+        /// The kernel decides.
+        Kernel = "A power cut may lose 30 s of orders or more",
+        Unknown = "What a power cut loses is not known here",
+        SinceSnapshot = "A power cut loses all since the last snapshot",
+        Everything = "A power cut loses everything",
+    }
 }
 
 impl PowerCut {
@@ -127,18 +130,6 @@ impl PowerCut {
             Some("everysec") => Self::TwoSeconds,
             Some("no") => Self::Kernel,
             _ => Self::Unknown,
-        }
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Self::Nothing => "A power cut loses no acknowledged order",
-            Self::TwoSeconds => "A power cut may lose 2 s of orders",
-            Self::Rewrite => "A power cut may lose 30 s of orders",
-            Self::Kernel => "A power cut may lose 30 s of orders or more",
-            Self::Unknown => "What a power cut loses is not known here",
-            Self::SinceSnapshot => "A power cut loses all since the last snapshot",
-            Self::Everything => "A power cut loses everything",
         }
     }
 }
@@ -177,7 +168,7 @@ pub(super) fn loss<'a>(nodes: impl Iterator<Item = &'a Node>) -> Option<String> 
         (1, all) => format!(", and 1 of {all} primaries has no replica"),
         (alone, all) => format!(", and {alone} of {all} primaries have no replica"),
     };
-    Some(format!("{}; {failover}{lacks}.", power_cut.text()))
+    Some(format!("{power_cut}; {failover}{lacks}."))
 }
 
 /// Whether the server deletes keys when memory is full.
