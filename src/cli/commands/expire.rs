@@ -1,5 +1,6 @@
 //! `seckill expire`: return the units of overdue holds.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::cli::args::Mutating;
@@ -46,16 +47,16 @@ pub struct ExpireArgs {
 
 row! {
     /// What expired of one activity.
-    pub(crate) struct ExpireRow as row {
+    pub(crate) struct ExpireRow as row from (of: &ActivityId) {
         /// Of a round of `--every`, by this machine's clock.
-        optional time: Option<Millis> => row.time.map_or_else(Cell::unknown, Cell::printed_at);
-        activity: String, flexible;
-        pub(crate) status: Status;
-        pub(crate) holds: u64;
-        pub(crate) units: u64;
-        hidden pub(crate) stock: Option<u64>;
+        optional time: Option<Millis> = None => row.time.map_or_else(Cell::unknown, Cell::printed_at);
+        activity: String = of.to_string(), flexible;
+        pub(crate) status: Status = Status::Ok;
+        pub(crate) holds: u64 = 0;
+        pub(crate) units: u64 = 0;
+        hidden pub(crate) stock: Option<u64> = None;
         /// Whether Ctrl-C left holds for another call.
-        hidden pub(crate) is_cut_short: bool;
+        hidden pub(crate) is_cut_short: bool = false;
     }
     changed if row.holds > 0
 }
@@ -108,7 +109,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     out.choose(&["time"]);
     let mut rows = out.stream::<ExpireRow>()?;
     let mut outage = Outage::default();
-    let mut refused: Vec<(ActivityId, Status)> = Vec::new();
+    let mut statuses = HashMap::new();
     'rounds: loop {
         let began = Instant::now();
         match selection::resolve(&args.activities, store) {
@@ -122,12 +123,8 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                         }
                     };
                     outage.is_over();
-                    let known = refused.iter().any(|(known, status)| known == activity && *status == row.status);
-                    refused.retain(|(known, _)| known != activity);
-                    if !row.status.is_done() {
-                        refused.push((activity.clone(), row.status));
-                    }
-                    if row.has_news() && (row.holds > 0 || !known) {
+                    let is_known = statuses.insert(activity.clone(), row.status) == Some(row.status);
+                    if row.has_news() && (row.holds > 0 || !is_known) {
                         rows.push(&row)?;
                     }
                     if interrupt::requested() {
@@ -154,9 +151,7 @@ pub(crate) fn expire(
     store: &mut Store,
     warnings: &mut Warnings,
 ) -> Result<ExpireRow, StoreError> {
-    let activity_name = activity.to_string();
-    let (status, stock, is_cut_short) = (Status::Ok, None, false);
-    let mut row = ExpireRow { time: None, activity: activity_name, status, holds: 0, units: 0, stock, is_cut_short };
+    let mut row = ExpireRow::new(activity);
     loop {
         let expired = holds::expire(store, activity, reason, dry_run)?;
         (row.status, row.stock) = (expired.status, expired.stock);

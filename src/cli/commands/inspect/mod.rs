@@ -390,14 +390,15 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
 
 row! {
     /// One open hold.
-    struct HoldRow<'a> as row {
-        activity: &'a str, flexible;
-        request: String, flexible;
-        user: StoredUser => Cell::text(row.user.to_string()), flexible;
-        quantity: u64;
-        deadline: Millis;
-        nested user_hex: Option<String>;
+    struct HoldRow<'a> as row from (of: &'a Snapshot, hold: OpenHold) {
+        activity: &'a str = of.activity.as_str(), flexible;
+        request: String = hold.request, flexible;
+        user: StoredUser = hold.record.user => Cell::text(row.user.to_string()), flexible;
+        quantity: u64 = hold.record.quantity;
+        deadline: Millis = hold.record.deadline;
+        nested user_hex: Option<String> = user_hex;
     }
+    where { let user_hex = hold.record.user.user_hex(); }
     named request
 }
 
@@ -410,14 +411,8 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
     hints::other_layouts(missing(&snapshots), store, out);
     let mut rows = out.stream::<HoldRow<'_>>()?;
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0)) {
-        let activity = snapshot.activity.as_str();
         for part in snapshot.parts() {
-            holds::open_holds(store, &part, overdue, |OpenHold { request, record }| {
-                let (user, quantity, deadline) = (record.user, record.quantity, record.deadline);
-                let user_hex = user.user_hex();
-                rows.push(&HoldRow { activity, request, user, quantity, deadline, user_hex })?;
-                Ok::<_, Failure>(())
-            })?;
+            holds::open_holds(store, &part, overdue, |hold| rows.push(&HoldRow::new(snapshot, hold)))?;
         }
     }
     rows.finish()?;

@@ -124,23 +124,15 @@ row! {
 
 row! {
     /// One participant among all of them.
-    pub struct BuyerRow<'a> as row {
-        activity: &'a str;
-        user: Option<&'a str> => Cell::user(row.user, row.user_hex.as_ref());
+    pub struct BuyerRow<'a> as row from (of: &'a str, id: &'a [u8], units: Option<Bought>) {
+        activity: &'a str = of;
+        user: Option<&'a str> = text => Cell::user(row.user, row.user_hex.as_ref());
         /// `None` if the record is no number.
-        bought: Option<Bought>;
+        bought: Option<Bought> = units;
         /// Of an id that is not UTF-8.
-        sparse user_hex: Option<String>;
+        sparse user_hex: Option<String> = text.is_none().then(|| StoredUser::new(id).hex());
     }
-}
-
-impl<'a> BuyerRow<'a> {
-    /// What a user holds.
-    pub fn new(activity: &'a str, user: &'a [u8], bought: Option<Bought>) -> Self {
-        let text = std::str::from_utf8(user).ok();
-        let user_hex = text.is_none().then(|| StoredUser::new(user).hex());
-        Self { activity, user: text, bought, user_hex }
-    }
+    where { let text = std::str::from_utf8(id).ok(); }
 }
 
 row! {

@@ -203,22 +203,44 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
 
 row! {
     /// One thing that happened. `(activity, id, n)` is a key.
-    pub struct LedgerRow as row {
-        activity: String, flexible;
-        data pub(crate) id: EntryId;
+    pub struct LedgerRow as row from (
+        of: &ActivityId, entry: &Entry, index: usize, order: &OrderTexts<'_>, line_name: Option<&String>
+    ) {
+        activity: String = of.to_string(), flexible;
+        data pub(crate) id: EntryId = entry.id;
         /// Numbers the orders of an entry, from 1 on.
-        data pub(crate) n: usize;
-        pub(crate) time: Millis;
-        pub(crate) op: String;
-        pub(crate) user: Option<String> => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
-        pub(crate) quantity: Option<i64>;
-        pub(crate) stock: Option<u64>;
-        pub(crate) request: Option<String>, flexible;
-        pub(crate) by: Option<String>, flexible;
-        pub(crate) reason: Option<String>, flexible;
+        data pub(crate) n: usize = index + 1;
+        pub(crate) time: Millis = entry.id.at();
+        pub(crate) op: String = String::from_utf8_lossy(&entry.op).into_owned();
+        pub(crate) user: Option<String> = order.text(0).map(str::to_owned)
+            => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
+        pub(crate) quantity: Option<i64> = quantity;
+        pub(crate) stock: Option<u64> = Entry::count(entry.stock.as_deref());
+        pub(crate) request: Option<String> = request.or_else(|| line_name.cloned()).or_else(|| text(&entry.transfer)), flexible;
+        pub(crate) by: Option<String> = text(&entry.by), flexible;
+        pub(crate) reason: Option<String> = order.text(3).map(str::to_owned).or_else(|| text(&entry.reason)).or(way), flexible;
         /// The other shard of a transfer.
-        nested shard: Option<String>;
-        nested pub(crate) user_hex: Option<String>;
+        nested shard: Option<String> = shard.map(|(_, shard)| shard);
+        nested pub(crate) user_hex: Option<String> = StoredUser::new(order.user()).user_hex();
+    }
+    where {
+        let text = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
+        let known = entry.known_op();
+        let quantity = match known {
+            Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
+            Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.count(1),
+            Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
+            Some(Op::Lend | Op::Borrow) => units(&entry.units),
+            _ => units(&entry.total),
+        };
+        let request = order.text(2).filter(|_| known != Some(Op::Repair)).map(str::to_owned);
+        let direction = known.and_then(Direction::of).zip(entry.other_shard());
+        let shard = direction.map(|(direction, number)| (direction, of.whole().shard(number).to_string()));
+        let way = shard.as_ref().map(|(direction, shard)| match direction {
+            Direction::Lend => format!("to {shard}"),
+            Direction::Borrow => format!("from {shard}"),
+        });
     }
 }
 
@@ -230,51 +252,13 @@ pub fn rows_of<'a>(
     entry: &'a Entry,
     only: Option<&'a UserId>,
 ) -> impl Iterator<Item = (LedgerRow, OrderTexts<'a>)> {
-    let text = |field: &Option<Vec<u8>>| field.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let (op, by, reason) = (String::from_utf8_lossy(&entry.op).into_owned(), text(&entry.by), text(&entry.reason));
-    let known = entry.known_op();
-    let is_repair = known == Some(Op::Repair);
     // What cannot be read is shown as far as it goes; an audit names it.
     let mut orders = entry.rows().unwrap_or_default();
     if orders.is_empty() {
         orders.push(OrderTexts([const { None }; 4]));
     }
     let names = entry.line_names(orders.len());
-    let row = move |(index, order): (usize, OrderTexts<'a>)| {
-        let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
-        let quantity = match known {
-            Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
-            Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.count(1),
-            Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
-            Some(Op::Lend | Op::Borrow) => units(&entry.units),
-            _ => units(&entry.total),
-        };
-        let request = order.text(2).filter(|_| !is_repair).map(str::to_owned);
-        let shard = known
-            .and_then(Direction::of)
-            .zip(entry.other_shard())
-            .map(|(direction, number)| (direction, activity.whole().shard(number).to_string()));
-        let way = shard.as_ref().map(|(direction, shard)| match direction {
-            Direction::Lend => format!("to {shard}"),
-            Direction::Borrow => format!("from {shard}"),
-        });
-        let row = LedgerRow {
-            activity: activity.to_string(),
-            id: entry.id,
-            n: index + 1,
-            time: entry.id.at(),
-            op: op.clone(),
-            user: order.text(0).map(str::to_owned),
-            quantity,
-            stock: Entry::count(entry.stock.as_deref()),
-            request: request.or_else(|| names.get(index).cloned()).or_else(|| text(&entry.transfer)),
-            by: by.clone(),
-            reason: order.text(3).map(str::to_owned).or_else(|| reason.clone()).or(way),
-            shard: shard.map(|(_, shard)| shard),
-            user_hex: StoredUser::new(order.user()).user_hex(),
-        };
-        (row, order)
-    };
     let is_wanted = move |order: &OrderTexts<'_>| only.is_none_or(|user| user.as_str().as_bytes() == order.user());
-    orders.into_iter().enumerate().filter(move |(_, order)| is_wanted(order)).map(row)
+    let wanted = orders.into_iter().enumerate().filter(move |(_, order)| is_wanted(order));
+    wanted.map(move |(index, order)| (LedgerRow::new(activity, entry, index, &order, names.get(index)), order))
 }

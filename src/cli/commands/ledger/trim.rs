@@ -43,13 +43,14 @@ pub struct TrimArgs {
 }
 
 row! {
-    struct TrimRow<'a> as row {
-        activity: &'a str, flexible;
-        status: &'static str => Cell::text(row.status).tone(if row.status == OK { Tone::Good } else { Tone::Bad });
-        removed: u64;
-        users: Option<usize>;
-        from: Option<EntryId> as "begins at";
-        time: Option<Millis>;
+    struct TrimRow<'a> as row from (of: &'a ActivityId, trim: &Trim, holders: Option<usize>) {
+        activity: &'a str = of.as_str(), flexible;
+        status: &'static str = trim.status.name()
+            => Cell::text(row.status).tone(if row.status == OK { Tone::Good } else { Tone::Bad });
+        removed: u64 = 0;
+        users: Option<usize> = holders;
+        from: Option<EntryId> as "begins at" = None;
+        time: Option<Millis> = None;
     }
     changed if row.removed > 0
 }
@@ -151,14 +152,7 @@ impl<'a> Run<'a> {
     fn apply(&mut self, planned: Planned<'a>) -> Result<()> {
         let Planned { activity, trim, counts, sums } = planned;
         let mutating = &self.args.mutating;
-        let mut row = TrimRow {
-            activity: activity.as_str(),
-            status: trim.status.name(),
-            removed: 0,
-            users: counts.map(|(_, users)| users),
-            from: None,
-            time: None,
-        };
+        let mut row = TrimRow::new(activity, &trim, counts.map(|(_, users)| users));
         if trim.status != Status::Ok {
             warn_of_corrupt(&mut self.out.warnings(), trim.corrupt.as_ref());
             self.rows.push(row);

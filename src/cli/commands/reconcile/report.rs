@@ -54,10 +54,10 @@ impl Field for Verdict {
 
 row! {
     /// How many differences of a class an activity has.
-    struct ClassRow<'a> as row {
-        activity: &'a str, flexible;
-        class: Class => class_cell(row.class);
-        differences: u64;
+    struct ClassRow<'a> as row from (audit: &'a Audit, same: &[Difference]) {
+        activity: &'a str = audit.activity.as_str(), flexible;
+        class: Class = same[0].class => class_cell(row.class);
+        differences: u64 = same.iter().map(|difference| difference.count.unwrap_or(1)).sum();
         table "it means" => Cell::text(meaning(row.class)).flexible();
     }
 }
@@ -231,11 +231,7 @@ fn stream<T: Row>(rows: impl Iterator<Item = T>, out: &mut Output) -> Result<()>
 
 /// How many differences of each class; they are sorted by class.
 fn classes(audit: &Audit) -> impl Iterator<Item = ClassRow<'_>> {
-    audit.differences.chunk_by(|one, other| one.class == other.class).map(|same| ClassRow {
-        activity: audit.activity.as_str(),
-        class: same[0].class,
-        differences: same.iter().map(|difference| difference.count.unwrap_or(1)).sum(),
-    })
+    audit.differences.chunk_by(|one, other| one.class == other.class).map(|same| ClassRow::new(audit, same))
 }
 
 /// Notes about single activities; of more only the number is said.

@@ -60,16 +60,16 @@ impl ServiceArgs {
 row! {
     /// What an audit of the service found of an activity.
     #[derive(Clone, PartialEq, Eq)]
-    struct RoundRow as row {
+    struct RoundRow as row from (audit: &Audit, applied: usize) {
         /// Of the audit, by this machine's clock.
-        time: Millis => Cell::printed_at(row.time);
-        activity: String, flexible;
-        verdict: Verdict;
-        differences: usize;
+        time: Millis = own_clock() => Cell::printed_at(row.time);
+        activity: String = audit.activity.to_string(), flexible;
+        verdict: Verdict = audit.verdict;
+        differences: usize = audit.differences.len();
         /// Repairs that have not been wanted for long enough.
-        waiting: usize;
+        waiting: usize = audit.plan.repairs.len() + audit.plan.transfers.len() - applied;
         /// Repairs that were applied.
-        repaired: usize;
+        repaired: usize = applied;
     }
     changed if row.repaired > 0
 }
@@ -175,14 +175,7 @@ impl Service<'_> {
             };
             failed = failed.or(error);
             let repaired = moved.iter().chain(&applied).filter(|row| row.is_done()).count();
-            rows.push(RoundRow {
-                time: own_clock(),
-                activity: audit.activity.to_string(),
-                verdict: audit.verdict,
-                differences: audit.differences.len(),
-                waiting: audit.plan.repairs.len() + audit.plan.transfers.len() - repaired,
-                repaired,
-            });
+            rows.push(RoundRow::new(audit, repaired));
         }
         failed.map_or(Ok(audits), Err)
     }
