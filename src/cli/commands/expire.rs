@@ -110,29 +110,21 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     let mut rows = out.stream::<ExpireRow>()?;
     let mut outage = Outage::default();
     let mut statuses = HashMap::new();
-    'rounds: loop {
+    loop {
         let began = Instant::now();
-        match selection::resolve(&args.activities, store) {
-            Ok(activities) => {
-                for activity in &activities {
-                    let row = match expire(activity, reason, dry_run, store, &mut warnings) {
-                        Ok(row) => ExpireRow { time: Some(own_clock()), ..row },
-                        Err(error) => {
-                            outage.began(error.into(), |text| terminal.warn(text))?;
-                            break;
-                        }
-                    };
-                    outage.is_over();
-                    let is_known = statuses.insert(activity.clone(), row.status) == Some(row.status);
-                    if row.has_news() && (row.holds > 0 || !is_known) {
-                        rows.push(&row)?;
-                    }
-                    if interrupt::requested() {
-                        break 'rounds;
-                    }
-                }
+        let activities = selection::resolve(&args.activities, store);
+        let round = |activity: ActivityId| {
+            let row = expire(&activity, reason, dry_run, store, &mut warnings)?;
+            outage.is_over();
+            let is_known = statuses.insert(activity, row.status) == Some(row.status);
+            if row.has_news() && (row.holds > 0 || !is_known) {
+                rows.push(&ExpireRow { time: Some(own_clock()), ..row })?;
             }
-            Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
+            Ok::<_, Failure>(())
+        };
+        let due = |all: Vec<ActivityId>| all.into_iter().take_while(|_| !interrupt::requested());
+        if let Err(failure) = activities.and_then(|all| due(all).try_for_each(round)) {
+            outage.began(failure, |text| terminal.warn(text))?;
         }
         rows.flush()?;
         if !rounds::wait(every, began, || rows.reader_left()) {

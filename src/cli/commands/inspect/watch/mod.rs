@@ -7,7 +7,6 @@ mod row;
 mod servers;
 mod show;
 
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
@@ -145,8 +144,7 @@ impl Watching<'_> {
         let terminal = out.terminal();
         let mut rows = out.stream_of_data::<WatchRow>()?;
         let mut update = Some(first);
-        let mut updates: Option<Receiver<Update>> = None;
-        let mut reader = Some(reader);
+        let updates = reader.start(self.title.every);
         let mut was_lost = false;
         loop {
             if let Some(update) = update.take() {
@@ -164,14 +162,11 @@ impl Watching<'_> {
                 if is_last {
                     break;
                 }
-                if let Some(reader) = reader.take() {
-                    updates = Some(reader.start(self.title.every));
-                }
             }
             if interrupt::requested() || rows.reader_left() {
                 break;
             }
-            update = updates.as_ref().and_then(|updates| updates.recv_timeout(TICK).ok());
+            update = updates.recv_timeout(TICK).ok();
         }
         rows.finish()
     }
