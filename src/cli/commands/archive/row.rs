@@ -12,16 +12,15 @@ use crate::model::{ActivityId, Millis, State, Status};
 
 row! {
     /// The outcome for one activity.
-    #[derive(Default)]
-    pub(super) struct ArchiveRow<'a> as row {
-        activity: &'a str, flexible;
-        status: &'static str => Cell::text(row.status).tone(row.tone());
-        state: Option<String>;
-        users: Option<u64>;
-        requests: Option<u64>;
-        entries: Option<u64>;
-        bytes: Option<u64>;
-        pub(super) folder: Option<String>, flexible;
+    pub(super) struct ArchiveRow<'a> as row from (of: &'a ActivityId, word: &'static str, is: Option<String>) {
+        activity: &'a str = of.as_str(), flexible;
+        status: &'static str = word => Cell::text(row.status).tone(row.tone());
+        state: Option<String> = is;
+        users: Option<u64> = None;
+        requests: Option<u64> = None;
+        entries: Option<u64> = None;
+        bytes: Option<u64> = None;
+        pub(super) folder: Option<String> = None, flexible;
     }
     changed if row.is_new()
 }
@@ -31,14 +30,12 @@ impl<'a> ArchiveRow<'a> {
     pub(super) fn archived(activity: &'a ActivityId, status: Status, manifest: &Manifest, folder: &Path) -> Self {
         let lines = |part| Some(manifest.lines(part));
         Self {
-            activity: activity.as_str(),
-            status: status.name(),
-            state: Some(State::Archived.name().to_owned()),
             users: manifest.buyers,
             requests: lines(Part::Requests),
             entries: lines(Part::Ledger),
             bytes: Some(manifest.files.iter().map(|file| file.bytes).sum()),
             folder: Some(folder.display().to_string()),
+            ..Self::new(activity, status.name(), Some(State::Archived.to_string()))
         }
     }
 
@@ -46,25 +43,22 @@ impl<'a> ArchiveRow<'a> {
     pub(super) fn planned(activity: &'a ActivityId, found: &Archivable, folder: &Path) -> Self {
         let [requests, entries, users] = found.counts();
         Self {
-            activity: activity.as_str(),
-            status: Status::Ok.name(),
-            state: Some(found.state.clone()),
             users: Some(users),
             requests: Some(requests),
             entries: Some(entries),
-            bytes: None,
             folder: Some(folder.display().to_string()),
+            ..Self::new(activity, Status::Ok.name(), Some(found.state.clone()))
         }
     }
 
     /// It is as it was.
     pub(super) fn refused(activity: &'a ActivityId, why: &Unarchivable) -> Self {
         let state = match why {
-            Unarchivable::Archived(_) => Some(State::Archived.name().to_owned()),
+            Unarchivable::Archived(_) => Some(State::Archived.to_string()),
             Unarchivable::NotOver(live, state) if live == activity => Some(state.clone()),
             _ => None,
         };
-        Self { activity: activity.as_str(), status: status(why), state, ..Self::default() }
+        Self::new(activity, status(why), state)
     }
 
     /// Whether it was archived now.
