@@ -311,15 +311,9 @@ names! {
     }
 }
 
-/// The sums, at one instant.
+/// Whether the sums of one instant add up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Balance {
-    /// The total of the activity.
-    pub total: u64,
-    /// Units left.
-    pub stock: Option<u64>,
-    /// Units that users hold by the ledger.
-    pub sold: i64,
     /// The sum of the participants' counters; `None` if it was not compared.
     pub counters: Option<u64>,
     /// What does not add up.
@@ -343,7 +337,7 @@ impl Balance {
             Some(_) => None,
         };
         let since = sales.differs_at.filter(|_| objection == Some(Objection::Stock));
-        Self { total, stock, sold: sales.sold, counters, objection, since }
+        Self { counters, objection, since }
     }
 
     /// The verdict, in the words of an audit.

@@ -139,9 +139,9 @@ pub(super) fn verdict(report: &Report) -> String {
         None => {
             let sum = format!(
                 "{} in stock + {} sold = {}",
-                count(balance.stock.unwrap_or_default()),
-                signed_count(balance.sold),
-                count(balance.total)
+                count(report.snapshot.stock.unwrap_or_default()),
+                signed_count(report.sales.sold),
+                count(report.meta.total)
             );
             let users = match (&report.users, balance.counters) {
                 (None, _) => "",
@@ -157,7 +157,7 @@ pub(super) fn verdict(report: &Report) -> String {
 }
 
 fn against(report: &Report, objection: Objection) -> String {
-    let (balance, sales) = (&report.balance, &report.sales);
+    let (balance, sales, total) = (&report.balance, &report.sales, report.meta.total);
     let differ = |found: i64, expected: i64| {
         let (by, less) = (found.abs_diff(expected), found < expected);
         format!("{} too {}", units(by), if less { "few" } else { "many" })
@@ -165,19 +165,19 @@ fn against(report: &Report, objection: Objection) -> String {
     match objection {
         Objection::Total => format!(
             "the total is {}, and {} by the ledger",
-            count(balance.total),
+            count(total),
             sales.total.map_or_else(|| "none".to_owned(), count)
         ),
         Objection::NoStock => "the stock key is gone".to_owned(),
         Objection::Stock => {
-            let stock = balance.stock.unwrap_or_default();
-            let expected = signed(balance.total) - balance.sold;
+            let stock = report.snapshot.stock.unwrap_or_default();
+            let expected = signed(total) - sales.sold;
             let since = balance.since.map(|since| format!(", since {since} or shortly before"));
             format!("the stock of {} is {}{}", count(stock), differ(signed(stock), expected), since.unwrap_or_default())
         }
         Objection::Participants => {
             let counters = balance.counters.unwrap_or_default();
-            format!("users hold {}, {} by the ledger", units(counters), differ(signed(counters), balance.sold))
+            format!("users hold {}, {} by the ledger", units(counters), differ(signed(counters), sales.sold))
         }
         Objection::NoBeginning => "the ledger lost its beginning, so nothing proves the sums".to_owned(),
         Objection::Unreadable => match &sales.unreadable {
