@@ -84,9 +84,14 @@ pub(crate) fn load(
             return Err(spread(items, &keys));
         }
     }
+    let mut progress = |ended: u64| {
+        if ended > 0 {
+            progress(ended);
+        }
+    };
     let measured = match options.strategy {
-        StrategyName::Batch => batch::load(store, sale, options, progress)?,
-        _ => engine::load(store, sale, options, progress)?,
+        StrategyName::Batch => batch::load(store, sale, options, &mut progress)?,
+        _ => engine::load(store, sale, options, &mut progress)?,
     };
     // For who waits for replicas.
     sale.baskets.iter().flat_map(|items| items.iter()).for_each(|(activity, _)| store.changed(activity));

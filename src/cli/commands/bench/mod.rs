@@ -3,6 +3,7 @@
 mod rows;
 mod scenario;
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -130,13 +131,8 @@ impl BenchArgs {
 
     /// The strategies, each once.
     fn strategies(&self) -> Vec<StrategyName> {
-        let mut all = Vec::new();
-        self.strategy.iter().for_each(|name| {
-            if !all.contains(name) {
-                all.push(*name);
-            }
-        });
-        all
+        let mut seen = HashSet::new();
+        self.strategy.iter().copied().filter(|name| seen.insert(*name)).collect()
     }
 
     /// What is measured, in words.
@@ -275,11 +271,7 @@ impl<'a> Bench<'a> {
             must_succeed: false,
         };
         let progress = out.progress(strategy.name(), args.until().orders().unwrap_or_default());
-        let measured = bench::load(store, &sale, &options, &mut |ended| {
-            if ended > 0 {
-                progress.inc(ended);
-            }
-        })?;
+        let measured = bench::load(store, &sale, &options, &mut |ended| progress.inc(ended))?;
         progress.finish();
         let mut oversold = 0;
         if !measured.is_cut_short {

@@ -178,11 +178,7 @@ fn send_all(rush: &Rush, store: &mut Store, out: &Output) -> Result<Measured> {
     };
     let names: Vec<&str> = rush.activities().map(ActivityId::as_str).collect();
     let progress = out.progress(&format!("rush on {}", names.join(", ")), rush.users);
-    let measured = bench::load(store, &sale, &options, &mut |ended| {
-        if ended > 0 {
-            progress.inc(ended);
-        }
-    })?;
+    let measured = bench::load(store, &sale, &options, &mut |ended| progress.inc(ended))?;
     progress.finish();
     Ok(measured)
 }
