@@ -145,8 +145,10 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let of = |node: &'_ String| [("node", node.clone().into())];
     metrics.each(REPLICAS, &servers, |(node, info)| (of(node), info.count("connected_slaves")));
     metrics.each(REPLICA_LAG, replicas, |(node, info, replica)| {
-        let [node_label] = of(node);
-        ([node_label, ("replica", name_of_replica(node, &replica.address).into())], info.lag_bytes(&replica))
+        // By the name that it has when it is a primary.
+        let scheme = if node.starts_with("rediss") { "rediss" } else { "redis" };
+        let name = format!("{scheme}://{}", replica.address);
+        ([("node", node.clone().into()), ("replica", name.into())], info.lag_bytes(&replica))
     });
     metrics.each(CALLS, &servers, |(node, info)| (of(node), info.scripts().map(|scripts| scripts.calls)));
     metrics.each(FAILURES, &servers, |(node, info)| (of(node), info.scripts().map(CallStats::errors)));
@@ -164,12 +166,6 @@ fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
         samples.add_part("_count", &[("node", node)], Some(durations.calls));
     }
     Ok(())
-}
-
-/// A replica, by the name that it has when it is a primary.
-fn name_of_replica(node: &str, address: &str) -> String {
-    let scheme = if node.starts_with("rediss") { "rediss" } else { "redis" };
-    format!("{scheme}://{address}")
 }
 
 /// Microseconds in seconds, without needless zeros.
