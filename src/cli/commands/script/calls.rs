@@ -45,30 +45,23 @@ pub(super) fn purpose(script: &str) -> Option<&'static str> {
 }
 
 impl Language {
-    fn template(self) -> &'static str {
+    /// The template, and the one for a sharded activity; `None` in a language for which nobody wrote it.
+    fn templates(self) -> (&'static str, Option<&'static str>) {
         match self {
-            Self::JavaJedis => include_str!("calls/java_jedis.txt"),
-            Self::JavaSpring => include_str!("calls/java_spring.txt"),
-            Self::Php => include_str!("calls/php.txt"),
-            Self::Go => include_str!("calls/go.txt"),
-            Self::Node => include_str!("calls/node.txt"),
-            Self::Python => include_str!("calls/python.txt"),
-        }
-    }
-
-    /// For a sharded activity; `None` in a language for which nobody wrote it.
-    fn sharded_template(self) -> Option<&'static str> {
-        match self {
-            Self::JavaJedis => Some(include_str!("calls/sharded_java_jedis.txt")),
-            Self::Go => Some(include_str!("calls/sharded_go.txt")),
-            Self::Python => Some(include_str!("calls/sharded_python.txt")),
-            Self::JavaSpring | Self::Php | Self::Node => None,
+            Self::JavaJedis => {
+                (include_str!("calls/java_jedis.txt"), Some(include_str!("calls/sharded_java_jedis.txt")))
+            }
+            Self::JavaSpring => (include_str!("calls/java_spring.txt"), None),
+            Self::Php => (include_str!("calls/php.txt"), None),
+            Self::Go => (include_str!("calls/go.txt"), Some(include_str!("calls/sharded_go.txt"))),
+            Self::Node => (include_str!("calls/node.txt"), None),
+            Self::Python => (include_str!("calls/python.txt"), Some(include_str!("calls/sharded_python.txt"))),
         }
     }
 
     /// Whether it can print the call of a script.
     pub fn knows(self, script: &str) -> bool {
-        script != BORROW || self.sharded_template().is_some()
+        script != BORROW || self.templates().1.is_some()
     }
 
     /// The key of the activity in a variable `activity`, of whose id the pattern has `before` and `after`.
@@ -132,9 +125,10 @@ pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Resul
         ("kind", layout.kind().name().to_owned()),
     ];
     facts.values.extend(values);
+    let (template, sharded) = language.templates();
     let template = match is_sharded {
-        true => language.sharded_template().context("a language that knows shards")?.to_owned(),
-        false => facts.read_arguments(language.template(), script)?,
+        true => sharded.context("a language that knows shards")?.to_owned(),
+        false => facts.read_arguments(template, script)?,
     };
     let mut text = String::new();
     let ended = facts.render(&mut template.lines(), true, &mut text)?;

@@ -57,7 +57,7 @@ seckill script show settle --lang python > settle.py
         #[arg(required_unless_present = "drop_in")]
         name: Option<String>,
         /// seckill, sku, sku-multi, coupon or product
-        #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = drop_in_names(), conflicts_with_all = ["name", "lang"])]
+        #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name)), conflicts_with_all = ["name", "lang"])]
         drop_in: Option<String>,
         /// java-jedis, java-spring, php, go, node or python
         ///
@@ -123,10 +123,6 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
         }
     }
     Ok(Exit::Done)
-}
-
-fn drop_in_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name))
 }
 
 fn named(name: &str, layout: Layout) -> Result<&'static Script> {
