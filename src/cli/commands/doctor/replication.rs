@@ -107,8 +107,9 @@ pub(super) fn replicas(reading: &Reading, name: &str, slots: Option<&Slots>, fix
             None => copy_by_another(info, name, fixes),
         };
     }
-    let troubled = |replica: &&_| is_troubled(replica);
-    if let Some(replica) = replicas.iter().find(troubled) {
+    let is_troubled =
+        |replica: &&ReplicaInfo| replica.state != "online" || replica.lag.is_some_and(|seconds| seconds > SILENT);
+    if let Some(replica) = replicas.iter().find(is_troubled) {
         let why = match replica.state.as_str() {
             "online" => format!("has not answered for {} s", replica.lag.unwrap_or_default()),
             state => format!("is not in step yet ({state})"),
@@ -120,10 +121,6 @@ pub(super) fn replicas(reading: &Reading, name: &str, slots: Option<&Slots>, fix
         true => counted(replicas.len(), "replica"),
         false => format!("{}, behind by {}", counted(replicas.len(), "replica"), behind.join(", ")),
     })
-}
-
-fn is_troubled(replica: &ReplicaInfo) -> bool {
-    replica.state != "online" || replica.lag.is_some_and(|seconds| seconds > SILENT)
 }
 
 /// Whether a primary stops when nobody copies what it sells.

@@ -120,7 +120,7 @@ row! {
         data pub to: u64 = range.to;
         pub users: u64 = range.users;
         table "" => Cell::bar(row.share).tone(crate::cli::output::Tone::Info);
-        hidden pub share: f64 = share(range.users, all);
+        hidden pub share: f64 = range.users as f64 / all.max(1) as f64;
     }
 }
 
@@ -151,10 +151,6 @@ impl Report {
         };
         self.buyers.iter().map(row).collect()
     }
-}
-
-fn share(part: u64, all: u64) -> f64 {
-    part as f64 / all.max(1) as f64
 }
 
 fn seconds(millis: u64) -> f64 {

@@ -94,9 +94,9 @@ struct Chart<'a> {
 }
 
 fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) {
-    let sold = |period: &Period| to_f64(period.sold.max(0));
+    let sold = |period: &Period| period.sold.max(0) as f64;
     let most_sold = series.periods.iter().map(sold).fold(0.0, f64::max);
-    let most_total = series.periods.iter().filter_map(|period| period.total).max().map_or(0.0, to_f64);
+    let most_total = series.periods.iter().filter_map(|period| period.total).max().unwrap_or(0) as f64;
     let full = most_sold.max(most_total).max(1.0);
     // The labels of both charts are as wide as the widest number can be.
     let narrow = series.columns(MAX_WIDTH);
@@ -134,10 +134,6 @@ fn charts(report: &Report, series: &Series, width: usize, out: &mut Output) {
     for line in wrapped(&notes.join("; "), width) {
         out.parts(&[(line, Tone::Dim)]);
     }
-}
-
-pub(super) fn to_f64(number: i64) -> f64 {
-    number as f64
 }
 
 fn count_of(number: f64) -> String {

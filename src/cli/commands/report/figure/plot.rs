@@ -8,7 +8,6 @@ use crate::cli::commands::report::figure::{EDGE, SMALL, WIDTH};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
 use crate::cli::commands::report::series::{Pace, Period, Series};
-use crate::cli::commands::report::text::to_f64;
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 use crate::model::{Millis, Op};
 
@@ -126,9 +125,10 @@ impl Plot<'_> {
     fn sold(&self, svg: &mut Svg) {
         let (series, top) = (self.series, self.y + SOLD_TOP);
         let steps = series.columns(STEPS);
-        let held = |period: &Period| to_f64(period.sold.max(0));
-        let totals = || series.periods.iter().filter_map(|period| period.total);
-        let largest = series.periods.iter().map(held).chain(totals().map(to_f64)).fold(1.0, f64::max);
+        let held = |period: &Period| period.sold.max(0) as f64;
+        let total_of = |period: &Period| period.total.map(|total| total as f64);
+        let all = || series.periods.iter();
+        let largest = all().map(held).chain(all().filter_map(total_of)).fold(1.0, f64::max);
         let scale = Scale::new(largest, 5.0);
         svg.write(EDGE, self.y + 18.0, "head", "Units sold");
         self.numbers(&scale, top, SOLD_HIGH, svg);
@@ -147,14 +147,14 @@ impl Plot<'_> {
             }
             path + &format!("H{}", Px(RIGHT))
         };
-        let line = path(to_f64(series.sold_before.max(0)), &|period| Some(held(period)));
+        let line = path(series.sold_before.max(0) as f64, &|period| Some(held(period)));
         let area = format!("{line}V{}H{}Z", Px(y(0.0)), Px(LEFT));
         svg.shape("path", &[("class", &"area"), ("d", &area)]);
         if let Some(before) = series.total_before {
-            let total = path(to_f64(before), &|period| period.total.map(to_f64));
+            let total = path(before as f64, &total_of);
             svg.shape("path", &[("class", &"total"), ("d", &total)]);
             // At the left, where little is sold yet. Marks name what it becomes.
-            svg.write(LEFT + 6.0, y(to_f64(before)) + 15.0, "dim", &format!("total {}", count(before.unsigned_abs())));
+            svg.write(LEFT + 6.0, y(before as f64) + 15.0, "dim", &format!("total {}", count(before.unsigned_abs())));
         }
         svg.shape("path", &[("class", &"sold"), ("d", &line)]);
     }
