@@ -11,112 +11,99 @@ use crate::read::{holders, index};
 use crate::script::keys::Keys;
 use crate::store::Store;
 
-/// Activities that exist only for a load test: their ids begin with a prefix that nobody else has.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct BenchActivities {
-    /// All of them.
-    pub activities: Vec<ActivityId>,
-}
-
 /// What a sale did to an activity, as the server has it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadBack {
-    /// Units that were sold, by the stock: it may be below zero.
-    pub sold: u64,
-    /// Units that were sold, by the records of users; of a layout without users, by the stock.
-    pub held: u64,
     /// Units sold that were not there.
     pub above_stock: u64,
     /// Units that users got above their limit.
     pub above_limit: u64,
 }
 
-impl BenchActivities {
-    /// Ids for baskets of `items` activities; on a cluster those of a basket are in one slot, and each of `primaries` serves
-    /// a basket.
-    pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>> {
-        let Some(primaries) = bench::primary_count(store)? else {
-            let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
-            return Ok(vec![ids.collect()]);
-        };
-        let mut baskets: Vec<(usize, u16, Vec<ActivityId>)> = Vec::new();
-        // Enough for each slot to come up 64 times for each item.
-        for number in 1..=u64::from(SLOTS) * 64 * items as u64 {
-            let id = ActivityId::validated(format!("{prefix}-{number}").as_bytes());
-            let Some(slot) = Keys::of(store.layout, &id).slot() else { break };
-            let node = store.servers.node_of(Some(slot));
-            match baskets.iter_mut().find(|(of, ..)| *of == node) {
-                Some((_, of, ids)) if *of == slot && ids.len() < items => ids.push(id),
-                Some(_) => {}
-                None => baskets.push((node, slot, vec![id])),
-            }
-            if baskets.len() == primaries && baskets.iter().all(|(.., ids)| ids.len() == items) {
-                break;
-            }
+/// Ids, which begin with a prefix that nobody else has, for baskets of `items` activities; on a cluster those of a basket are in
+/// one slot, and each of `primaries` serves a basket.
+pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>> {
+    let Some(primaries) = bench::primary_count(store)? else {
+        let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
+        return Ok(vec![ids.collect()]);
+    };
+    let mut baskets: Vec<(usize, u16, Vec<ActivityId>)> = Vec::new();
+    // Enough for each slot to come up 64 times for each item.
+    for number in 1..=u64::from(SLOTS) * 64 * items as u64 {
+        let id = ActivityId::validated(format!("{prefix}-{number}").as_bytes());
+        let Some(slot) = Keys::of(store.layout, &id).slot() else { break };
+        let node = store.servers.node_of(Some(slot));
+        match baskets.iter_mut().find(|(of, ..)| *of == node) {
+            Some((_, of, ids)) if *of == slot && ids.len() < items => ids.push(id),
+            Some(_) => {}
+            None => baskets.push((node, slot, vec![id])),
         }
-        Ok(baskets.into_iter().map(|(.., ids)| ids).collect())
-    }
-
-    /// Makes one more activity.
-    ///
-    /// # Errors
-    /// It exists already, or any other [`StoreError`].
-    pub(crate) fn make(
-        &mut self,
-        store: &mut Store,
-        id: &ActivityId,
-        stock: Units,
-        limit: Option<Limit>,
-    ) -> Result<()> {
-        let plan = Plan {
-            id: id.clone(),
-            title: None,
-            total: Some(stock),
-            per_user_limit: limit.into(),
-            starts_at: FieldChange::Keep,
-            ends_at: FieldChange::Keep,
-            ledger: None,
-            shards: None,
-        };
-        // Before it is there: a reply that is lost leaves nothing behind.
-        self.activities.push(id.clone());
-        let mut status = Status::Ok;
-        preheat::preheat_all(store, &[&plan], Preheat::Create, false, None, |_, preheated| status = preheated.status)?;
-        match status.is_done() {
-            true => Ok(()),
-            false => {
-                self.activities.pop();
-                let reply = format!("`{id}` is {status}");
-                Err(StoreError::Reply { what: "preheat".to_owned(), reply })
-            }
+        if baskets.len() == primaries && baskets.iter().all(|(.., ids)| ids.len() == items) {
+            break;
         }
     }
+    Ok(baskets.into_iter().map(|(.., ids)| ids).collect())
+}
 
-    /// Removes all of them.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`]; what could not be removed is still listed.
-    pub(crate) fn remove(&mut self, store: &mut Store) -> Result<()> {
-        while let Some(id) = self.activities.last() {
-            for key in keys_of(store, id) {
-                store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
-            }
-            let index = index::index_key(store);
-            store.servers.command(index, redis::cmd("SREM").arg(index).arg(id.as_str()))?;
-            self.activities.pop();
+/// Makes one more activity.
+///
+/// # Errors
+/// It exists already, or any other [`StoreError`].
+pub(crate) fn make(
+    made: &mut Vec<ActivityId>,
+    store: &mut Store,
+    id: &ActivityId,
+    stock: Units,
+    limit: Option<Limit>,
+) -> Result<()> {
+    let plan = Plan {
+        id: id.clone(),
+        title: None,
+        total: Some(stock),
+        per_user_limit: limit.into(),
+        starts_at: FieldChange::Keep,
+        ends_at: FieldChange::Keep,
+        ledger: None,
+        shards: None,
+    };
+    // Before it is there: a reply that is lost leaves nothing behind.
+    made.push(id.clone());
+    let mut status = Status::Ok;
+    preheat::preheat_all(store, &[&plan], Preheat::Create, false, None, |_, preheated| status = preheated.status)?;
+    match status.is_done() {
+        true => Ok(()),
+        false => {
+            made.pop();
+            let reply = format!("`{id}` is {status}");
+            Err(StoreError::Reply { what: "preheat".to_owned(), reply })
         }
-        Ok(())
     }
+}
 
-    /// Commands that remove what is left.
-    pub(crate) fn commands(&self, store: &Store) -> Vec<String> {
-        let unlink = |id: &ActivityId| {
-            // One each: on a cluster `redis-cli -c` follows it.
-            keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()
-        };
-        let all = self.activities.iter().flat_map(unlink);
-        all.chain(self.activities.iter().map(|id| format!("SREM {} {id}", index::index_key(store)))).collect()
+/// Removes all of them.
+///
+/// # Errors
+/// Any of [`StoreError`]; what could not be removed is still listed.
+pub(crate) fn remove(made: &mut Vec<ActivityId>, store: &mut Store) -> Result<()> {
+    while let Some(id) = made.last() {
+        for key in keys_of(store, id) {
+            store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
+        }
+        let index = index::index_key(store);
+        store.servers.command(index, redis::cmd("SREM").arg(index).arg(id.as_str()))?;
+        made.pop();
     }
+    Ok(())
+}
+
+/// Commands that remove what is left.
+pub(crate) fn commands(left: &[ActivityId], store: &Store) -> Vec<String> {
+    let unlink = |id: &ActivityId| {
+        // One each: on a cluster `redis-cli -c` follows it.
+        keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()
+    };
+    let all = left.iter().flat_map(unlink);
+    all.chain(left.iter().map(|id| format!("SREM {} {id}", index::index_key(store)))).collect()
 }
 
 fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
@@ -152,5 +139,5 @@ pub(crate) fn read_back(store: &mut Store, activity: &ActivityId, total: u64, li
         }
     };
     let above_stock = held.max(sold).saturating_sub(total);
-    Ok(ReadBack { sold, held, above_stock, above_limit })
+    Ok(ReadBack { above_stock, above_limit })
 }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-pub(crate) use crate::bench::made::{BenchActivities, ReadBack};
+pub(crate) use crate::bench::made::ReadBack;
 pub(crate) use crate::bench::opener::prepare_files;
 pub(crate) use crate::bench::pace::{PaceOptions, Until};
 use crate::error::{Result, StoreError};

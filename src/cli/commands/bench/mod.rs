@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::bench::{
-    self, BenchActivities, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made, prepare_files,
+    self, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made, prepare_files,
 };
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
@@ -19,7 +19,7 @@ use crate::cli::output::{Format, Output, Terminal, counted};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::{Consent, Session};
 use crate::model::number::between;
-use crate::model::{Kind, Limit, Quantity, RequestId};
+use crate::model::{ActivityId, Kind, Limit, Quantity, RequestId};
 use crate::sell::bulk::Limits;
 use crate::store::Store;
 
@@ -227,30 +227,30 @@ impl<'a> Bench<'a> {
 
     /// Sells with one strategy, on activities that exist only meanwhile.
     fn run(&mut self, strategy: StrategyName, store: &mut Store, out: &Output) -> Result<BenchRow> {
-        let mut made = BenchActivities::default();
+        let mut made = Vec::new();
         let ran = self.sell(strategy, &mut made, store, out);
-        let removed = made.remove(store);
+        let removed = made::remove(&mut made, store);
         self.remember(&made, store);
         let row = ran?;
         removed?;
         Ok(row)
     }
 
-    fn remember(&self, made: &BenchActivities, store: &Store) {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = made.commands(store);
+    fn remember(&self, left: &[ActivityId], store: &Store) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = made::commands(left, store);
     }
 
     fn sell(
         &self,
         strategy: StrategyName,
-        made: &mut BenchActivities,
+        made: &mut Vec<ActivityId>,
         store: &mut Store,
         out: &Output,
     ) -> Result<BenchRow> {
         let Self { args, terms, .. } = self;
-        let ids = BenchActivities::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
+        let ids = made::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
         for id in ids.iter().flatten() {
-            made.make(store, id, terms.stock, terms.limit)?;
+            made::make(made, store, id, terms.stock, terms.limit)?;
             self.remember(made, store);
         }
         let basket = |ids: &Vec<_>| ids.iter().map(|id| (Clone::clone(id), Quantity::ONE)).collect();
