@@ -60,6 +60,12 @@ pub(crate) struct UnitMoves {
 }
 
 impl UnitMoves {
+    fn sum(buckets: &[Self]) -> Self {
+        let mut sum = Self::default();
+        buckets.iter().for_each(|bucket| sum.add(bucket));
+        sum
+    }
+
     /// Adds what happened in another time.
     pub(crate) fn add(&mut self, other: &Self) {
         self.bought = self.bought.saturating_add(other.bought);
@@ -131,12 +137,7 @@ impl Timeline {
     fn widen(&mut self) {
         let level = self.levels.len() - 1;
         let ratio = usize::try_from(WIDTHS[level + 1] / WIDTHS[level]).unwrap_or(1);
-        let merged = self.levels[level].chunks(ratio).map(|chunk| {
-            let mut sum = UnitMoves::default();
-            chunk.iter().for_each(|bucket| sum.add(bucket));
-            sum
-        });
-        let merged = merged.collect();
+        let merged = self.levels[level].chunks(ratio).map(UnitMoves::sum).collect();
         self.levels.push(merged);
     }
 
@@ -182,10 +183,7 @@ impl Timeline {
         let (buckets, width) = (&self.levels[level], WIDTHS[level]);
         let count = needed(width).min(MOST);
         let buckets = &buckets[..count.min(buckets.len())];
-        let mut all = UnitMoves::default();
-        self.levels[last].iter().for_each(|bucket| all.add(bucket));
-        let mut shown = UnitMoves::default();
-        buckets.iter().for_each(|bucket| shown.add(bucket));
+        let (all, shown) = (UnitMoves::sum(&self.levels[last]), UnitMoves::sum(buckets));
         let later = UnitMoves {
             bought: all.bought - shown.bought,
             returned: all.returned - shown.returned,
