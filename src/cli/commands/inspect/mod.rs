@@ -179,10 +179,9 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         all(&activities, store, out)
     } else if !args.user.is_empty() {
         users(&activities, &args.user, store, out)
-    } else if args.top.is_none() && (args.activities.is_empty() || args.activities.iter().any(is_pattern)) {
-        list(&activities, args, store, out)
     } else {
-        detailed(&activities, args, store, out)
+        let is_list = args.activities.is_empty() || args.activities.iter().any(is_pattern);
+        list(&activities, args.top.or((!is_list).then_some(TOP)), args, store, out)
     }
 }
 
@@ -226,29 +225,29 @@ fn parts_by_number(snapshot: &Snapshot) -> Vec<ActivityId> {
     parts
 }
 
-fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    let (details, exit) = shown(activities, 0, args, store, out)?;
-    let rows: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
-    if args.alert_below.is_some() {
-        out.choose(&["alert"]);
-    }
-    // With `-q` there may be nothing to print, which a table would say in words.
-    if !rows.is_empty() || out.format() != Format::Table {
-        out.array(&rows)?;
-    }
-    Ok(exit)
-}
-
-/// Activities, each with those who bought most.
-fn detailed(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+/// Activities, each with the `top` of those who bought most, if they are wanted.
+fn list(
+    activities: &[ActivityId],
+    top: Option<usize>,
+    args: &InspectArgs,
+    store: &mut Store,
+    out: &mut Output,
+) -> Result<Exit> {
     // Rows of fixed columns have no room for participants.
-    if matches!(out.format(), Format::Csv | Format::Tsv | Format::Name) {
-        return list(activities, args, store, out);
-    }
-    let (details, exit) = shown(activities, args.top.unwrap_or(TOP), args, store, out)?;
-    match out.format() {
-        Format::Table => tables(details, out)?,
-        _ => out.array(&details)?,
+    let top = top.filter(|_| !matches!(out.format(), Format::Csv | Format::Tsv | Format::Name));
+    let (details, exit) = shown(activities, top.unwrap_or(0), args, store, out)?;
+    match (out.format(), top) {
+        (Format::Table, Some(_)) => tables(details, out)?,
+        (_, Some(_)) => out.array(&details)?,
+        // With `-q` there may be nothing to print, which a table would say in words.
+        (Format::Table, None) if details.is_empty() => {}
+        (_, None) => {
+            if args.alert_below.is_some() {
+                out.choose(&["alert"]);
+            }
+            let rows: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
+            out.array(&rows)?;
+        }
     }
     Ok(exit)
 }
