@@ -117,7 +117,7 @@ fn list(global: &Global, out: &mut Output) -> Result<Exit> {
         out.array(&rows)?;
     }
     if named(global)?.is_none() && in_use.is_some() {
-        say_overridden(global, out)?;
+        say_overridden(out)?;
     }
     Ok(Exit::Done)
 }
@@ -131,14 +131,7 @@ fn named(global: &Global) -> Result<Option<String>> {
 }
 
 /// Says what keeps the current context from being used.
-fn say_overridden(global: &Global, out: &Output) -> Result<()> {
-    if global.context.is_some() {
-        return Ok(());
-    }
-    if let Some(other) = variable("SECKILL_CONTEXT")? {
-        out.note(format!("SECKILL_CONTEXT is set: `{}` is in use, not the current context", other.escape_debug()));
-        return Ok(());
-    }
+fn say_overridden(out: &Output) -> Result<()> {
     if let Some((name, _)) = first_variable(&URL_VARIABLES)? {
         out.note(format!("{name} is set: the server is that one, and the current context is not in use"));
     }
@@ -180,7 +173,7 @@ fn current(global: &Global, out: &mut Output) -> Result<Exit> {
         _ => out.object(&row)?,
     }
     if named(global)?.is_none() {
-        say_overridden(global, out)?;
+        say_overridden(out)?;
     }
     Ok(Exit::Done)
 }
