@@ -112,12 +112,8 @@ fn rush_on(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Stor
     if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
         return Err(preheat::rush_refused(&other.activity, ""));
     }
-    let measured = if activities.iter().all(may_rush) {
-        Some(send_all(rush, store, out)?)
-    } else {
-        // It does not exist, and all buyers would hear that.
-        None
-    };
+    // To what does not exist nothing is sent: all buyers would hear that.
+    let measured = activities.iter().all(may_rush).then(|| send_all(rush, store, out)).transpose()?;
     let count = |status: Status| match &measured {
         Some(measured) => measured.of(status),
         None if status == Status::NotPreheated => rush.users,

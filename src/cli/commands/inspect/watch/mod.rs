@@ -74,14 +74,11 @@ pub(super) fn run(
     }
     let mut first = reader.read();
     // A server that was never reached has a wrong address: no screen is shown.
-    if let Err(error) = first.reading {
-        return Err(error.into());
-    }
-    if let Ok(reading) = &mut first.reading
-        && let Some(error) = reading.error.take_if(|_| first.views.is_empty())
-    {
-        return Err(error.into());
-    }
+    let unread = match &mut first.reading {
+        Ok(reading) => reading.error.take_if(|_| first.views.is_empty()),
+        Err(error) => Some(error.clone()),
+    };
+    unread.map_or(Ok(()), Err)?;
     interrupt::stop_gracefully();
     match redraws {
         true => watching.on_screen(first, reader, out)?,

@@ -68,15 +68,11 @@ impl Reader {
         // Of servers that are gone nothing is asked twice.
         let is_lost = !matches!(&reading, Ok(Reading { error: None, .. }));
         let servers = if is_lost { Vec::new() } else { stats::info(&mut self.store, &sections).unwrap_or_default() };
+        let whole = |order: &NewestOrder| NewestOrder { activity: order.activity.whole(), ..order.clone() };
         Update {
             reading,
             views: whole_views(&self.store, &self.watched, &self.activities),
-            newest: self
-                .watched
-                .newest
-                .iter()
-                .map(|order| NewestOrder { activity: order.activity.whole(), ..order.clone() })
-                .collect(),
+            newest: self.watched.newest.iter().map(whole).collect(),
             servers,
             counted: Instant::now(),
             own_calls: self.watched.own_calls,
