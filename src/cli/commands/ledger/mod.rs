@@ -168,7 +168,6 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if sources.ledgers.is_empty() && args.all {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
-    let all_found = sources.all_found;
     if args.follow || args.group.is_some() {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();
@@ -183,7 +182,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             };
             let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);
             // Ctrl-C in a terminal ends the command of `--exec` too.
-            if fed.is_err() && !interrupt::requested() {
+            if !interrupt::requested() {
                 fed?;
             }
             delivery.finish()?;
@@ -194,11 +193,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             rows.finish()?;
         }
     }
-    Ok(match (interrupt::requested(), all_found) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::Refused,
-    })
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::done_if(sources.all_found) })
 }
 
 row! {
