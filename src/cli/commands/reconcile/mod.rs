@@ -279,7 +279,7 @@ fn finish(
     if fix.emit.is_some() {
         report::emit(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
-        report::show(audits, None, args, out)?;
+        report::show(audits, None, fix.mutating.dry_run, args.differences, out)?;
     }
     if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
         report::note_left_out(left_out, out);
@@ -293,7 +293,7 @@ fn finish(
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
             (Format::Table, Some(rows)) => out.table(Some(title), rows)?,
-            (_, rows) => report::show(audits, rows, args, out)?,
+            (_, rows) => report::show(audits, rows, fix.mutating.dry_run, args.differences, out)?,
         }
     }
     let Fixed { rows, verdicts, error } = fixed?;

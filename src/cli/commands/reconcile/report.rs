@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
-use crate::cli::commands::reconcile::ReconcileArgs;
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
@@ -170,21 +169,23 @@ pub(super) fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
 }
 
 /// Shows audits: nested for `json` and `yaml`, tables for people, and rows of activities or of differences for the flat formats.
-/// `repairs` is the outcome of the repairs; `None` without `--fix`.
+/// `repairs` is the outcome of the repairs; `None` without `--fix`. The flat formats have rows of differences, and people see all of
+/// them, if they are wanted.
 pub(super) fn show(
     audits: &[Audit],
     repairs: Option<&[RepairRow]>,
-    args: &ReconcileArgs,
+    is_dry_run: bool,
+    wants_differences: bool,
     out: &mut Output,
 ) -> Result<()> {
     if out.format() == Format::Table {
-        return tables(audits, args.differences, out);
+        return tables(audits, wants_differences, out);
     }
     out.keep_changes(repairs.unwrap_or_default())?;
     let rows = audits.iter().map(AuditRow::new);
     match out.format() {
         Format::Json | Format::Yaml => {
-            let dry_run = args.fix.mutating.dry_run.then_some(true);
+            let dry_run = is_dry_run.then_some(true);
             out.document(&Document {
                 verdict: Verdict::worst(audits.iter().map(|audit| audit.verdict)),
                 activities: rows.collect(),
@@ -192,7 +193,7 @@ pub(super) fn show(
                 repairs: repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
             })
         }
-        _ if args.differences => stream(differences(audits), out),
+        _ if wants_differences => stream(differences(audits), out),
         _ => stream(rows, out),
     }
 }
