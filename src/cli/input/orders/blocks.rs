@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use crate::cli::failure::{Exit, Failure, Result};
@@ -31,12 +31,27 @@ pub struct Blocks {
 
 enum Source {
     File(File),
-    /// A pipe, a terminal, a socket: a thread waits for it, so that nobody else must.
-    Stream {
-        blocks: Receiver<io::Result<Vec<u8>>>,
-        peeked: Option<io::Result<Vec<u8>>>,
-        ended: bool,
-    },
+    Stream(Stream),
+}
+
+/// A pipe, a terminal, a socket: a thread waits for it, so that nobody else must.
+struct Stream {
+    blocks: Receiver<io::Result<Vec<u8>>>,
+    peeked: Option<io::Result<Vec<u8>>>,
+    ended: bool,
+}
+
+impl Stream {
+    /// Waits for a block, at most that long.
+    fn wait(&mut self, at_most: Duration) {
+        if self.peeked.is_none() && !self.ended {
+            match self.blocks.recv_timeout(at_most) {
+                Ok(block) => self.peeked = Some(block),
+                Err(RecvTimeoutError::Disconnected) => self.ended = true,
+                Err(RecvTimeoutError::Timeout) => (),
+            }
+        }
+    }
 }
 
 /// What a file was when it was read whole.
@@ -56,16 +71,6 @@ impl Checked {
         self.digests.iter().for_each(|block| digest.add(block));
         digest.finish()[..32].to_owned()
     }
-}
-
-/// The result of reading the next block.
-pub(crate) enum BlockRead {
-    /// Bytes were appended.
-    Bytes,
-    /// Nothing is there yet.
-    NotYet,
-    /// Nothing will come.
-    End,
 }
 
 impl Blocks {
@@ -134,7 +139,7 @@ impl Blocks {
                 }
             }
         });
-        Self::of(name, Source::Stream { blocks, peeked: None, ended: false })
+        Self::of(name, Source::Stream(Stream { blocks, peeked: None, ended: false }))
     }
 
     fn of(name: &str, source: Source) -> Self {
@@ -150,12 +155,9 @@ impl Blocks {
     pub fn is_empty(&mut self) -> bool {
         match &mut self.source {
             Source::File(file) => file.metadata().is_ok_and(|about| about.len() == 0),
-            Source::Stream { blocks, peeked, ended } => {
-                if peeked.is_none() && !*ended {
-                    *peeked = blocks.recv().ok();
-                    *ended = peeked.is_none();
-                }
-                peeked.is_none()
+            Source::Stream(stream) => {
+                stream.wait(Duration::MAX);
+                stream.peeked.is_none()
             }
         }
     }
@@ -172,7 +174,7 @@ impl Blocks {
     pub fn again(mut self, expected: Checked) -> Result<Self> {
         match &mut self.source {
             Source::File(file) => file.rewind().map_err(|error| unreadable(&self.name, &error))?,
-            Source::Stream { .. } => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),
+            Source::Stream(_) => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),
         }
         Ok(Self { digests: Vec::new(), bytes: 0, expected: Some(expected), ..self })
     }
@@ -181,8 +183,8 @@ impl Blocks {
         &self.name
     }
 
-    /// Appends the next block.
-    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<BlockRead> {
+    /// Appends the next block; [`Next::Row`] says that there was one.
+    pub(crate) fn fill(&mut self, buffer: &mut Vec<u8>) -> Result<Next> {
         match &mut self.source {
             Source::File(file) => {
                 let start = buffer.len();
@@ -190,38 +192,26 @@ impl Blocks {
                 read.map_err(|error| unreadable(&self.name, &error))?;
                 self.note(&buffer[start..])
             }
-            Source::Stream { blocks, peeked, ended } => {
-                let block = match peeked.take() {
-                    Some(block) => block,
-                    None if *ended => return Ok(BlockRead::End),
-                    None => match blocks.try_recv() {
-                        Ok(block) => block,
-                        Err(TryRecvError::Empty) => return Ok(BlockRead::NotYet),
-                        Err(TryRecvError::Disconnected) => {
-                            *ended = true;
-                            return Ok(BlockRead::End);
-                        }
-                    },
-                };
-                let block = block.map_err(|error| unreadable(&self.name, &error))?;
-                self.bytes += block.len() as u64;
-                buffer.extend_from_slice(&block);
-                Ok(BlockRead::Bytes)
+            Source::Stream(stream) => {
+                stream.wait(Duration::ZERO);
+                match stream.peeked.take() {
+                    None if stream.ended => Ok(Next::End),
+                    None => Ok(Next::NotYet),
+                    Some(block) => {
+                        let block = block.map_err(|error| unreadable(&self.name, &error))?;
+                        self.bytes += block.len() as u64;
+                        buffer.extend_from_slice(&block);
+                        Ok(Next::Row)
+                    }
+                }
             }
         }
     }
 
     /// Waits for a block, at most that long.
     pub(crate) fn wait(&mut self, at_most: Duration) {
-        if let Source::Stream { blocks, peeked, ended } = &mut self.source
-            && peeked.is_none()
-            && !*ended
-        {
-            match blocks.recv_timeout(at_most) {
-                Ok(block) => *peeked = Some(block),
-                Err(RecvTimeoutError::Disconnected) => *ended = true,
-                Err(RecvTimeoutError::Timeout) => (),
-            }
+        if let Source::Stream(stream) = &mut self.source {
+            stream.wait(at_most);
         }
     }
 
@@ -236,7 +226,7 @@ impl Blocks {
     }
 
     /// Takes note of a block of a file, and holds it against what it was.
-    fn note(&mut self, block: &[u8]) -> Result<BlockRead> {
+    fn note(&mut self, block: &[u8]) -> Result<Next> {
         let number = self.digests.len();
         let is_end = block.is_empty();
         if !is_end {
@@ -255,7 +245,7 @@ impl Blocks {
                 ));
             }
         }
-        Ok(if is_end { BlockRead::End } else { BlockRead::Bytes })
+        Ok(if is_end { Next::End } else { Next::Row })
     }
 }
 
@@ -357,14 +347,27 @@ impl Lines {
                 self.next_line
             )));
         }
-        Ok(match self.blocks.fill(&mut self.data)? {
-            BlockRead::Bytes => Next::Row,
-            BlockRead::NotYet => Next::NotYet,
-            BlockRead::End => {
-                self.ended = true;
-                Next::End
+        let next = self.blocks.fill(&mut self.data)?;
+        self.ended = next == Next::End;
+        Ok(next)
+    }
+
+    /// Takes the next line that holds something as a record.
+    pub(crate) fn read_line(&mut self) -> Result<Next> {
+        loop {
+            self.skip_empty();
+            match memchr::memchr(b'\n', self.rest()) {
+                Some(end) => self.take(end + 1),
+                None => match self.fill()? {
+                    Next::Row => continue,
+                    Next::End if !self.rest().is_empty() => self.take(self.rest().len()),
+                    next => return Ok(next),
+                },
             }
-        })
+            if !self.raw().trim_ascii().is_empty() {
+                return Ok(Next::Row);
+            }
+        }
     }
 
     /// A problem of the record that was read last, at a byte of it.

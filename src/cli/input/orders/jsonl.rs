@@ -43,7 +43,7 @@ impl JsonLines {
 
     /// Reads the next object into a row.
     pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
-        let next = line(lines)?;
+        let next = lines.read_line()?;
         if next == Next::End {
             self.check_mapped(lines.name())?;
         }
@@ -126,36 +126,6 @@ impl JsonLines {
             );
         }
         Ok(())
-    }
-}
-
-/// Passes to the next line that holds something.
-pub(crate) fn line(lines: &mut Lines) -> Result<Next> {
-    loop {
-        if lines.skip_empty() {
-            match memchr::memchr(b'\n', lines.rest()) {
-                Some(end) => {
-                    lines.take(end + 1);
-                    if !lines.raw().trim_ascii().is_empty() {
-                        return Ok(Next::Row);
-                    }
-                    continue;
-                }
-                None => match lines.fill()? {
-                    Next::End => {
-                        let rest = lines.rest().len();
-                        lines.take(rest);
-                        return Ok(if lines.raw().trim_ascii().is_empty() { Next::End } else { Next::Row });
-                    }
-                    Next::NotYet => return Ok(Next::NotYet),
-                    Next::Row => continue,
-                },
-            }
-        }
-        let next = lines.fill()?;
-        if next != Next::Row {
-            return Ok(next);
-        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::cli::input::columns::Columns;
 use crate::cli::input::error::Problem;
 use crate::cli::input::orders::blocks::Lines;
 use crate::cli::input::orders::jsonl::JsonLines;
-use crate::cli::input::orders::separated::{Header, Separated, batch_header, column_in_batch, next_of_batch};
+use crate::cli::input::orders::separated::Separated;
 use crate::names;
 
 pub use crate::cli::input::columns::Mapping;
@@ -27,7 +27,7 @@ pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::jsonl::FileOrder;
 pub(crate) use crate::cli::input::orders::row::is_rounded;
 pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
-pub(crate) use crate::cli::input::orders::separated::after_quote;
+pub(crate) use crate::cli::input::orders::separated::{AFTER_QUOTE, TextRecord, records};
 
 /// What came of asking for the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,15 +58,12 @@ pub struct OrderReader {
     lines: Lines,
     format: RowFormat,
     form: Form,
-    /// Empty for jsonl.
-    header: Header,
     shape: Shape,
     columns: Columns,
 }
 
 enum Form {
-    Separated(Box<Separated>),
-    Batch,
+    Separated(Separated),
     Json(JsonLines),
 }
 
@@ -82,18 +79,16 @@ impl OrderReader {
         let name = lines.name().to_owned();
         let first_line = if format.dialect.is_none() { lines.first_line()? } else { &[] };
         let (dialect, delimiter) = format.of(&name, first_line)?;
-        let (form, header) = match dialect {
+        let form = match dialect {
             Dialect::Csv | Dialect::Tsv => {
-                let mut separated = Box::new(Separated::new(delimiter.get()));
-                let header = separated.header(&mut lines, &columns, &shape)?;
-                (Form::Separated(separated), header)
+                Form::Separated(Separated::open(delimiter.get(), true, &mut lines, &columns, &shape)?)
             }
-            Dialect::Mysql => (Form::Batch, batch_header(&mut lines, &columns, &shape)?),
-            Dialect::Jsonl => (Form::Json(JsonLines::new(columns.clone(), &shape)), Header::default()),
+            Dialect::Mysql => Form::Separated(Separated::open(b'\t', false, &mut lines, &columns, &shape)?),
+            Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
         };
         let format =
             RowFormat { dialect: Some(dialect), delimiter: Some(delimiter).filter(|_| dialect == Dialect::Csv) };
-        Ok(Self { lines, format, form, header, shape, columns })
+        Ok(Self { lines, format, form, shape, columns })
     }
 
     /// Reads the next row into `row`, which is only valid after [`Next::Row`].
@@ -103,8 +98,7 @@ impl OrderReader {
     pub fn next(&mut self, row: &mut OrderRow) -> Result<Next, RowError> {
         row.clear();
         let next = match &mut self.form {
-            Form::Separated(form) => form.next(&mut self.lines, &self.header, row)?,
-            Form::Batch => next_of_batch(&mut self.lines, &self.header, row)?,
+            Form::Separated(form) => form.next(&mut self.lines, row)?,
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
@@ -135,7 +129,10 @@ impl OrderReader {
 
     /// The header of csv and tsv, unchanged; empty for jsonl.
     pub fn header(&self) -> &[u8] {
-        &self.header.raw
+        match &self.form {
+            Form::Separated(form) => &form.header,
+            Form::Json(_) => &[],
+        }
     }
 
     /// The form that was recognised: with it the input is read the same way again.
@@ -146,7 +143,7 @@ impl OrderReader {
     /// Columns that are ignored; in jsonl those of the rows that were read, as far as they are kept.
     pub fn ignored(&self) -> &[String] {
         match &self.form {
-            Form::Separated(_) | Form::Batch => &self.header.ignored,
+            Form::Separated(form) => &form.ignored,
             Form::Json(form) => &form.ignored,
         }
     }
@@ -170,8 +167,7 @@ impl OrderReader {
 
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {
         let column = match &self.form {
-            Form::Separated(form) => form.value_column(self.lines.raw(), self.header.index(wrong.column)),
-            Form::Batch => column_in_batch(self.lines.raw(), self.header.index(wrong.column)),
+            Form::Separated(form) => form.value_column(self.lines.raw(), wrong.column),
             Form::Json(_) => jsonl::value_column(self.lines.raw(), self.column_name(wrong.column)),
         };
         blocks::problem(row.line(), column, wrong.message, wrong.hint)

@@ -1,330 +1,244 @@
-//! Rows of csv and tsv: a header, then a record a line, quoted if need be.
-//! Rows as `mysql --batch` prints them: a header, tabs between values, `\t`, `\n`, `\\` and `\0` for what would
-//! break a line, no quotes, and `NULL` for nothing.
+//! Rows of separated values: a header, then a record a line. The values of csv and tsv are quoted if need be. Those that
+//! `mysql --batch` prints have no quotes, but `\t`, `\n`, `\\` and `\0` for what would break a line, and `NULL` for nothing.
 
 use std::borrow::Cow;
-
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use std::ops::Range;
 
 use crate::cli::failure::Result;
 use crate::cli::input::columns::{Columns, Refusal};
 use crate::cli::input::error::{Location, Problem, Problems, listed};
 use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
-use crate::cli::input::orders::jsonl::line;
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
 use crate::cli::input::orders::{Next, RowError};
 
-/// The records of one input.
+/// What is said of text after a closing quote, and the next step.
+pub(crate) const AFTER_QUOTE: [&str; 2] =
+    ["text after a closing quote", "write a quote inside quotes twice: `\"a\"\"b\"`"];
+
+/// The records of one input, its header read.
 pub(crate) struct Separated {
-    reader: Reader,
     delimiter: u8,
-    /// The values of the record being read, one behind the other, and where each of them ends.
-    values: Vec<u8>,
-    ends: Vec<usize>,
-    /// How much of the record being read was fed to the reader, and how much came out of it.
-    fed: usize,
-    values_len: usize,
-    ends_len: usize,
-    /// Whether the record has no quotes: its values are those of the line itself, with delimiters between them.
-    is_plain: bool,
+    /// Whether values may be quoted; else they may have escapes.
+    has_quotes: bool,
+    record: Record,
+    /// Our columns, and the index of each in a record.
+    columns: Vec<(Column, usize)>,
+    width: usize,
+    /// The header, unchanged, with its line end.
+    pub(crate) header: Vec<u8>,
+    pub(crate) ignored: Vec<String>,
 }
 
 impl Separated {
-    pub(crate) fn new(delimiter: u8) -> Self {
-        Self {
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
-            delimiter,
-            values: vec![0; 512],
-            ends: vec![0; 16],
-            fed: 0,
-            values_len: 0,
-            ends_len: 0,
-            is_plain: false,
-        }
-    }
-
-    /// Reads the first record.
-    pub(crate) fn header(&mut self, lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Header> {
-        let found = loop {
-            match self.record(lines) {
-                Ok(Next::NotYet) => lines.blocks.wait_or_stop()?,
-                other => break other,
-            }
+    /// Reads the header.
+    pub(crate) fn open(
+        delimiter: u8,
+        has_quotes: bool,
+        lines: &mut Lines,
+        names: &Columns,
+        shape: &Shape,
+    ) -> Result<Self> {
+        let (record, columns, header, ignored) = (Record::default(), Vec::new(), Vec::new(), Vec::new());
+        let mut opened = Self { delimiter, has_quotes, record, columns, width: 0, header, ignored };
+        let input = lines.name().to_owned();
+        let fatal = |error| match error {
+            RowError::Fatal(failure) => failure,
+            RowError::Bad(problem) => Problems::only(&input, problem),
         };
-        let texts = found.and_then(|found| match found {
-            Next::Row => self.texts(lines).map(Some),
-            _ => Ok(None),
-        });
-        let texts = texts.map(|texts| Some(texts?.into_iter().map(|name| name.trim().to_owned()).collect()));
-        Header::of(lines, texts, names, shape)
+        let wrong = |message: String, hint: Option<String>| {
+            Problems::only(&input, Problem::new(Location { line: 1, column: 1 }, message).hint(hint))
+        };
+        loop {
+            match opened.record(lines).map_err(fatal)? {
+                Next::Row => break,
+                Next::NotYet => lines.blocks.wait_or_stop()?,
+                Next::End => {
+                    let wanted: Vec<&str> = (0..shape.columns().count()).map(|index| names.name(index)).collect();
+                    return Err(wrong(format!("nothing here, expected a header with {}", listed(&wanted)), None));
+                }
+            }
+        }
+        let text = utf8(lines, lines.raw()).map_err(fatal)?;
+        let name = |value: &Range<usize>| {
+            let name = opened.plain(&text[value.clone()]);
+            if has_quotes { name.trim().to_owned() } else { name.into_owned() }
+        };
+        let texts: Vec<String> = opened.record.values.iter().map(name).collect();
+        let found = names.find(&texts).map_err(|Refusal { message, hint }| wrong(message, hint))?;
+        opened.columns = shape.columns().zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
+        Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
     }
 
-    pub(crate) fn next(&mut self, lines: &mut Lines, header: &Header, row: &mut OrderRow) -> Result<Next, RowError> {
+    /// Reads the next record into a row.
+    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = self.record(lines)?;
         if next != Next::Row {
             return Ok(next);
         }
         row.set_line(lines.line());
-        if self.ends_len != header.width {
-            let message = format!("{}, but the header has {}", values(self.ends_len), header.width);
-            return Err(lines.bad(0, message));
+        let count = self.record.values.len();
+        if count != self.width {
+            let plural = if count == 1 && self.has_quotes { "" } else { "s" };
+            let guess = if self.has_quotes { "" } else { ": was the file cut short?" };
+            return Err(lines.bad(0, format!("{count} value{plural}, but the header has {}{guess}", self.width)));
         }
-        let values = if self.is_plain { lines.raw() } else { &self.values };
-        let text = utf8(lines, &values[..self.values_len])?;
-        for (column, at) in &header.columns {
-            let start = if *at == 0 { 0 } else { self.ends[at - 1] + usize::from(self.is_plain) };
-            // A character may be split between two values.
-            let value = text.get(start..self.ends[*at]).ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
-            row.set(*column, value);
+        let text = utf8(lines, lines.raw())?;
+        for (column, at) in &self.columns {
+            let value = &text[self.record.values[*at].clone()];
+            // A quantity that is not there is not counted as 1.
+            if self.has_quotes || value != "NULL" || *column == Column::Quantity {
+                row.set(*column, &self.plain(value));
+            }
         }
         Ok(Next::Row)
     }
 
-    /// The column where a value of a record begins, counted in characters.
-    pub(crate) fn value_column(&self, raw: &[u8], index: usize) -> usize {
-        column_of(raw, scan(raw, self.delimiter).0.get(index).copied().unwrap_or(0))
+    /// The column where the value of a record begins, counted in characters.
+    pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
+        let at = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
+        column_of(raw, self.record.values.get(at).map_or(0, |value| value.start))
     }
 
-    /// Reads one record into the buffers.
+    /// Finds the values of the next record.
     fn record(&mut self, lines: &mut Lines) -> Result<Next, RowError> {
-        if self.fed == 0 {
-            (self.values_len, self.ends_len) = (0, 0);
-            while !lines.skip_empty() {
-                let next = lines.fill()?;
-                if next != Next::Row {
-                    return Ok(next);
-                }
-            }
-            self.is_plain = self.plain_record(lines);
-            if self.is_plain {
-                return Ok(Next::Row);
-            }
+        if !self.has_quotes {
+            let next = lines.read_line()?;
+            self.record.split(lines.raw(), self.delimiter);
+            return Ok(next);
         }
-        let mut at_end = false;
         loop {
-            let rest = &lines.rest()[self.fed..];
-            if rest.is_empty() && !at_end {
-                match lines.fill()? {
-                    Next::Row => (),
-                    Next::NotYet => return Ok(Next::NotYet),
-                    Next::End => at_end = true,
+            if lines.skip_empty() {
+                self.record.scan(lines.rest(), self.delimiter);
+                if self.record.is_ended {
+                    break;
                 }
-                continue;
             }
-            let (values, ends) = (&mut self.values[self.values_len..], &mut self.ends[self.ends_len..]);
-            let (result, read, value_bytes, value_ends) = self.reader.read_record(rest, values, ends);
-            self.fed += read;
-            self.values_len += value_bytes;
-            self.ends_len += value_ends;
-            match result {
-                ReadRecordResult::InputEmpty => (),
-                ReadRecordResult::OutputFull => self.values.resize(self.values.len() * 2, 0),
-                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
-                ReadRecordResult::End => return Ok(Next::End),
-                ReadRecordResult::Record => {
-                    lines.take(self.fed);
-                    self.fed = 0;
-                    if at_end && scan(lines.raw(), self.delimiter).1 {
-                        return Err(lines.bad(0, "a quote is not closed: was the file cut short?"));
-                    }
-                    let has_quotes = memchr::memchr(b'"', lines.raw()).is_some();
-                    if has_quotes && let Some(at) = after_quote(lines.raw(), self.delimiter) {
-                        let message = "text after a closing quote".to_owned();
-                        let hint = "write a quote inside quotes twice: `\"a\"\"b\"`".to_owned();
-                        return Err(RowError::Bad(lines.problem(at, message, Some(hint))));
-                    }
-                    return Ok(Next::Row);
-                }
+            match lines.fill()? {
+                Next::Row => (),
+                Next::End if !lines.rest().is_empty() => break,
+                next => return Ok(next),
             }
         }
-    }
-
-    /// Reads a record that is one whole line without quotes, as nearly all are: three times as fast as the parser, and
-    /// for lines this short also faster than a search for each of the bytes that count.
-    fn plain_record(&mut self, lines: &mut Lines) -> bool {
-        let rest = lines.rest();
-        let highest = self.delimiter.max(b'"');
-        for (at, byte) in rest.iter().copied().enumerate() {
-            if byte > highest {
-                continue;
-            }
-            let is_end = byte == b'\n' || (byte == b'\r' && rest.get(at + 1) == Some(&b'\n'));
-            if byte == self.delimiter || is_end {
-                if self.ends_len == self.ends.len() {
-                    self.ends.resize(self.ends.len() * 2, 0);
-                }
-                self.ends[self.ends_len] = at;
-                self.ends_len += 1;
-                if is_end {
-                    self.values_len = at;
-                    lines.take(at + 1 + usize::from(byte == b'\r'));
-                    return true;
-                }
-            } else if byte == b'"' || byte == b'\r' {
-                break;
-            }
+        lines.take(self.record.length);
+        if self.record.is_open {
+            return Err(lines.bad(0, "a quote is not closed: was the file cut short?"));
         }
-        self.ends_len = 0;
-        false
+        if let Some(at) = self.record.after_quote {
+            let [message, hint] = AFTER_QUOTE.map(str::to_owned);
+            return Err(RowError::Bad(lines.problem(at, message, Some(hint))));
+        }
+        Ok(Next::Row)
     }
 
-    /// The values of the record that was read last.
-    fn texts<'t>(&'t self, lines: &'t Lines) -> Result<Vec<&'t str>, RowError> {
-        let values = if self.is_plain { lines.raw() } else { &self.values };
-        let mut start = 0;
-        let texts = self.ends[..self.ends_len].iter().map(|end| {
-            let value = utf8(lines, &values[start..*end]);
-            start = *end + usize::from(self.is_plain);
-            value
-        });
-        texts.collect()
+    /// A value without its quotes or escapes.
+    fn plain<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        if self.has_quotes { unquoted(value) } else { unescaped(value) }
     }
 }
 
-fn values(count: usize) -> String {
-    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
-}
-
-/// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
-pub(crate) fn after_quote(raw: &[u8], delimiter: u8) -> Option<usize> {
-    let (mut at, mut begins) = (0, true);
-    while at < raw.len() {
-        if !begins || raw[at] != b'"' {
-            begins = raw[at] == delimiter;
-            at += 1;
-            continue;
-        }
-        // A quoted value: to its closing quote, past those that are doubled.
-        at += 1;
-        loop {
-            at += memchr::memchr(b'"', &raw[at..])? + 1;
-            if raw.get(at) != Some(&b'"') {
-                break;
-            }
-            at += 1;
-        }
-        match raw.get(at) {
-            None | Some(b'\r' | b'\n') => return None,
-            Some(byte) if *byte == delimiter => begins = false,
-            Some(_) => return Some(at),
-        }
-    }
-    None
-}
-
-/// Where the values of a record begin, and whether it ends inside quotes. Only errors ask for it.
-fn scan(raw: &[u8], delimiter: u8) -> (Vec<usize>, bool) {
-    let (mut starts, mut quoted, mut at) = (vec![0], false, 0);
-    while at < raw.len() {
-        let begins = starts.last() == Some(&at);
-        match raw[at] {
-            b'"' if quoted && raw.get(at + 1) == Some(&b'"') => at += 1,
-            b'"' if quoted => quoted = false,
-            b'"' if begins => quoted = true,
-            byte if byte == delimiter && !quoted => starts.push(at + 1),
-            _ => (),
-        }
-        at += 1;
-    }
-    (starts, quoted)
-}
-
-/// What the first record names.
+/// Where the values of a record are, with their quotes.
 #[derive(Default)]
-pub(crate) struct Header {
-    /// Our columns, and the index of each in a record.
-    pub(crate) columns: Vec<(Column, usize)>,
-    pub(crate) width: usize,
-    /// Unchanged, with its line end.
-    pub(crate) raw: Vec<u8>,
-    pub(crate) ignored: Vec<String>,
+struct Record {
+    values: Vec<Range<usize>>,
+    /// Its bytes, with its line end.
+    length: usize,
+    /// Whether it has a line end; without one, it is a record only at the end of the input.
+    is_ended: bool,
+    /// Whether its last value lacks a closing quote.
+    is_open: bool,
+    /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
+    after_quote: Option<usize>,
 }
 
-impl Header {
-    /// The record that was read last as a header. `texts` are its names; `None` if the input has no record.
-    pub(crate) fn of(
-        lines: &Lines,
-        texts: Result<Option<Vec<String>>, RowError>,
-        names: &Columns,
-        shape: &Shape,
-    ) -> Result<Self> {
-        let wrong = |message: String, hint: Option<String>| {
-            Problems::only(lines.name(), Problem::new(Location { line: 1, column: 1 }, message).hint(hint))
-        };
-        let texts = match texts {
-            Ok(Some(texts)) => texts,
-            Ok(None) => {
-                let wanted: Vec<&str> = (0..shape.columns().count()).map(|index| names.name(index)).collect();
-                return Err(wrong(format!("nothing here, expected a header with {}", listed(&wanted)), None));
+impl Record {
+    /// Finds the values of a line that has no quotes.
+    fn split(&mut self, line: &[u8], delimiter: u8) {
+        self.values.clear();
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let mut start = 0;
+        for value in line.split(|byte| *byte == delimiter) {
+            self.values.push(start..start + value.len());
+            start += value.len() + 1;
+        }
+    }
+
+    /// Finds the values of the record that a text begins with.
+    fn scan(&mut self, text: &[u8], delimiter: u8) {
+        self.values.clear();
+        (self.is_open, self.after_quote) = (false, None);
+        let ends_value = |byte: u8| byte == delimiter || byte == b'\n' || byte == b'\r';
+        // Most bytes are above all of these.
+        let highest = delimiter.max(b'\r');
+        let mut start = 0;
+        loop {
+            let mut at = start;
+            if text.get(at) == Some(&b'"') {
+                let closing = closing_quote(text, at + 1);
+                self.is_open = closing.is_none();
+                at = closing.map_or(text.len(), |closing| closing + 1);
+                if text.get(at).is_some_and(|byte| !ends_value(*byte)) {
+                    self.after_quote = self.after_quote.or(Some(at));
+                }
             }
-            Err(RowError::Fatal(failure)) => return Err(failure),
-            Err(RowError::Bad(problem)) => return Err(Problems::only(lines.name(), problem)),
-        };
-        let found = names.find(&texts).map_err(|Refusal { message, hint }| wrong(message, hint))?;
-        let columns = shape.columns().zip(found.indexes).filter_map(|(column, at)| Some((column, at?)));
-        Ok(Self { columns: columns.collect(), width: texts.len(), raw: lines.raw().to_vec(), ignored: found.ignored })
-    }
-
-    /// The index of a column in a record.
-    pub(crate) fn index(&self, column: Column) -> usize {
-        self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at)
-    }
-}
-
-/// Reads the first line of what `mysql --batch` prints.
-pub(crate) fn batch_header(lines: &mut Lines, names: &Columns, shape: &Shape) -> Result<Header> {
-    let found = loop {
-        match line(lines)? {
-            Next::NotYet => lines.blocks.wait_or_stop()?,
-            other => break other,
-        }
-    };
-    let texts = match found {
-        Next::Row => utf8(lines, record(lines.raw()))
-            .map(|text| Some(text.split('\t').map(|name| plain(name).into_owned()).collect())),
-        _ => Ok(None),
-    };
-    Header::of(lines, texts, names, shape)
-}
-
-/// Reads the next line of it.
-pub(crate) fn next_of_batch(lines: &mut Lines, header: &Header, row: &mut OrderRow) -> Result<Next, RowError> {
-    let next = line(lines)?;
-    if next != Next::Row {
-        return Ok(next);
-    }
-    row.set_line(lines.line());
-    let text = utf8(lines, record(lines.raw()))?;
-    let count = text.split('\t').count();
-    if count != header.width {
-        let message = format!("{count} values, but the header has {}: was the file cut short?", header.width);
-        return Err(lines.bad(0, message));
-    }
-    for (column, at) in &header.columns {
-        match text.split('\t').nth(*at) {
-            // It is not counted as 1.
-            Some("NULL") if *column == Column::Quantity => row.set(*column, "NULL"),
-            None | Some("NULL") => (),
-            Some(value) => row.set(*column, &plain(value)),
+            let rest = text[at..].iter().position(|byte| *byte <= highest && ends_value(*byte));
+            let end = rest.map_or(text.len(), |rest| at + rest);
+            self.values.push(start..end);
+            if text.get(end) != Some(&delimiter) {
+                let line_end = if text[end..].starts_with(b"\r\n") { 2 } else { 1 };
+                self.is_ended = end < text.len();
+                self.length = text.len().min(end + line_end);
+                return;
+            }
+            start = end + 1;
         }
     }
-    Ok(Next::Row)
 }
 
-/// The column where a value of such a line begins, counted in characters.
-pub(crate) fn column_in_batch(raw: &[u8], index: usize) -> usize {
-    let before = raw.split(|byte| *byte == b'\t').take(index);
-    column_of(raw, before.map(|value| value.len() + 1).sum())
+/// The quote that closes a value, past those that are doubled.
+fn closing_quote(text: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr(b'"', &text[at..])?;
+        if text.get(at + 1) != Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
+    }
 }
 
-/// A line without its end.
-fn record(raw: &[u8]) -> &[u8] {
-    let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
-    raw.strip_suffix(b"\r").unwrap_or(raw)
+/// A record of a text that is in memory.
+pub(crate) struct TextRecord<'t> {
+    /// The number of its first line.
+    pub(crate) line: usize,
+    pub(crate) values: Vec<Cow<'t, str>>,
+    /// Whether text follows a closing quote.
+    pub(crate) has_text_after_quote: bool,
+}
+
+/// The records of a text, one after the other.
+pub(crate) fn records(mut text: &str, delimiter: u8) -> impl Iterator<Item = TextRecord<'_>> {
+    let (mut record, mut next_line) = (Record::default(), 1);
+    std::iter::from_fn(move || {
+        let begin = text.find(|c| c != '\r' && c != '\n')?;
+        let line = next_line + text[..begin].matches('\n').count();
+        text = &text[begin..];
+        record.scan(text.as_bytes(), delimiter);
+        let values = record.values.iter().map(|value| unquoted(&text[value.clone()])).collect();
+        next_line = line + text[..record.length].matches('\n').count();
+        text = &text[record.length..];
+        Some(TextRecord { line, values, has_text_after_quote: record.after_quote.is_some() })
+    })
+}
+
+/// A value without its quotes.
+fn unquoted(value: &str) -> Cow<'_, str> {
+    let Some(value) = value.strip_prefix('"') else { return Cow::Borrowed(value) };
+    let value = value.strip_suffix('"').unwrap_or(value);
+    if value.contains('"') { Cow::Owned(value.replace("\"\"", "\"")) } else { Cow::Borrowed(value) }
 }
 
 /// A value without its escapes.
-fn plain(value: &str) -> Cow<'_, str> {
+fn unescaped(value: &str) -> Cow<'_, str> {
     if !value.contains('\\') {
         return Cow::Borrowed(value);
     }
