@@ -25,9 +25,8 @@ use std::ops::Deref;
 use serde::Serialize;
 
 use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::renaming::Printed;
 use crate::cli::output::sink::Sink;
-use crate::cli::output::stream::Dry;
-use crate::cli::output::table::Table;
 
 pub use crate::cli::output::error::{report, report_usage};
 pub use crate::cli::output::file::{OutputFile, PrivateFile};
@@ -68,9 +67,6 @@ impl Deref for Output {
         &self.terminal
     }
 }
-
-/// The title of a table of a dry run.
-const DRY_RUN: &str = "Dry run: nothing was changed";
 
 impl Output {
     pub fn new(format: Format, color: ColorChoice, quiet: bool, verbose: bool) -> Self {
@@ -127,8 +123,8 @@ impl Output {
     /// Keeps rows that report changes, for a nested value: if standard output cannot be written, standard error names
     /// them. Rows that are printed as rows are kept anyway.
     pub fn keep_changes<T: Row>(&mut self, rows: &[T]) -> Result<()> {
-        let changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
-        changes.into_iter().try_for_each(|row| self.sink.keep_change(row))
+        let mut changes = rows.iter().filter(|row| !self.is_dry && row.is_change());
+        changes.try_for_each(|row| self.sink.keep_change(row))
     }
 
     /// The command is over: if standard output could not be written, that is an error, and the changes that were made
@@ -173,7 +169,7 @@ impl Output {
 
     /// Prints rows: an array for machines, a table for people.
     pub fn array<T: Row>(&mut self, rows: &[T]) -> Result<()> {
-        if self.format == Format::Table && !rows.is_empty() {
+        if self.format == Format::Table {
             return self.table(None, rows);
         }
         let mut stream = self.stream::<T>()?;
@@ -206,13 +202,7 @@ impl Output {
 
     /// Prints a nested value. The caller has rows for the formats that are flat.
     pub fn document<T: Serialize>(&mut self, value: &T) -> Result<()> {
-        if self.is_dry {
-            return self.written(&Dry::new(value));
-        }
-        self.written(value)
-    }
-
-    fn written<T: Serialize>(&mut self, value: &T) -> Result<()> {
+        let value = &Printed { row: value, renaming: None, is_dry: self.is_dry };
         let mut text = Vec::new();
         match self.format {
             Format::Json => serde_json::to_writer_pretty(&mut text, value).map_err(unencodable)?,
@@ -232,18 +222,9 @@ impl Output {
 
     /// Prints a table for people, whatever the format.
     pub fn table<T: Row>(&mut self, title: Option<&str>, rows: &[T]) -> Result<()> {
-        if rows.is_empty() {
-            self.terminal
-                .note(format!("{}nothing to show", title.map(|title| format!("{title}: ")).unwrap_or_default()));
-            return Ok(());
-        }
-        self.keep_changes(rows)?;
-        let headings = Column::names(T::HEADINGS, self.chosen);
-        let rows: Vec<Vec<Cell>> = rows.iter().map(|row| row.cells(self.chosen)).collect();
-        let table = draw(title, self.is_dry, &headings, &rows, &mut self.sink, &self.terminal);
-        end(&table, &headings, &rows, &mut self.sink, &self.terminal);
-        self.sink.show();
-        Ok(())
+        let mut table = RowStream::table::<T>(self, title, usize::MAX);
+        rows.iter().try_for_each(|row| table.push(row))?;
+        table.finish()
     }
 
     pub fn line(&mut self, text: &str) {
@@ -288,54 +269,4 @@ impl Output {
 fn no_form(format: Format) -> Failure {
     let why = format!("this result has no form as {}", format.name());
     Failure::usage(why).hint("`-o json`, `jsonl` and `yaml` show it")
-}
-
-/// Draws the first rows of a table below its title, with a blank line between it and what came before.
-fn draw(
-    title: Option<&str>,
-    is_dry: bool,
-    headings: &[&str],
-    rows: &[Vec<Cell>],
-    sink: &mut Sink,
-    terminal: &Terminal,
-) -> Table {
-    let dry = (is_dry && !sink.used).then_some(DRY_RUN);
-    if sink.used {
-        sink.write_safe("\n");
-    }
-    for title in dry.into_iter().chain(title) {
-        let mut line = String::new();
-        text::paint(&mut line, &text::escape(title), Tone::Strong, terminal.colours_data);
-        line.push('\n');
-        sink.write_safe(&line);
-    }
-    let table = Table::new(headings, rows, terminal.width, terminal.colours_data);
-    sink.write_safe(&table.page(rows));
-    table
-}
-
-/// Ends a table all of whose rows are drawn. What had no room, or not enough, and is the same in all of them is shown below
-/// it: the request id of an order must not be lost.
-fn end(table: &Table, headings: &[&str], rows: &[Vec<Cell>], sink: &mut Sink, terminal: &Terminal) {
-    let mut lost = table.hidden.clone();
-    for (index, heading) in headings.iter().map(|heading| heading.to_uppercase()).enumerate() {
-        let cells = || rows.iter().filter_map(|row| row.get(index));
-        let is_complete = |cell: &Cell| table.room(index).is_some_and(|columns| cell.is_complete(columns));
-        let Some(first) = cells().next().filter(|first| !is_complete(first)) else { continue };
-        let text = first.shown(usize::MAX);
-        if cells().all(|cell| cell.shown(usize::MAX) == text) {
-            lost.retain(|hidden| *hidden != heading);
-            // One that is empty has nothing to lose.
-            if !heading.is_empty() && !text.is_empty() {
-                sink.write_safe(&format!("{heading}  {text}\n"));
-            }
-        }
-    }
-    note_hidden(&lost, terminal);
-}
-
-fn note_hidden(hidden: &[String], terminal: &Terminal) {
-    if !hidden.is_empty() {
-        terminal.note(format!("no room for {}; another `--output` has everything", hidden.join(", ")));
-    }
 }

@@ -54,19 +54,28 @@ impl Renaming {
     }
 }
 
-/// A row with other names.
-pub(crate) struct Renamed<'a, T>(pub &'a T, pub &'a Renaming);
+/// A row as it is printed: with other names, and in a dry run with `dry_run: true`, so that nobody who keeps it takes it for a
+/// change.
+pub(crate) struct Printed<'a, T> {
+    pub row: &'a T,
+    pub renaming: Option<&'a Renaming>,
+    pub is_dry: bool,
+}
 
-impl<T: Serialize> Serialize for Renamed<'_, T> {
+impl<T: Serialize> Serialize for Printed<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.renaming.is_none() && !self.is_dry {
+            return self.row.serialize(serializer);
+        }
         // A mapping of YAML keeps the order of its fields.
-        let value = serde_yaml::to_value(self.0).map_err(serde::ser::Error::custom)?;
+        let value = serde_yaml::to_value(self.row).map_err(serde::ser::Error::custom)?;
         let Value::Mapping(fields) = value else { return value.serialize(serializer) };
-        let rename = |(name, value): (Value, Value)| match name.as_str() {
-            Some(text) => (Value::String(self.1.name(text).to_owned()), value),
-            None => (name, value),
+        let rename = |(name, value): (Value, Value)| match (name.as_str(), self.renaming) {
+            (Some(text), Some(renaming)) => (renaming.name(text).into(), value),
+            _ => (name, value),
         };
-        fields.into_iter().map(rename).collect::<Mapping>().serialize(serializer)
+        let dry_run = self.is_dry.then(|| ("dry_run".into(), true.into()));
+        fields.into_iter().map(rename).chain(dry_run).collect::<Mapping>().serialize(serializer)
     }
 }
 
@@ -109,7 +118,7 @@ mod tests {
         }
         let row = Row { user: "0123", quantity: -3, stock: u64::MAX, reason: None };
         let renaming: Renaming = "user=userId,stock=left".parse().unwrap();
-        let json = serde_json::to_string(&Renamed(&row, &renaming)).unwrap();
+        let json = serde_json::to_string(&Printed { row: &row, renaming: Some(&renaming), is_dry: false }).unwrap();
         assert_eq!(json, r#"{"userId":"0123","quantity":-3,"left":18446744073709551615,"reason":null}"#);
     }
 }

@@ -5,7 +5,6 @@
 //!
 //! [`Output::end`]: crate::cli::output::Output::end
 
-use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
 use std::thread::sleep;
 use std::time::Duration;
@@ -44,13 +43,13 @@ pub(crate) struct Sink {
     /// The first error. All data after it is dropped.
     lost: Option<Failure>,
     /// Changes whose rows were not flushed yet. YAML's values keep the order of their fields, JSON's do not.
-    changes: RefCell<Vec<Value>>,
+    changes: Vec<Value>,
 }
 
 impl Sink {
     pub(crate) fn new(out: Box<dyn Write + Send>, escaping: bool) -> Self {
         let out = BufWriter::with_capacity(BUFFER, out);
-        Self { out, escaping, line: Vec::new(), used: false, lost: None, changes: RefCell::default() }
+        Self { out, escaping, line: Vec::new(), used: false, lost: None, changes: Vec::new() }
     }
 
     /// Writes text that is safe already and may hold colours.
@@ -77,7 +76,7 @@ impl Sink {
         self.put_escaped(self.line.len());
         if self.lost.is_none() {
             match self.out.flush() {
-                Ok(()) => self.changes.get_mut().clear(),
+                Ok(()) => self.changes.clear(),
                 Err(error) => self.lose(error),
             }
         }
@@ -89,9 +88,9 @@ impl Sink {
     }
 
     /// Keeps a row that reports a change until it was flushed: if it cannot be, standard error gets it instead.
-    pub(crate) fn keep_change(&self, row: &impl Serialize) -> Result<()> {
+    pub(crate) fn keep_change(&mut self, row: &impl Serialize) -> Result<()> {
         if !self.lost.as_ref().is_some_and(Failure::is_broken_pipe) {
-            self.changes.borrow_mut().push(serde_yaml::to_value(row).map_err(unencodable)?);
+            self.changes.push(serde_yaml::to_value(row).map_err(unencodable)?);
         }
         Ok(())
     }
@@ -99,7 +98,7 @@ impl Sink {
     /// The error and the changes that standard output did not get; nothing if a reader closed the pipe.
     pub(crate) fn take_lost(&mut self) -> Option<(Failure, Vec<Value>)> {
         let lost = self.lost.take_if(|lost| !lost.is_broken_pipe())?;
-        Some((lost, std::mem::take(self.changes.get_mut())))
+        Some((lost, std::mem::take(&mut self.changes)))
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -122,19 +121,6 @@ impl Sink {
         let text = escape_data(&String::from_utf8_lossy(&self.line[..end])).into_owned();
         self.put(text.as_bytes());
         self.line.drain(..end);
-    }
-}
-
-/// For writers of other libraries.
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_data(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.show();
-        Ok(())
     }
 }
 

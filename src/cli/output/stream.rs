@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use serde::ser::SerializeTuple;
 use serde::{Serialize, Serializer};
 
-use crate::cli::failure::{Failure, Result};
-use crate::cli::output::Output;
+use crate::cli::failure::Result;
 use crate::cli::output::format::Format;
-use crate::cli::output::renaming::{Renamed, Renaming};
+use crate::cli::output::renaming::Printed;
 use crate::cli::output::row::{Chosen, Column, Row};
-use crate::cli::output::sink::{Sink, stdout_failure, unencodable};
+use crate::cli::output::sink::{stdout_failure, unencodable};
 use crate::cli::output::table::Table;
 use crate::cli::output::table::cell::Cell;
-use crate::cli::output::terminal::Terminal;
+use crate::cli::output::text::{Tone, escape, paint};
+use crate::cli::output::{Output, format, no_form, sink};
 
 /// Rows of a table that decide its widths.
 const PAGE: usize = 1000;
@@ -21,26 +21,26 @@ const PAGE: usize = 1000;
 /// A reader of a pipe waits no longer than this for a row that another one follows.
 const SHOWN_AFTER: Duration = Duration::from_millis(100);
 
+/// Bytes of most rows of csv.
+const CSV_BUFFER: usize = 512;
+
+/// The title of a table of a dry run.
+const DRY_RUN: &str = "Dry run: nothing was changed";
+
 /// Rows being printed. Call [`finish`](Self::finish) when there are no more.
 pub struct RowStream<'a> {
-    rows: Rows<'a>,
-    terminal: Terminal,
+    out: &'a mut Output,
+    form: Form,
+    /// The row that is being encoded.
+    buffer: Vec<u8>,
     shown: Instant,
-    is_dry: bool,
-    chosen: Chosen,
-    /// Other names for the fields.
-    renaming: Option<Renaming>,
     /// Whether a row that cannot be written is an error; else the work continues, and the end reports it.
     is_strict: bool,
 }
 
-/// The rows in their format, and what must be known between two of them.
-enum Rows<'a> {
-    Separated(Box<csv::Writer<&'a mut Sink>>),
-    Plain { sink: &'a mut Sink, buffer: Vec<u8>, form: Form },
-}
-
+/// The format of the rows, and what must be known between two of them.
 enum Form {
+    Separated(csv::WriterBuilder),
     Lines,
     Json { empty: bool },
     Yaml { empty: bool },
@@ -48,35 +48,53 @@ enum Form {
     Table(Page),
 }
 
-/// A table: rows that wait for its widths to be decided, then the table.
-enum Page {
-    Waiting { headings: Vec<&'static str>, rows: Vec<Vec<Cell>> },
-    Decided { table: Table, line: String },
+/// A table.
+struct Page {
+    title: Option<String>,
+    headings: Vec<&'static str>,
+    /// Rows that wait for the widths to be decided, and how many decide them.
+    rows: Vec<Vec<Cell>>,
+    most: usize,
+    /// The widths, once they are.
+    table: Option<Table>,
 }
 
 impl<'a> RowStream<'a> {
     /// For rows like these.
     pub(crate) fn new<T: Row>(out: &'a mut Output, format: Format) -> Result<Self> {
-        let (terminal, is_dry, chosen, renaming) = (out.terminal, out.is_dry, out.chosen, out.renaming.clone());
-        let sink = &mut out.sink;
-        if out.bom && format == Format::Csv && !sink.used {
-            sink.write_data("\u{feff}".as_bytes());
-        }
-        let plain = |sink, form| Rows::Plain { sink, buffer: Vec::new(), form };
-        let rows = match format {
-            Format::Csv => separated::<T>(sink, b',', is_dry, chosen, renaming.as_ref())?,
-            Format::Tsv => separated::<T>(sink, b'\t', is_dry, chosen, renaming.as_ref())?,
-            Format::Jsonl => plain(sink, Form::Lines),
-            Format::Json => plain(sink, Form::Json { empty: true }),
-            Format::Yaml => plain(sink, Form::Yaml { empty: true }),
-            Format::Name if T::NAME.is_some() => plain(sink, Form::Names),
-            Format::Name | Format::Prometheus => return Err(crate::cli::output::no_form(format)),
-            Format::Table => {
-                let headings = Column::names(T::HEADINGS, chosen);
-                plain(sink, Form::Table(Page::Waiting { headings, rows: Vec::new() }))
+        let form = match format {
+            Format::Csv | Format::Tsv => {
+                if out.bom && format == Format::Csv && !out.sink.used {
+                    out.sink.write_data("\u{feff}".as_bytes());
+                }
+                let mut builder = csv::WriterBuilder::new();
+                builder.delimiter(if format == Format::Tsv { b'\t' } else { b',' });
+                builder.has_headers(false).buffer_capacity(CSV_BUFFER);
+                Form::Separated(builder)
             }
+            Format::Jsonl => Form::Lines,
+            Format::Json => Form::Json { empty: true },
+            Format::Yaml => Form::Yaml { empty: true },
+            Format::Name if T::NAME.is_some() => Form::Names,
+            Format::Name | Format::Prometheus => return Err(no_form(format)),
+            Format::Table => return Ok(Self::table::<T>(out, None, PAGE)),
         };
-        Ok(Self { rows, terminal, shown: Instant::now(), is_dry, chosen, renaming, is_strict: false })
+        let mut stream = Self { out, form, buffer: Vec::new(), shown: Instant::now(), is_strict: false };
+        if let Form::Separated(builder) = &stream.form {
+            let Output { renaming, chosen, is_dry, .. } = &*stream.out;
+            let name = |field| renaming.as_ref().map_or(field, |renaming| renaming.name(field));
+            let names = Column::names(T::FIELDS, chosen).into_iter().map(name).chain(is_dry.then_some("dry_run"));
+            builder.from_writer(&mut stream.buffer).write_record(names).map_err(unencodable)?;
+            stream.out.sink.write_data(&stream.buffer);
+        }
+        Ok(stream)
+    }
+
+    /// A table whose widths so many rows decide.
+    pub(crate) fn table<T: Row>(out: &'a mut Output, title: Option<&str>, most: usize) -> Self {
+        let headings = Column::names(T::HEADINGS, out.chosen);
+        let page = Page { title: title.map(str::to_owned), headings, rows: Vec::new(), most, table: None };
+        Self { out, form: Form::Table(page), buffer: Vec::new(), shown: Instant::now(), is_strict: false }
     }
 
     /// From now on a row that cannot be written is an error, also if the reader only closed the pipe: for a run that
@@ -89,23 +107,16 @@ impl<'a> RowStream<'a> {
 
     /// Whether rows are dropped because standard output cannot be written: a command that only reads may stop.
     pub fn is_lost(&self) -> bool {
-        self.lost().is_some()
+        self.out.sink.lost().is_some()
     }
 
     /// Whether nobody reads any more, also if nothing was written since: a command that waits for more may stop.
     pub fn reader_left(&self) -> bool {
-        self.is_lost() || crate::cli::output::sink::reader_left()
-    }
-
-    fn lost(&self) -> Option<&Failure> {
-        match &self.rows {
-            Rows::Separated(writer) => writer.get_ref().lost(),
-            Rows::Plain { sink, .. } => sink.lost(),
-        }
+        self.is_lost() || sink::reader_left()
     }
 
     fn checked(&self) -> Result<()> {
-        match self.lost() {
+        match self.out.sink.lost() {
             Some(lost) if self.is_strict => Err(lost.clone()),
             _ => Ok(()),
         }
@@ -113,39 +124,20 @@ impl<'a> RowStream<'a> {
 
     /// Adds a row: its fields are those of the rows that the stream is for.
     pub fn push<T: Row>(&mut self, row: &T) -> Result<()> {
-        let is_change = !self.is_dry && row.is_change();
-        match &mut self.rows {
-            Rows::Separated(writer) => {
-                writer.serialize(Record { row, chosen: self.chosen, is_dry: self.is_dry }).map_err(unencodable)?;
-                if is_change {
-                    writer.get_ref().keep_change(row)?;
-                }
-            }
-            Rows::Plain { sink, buffer, form } => {
-                match form {
-                    Form::Table(page) => page.push(row, sink, &self.terminal, self.chosen, self.is_dry),
-                    Form::Names => {
-                        let name = T::NAME.map_or("", |name| name(row));
-                        sink.write_data(format!("{name}\n").as_bytes());
-                    }
-                    _ => {
-                        buffer.clear();
-                        match (&self.renaming, self.is_dry) {
-                            (Some(renaming), false) => form.encode(&Renamed(row, renaming), buffer)?,
-                            (Some(renaming), true) => form.encode(&Dry::new(&Renamed(row, renaming)), buffer)?,
-                            (None, true) => form.encode(&Dry::new(row), buffer)?,
-                            (None, false) => form.encode(row, buffer)?,
-                        }
-                        sink.write_data(buffer);
-                    }
-                }
-                if is_change {
-                    sink.keep_change(row)?;
-                }
+        let is_change = !self.out.is_dry && row.is_change();
+        match &mut self.form {
+            Form::Table(page) => page.push(row, self.out),
+            form => {
+                self.buffer.clear();
+                form.encode(row, self.out, &mut self.buffer)?;
+                self.out.sink.write_data(&self.buffer);
             }
         }
-        let is_page = matches!(&self.rows, Rows::Plain { form: Form::Table(Page::Waiting { .. }), .. });
-        if !is_page && (self.terminal.shows_data || self.shown.elapsed() >= SHOWN_AFTER) {
+        if is_change {
+            self.out.sink.keep_change(row)?;
+        }
+        let is_waiting = matches!(&self.form, Form::Table(Page { table: None, .. }));
+        if !is_waiting && (self.out.terminal.shows_data || self.shown.elapsed() >= SHOWN_AFTER) {
             return self.show();
         }
         self.checked()
@@ -153,8 +145,8 @@ impl<'a> RowStream<'a> {
 
     /// Shows what was pushed, before a wait that may be long.
     pub fn flush(&mut self) -> Result<()> {
-        if let Rows::Plain { sink, form: Form::Table(page), .. } = &mut self.rows {
-            page.decide(sink, &self.terminal, self.is_dry, false);
+        if let Form::Table(page) = &mut self.form {
+            page.decide(self.out, false);
         }
         self.show()
     }
@@ -165,103 +157,128 @@ impl<'a> RowStream<'a> {
     /// The reader is gone, and did not take all of it.
     pub fn taken(&mut self) -> Result<()> {
         self.flush()?;
-        if let Some(lost) = self.lost() {
+        if let Some(lost) = self.out.sink.lost() {
             return Err(lost.clone());
         }
-        crate::cli::output::sink::taken().map_err(|error| stdout_failure(&error))
+        sink::taken().map_err(|error| stdout_failure(&error))
     }
 
     /// Ends the result.
     pub fn finish(mut self) -> Result<()> {
-        if let Rows::Plain { sink, form, .. } = &mut self.rows {
-            match form {
-                Form::Json { empty: true } => sink.write_data(b"[]\n"),
-                Form::Json { empty: false } => sink.write_data(b"\n]\n"),
-                Form::Yaml { empty: true } => sink.write_data(b"[]\n"),
-                Form::Table(Page::Waiting { rows, .. }) if rows.is_empty() => self.terminal.note("nothing to show"),
-                Form::Table(page) => page.decide(sink, &self.terminal, self.is_dry, true),
-                _ => (),
+        match &mut self.form {
+            Form::Json { empty: true } | Form::Yaml { empty: true } => self.out.sink.write_data(b"[]\n"),
+            Form::Json { empty: false } => self.out.sink.write_data(b"\n]\n"),
+            Form::Table(Page { title, table: None, rows, .. }) if rows.is_empty() => {
+                let title = title.as_ref().map(|title| format!("{title}: ")).unwrap_or_default();
+                self.out.note(format!("{title}nothing to show"));
             }
+            Form::Table(page) => page.decide(self.out, true),
+            Form::Yaml { empty: false } | Form::Separated(_) | Form::Lines | Form::Names => (),
         }
-        self.flush()
+        self.show()
     }
 
     fn show(&mut self) -> Result<()> {
         self.shown = Instant::now();
-        match &mut self.rows {
-            Rows::Separated(writer) => writer.flush().map_err(|error| stdout_failure(&error))?,
-            Rows::Plain { sink, .. } => sink.show(),
-        }
+        self.out.sink.show();
         self.checked()
     }
 }
 
-/// A row of a dry run: it says so itself, so that nobody who keeps it takes it for a change.
-#[derive(Serialize)]
-pub(crate) struct Dry<'a, T> {
-    #[serde(flatten)]
-    row: &'a T,
-    dry_run: bool,
-}
-
-impl<'a, T> Dry<'a, T> {
-    pub(crate) fn new(row: &'a T) -> Self {
-        Self { row, dry_run: true }
-    }
-}
-
 impl Form {
-    fn encode<T: Serialize>(&mut self, row: &T, buffer: &mut Vec<u8>) -> Result<()> {
+    /// Appends the text of a row. Those of a table have none by themselves.
+    fn encode<T: Row>(&mut self, row: &T, out: &Output, text: &mut Vec<u8>) -> Result<()> {
+        let Output { chosen, is_dry, .. } = *out;
+        let printed = Printed { row, renaming: out.renaming.as_ref(), is_dry };
         match self {
+            Self::Separated(builder) => {
+                builder.from_writer(text).serialize(Record { row, chosen, is_dry }).map_err(unencodable)?;
+            }
             Self::Lines => {
-                serde_json::to_writer(&mut *buffer, row).map_err(unencodable)?;
-                buffer.push(b'\n');
+                serde_json::to_writer(&mut *text, &printed).map_err(unencodable)?;
+                text.push(b'\n');
             }
             // A row a line: an array of a million can be read with `less`, and two of them compared with `diff`.
             Self::Json { empty } => {
-                buffer.extend_from_slice(if *empty { b"[\n  " } else { b",\n  " });
-                serde_json::to_writer(&mut *buffer, row).map_err(unencodable)?;
+                text.extend_from_slice(if *empty { b"[\n  " } else { b",\n  " });
+                serde_json::to_writer(text, &printed).map_err(unencodable)?;
                 *empty = false;
             }
             Self::Yaml { empty } => {
-                crate::cli::output::format::yaml::encode(&[row], buffer).map_err(unencodable)?;
+                format::yaml::encode(&[printed], text).map_err(unencodable)?;
                 *empty = false;
             }
-            Self::Names | Self::Table(_) => (),
+            Self::Names => {
+                text.extend_from_slice(T::NAME.map_or("", |name| name(row)).as_bytes());
+                text.push(b'\n');
+            }
+            Self::Table(_) => (),
         }
         Ok(())
     }
 }
 
 impl Page {
-    fn push<T: Row>(&mut self, row: &T, sink: &mut Sink, terminal: &Terminal, chosen: Chosen, is_dry: bool) {
-        match self {
-            Self::Waiting { rows, .. } => {
-                rows.push(row.cells(chosen));
-                if rows.len() >= PAGE {
-                    self.decide(sink, terminal, is_dry, false);
+    fn push<T: Row>(&mut self, row: &T, out: &mut Output) {
+        let cells = row.cells(out.chosen);
+        match &self.table {
+            Some(table) => out.sink.write_safe(&table.line(&cells)),
+            None => {
+                self.rows.push(cells);
+                if self.rows.len() >= self.most {
+                    self.decide(out, false);
                 }
-            }
-            Self::Decided { table, line } => {
-                line.clear();
-                table.line(&row.cells(chosen), line);
-                sink.write_safe(line);
             }
         }
     }
 
-    /// Decides the widths from the rows that are there, and prints those; `is_all` if no others come.
-    fn decide(&mut self, sink: &mut Sink, terminal: &Terminal, is_dry: bool, is_all: bool) {
-        if let Self::Waiting { headings, rows } = self
-            && !rows.is_empty()
-        {
-            let table = crate::cli::output::draw(None, is_dry, headings, rows, sink, terminal);
-            match is_all {
-                true => crate::cli::output::end(&table, headings, rows, sink, terminal),
-                false => crate::cli::output::note_hidden(&table.hidden, terminal),
-            }
-            *self = Self::Decided { table, line: String::new() };
+    /// Decides the widths from the rows that are there, and prints those below the title, with a blank line between it and
+    /// what came before; `is_all` if no others come.
+    fn decide(&mut self, out: &mut Output, is_all: bool) {
+        if self.table.is_some() || self.rows.is_empty() {
+            return;
         }
+        let Output { sink, terminal, is_dry, .. } = out;
+        let dry = (*is_dry && !sink.used).then_some(DRY_RUN);
+        if sink.used {
+            sink.write_safe("\n");
+        }
+        for title in dry.into_iter().chain(self.title.as_deref()) {
+            let mut line = String::new();
+            paint(&mut line, &escape(title), Tone::Strong, terminal.colours_data);
+            sink.write_safe(&format!("{line}\n"));
+        }
+        let rows = std::mem::take(&mut self.rows);
+        let table = Table::new(&self.headings, &rows, terminal.width, terminal.colours_data);
+        sink.write_safe(&table.page(&rows));
+        let mut hidden = table.hidden.clone();
+        if is_all {
+            sink.write_safe(&self.lost(&table, &rows, &mut hidden));
+        }
+        if !hidden.is_empty() {
+            terminal.note(format!("no room for {}; another `--output` has everything", hidden.join(", ")));
+        }
+        self.table = Some(table);
+    }
+
+    /// What had no room, or not enough, and is the same in all rows is shown below them: the request id of an order must not
+    /// be lost.
+    fn lost(&self, table: &Table, rows: &[Vec<Cell>], hidden: &mut Vec<String>) -> String {
+        let mut below = String::new();
+        for (index, heading) in self.headings.iter().map(|heading| heading.to_uppercase()).enumerate() {
+            let cells = || rows.iter().filter_map(|row| row.get(index));
+            let is_complete = |cell: &Cell| table.room(index).is_some_and(|columns| cell.is_complete(columns));
+            let Some(first) = cells().next().filter(|first| !is_complete(first)) else { continue };
+            let text = first.shown(usize::MAX);
+            if cells().all(|cell| cell.shown(usize::MAX) == text) {
+                hidden.retain(|hidden| *hidden != heading);
+                // One that is empty has nothing to lose.
+                if !heading.is_empty() && !text.is_empty() {
+                    below += &format!("{heading}  {text}\n");
+                }
+            }
+        }
+        below
     }
 }
 
@@ -281,19 +298,4 @@ impl<R: Row> Serialize for Record<'_, R> {
         }
         record.end()
     }
-}
-
-/// A writer of separated values, its header written.
-fn separated<'a, T: Row>(
-    sink: &'a mut Sink,
-    delimiter: u8,
-    is_dry: bool,
-    chosen: Chosen,
-    renaming: Option<&Renaming>,
-) -> Result<Rows<'a>> {
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).has_headers(false).from_writer(sink);
-    let name = |field: &'static str| renaming.map_or(field, |renaming| renaming.name(field)).to_owned();
-    let fields = Column::names(T::FIELDS, chosen).into_iter().map(name).chain(is_dry.then(|| "dry_run".to_owned()));
-    writer.write_record(fields).map_err(unencodable)?;
-    Ok(Rows::Separated(Box::new(writer)))
 }
