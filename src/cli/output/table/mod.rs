@@ -293,10 +293,7 @@ memory  warn    without maxm…
         for most in (1..60).map(Some).chain([None]) {
             for coloured in [false, true] {
                 let table = Table::new(&["activity", "title", "sold", "left"], &rows(), most, coloured);
-                let mut lines = String::new();
-                for row in rows() {
-                    table.line(&row, &mut lines);
-                }
+                let lines: String = rows().iter().map(|row| table.line(row)).collect();
                 let page = table.page(&rows());
                 assert_eq!(page.lines().skip(2).collect::<Vec<_>>(), lines.lines().collect::<Vec<_>>(), "{most:?}");
             }

@@ -9,9 +9,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress, Row, Terminal, Warnings, counted};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
-use crate::cli::shared::bulk::report::{
-    Report, ReportedLines, RunOutcome, RunProgress, Summary, shows_rows, with_hint,
-};
+use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, Summary, shows_rows, with_hint};
 use crate::error::StoreError;
 use crate::model::{HoldFor, Limit, RequestId};
 use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
@@ -52,55 +50,6 @@ pub(crate) trait Kind {
     fn report(&self, run: &Run, report: &mut Report<'_>) -> Result<bool>;
 }
 
-/// Why a run is over.
-enum End {
-    /// All lines are decided.
-    Done,
-    /// The user asked to stop.
-    Interrupted,
-    /// Something went wrong.
-    Failed(Failure),
-}
-
-/// What a run needs beside its lines.
-struct RunContext {
-    keep_going: bool,
-    /// How many activities are known to come.
-    activities: usize,
-    /// How to resume a job that was stopped.
-    how_to_resume: String,
-    terminal: Terminal,
-    progress: Progress,
-    /// About corrupt keys: a file may name thousands of activities.
-    corrupt: Warnings,
-}
-
-impl RunContext {
-    /// Says what the job is called, if nobody else could know.
-    fn new(checked: &CheckedInput, job: &Job, args: &RunArgs, out: &Output) -> Self {
-        let how_to_resume = match checked.content {
-            Some(_) => "the same command resumes; what was applied is not applied again".to_owned(),
-            None => format!(
-                "to resume, give the whole input again with `--job {}`; what was applied is not applied again",
-                job.name
-            ),
-        };
-        if checked.content.is_none() && args.job.is_none() {
-            out.note(format!("this input is applied as the job `{}`", job.name));
-        }
-        let progress = out.progress("applying", checked.rows);
-        let (terminal, corrupt) = (out.terminal(), out.warnings());
-        Self {
-            keep_going: args.keep_going,
-            activities: checked.activities(),
-            how_to_resume,
-            terminal,
-            progress,
-            corrupt,
-        }
-    }
-}
-
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
 fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
@@ -132,7 +81,17 @@ pub(crate) fn run<K: Kind>(
         return checked.show(out);
     }
     let job = job(&checked, args, task.operation);
-    let context = RunContext::new(&checked, &job, args, out);
+    let how_to_resume = match checked.content {
+        Some(_) => "the same command resumes; what was applied is not applied again".to_owned(),
+        None => format!(
+            "to resume, give the whole input again with `--job {}`; what was applied is not applied again",
+            job.name
+        ),
+    };
+    if checked.content.is_none() && args.job.is_none() {
+        // Nobody else could know.
+        out.note(format!("this input is applied as the job `{}`", job.name));
+    }
     let options = OrderOptions {
         operation: task.operation,
         job,
@@ -144,36 +103,7 @@ pub(crate) fn run<K: Kind>(
         retry_for: args.retry_for(),
     };
     let run = Run::new(store, options, checked.take_names())?;
-    apply(checked, kind, run, context, out)?.show(store, out)
-}
-
-fn apply<K: Kind>(
-    checked: CheckedInput,
-    kind: K,
-    mut run: Run,
-    context: RunContext,
-    out: &mut Output,
-) -> Result<RunOutcome> {
-    let CheckedInput { input, content, bad, nameless, .. } = checked;
-    if content.is_some() {
-        while !interrupt::requested() && run.load_watermarks()? {}
-        nameless.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?;
-    }
-    let mut driver = Driver {
-        kind,
-        run,
-        // Only now: it prints a header.
-        report: Report::new::<K::Row>(out, context.activities)?,
-        input: Some(input),
-        order: FileOrder::default(),
-        content,
-        bad,
-        context,
-        has_ended: false,
-        stopped: None,
-    };
-    let end = driver.drive();
-    driver.finish(end)
+    Driver::begin(checked, kind, run, args.keep_going, how_to_resume, out)?.apply()?.show(store, out)
 }
 
 /// A run under way.
@@ -185,24 +115,67 @@ struct Driver<'o, K: Kind> {
     order: FileOrder,
     content: Option<Checked>,
     bad: BadLines,
-    context: RunContext,
+    keep_going: bool,
+    /// How to resume a job that was stopped.
+    how_to_resume: String,
+    terminal: Terminal,
+    progress: Progress,
+    /// About corrupt keys: a file may name thousands of activities.
+    corrupt: Warnings,
     has_ended: bool,
     /// What ended the input before its end.
     stopped: Option<Failure>,
 }
 
-impl<K: Kind> Driver<'_, K> {
-    fn drive(&mut self) -> End {
-        loop {
-            if interrupt::requested() {
-                return End::Interrupted;
-            }
-            match self.step() {
-                Ok(true) => (),
-                Ok(false) => return End::Done,
-                Err(error) => return End::Failed(error),
+impl<'o, K: Kind> Driver<'o, K> {
+    /// Learns what was decided before.
+    fn begin(
+        checked: CheckedInput,
+        kind: K,
+        mut run: Run,
+        keep_going: bool,
+        how_to_resume: String,
+        out: &'o mut Output,
+    ) -> Result<Self> {
+        let (terminal, corrupt, progress) = (out.terminal(), out.warnings(), out.progress("applying", checked.rows));
+        let CheckedInput { input, content, bad, nameless, .. } = checked;
+        if content.is_some() {
+            while !interrupt::requested() && run.load_watermarks()? {}
+            nameless.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?;
+        }
+        Ok(Self {
+            kind,
+            run,
+            // Only now: it prints a header.
+            report: Report::new::<K::Row>(out)?,
+            input: Some(input),
+            order: FileOrder::default(),
+            content,
+            bad,
+            keep_going,
+            how_to_resume,
+            terminal,
+            progress,
+            corrupt,
+            has_ended: false,
+            stopped: None,
+        })
+    }
+
+    /// Applies the lines, and reports how that ended.
+    fn apply(mut self) -> Result<RunOutcome> {
+        let ended = self.drive();
+        self.finish(ended)
+    }
+
+    /// True if all lines are decided, false if the user asked to stop.
+    fn drive(&mut self) -> Result<bool> {
+        while !interrupt::requested() {
+            if !self.step()? {
+                return Ok(true);
             }
         }
+        Ok(false)
     }
 
     /// Reads what there is room for, sends or receives, and reports what was decided. False at the end.
@@ -222,8 +195,7 @@ impl<K: Kind> Driver<'_, K> {
             Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
             Step::Corrupt(corrupt) => {
                 let text = format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what);
-                let RunContext { progress, corrupt, .. } = &mut self.context;
-                progress.suspend(|| corrupt.warn(text));
+                self.progress.suspend(|| self.corrupt.warn(text));
             }
             Step::Rewind { activity, line } => self.rewind(activity, line)?,
         }
@@ -245,7 +217,7 @@ impl<K: Kind> Driver<'_, K> {
                     // A file was checked before, and its bad lines are known.
                     if self.content.is_none() {
                         self.bad.add(problem, &input.reader)?;
-                        self.has_ended = !self.context.keep_going;
+                        self.has_ended = !self.keep_going;
                     }
                 }
                 Err(RowError::Fatal(error)) => {
@@ -265,9 +237,9 @@ impl<K: Kind> Driver<'_, K> {
         }
         let ReportedLines { orders, replayed, .. } = self.report.lines;
         if replayed > before.1 {
-            self.context.progress.set_done_before(replayed);
+            self.progress.set_done_before(replayed);
         }
-        self.context.progress.inc((orders - before.0) - (replayed - before.1));
+        self.progress.inc((orders - before.0) - (replayed - before.1));
         Ok(())
     }
 
@@ -298,21 +270,15 @@ impl<K: Kind> Driver<'_, K> {
     }
 
     fn warn(&self, text: &str) {
-        self.context.progress.suspend(|| self.context.terminal.warn(text));
+        self.progress.suspend(|| self.terminal.warn(text));
     }
 
     /// Reports what else was decided, and how the run ended.
-    fn finish(mut self, end: End) -> Result<RunOutcome> {
+    fn finish(mut self, ended: Result<bool>) -> Result<RunOutcome> {
         // What is in flight is waited for. If that fails too, the first failure says enough.
         let drained = self.run.drain();
-        let (is_done, is_interrupted) = (matches!(end, End::Done), matches!(end, End::Interrupted));
-        let mut error = match end {
-            End::Failed(error) => Some(error),
-            _ => None,
-        };
-        if let (Err(store), None) = (drained, &error) {
-            error = Some(store.into());
-        }
+        let (is_done, is_interrupted) = (matches!(ended, Ok(true)), matches!(ended, Ok(false)));
+        let mut error = ended.err().or_else(|| drained.err().map(Failure::from));
         let is_read = !error.as_ref().is_some_and(Failure::is_unwritable);
         while is_read && self.run.skip_undecided() {
             if let Err(unwritable) = self.report() {
@@ -324,15 +290,15 @@ impl<K: Kind> Driver<'_, K> {
         if is_done && let Err(unwritable) = self.bad.commit() {
             error = Some(unwritable);
         }
-        let RunContext { keep_going, how_to_resume, terminal, progress, corrupt, .. } = self.context;
-        progress.finish();
-        corrupt.end();
+        let (how_to_resume, terminal) = (&self.how_to_resume, self.terminal);
+        self.progress.finish();
+        self.corrupt.end();
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
             terminal.note(text);
         }
         let unsettled = self.run.unsettled();
-        let refused_again = self.report.lines.refused_again;
-        let done = RunProgress { orders: self.report.lines.orders, ok: self.report.lines.applied };
+        let lines = std::mem::take(&mut self.report.lines);
+        let refused_again = lines.refused_again;
         if refused_again > 0 {
             let plural =
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
@@ -351,9 +317,9 @@ impl<K: Kind> Driver<'_, K> {
         };
         let failure = match error {
             Some(error) if error.is_broken_pipe() => {
-                Some(Failure::failed("standard output was closed, so the run stopped").hint(&how_to_resume))
+                Some(Failure::failed("standard output was closed, so the run stopped").hint(how_to_resume))
             }
-            Some(error) => Some(with_hint(error, done, &how_to_resume)),
+            Some(error) => Some(with_hint(error, &lines, how_to_resume)),
             None => self.stopped.take(),
         };
         // Whatever else went wrong, orders of which nobody knows come first.
@@ -364,13 +330,13 @@ impl<K: Kind> Driver<'_, K> {
             }
             (failure, _) => failure,
         };
-        let is_corrected_alone = keep_going || self.bad.count == 0;
+        let is_corrected_alone = self.keep_going || self.bad.count == 0;
         let bad = self.bad.failure().map(|failure| match is_corrected_alone {
             true => failure,
             false => failure.hint(format!("the orders before it are applied; correct it, and {how_to_resume}")),
         });
         if is_interrupted && failure.is_none() {
-            terminal.note(format!("stopped after {}", counted(done.orders, "order")));
+            terminal.note(format!("stopped after {}", counted(lines.orders, "order")));
             if unsettled.is_some() {
                 terminal.warn("the connection broke: whether the orders in flight were applied is not known");
             }

@@ -72,57 +72,47 @@ impl Input {
 
     /// How the input is read, as a part of the job's stored digest: equal if the same orders come out.
     pub(crate) fn reading(&self) -> String {
-        reading(self.reader.format(), &self.mapping)
+        let format = self.reader.format();
+        let delimiter = match format.delimiter.map(Delimiter::get) {
+            None | Some(b',') => String::new(),
+            Some(byte) => format!(" {byte}"),
+        };
+        format!("{}{delimiter} {}", format.dialect.map_or("", Dialect::stored_name), self.mapping.text())
     }
-}
-
-fn reading(format: RowFormat, mapping: &Mapping) -> String {
-    let delimiter = match format.delimiter.map(Delimiter::get) {
-        None | Some(b',') => String::new(),
-        Some(byte) => format!(" {byte}"),
-    };
-    format!("{}{delimiter} {}", format.dialect.map_or("", Dialect::stored_name), mapping.text())
 }
 
 /// Lines that are not valid.
 pub(crate) struct BadLines {
     pub(crate) count: u64,
     problems: Problems,
-    rejects: Rejects,
-}
-
-/// Where lines that are not valid are collected.
-enum Rejects {
-    /// Nowhere.
-    Unwanted,
-    /// In a file that is not at its path yet.
-    Open(OutputFile),
-    /// In the file of that path.
-    Written(String),
+    /// The file for them, which is not at its path yet.
+    rejects: Option<OutputFile>,
+    /// The path of that file, once it is there.
+    written: Option<String>,
 }
 
 impl BadLines {
     /// None yet. The file for them is created now, so that a path that cannot be written is known before anything is
     /// applied.
     pub(crate) fn new(input: &Input, args: &RunArgs, dry_run: bool) -> Result<Self> {
-        let mut rejects = Rejects::Unwanted;
+        let mut rejects = None;
         if let Some(path) = &args.rejects {
             let mut file = OutputFile::create("--rejects", path, &[&input.from])?;
             if !dry_run {
                 let header = input.reader.header();
                 file.append(header)?;
                 file.append(if header.is_empty() || header.ends_with(b"\n") { b"" } else { b"\n" })?;
-                rejects = Rejects::Open(file);
+                rejects = Some(file);
             }
         }
-        Ok(Self { count: 0, problems: Problems::of(input.reader.name()), rejects })
+        Ok(Self { count: 0, problems: Problems::of(input.reader.name()), rejects, written: None })
     }
 
     /// Records one.
     pub(crate) fn add(&mut self, problem: input::Problem, reader: &OrderReader) -> Result<()> {
         self.count += 1;
         self.problems.report(problem);
-        if let Rejects::Open(file) = &mut self.rejects {
+        if let Some(file) = &mut self.rejects {
             let raw = reader.raw();
             file.append(raw)?;
             file.append(if raw.ends_with(b"\n") { b"" } else { b"\n" })?;
@@ -132,22 +122,19 @@ impl BadLines {
 
     /// Puts the collected lines at their path: there are no more.
     pub(crate) fn commit(&mut self) -> Result<()> {
-        match std::mem::replace(&mut self.rejects, Rejects::Unwanted) {
-            Rejects::Open(file) => {
-                let path = file.path().display().to_string();
-                file.commit()?;
-                self.rejects = Rejects::Written(path);
-            }
-            other => self.rejects = other,
+        if let Some(file) = self.rejects.take() {
+            let path = file.path().display().to_string();
+            file.commit()?;
+            self.written = Some(path);
         }
         Ok(())
     }
 
     /// One failure for all of them.
     pub(crate) fn failure(self) -> Option<Failure> {
-        let correct = match &self.rejects {
-            Rejects::Written(path) => format!("correct them in `{path}` and apply that file alone"),
-            _ => "correct them and apply them alone: the whole file, corrected, would be another job".to_owned(),
+        let correct = match &self.written {
+            Some(path) => format!("correct them in `{path}` and apply that file alone"),
+            None => "correct them and apply them alone: the whole file, corrected, would be another job".to_owned(),
         };
         self.problems.end().err().map(|error| error.hint(correct))
     }
@@ -249,10 +236,7 @@ pub(crate) fn check(
     progress.finish();
     input.ignored().iter().for_each(|text| out.note(text));
     if bad.count > 0 && !args.keep_going {
-        return match bad.refusal() {
-            Some(failure) => Err(failure),
-            None => Ok(None),
-        };
+        return bad.refusal().map_or(Ok(None), Err);
     }
     bad.commit()?;
     let content = (input.is_regular && !dry_run).then(|| input.reader.checked());
@@ -274,15 +258,7 @@ impl CheckedInput {
             rows.push(&TotalRow { activity, orders: *orders, units: *units })?;
         }
         rows.finish()?;
-        match self.bad.failure() {
-            Some(failure) => Err(failure),
-            None => Ok(Exit::Done),
-        }
-    }
-
-    /// How many activities are named.
-    pub(crate) fn activities(&self) -> usize {
-        self.totals.names.count()
+        self.bad.failure().map_or(Ok(Exit::Done), Err)
     }
 
     /// The activities that are named; none of what was not read yet.

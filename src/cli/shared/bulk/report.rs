@@ -25,10 +25,9 @@ pub(crate) struct Report<'o> {
 
 impl<'o> Report<'o> {
     /// For rows like these.
-    pub(crate) fn new<R: Row>(out: &'o mut Output, activities: usize) -> Result<Self> {
+    pub(crate) fn new<R: Row>(out: &'o mut Output) -> Result<Self> {
         let rows = if shows_rows(out.format()) { Some(out.stream::<R>()?.strict()) } else { None };
-        let (tallies, lines) = (Tallies::of_activities(activities), ReportedLines::default());
-        Ok(Self { rows, tallies, lines })
+        Ok(Self { rows, tallies: Tallies::default(), lines: ReportedLines::default() })
     }
 
     /// Shows what was reported, before a wait that may be long.
@@ -120,11 +119,6 @@ pub(crate) struct Tallies {
 }
 
 impl Tallies {
-    /// An empty summary with room for this many activities.
-    pub(crate) fn of_activities(count: usize) -> Self {
-        Self { first: vec![NONE; count], entries: Vec::with_capacity(count) }
-    }
-
     /// One order more.
     pub(crate) fn add(&mut self, activity: usize, counted: Counted, units: u32) {
         let entry = self.entry(activity, counted);
@@ -290,27 +284,8 @@ impl RunOutcome {
     }
 }
 
-/// How far a run has come.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunProgress {
-    /// Orders that were decided.
-    pub(crate) orders: u64,
-    /// Those of them that this run applied, as far as it knows.
-    pub(crate) ok: u64,
-}
-
-impl std::fmt::Display for RunProgress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.orders {
-            0 => write!(f, "nothing was applied"),
-            1 => write!(f, "1 order was decided before ({} ok)", self.ok),
-            orders => write!(f, "{orders} orders were decided before ({} ok)", self.ok),
-        }
-    }
-}
-
 /// An error as a failure that says what was done before, and how to resume.
-pub(crate) fn with_hint(failure: Failure, done: RunProgress, how_to_resume: &str) -> Failure {
+pub(crate) fn with_hint(failure: Failure, done: &ReportedLines, how_to_resume: &str) -> Failure {
     if let Some(error) = failure.store() {
         let hint = hint_of_store(error, done, how_to_resume);
         return failure.hint(hint);
@@ -327,9 +302,14 @@ pub(crate) fn with_hint(failure: Failure, done: RunProgress, how_to_resume: &str
     }
 }
 
-fn hint_of_store(error: &StoreError, done: RunProgress, how_to_resume: &str) -> String {
-    // Without any order decided, only a refusal says that nothing ran.
-    let is_known = done.orders > 0 || error.is_refusal() || matches!(error, StoreError::OtherJob { .. });
+fn hint_of_store(error: &StoreError, done: &ReportedLines, how_to_resume: &str) -> String {
+    let progress = match done.orders {
+        // Without any order decided, only a refusal says that nothing ran.
+        0 if !error.is_refusal() && !matches!(error, StoreError::OtherJob { .. }) => None,
+        0 => Some("nothing was applied".to_owned()),
+        1 => Some(format!("1 order was decided before ({} ok)", done.applied)),
+        orders => Some(format!("{orders} orders were decided before ({} ok)", done.applied)),
+    };
     let resumes = !matches!(
         error,
         StoreError::Reset { .. }
@@ -337,7 +317,7 @@ fn hint_of_store(error: &StoreError, done: RunProgress, how_to_resume: &str) -> 
             | StoreError::OtherLimit { .. }
             | StoreError::Lost { .. }
     );
-    let said = [is_known.then(|| done.to_string()), advice(error), resumes.then(|| how_to_resume.to_owned())];
+    let said = [progress, advice(error), resumes.then(|| how_to_resume.to_owned())];
     let hint: Vec<String> = said.into_iter().flatten().collect();
     hint.join("; ")
 }
