@@ -10,8 +10,8 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::input::credentials::{others_may_read, owner_alone};
 use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
 use crate::cli::input::source::Source;
-use crate::cli::input::yaml::fields::{Context as Reading, Fields, Text, distinct};
-use crate::cli::input::yaml::{Node, Reader, Value, layouts};
+use crate::cli::input::yaml::fields::{Context as Reading, Fields, distinct};
+use crate::cli::input::yaml::{Node, Value, layouts, only_document};
 use crate::model::Layout;
 use crate::model::time::{UnknownZone, Zone};
 use crate::redis::connect::Target;
@@ -148,14 +148,7 @@ fn parse(source: &Source, folder: &Path) -> Result<Contexts> {
 }
 
 fn document(reading: &mut Reading<'_>, folder: &Path, contexts: &mut Contexts) -> Result<(), Problem> {
-    let mut reader = Reader::new(&reading.source.text);
-    if reader.document()?.is_none() {
-        return Ok(());
-    }
-    let Some(root) = reader.node()? else { return Ok(()) };
-    if let Some(at) = reader.document()? {
-        return Err(Problem::new(at, "a second document begins, expected one"));
-    }
+    let Some(root) = only_document(&reading.source.text, "one")? else { return Ok(()) };
     // Only comments, or all contexts removed.
     if matches!(&root.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null")) {
         return Ok(());
@@ -182,7 +175,7 @@ fn sections(reading: &mut Reading<'_>, root: &Node, folder: &Path, found: &mut C
         }
     }
     if let Some(node) = fields.node("current") {
-        let Text(current) = reading.scalar("current", node)?;
+        let current: String = reading.scalar("current", node)?;
         if found.find(&current).is_none() && !reading.problems.any() {
             let message = format!("current: there is no context {}", quoted(&current));
             reading.report_with_hint(node.at, message, "`seckill context use NAME` writes another".to_owned());
@@ -200,9 +193,7 @@ fn context(reading: &mut Reading<'_>, name: &str, node: &Node, folder: &Path) ->
         return Err(reading.report_with_hint(key.at, "a context: passwords are not kept here", hint));
     }
     let fields = Fields::of(reading, "a context", &FIELDS, node)?;
-    let text = |reading: &mut Reading<'_>, name| {
-        fields.optional::<Text>(reading, name).map(|text| text.map(|Text(text)| text))
-    };
+    let text = |reading: &mut Reading<'_>, name| fields.optional::<String>(reading, name);
     let path = |reading: &mut Reading<'_>, name| Ok(text(reading, name)?.map(|path| absolute(&path, folder)));
     let url = url(reading, &fields);
     let timezone = text(reading, "timezone")?;

@@ -20,70 +20,38 @@ pub trait Scalar: Sized {
     fn of(text: &str, plain: bool) -> Option<Self>;
 }
 
-/// A type that is read by its `FromStr`: names and times with quotes or without, numbers only without.
-macro_rules! scalar {
-    ($($type:ty, $fits:expr;)*) => {$(
-        impl Scalar for $type {
-            const EXPECTED: &'static str = <$type>::EXPECTED;
-            fn of(text: &str, plain: bool) -> Option<Self> {
-                let fits: fn(bool) -> bool = $fits;
-                if fits(plain) { text.parse().ok() } else { None }
+/// Declares types: what the text must be, and the value of a text that was written `plain` or not.
+macro_rules! scalars {
+    ($($type:ty: $expected:expr, |$text:ident, $plain:pat_param| $value:expr;)*) => {$(
+        impl $crate::cli::input::yaml::fields::Scalar for $type {
+            const EXPECTED: &'static str = $expected;
+            fn of($text: &str, $plain: bool) -> Option<Self> {
+                $value
             }
         }
     )*};
 }
 
-scalar! {
-    ActivityId, |_| true;
-    UserId, |_| true;
-    RequestId, |_| true;
-    WindowTime, |_| true;
-    HoldFor, |_| true;
-    Pattern, |_| true;
-    Units, |plain| plain;
-    Quantity, |plain| plain;
-    Limit, |plain| plain;
-    ShardCount, |plain| plain;
-}
+pub(super) use scalars;
 
-impl Scalar for Reason {
-    const EXPECTED: &'static str = Self::EXPECTED;
-    fn of(text: &str, plain: bool) -> Option<Self> {
-        if plain && is_null(text) { None } else { text.parse().ok() }
-    }
-}
-
-impl Scalar for bool {
-    const EXPECTED: &'static str = "`true` or `false`";
-    fn of(text: &str, plain: bool) -> Option<Self> {
-        if plain { text.parse().ok() } else { None }
-    }
-}
-
-impl Scalar for Layout {
-    const EXPECTED: &'static str = "one of `seckill`, `sku`, `coupon`, `product`, `cluster`";
-    fn of(text: &str, _: bool) -> Option<Self> {
-        Self::named(text)
-    }
-}
-
-impl Scalar for Kind {
-    const EXPECTED: &'static str = Self::EXPECTED;
-    fn of(text: &str, _: bool) -> Option<Self> {
-        Self::named(text)
-    }
-}
-
-/// Free text, such as a title. It must say something: an empty one is a forgotten one.
-#[derive(Debug)]
-pub(super) struct Text(pub String);
-
-impl Scalar for Text {
-    const EXPECTED: &'static str = "a text";
-    fn of(text: &str, plain: bool) -> Option<Self> {
-        let nothing = text.is_empty() || (plain && is_null(text));
-        (!nothing).then(|| Self(text.to_owned()))
-    }
+// Names and times may have quotes; numbers may not.
+scalars! {
+    ActivityId: Self::EXPECTED, |text, _| text.parse().ok();
+    UserId: Self::EXPECTED, |text, _| text.parse().ok();
+    RequestId: Self::EXPECTED, |text, _| text.parse().ok();
+    WindowTime: Self::EXPECTED, |text, _| text.parse().ok();
+    HoldFor: Self::EXPECTED, |text, _| text.parse().ok();
+    Pattern: Self::EXPECTED, |text, _| text.parse().ok();
+    Kind: Self::EXPECTED, |text, _| Self::named(text);
+    Layout: "one of `seckill`, `sku`, `coupon`, `product`, `cluster`", |text, _| Self::named(text);
+    Units: Self::EXPECTED, |text, plain| text.parse().ok().filter(|_| plain);
+    Quantity: Self::EXPECTED, |text, plain| text.parse().ok().filter(|_| plain);
+    Limit: Self::EXPECTED, |text, plain| text.parse().ok().filter(|_| plain);
+    ShardCount: Self::EXPECTED, |text, plain| text.parse().ok().filter(|_| plain);
+    bool: "`true` or `false`", |text, plain| text.parse().ok().filter(|_| plain);
+    Reason: Self::EXPECTED, |text, plain| text.parse().ok().filter(|_| !(plain && is_null(text)));
+    // Free text, such as a title. It must say something: an empty one is a forgotten one.
+    String: "a text", |text, plain| Some(text.to_owned()).filter(|_| !text.is_empty() && !(plain && is_null(text)));
 }
 
 /// What a plain scalar says that wants to be nothing. An id may be called so: `null` is as good as `no`.
@@ -196,6 +164,11 @@ impl<'n> Fields<'n> {
 
     pub(super) fn node(&self, name: &str) -> Option<&'n Node> {
         self.entries.iter().find(|(known, _)| *known == name).map(|(_, node)| *node)
+    }
+
+    /// Where a field is; if it is absent, where the mapping is.
+    pub(super) fn at(&self, name: &str) -> Location {
+        self.node(name).map_or(self.at, |node| node.at)
     }
 
     /// The value of a field that may be absent.

@@ -6,7 +6,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{Location, Problem, Problems, Reported, quoted};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context, Fields};
-use crate::cli::input::yaml::{Node, Reader};
+use crate::cli::input::yaml::{Node, only_document};
 use crate::model::layout::{CustomLayout, Pattern};
 use crate::model::{Kind, Layout};
 
@@ -69,14 +69,10 @@ fn read(path: &str) -> Result<Layout> {
 }
 
 fn document(context: &mut Context<'_>) -> Result<Result<Layout, Reported>, Problem> {
-    let start = Location { line: 1, column: 1 };
-    let nothing = || Problem::new(start, "the file holds nothing, expected `kind:` and `keys:`");
-    let mut reader = Reader::new(&context.source.text);
-    reader.document()?.ok_or_else(nothing)?;
-    let node = reader.node()?.ok_or_else(nothing)?;
-    if let Some(at) = reader.document()? {
-        return Err(Problem::new(at, "a second document begins, expected one layout in a file"));
-    }
+    let Some(node) = only_document(&context.source.text, "one layout in a file")? else {
+        let start = Location { line: 1, column: 1 };
+        return Err(Problem::new(start, "the file holds nothing, expected `kind:` and `keys:`"));
+    };
     Ok(Fields::of(context, "the layout", &FIELDS, &node).and_then(|fields| {
         fields.all_known()?;
         let found = layout(context, node.at, [None, fields.node("kind"), fields.node("keys")])?;

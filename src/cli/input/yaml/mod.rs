@@ -194,6 +194,19 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The only document of a text, read whole; `None` if there is none. `expected` says what a file has one of.
+fn only_document(text: &str, expected: &str) -> Result<Option<Rc<Node>>, Problem> {
+    let mut reader = Reader::new(text);
+    if reader.document()?.is_none() {
+        return Ok(None);
+    }
+    let node = reader.node()?;
+    match reader.document()? {
+        Some(at) => Err(Problem::new(at, format!("a second document begins, expected {expected}"))),
+        None => Ok(node),
+    }
+}
+
 fn begin(span: Span) -> Location {
     Location { line: span.start.line(), column: span.start.col() + 1 }
 }
