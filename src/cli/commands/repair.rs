@@ -13,7 +13,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::plan;
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, Tone, counted, row};
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::model::number::signed;
 use crate::model::{ActivityId, StoredUser};
 use crate::store::Store;
@@ -113,7 +113,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     }
     let layout = session.layout(Some(first.layout))?;
     // An audit of a sharded activity names the shards to repair.
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
+    let mut store = session.store_to_change(layout, &args.mutating, [])?;
     let repairs: Vec<&Repair> = repairs.iter().collect();
     let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;

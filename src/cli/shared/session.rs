@@ -17,45 +17,6 @@ use crate::store::{Replicated, Store};
 
 pub use crate::cli::input::window::now as own_clock;
 
-/// How the command line wants data to be changed.
-#[derive(Debug, Clone, Copy)]
-pub struct Consent<'a> {
-    pub dry_run: bool,
-    /// The name that `--confirm` gives.
-    pub confirm: Option<&'a str>,
-    /// How many replicas are to have the changes when the command ends.
-    pub wait_replicas: Option<u32>,
-}
-
-impl<'a> Consent<'a> {
-    pub fn of(mutating: &'a Mutating) -> Self {
-        let Mutating { dry_run, wait_replicas, confirm, .. } = mutating;
-        Self { dry_run: *dry_run, confirm: confirm.as_deref(), wait_replicas: *wait_replicas }
-    }
-
-    /// Checks the name, or asks for it. `context` is the one in use; `protected_by` are the protected contexts of its server,
-    /// which `shown` names.
-    ///
-    /// # Errors
-    /// The name is another one, or nobody is there to ask. Nothing was changed.
-    pub fn given(self, context: Option<&str>, protected_by: &[String], shown: &str, out: &Output) -> Result<()> {
-        let protection = protected_by.first().map(String::as_str);
-        let Some(name) = self.confirm else {
-            return match protection {
-                Some(protection) if !self.dry_run => out.terminal().confirm_name(protection, shown),
-                _ => Ok(()),
-            };
-        };
-        match protection.or(context) {
-            Some(context) if context == name || protected_by.iter().any(|protection| protection == name) => Ok(()),
-            Some(context) => Err(Failure::usage(format!("`--confirm {name}`, but the context is `{context}`"))
-                .hint("nothing was changed; `--context NAME` chooses another")),
-            None => Err(Failure::usage(format!("`--confirm {name}`, but no context is in use: this is {shown}"))
-                .hint("nothing was changed; `--context NAME` chooses one")),
-        }
-    }
-}
-
 /// The options every command takes, and what follows from them.
 pub struct Session {
     pub global: Global,
@@ -94,7 +55,7 @@ impl Session {
     pub fn store_to_change<'a>(
         &mut self,
         layout: Layout,
-        consent: Consent<'_>,
+        mutating: &Mutating,
         activities: impl IntoIterator<Item = &'a ActivityId>,
     ) -> Result<Store> {
         activities.into_iter().try_for_each(|activity| layout.check_id(activity)).map_err(Failure::usage)?;
@@ -110,10 +71,10 @@ impl Session {
             Some((variable, context)) => format!("{shown}: `{variable}` overrides the context `{context}`"),
             None => shown.clone(),
         });
-        consent.given(name.as_deref(), &protected_by, &shown, &self.out)?;
-        self.out.set_dry_run(consent.dry_run);
+        consent(mutating, name.as_deref(), &protected_by, &shown, &self.out)?;
+        self.out.set_dry_run(mutating.dry_run);
         let store = self.store_at(target, layout)?;
-        self.waiting.borrow_mut().iter_mut().for_each(|waiting| waiting.require_replicas(consent.wait_replicas));
+        self.waiting.borrow_mut().iter_mut().for_each(|waiting| waiting.require_replicas(mutating.wait_replicas));
         Ok(store)
     }
 
@@ -179,7 +140,7 @@ impl Session {
         activities: impl IntoIterator<Item = &'a ActivityId>,
         command: impl FnOnce(&mut Store, &mut Output) -> Result<Exit>,
     ) -> Result<Exit> {
-        let mut store = self.store_to_change(self.layout(None)?, Consent::of(mutating), activities)?;
+        let mut store = self.store_to_change(self.layout(None)?, mutating, activities)?;
         command(&mut store, &mut self.out)
     }
 
@@ -212,6 +173,34 @@ impl Session {
                 target
             }
         })
+    }
+}
+
+/// Checks the name that `--confirm` gives, or asks for it. `context` is the one in use; `protected_by` are the protected contexts
+/// of its server, which `shown` names.
+///
+/// # Errors
+/// The name is another one, or nobody is there to ask. Nothing was changed.
+fn consent(
+    mutating: &Mutating,
+    context: Option<&str>,
+    protected_by: &[String],
+    shown: &str,
+    out: &Output,
+) -> Result<()> {
+    let protection = protected_by.first().map(String::as_str);
+    let Some(name) = &mutating.confirm else {
+        return match protection {
+            Some(protection) if !mutating.dry_run => out.confirm_name(protection, shown),
+            _ => Ok(()),
+        };
+    };
+    match protection.or(context) {
+        Some(context) if context == name || protected_by.contains(name) => Ok(()),
+        Some(context) => Err(Failure::usage(format!("`--confirm {name}`, but the context is `{context}`"))
+            .hint("nothing was changed; `--context NAME` chooses another")),
+        None => Err(Failure::usage(format!("`--confirm {name}`, but no context is in use: this is {shown}"))
+            .hint("nothing was changed; `--context NAME` chooses one")),
     }
 }
 

@@ -11,13 +11,14 @@ use std::time::Duration;
 use crate::bench::{
     self, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made, prepare_files,
 };
+use crate::cli::args::Mutating;
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal, counted};
 use crate::cli::shared::outcome::until_failed;
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::model::number::between;
 use crate::model::{ActivityId, Kind, Limit, Quantity, RequestId};
 use crate::sell::bulk::Limits;
@@ -164,9 +165,10 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     if args.strategies().iter().any(|name| *name != StrategyName::Batch) {
         prepare_files(args.clients).map_err(|most| too_many(args.clients, most))?;
     }
-    let consent = Consent { dry_run: args.dry_run, confirm: args.confirm.as_deref(), wait_replicas: None };
+    let (dry_run, yes, confirm) = (args.dry_run, args.yes, args.confirm.clone());
+    let mutating = Mutating { reason: None, dry_run, yes, confirm, wait_replicas: None };
     let is_private = session.global.embedded.is_some();
-    let mut store = session.store_to_change(layout, consent, [])?;
+    let mut store = session.store_to_change(layout, &mutating, [])?;
     let out = &mut session.out;
     if args.dry_run {
         return rows::show(args, &terms, &mut store, out);

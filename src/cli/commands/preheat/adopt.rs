@@ -6,7 +6,7 @@ use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::cli::shared::{hints, target};
 use crate::error::Result as StoreResult;
 use crate::model::{Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, Units};
@@ -29,7 +29,7 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
     let layout = session.layout(None)?;
     let plan = crate::cli::commands::preheat::plan_of_flags(activity, args)?.fitted(layout).map_err(Failure::usage)?;
     let plan = Plan { total: args.total, ..plan };
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [activity])?;
+    let mut store = session.store_to_change(layout, &args.mutating, [activity])?;
     let what = "another system cannot have made them, so there is nothing to take over";
     if let Some(failure) = hints::sharded(&snapshot::snapshot(&mut store, activity)?, what) {
         return Err(failure);

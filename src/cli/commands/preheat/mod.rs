@@ -17,7 +17,7 @@ use crate::cli::input::yaml::fixture;
 use crate::cli::input::{self, window};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::model::{
     Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, Preheat, Preheated, ShardCount, Status, Units,
 };
@@ -157,7 +157,7 @@ pub fn run(args: &PreheatArgs, session: &mut Session) -> Result<Exit> {
     let (plans, layout) = plans(args, session)?;
     let plans = plans.into_iter().map(|plan| fitted(plan, layout)).collect::<Result<Vec<_>>>()?;
     let names = plans.iter().map(|plan| &plan.id);
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), names)?;
+    let mut store = session.store_to_change(layout, &args.mutating, names)?;
     apply(&plans, args, &mut store, &mut session.out)
 }
 

@@ -12,7 +12,7 @@ use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::model::archive::Part;
 use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState};
 use crate::read::snapshot;
@@ -35,7 +35,7 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
         progress.finish();
     }
     // A sharded activity is in files by its shards.
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
+    let mut store = session.store_to_change(layout, &args.mutating, [])?;
     let out = &mut session.out;
     interrupt::stop_gracefully();
     let (results, mut failed) = until_failed(wanted.iter().map(|it| restore(it, args, &mut store, out)));

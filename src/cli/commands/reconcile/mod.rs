@@ -26,7 +26,7 @@ use crate::cli::output::{Format, Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
 use crate::cli::shared::selection::find;
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::model::{ActivityId, Layout, Snapshot, Units};
 use crate::read::snapshot;
 use crate::store::Store;
@@ -117,9 +117,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let plan_file = args.fix.plan_file(&inputs)?;
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
-        true => {
-            session.store_to_change(layout, Consent::of(&args.fix.mutating), wanted.iter().map(|it| &it.activity))?
-        }
+        true => session.store_to_change(layout, &args.fix.mutating, wanted.iter().map(|it| &it.activity))?,
         false => session.store(layout)?,
     };
     if let Some(every) = args.service.every {

@@ -12,7 +12,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
-use crate::cli::shared::session::{Consent, Session};
+use crate::cli::shared::session::Session;
 use crate::model::ActivityId;
 use crate::store::Store;
 
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs, session: &mut Session) -> Result<Exit> {
     }
     perform::prepare(&fixtures)?;
     // What fixtures name is checked with them.
-    let mut store = session.store_to_change(layout, Consent::of(&args.mutating), [])?;
+    let mut store = session.store_to_change(layout, &args.mutating, [])?;
     let out = &mut session.out;
     let mut steps = Vec::new();
     // What was done is shown even if an error ends the run.
