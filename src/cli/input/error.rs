@@ -30,8 +30,14 @@ pub(super) fn utf16(name: &str) -> Failure {
 }
 
 /// What to do about a file in another encoding.
-pub(super) fn hint(encoding: &str) -> String {
+fn hint(encoding: &str) -> String {
     format!("save it as UTF-8 (spreadsheets call it `CSV UTF-8`), or convert it: `iconv -f {encoding} -t UTF-8 FILE`")
+}
+
+/// What is said of a byte that is not UTF-8, and the next step.
+pub(super) fn not_utf8(byte: u8, is_gbk: bool) -> (String, Option<String>) {
+    let guess = if is_gbk { ": the file seems to be GBK" } else { "" };
+    (format!("byte `0x{byte:02x}` is not UTF-8{guess}"), is_gbk.then(|| hint("GBK")))
 }
 
 /// Whether an input begins as UTF-16 does: with its byte order mark, or with every other byte 0.

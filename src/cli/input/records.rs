@@ -243,7 +243,7 @@ fn read(
     }
     let mut rows = OrderReader::new(blocks, reading.format, &reading.mapping, shape(reading))?;
     let mut row = OrderRow::default();
-    let mut problems = Problems::of(rows.name());
+    let mut problems = Problems::of(rows.lines.name());
     let only = reading.wanted.len() == 1;
     let mut last: Option<(String, Option<usize>)> = None;
     let (mut batch, mut batch_index) = (OrderRows::default(), 0);
@@ -279,7 +279,7 @@ fn read(
         if activities.ids.len() > MAX_ACTIVITIES.max(reading.wanted.len()) {
             return Err(Failure::usage(format!(
                 "{}:{}: the rows name more than {MAX_ACTIVITIES} activities",
-                rows.name(),
+                rows.lines.name(),
                 row.line()
             ))
             .hint("is another column taken for the activity? else name the activities to audit"));

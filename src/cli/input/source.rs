@@ -47,10 +47,8 @@ impl Source {
             Err(error) => {
                 let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
                 let byte = error.as_bytes()[good.len()];
-                let is_gbk = error::is_gbk(&error.as_bytes()[good.len()..]);
-                let guess = if is_gbk { ": the file seems to be GBK" } else { "" };
-                let problem = Problem::new(end_of(good), format!("byte `0x{byte:02x}` is not UTF-8{guess}"));
-                return Err(Problems::only(name, problem.hint(is_gbk.then(|| error::hint("GBK")))));
+                let (message, hint) = error::not_utf8(byte, error::is_gbk(&error.as_bytes()[good.len()..]));
+                return Err(Problems::only(name, Problem::new(end_of(good), message).hint(hint)));
             }
         };
         let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);

@@ -397,10 +397,7 @@ pub(crate) fn utf8<'a>(lines: &Lines, bytes: &'a [u8]) -> Result<&'a str, RowErr
         let raw = lines.raw();
         let valid = std::str::from_utf8(raw).err().map_or(0, |error| error.valid_up_to());
         let byte = raw.get(valid).copied().unwrap_or_default();
-        if error::is_gbk(raw) {
-            let message = format!("byte `0x{byte:02x}` is not UTF-8: the file seems to be GBK");
-            return RowError::Bad(lines.problem(valid, message, Some(error::hint("GBK"))));
-        }
-        lines.bad(valid, format!("byte `0x{byte:02x}` is not UTF-8"))
+        let (message, hint) = error::not_utf8(byte, error::is_gbk(raw));
+        RowError::Bad(lines.problem(valid, message, hint))
     })
 }

@@ -243,7 +243,7 @@ impl FileOrder {
             self.text.clear();
             self.buffer.clear();
             items(text, &reader.shape, &mut self.buffer).map_err(|message| {
-                let column = value_column(reader.raw(), reader.column_name(Column::Items));
+                let column = value_column(reader.lines.raw(), reader.column_name(Column::Items));
                 RowError::Bad(problem(self.row.line(), column, format!("items: {message}"), None))
             })?;
             self.items = self.buffer.drain(..).collect();

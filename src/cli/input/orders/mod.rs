@@ -12,7 +12,6 @@ mod tests;
 
 use std::path::Path;
 use std::str::FromStr;
-use std::time::Duration;
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::Columns;
@@ -33,7 +32,7 @@ pub(crate) use crate::cli::input::orders::separated::{AFTER_QUOTE, TextRecord, r
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     Row,
-    /// Nothing has arrived yet; see [`OrderReader::wait`]. Never of a regular file.
+    /// Nothing has arrived yet; see [`Blocks::wait`]. Never of a regular file.
     NotYet,
     End,
 }
@@ -55,7 +54,8 @@ impl From<Failure> for RowError {
 
 /// Rows of one input, in its order.
 pub struct OrderReader {
-    lines: Lines,
+    /// What they are read of, and the last one as it is written.
+    pub(crate) lines: Lines,
     format: RowFormat,
     form: Form,
     shape: Shape,
@@ -118,15 +118,6 @@ impl OrderReader {
         }
     }
 
-    pub fn wait(&mut self, at_most: Duration) {
-        self.lines.blocks.wait(at_most);
-    }
-
-    /// The last line that was read, unchanged and with its line end, for a file of rejects.
-    pub fn raw(&self) -> &[u8] {
-        self.lines.raw()
-    }
-
     /// The header of csv and tsv, unchanged; empty for jsonl.
     pub fn header(&self) -> &[u8] {
         match &self.form {
@@ -150,19 +141,6 @@ impl OrderReader {
 
     pub(crate) fn column_name(&self, column: Column) -> &str {
         self.shape.number(column).map_or(column.name(), |index| self.columns.name(index))
-    }
-
-    pub fn name(&self) -> &str {
-        self.lines.name()
-    }
-
-    /// What was read so far: of a file that was read to its end, what it is.
-    pub fn checked(&self) -> Checked {
-        self.lines.blocks.checked()
-    }
-
-    pub fn into_blocks(self) -> Blocks {
-        self.lines.blocks
     }
 
     fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {

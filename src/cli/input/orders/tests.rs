@@ -1,6 +1,7 @@
 //! Rows in each form, what is refused of them, and where.
 
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use crate::cli::input::orders::*;
 
@@ -154,7 +155,7 @@ fn a_file_is_held_against_what_it_was() {
         loop {
             match reader.read(&mut row) {
                 Ok(true) => rows += 1,
-                Ok(false) => return Ok((rows, reader.into_blocks())),
+                Ok(false) => return Ok((rows, reader.lines.blocks)),
                 Err(RowError::Fatal(failure)) => return Err(failure),
                 Err(RowError::Bad(_)) => panic!("no row is bad"),
             }
@@ -183,7 +184,7 @@ fn items_are_summed() {
     let shape = Shape { required: &[Column::User, Column::Items], optional: &[Column::Request], ..SHAPE };
     let blocks = Blocks::stream("f", text.as_bytes());
     let mut reader = OrderReader::new(blocks, format(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
-    reader.wait(Duration::from_secs(5));
+    reader.lines.blocks.wait(Duration::from_secs(5));
     let mut row = FileOrder::default();
     assert_eq!(row.read(&mut reader).unwrap(), Next::Row);
     let items: Vec<String> = row.items.iter().map(|(activity, quantity)| format!("{activity}={quantity}")).collect();
@@ -201,7 +202,7 @@ fn rows_with_the_same_items_share_them_and_a_bad_row_between_them_stays_bad() {
     let shape = Shape { required: &[Column::User, Column::Items], optional: &[], ..SHAPE };
     let blocks = Blocks::stream("f", std::io::Cursor::new(text));
     let mut reader = OrderReader::new(blocks, format(Dialect::Jsonl), &Mapping::default(), shape).unwrap();
-    reader.wait(Duration::from_secs(5));
+    reader.lines.blocks.wait(Duration::from_secs(5));
     let mut row = FileOrder::default();
     let mut next = || {
         let shown = |(activity, quantity): &(_, _)| format!("{activity}={quantity}");

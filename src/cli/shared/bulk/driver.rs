@@ -188,7 +188,7 @@ impl<'o, K: Kind> Driver<'o, K> {
             Step::Idle if is_starving => {
                 self.report.flush()?;
                 if let Some(input) = &mut self.input {
-                    input.reader.wait(Duration::from_millis(100));
+                    input.reader.lines.blocks.wait(Duration::from_millis(100));
                 }
             }
             Step::Idle => (),

@@ -58,7 +58,7 @@ impl Input {
     /// The same file from its beginning, which must have the same content.
     pub(crate) fn again(self, expected: &Checked) -> Result<Self> {
         let format = self.reader.format();
-        let blocks = self.reader.into_blocks().again(expected.clone())?;
+        let blocks = self.reader.lines.blocks.again(expected.clone())?;
         let reader = OrderReader::new(blocks, format, &self.mapping, self.shape)?;
         Ok(Self { reader, ..self })
     }
@@ -105,7 +105,7 @@ impl BadLines {
                 rejects = Some(file);
             }
         }
-        Ok(Self { count: 0, problems: Problems::of(input.reader.name()), rejects, written: None })
+        Ok(Self { count: 0, problems: Problems::of(input.reader.lines.name()), rejects, written: None })
     }
 
     /// Records one.
@@ -113,7 +113,7 @@ impl BadLines {
         self.count += 1;
         self.problems.report(problem);
         if let Some(file) = &mut self.rejects {
-            let raw = reader.raw();
+            let raw = reader.lines.raw();
             file.append(raw)?;
             file.append(if raw.ends_with(b"\n") { b"" } else { b"\n" })?;
         }
@@ -227,7 +227,7 @@ pub(crate) fn check(
                     progress.inc(4096);
                 }
             }
-            Ok(Next::NotYet) => input.reader.wait(std::time::Duration::from_millis(100)),
+            Ok(Next::NotYet) => input.reader.lines.blocks.wait(std::time::Duration::from_millis(100)),
             Ok(Next::End) => break,
             Err(RowError::Bad(problem)) => bad.add(problem, &input.reader)?,
             Err(RowError::Fatal(failure)) => return Err(failure),
@@ -239,7 +239,7 @@ pub(crate) fn check(
         return bad.refusal().map_or(Ok(None), Err);
     }
     bad.commit()?;
-    let content = (input.is_regular && !dry_run).then(|| input.reader.checked());
+    let content = (input.is_regular && !dry_run).then(|| input.reader.lines.blocks.checked());
     if let Some(content) = &content {
         input = input.again(content)?;
     }
