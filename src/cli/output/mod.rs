@@ -87,11 +87,6 @@ impl Output {
         }
     }
 
-    /// Whether `--quiet` is given.
-    pub fn is_quiet(&self) -> bool {
-        !self.terminal.notes
-    }
-
     /// For a run that changes nothing: from now on each row has `dry_run: true`, and tables say so.
     pub fn set_dry_run(&mut self, is_dry: bool) {
         self.is_dry = is_dry;
@@ -190,8 +185,7 @@ impl Output {
 
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).
     pub fn stream<T: Row>(&mut self) -> Result<RowStream<'_>> {
-        let format = self.format;
-        RowStream::new::<T>(self, format)
+        RowStream::new::<T>(self, self.format)
     }
 
     /// The same for programs: JSON lines instead of a table.
@@ -230,11 +224,6 @@ impl Output {
     pub fn line(&mut self, text: &str) {
         self.text(text);
         self.text("\n");
-    }
-
-    /// Prints a line for people in the colour of its tone.
-    pub fn toned(&mut self, text: &str, tone: Tone) {
-        self.parts(&[(text, tone)]);
     }
 
     /// Prints a line of texts, each in the colour of its tone.

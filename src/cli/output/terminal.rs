@@ -209,7 +209,7 @@ impl Terminal {
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         let question = format!("{question} [y/N]");
-        let answer = self.ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
+        let answer = self.ask(&question)?;
         match answer.trim().to_ascii_lowercase().as_str() {
             "y" | "yes" => Ok(()),
             _ => Err(Failure::failed("not confirmed, so nothing was changed")),
@@ -225,25 +225,28 @@ impl Terminal {
             .hint(format!("`--confirm {name}` answers for scripts; `--yes` alone does not")));
         }
         let question = format!("{shown} is protected. Type `{name}` to change it:");
-        let answer = self.ask(&question).map_err(|error| Failure::failed(format!("cannot ask: {}", cause(&error))))?;
+        let answer = self.ask(&question)?;
         match answer.trim() == name {
             true => Ok(()),
             false => Err(Failure::failed("that is not its name, so nothing was changed")),
         }
     }
 
-    fn ask(&self, question: &str) -> io::Result<String> {
-        let mut stderr = io::stderr().lock();
+    fn ask(&self, question: &str) -> Result<String> {
         // The last line leaves room for the answer.
         let width = self.notes_width.map(|width| width.saturating_sub(ANSWER_WIDTH));
-        write!(stderr, "{} ", hanging(&escape(question), width))?;
-        stderr.flush()?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        if !answer.ends_with('\n') {
-            writeln!(stderr)?;
-        }
-        Ok(answer)
+        let ask = || {
+            let mut stderr = io::stderr().lock();
+            write!(stderr, "{} ", hanging(&escape(question), width))?;
+            stderr.flush()?;
+            let mut answer = String::new();
+            io::stdin().lock().read_line(&mut answer)?;
+            if !answer.ends_with('\n') {
+                writeln!(stderr)?;
+            }
+            Ok(answer)
+        };
+        ask().map_err(|error: io::Error| Failure::failed(format!("cannot ask: {}", cause(&error))))
     }
 }
 

@@ -254,7 +254,7 @@ fn block(rows: &[&CheckRow], width: usize, out: &mut Output) {
     let first = rows[0];
     out.line("");
     let name = format!("{} {}", first.status, first.check);
-    out.toned(&name, first.status.tone());
+    out.parts(&[(name, first.status.tone())]);
     for line in wrapped(first.why, width.saturating_sub(2)) {
         out.line(&format!("  {line}"));
     }
@@ -266,7 +266,7 @@ fn block(rows: &[&CheckRow], width: usize, out: &mut Output) {
         }
         // Never wrapped: they are to be pasted.
         for fix in same.iter().filter_map(|row| row.fix.as_ref()) {
-            out.toned(&format!("    $ {fix}"), Tone::Info);
+            out.parts(&[(format!("    $ {fix}"), Tone::Info)]);
         }
     }
 }

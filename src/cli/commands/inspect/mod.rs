@@ -268,7 +268,7 @@ fn shown(
         let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
         is_sound &= !selection::mark(&mut rows, below, &mut warnings);
         warnings.end();
-        if out.is_quiet() {
+        if !out.notes {
             details.retain(|detail| detail.activity.alert == Some(true));
         }
     }
