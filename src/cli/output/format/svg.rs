@@ -13,8 +13,6 @@ const COLUMN: f64 = 0.58;
 #[derive(Debug)]
 pub struct Svg {
     text: String,
-    /// Elements that are open.
-    open: Vec<&'static str>,
 }
 
 /// A name and a value.
@@ -35,43 +33,23 @@ impl Display for Px {
 impl Svg {
     /// Begins a picture of that size, with a title and a description for who cannot see it.
     pub fn new(size: (f64, f64), title: &str, description: &str, style: &str) -> Self {
-        let mut svg = Self { text: String::new(), open: Vec::new() };
         let (wide, high) = (Px(size.0), Px(size.1));
-        svg.begin(
-            "svg",
-            &[
-                ("xmlns", &"http://www.w3.org/2000/svg"),
-                ("width", &wide),
-                ("height", &high),
-                ("viewBox", &format!("0 0 {wide} {high}")),
-                ("role", &"img"),
-            ],
-        );
+        let (xmlns, view) = ("http://www.w3.org/2000/svg", format!("0 0 {wide} {high}"));
+        let root = format!(r#"<svg xmlns="{xmlns}" width="{wide}" height="{high}" viewBox="{view}" role="img">"#);
+        let mut svg = Self { text: root + "\n" };
         svg.leaf("title", &[], title);
         svg.leaf("desc", &[], description);
         svg.leaf("style", &[], style);
         svg
     }
 
-    /// Opens an element.
-    pub fn begin(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
+    /// An element without content, or with a text that shows when it is pointed at.
+    pub fn shape(&mut self, name: &str, attributes: &[Attribute<'_>], tip: Option<&str>) {
         self.tag(name, attributes);
-        self.text.push_str(">\n");
-        self.open.push(name);
-    }
-
-    /// Closes the element that was opened last.
-    pub fn end(&mut self) {
-        if let Some(name) = self.open.pop() {
-            self.indent();
-            let _ = writeln!(self.text, "</{name}>");
+        match tip {
+            Some(tip) => _ = writeln!(self.text, "><title>{}</title></{name}>", escaped(tip)),
+            None => self.text.push_str("/>\n"),
         }
-    }
-
-    /// An element without content.
-    pub fn shape(&mut self, name: &str, attributes: &[Attribute<'_>]) {
-        self.tag(name, attributes);
-        self.text.push_str("/>\n");
     }
 
     /// An element that holds a text.
@@ -80,27 +58,18 @@ impl Svg {
         let _ = writeln!(self.text, ">{}</{name}>", escaped(text));
     }
 
-    /// A shape that shows a text when it is pointed at.
-    pub fn shape_with_tip(&mut self, name: &str, attributes: &[Attribute<'_>], tip: &str) {
-        self.tag(name, attributes);
-        let _ = writeln!(self.text, "><title>{}</title></{name}>", escaped(tip));
-    }
-
     /// A line between two points.
     pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let all: [Attribute<'_>; 5] =
             [("class", &class), ("x1", &Px(from.0)), ("y1", &Px(from.1)), ("x2", &Px(to.0)), ("y2", &Px(to.1))];
-        self.shape("line", &all);
+        self.shape("line", &all, None);
     }
 
     /// A rectangle by its upper left corner and its size.
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), tip: Option<&str>) {
         let all: [Attribute<'_>; 5] =
             [("class", &class), ("x", &Px(at.0)), ("y", &Px(at.1)), ("width", &Px(size.0)), ("height", &Px(size.1))];
-        match tip {
-            Some(tip) => self.shape_with_tip("rect", &all, tip),
-            None => self.shape("rect", &all),
-        }
+        self.shape("rect", &all, tip);
     }
 
     /// The same with round corners.
@@ -108,7 +77,7 @@ impl Svg {
         let (x, y, wide, high, radius) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1), Px(radius));
         let all: [Attribute<'_>; 6] =
             [("class", &class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high), ("rx", &radius)];
-        self.shape_with_tip("rect", &all, tip);
+        self.shape("rect", &all, Some(tip));
     }
 
     /// A line of text; the class has its size and colour, and says where it is anchored.
@@ -117,23 +86,15 @@ impl Svg {
     }
 
     /// The whole picture.
-    pub fn finish(mut self) -> String {
-        while !self.open.is_empty() {
-            self.end();
-        }
-        self.text
+    pub fn finish(self) -> String {
+        self.text + "</svg>\n"
     }
 
     fn tag(&mut self, name: &str, attributes: &[Attribute<'_>]) {
-        self.indent();
-        let _ = write!(self.text, "<{name}");
+        let _ = write!(self.text, " <{name}");
         for (name, value) in attributes {
             let _ = write!(self.text, " {name}=\"{}\"", escaped(&value.to_string()));
         }
-    }
-
-    fn indent(&mut self) {
-        self.text.extend(std::iter::repeat_n(' ', self.open.len()));
     }
 }
 
@@ -169,13 +130,13 @@ mod tests {
     #[test]
     fn texts_are_escaped_and_elements_are_closed() {
         let mut svg = Svg::new((10.0, 5.5), "a <b> & \"c\"", "d", ".x{fill:red}");
-        svg.begin("g", &[("class", &"x\"y")]);
-        svg.shape_with_tip("rect", &[("x", &Px(1.0 / 3.0)), ("y", &Px(-0.001))], "tip \u{1b}[2J\u{ffff}");
+        svg.shape("g", &[("class", &"x\"y")], None);
+        svg.shape("rect", &[("x", &Px(1.0 / 3.0)), ("y", &Px(-0.001))], Some("tip \u{1b}[2J\u{ffff}"));
         let text = svg.finish();
         assert!(text.contains("<title>a &lt;b&gt; &amp; &quot;c&quot;</title>"), "{text}");
-        assert!(text.contains(r#"<g class="x&quot;y">"#), "{text}");
+        assert!(text.contains(r#"<g class="x&quot;y"/>"#), "{text}");
         assert!(text.contains(r#"<rect x="0.33" y="0"><title>tip \u{1b}[2J\u{ffff}</title></rect>"#), "{text}");
-        assert!(text.ends_with(" </g>\n</svg>\n") && text.contains(r#"viewBox="0 0 10 5.5""#), "{text}");
+        assert!(text.ends_with("</rect>\n</svg>\n") && text.contains(r#"viewBox="0 0 10 5.5""#), "{text}");
     }
 
     #[test]

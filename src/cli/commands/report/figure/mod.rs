@@ -54,7 +54,7 @@ pub(super) fn draw(report: &Report) -> String {
     let height = noted + 22.0 + 19.0 * notes.len() as f64;
     let name = name(report);
     let mut svg = Svg::new((WIDTH, height), &format!("Sale of {name}"), &description(report), STYLE);
-    svg.shape("rect", &[("class", &"page"), ("width", &Px(WIDTH)), ("height", &Px(height))]);
+    svg.shape("rect", &[("class", &"page"), ("width", &Px(WIDTH)), ("height", &Px(height))], None);
     header(report, &name, &mut svg);
     tiles(report, &mut svg);
     match &report.series {

@@ -149,14 +149,14 @@ impl Plot<'_> {
         };
         let line = path(series.sold_before.max(0) as f64, &|period| Some(held(period)));
         let area = format!("{line}V{}H{}Z", Px(y(0.0)), Px(LEFT));
-        svg.shape("path", &[("class", &"area"), ("d", &area)]);
+        svg.shape("path", &[("class", &"area"), ("d", &area)], None);
         if let Some(before) = series.total_before {
             let total = path(before as f64, &total_of);
-            svg.shape("path", &[("class", &"total"), ("d", &total)]);
+            svg.shape("path", &[("class", &"total"), ("d", &total)], None);
             // At the left, where little is sold yet. Marks name what it becomes.
             svg.write(LEFT + 6.0, y(before as f64) + 15.0, "dim", &format!("total {}", count(before.unsigned_abs())));
         }
-        svg.shape("path", &[("class", &"sold"), ("d", &line)]);
+        svg.shape("path", &[("class", &"sold"), ("d", &line)], None);
     }
 
     fn rates(&self, bars: &[Period], svg: &mut Svg) {
@@ -239,7 +239,7 @@ impl Plot<'_> {
             svg.line(class, (x, self.y + RATE_TOP), (x, self.bottom()));
             let dot: &[(&str, &dyn Display)] =
                 &[("class", &"dot"), ("cx", &Px(x)), ("cy", &Px(top - 6.0)), ("r", &Px(4.0))];
-            svg.shape_with_tip("circle", dot, &tip);
+            svg.shape("circle", dot, Some(&tip));
             let long = text_width(&name, SMALL);
             let left = (x - long / 2.0).clamp(EDGE, (WIDTH - EDGE - long).max(EDGE));
             if let Some(row) = (0..2).find(|row| free[*row] + 8.0 < left) {
