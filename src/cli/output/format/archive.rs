@@ -62,7 +62,20 @@ impl ArchiveDirectory {
         }
         let part = self.hidden(name, "part");
         DirBuilder::new().mode(0o700).create(&part).map_err(|error| unwritable(&part, &error))?;
-        Ok(ArchiveWriter { directory: self, name: name.to_owned(), part, kind, file: None, files: Vec::new() })
+        let mut writer = ArchiveWriter { directory: self, name: name.to_owned(), part, kind, files: Vec::new() };
+        for part in Part::of(kind) {
+            let path = writer.part.join(part.file_name());
+            let file = create(&path).map_err(|error| unwritable(&path, &error))?;
+            writer.files.push(Open {
+                part: *part,
+                file,
+                buffer: Vec::new(),
+                digest: Digest::default(),
+                lines: 0,
+                bytes: 0,
+            });
+        }
+        Ok(writer)
     }
 
     /// Removes an archive that this run has published: the activity is not what it says.
@@ -95,21 +108,16 @@ pub struct ArchiveWriter<'a> {
     name: String,
     part: PathBuf,
     kind: Kind,
-    file: Option<Open>,
-    files: Vec<FileSum>,
+    files: Vec<Open>,
 }
 
 impl ArchiveWriter<'_> {
-    /// Adds a line to a part; those of one part come one after the other.
+    /// Adds a line to a part.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<()> {
-        if self.file.as_ref().is_none_or(|open| open.part != part) {
-            self.close()?;
-            self.file = Some(self.create(part)?);
-        }
-        let Some(open) = &mut self.file else { return Ok(()) };
+        let Some(open) = self.files.iter_mut().find(|open| open.part == part) else { return Ok(()) };
         encode_line(texts, &mut open.buffer);
         open.lines += 1;
         if open.buffer.len() >= BUFFER {
@@ -124,16 +132,22 @@ impl ArchiveWriter<'_> {
     /// # Errors
     /// They cannot be written.
     pub fn finish(&mut self) -> Result<Vec<FileSum>> {
-        self.close()?;
-        let mut files = Vec::new();
-        for part in Part::of(self.kind) {
-            if !self.files.iter().any(|file| file.part == *part) {
-                self.file = Some(self.create(*part)?);
-                self.close()?;
-            }
-            files.extend(self.files.iter().filter(|file| file.part == *part).cloned());
+        let mut sums = Vec::new();
+        for mut open in std::mem::take(&mut self.files) {
+            let ended = open.write().and_then(|()| open.file.sync_all());
+            ended.map_err(|error| unwritable(&self.part.join(open.part.file_name()), &error))?;
+            sums.push(FileSum {
+                part: open.part,
+                file: open.part.file_name(),
+                key: String::new(),
+                key_type: open.part.key_type(self.kind).to_owned(),
+                columns: open.part.columns(self.kind).iter().map(|column| (*column).to_owned()).collect(),
+                lines: open.lines,
+                bytes: open.bytes,
+                sha256: open.digest.finish(),
+            });
         }
-        Ok(files)
+        Ok(sums)
     }
 
     /// The folder as it is until it is published.
@@ -178,30 +192,6 @@ impl ArchiveWriter<'_> {
             removed(&old)
         };
         interrupt::uncut(publish).map_err(|error| unwritable(&folder, &error))
-    }
-
-    fn create(&self, part: Part) -> Result<Open> {
-        let path = self.part.join(part.file_name());
-        let file = create(&path).map_err(|error| unwritable(&path, &error))?;
-        let buffer = Vec::with_capacity(BUFFER + 4096);
-        Ok(Open { part, file, buffer, digest: Digest::default(), lines: 0, bytes: 0 })
-    }
-
-    fn close(&mut self) -> Result<()> {
-        let Some(mut open) = self.file.take() else { return Ok(()) };
-        let ended = open.write().and_then(|()| open.file.sync_all());
-        ended.map_err(|error| unwritable(&self.part.join(open.part.file_name()), &error))?;
-        self.files.push(FileSum {
-            part: open.part,
-            file: open.part.file_name(),
-            key: String::new(),
-            key_type: open.part.key_type(self.kind).to_owned(),
-            columns: open.part.columns(self.kind).iter().map(|column| (*column).to_owned()).collect(),
-            lines: open.lines,
-            bytes: open.bytes,
-            sha256: open.digest.finish(),
-        });
-        Ok(())
     }
 }
 
