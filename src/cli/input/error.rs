@@ -109,6 +109,11 @@ pub(super) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// What serde_json says, without its own count of lines.
+pub(super) fn json_message(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
+}
+
 /// How many problems of one file are shown; of the others only the number.
 const MAX_SHOWN: usize = 10;
 
@@ -201,12 +206,8 @@ impl Problems {
                 let common =
                     several[0].hint.clone().filter(|hint| several.iter().all(|it| it.hint.as_ref() == Some(hint)));
                 for problem in several {
-                    let hint = problem
-                        .hint
-                        .as_ref()
-                        .filter(|_| common.is_none())
-                        .map(|hint| format!(" ({hint})"))
-                        .unwrap_or_default();
+                    let own = problem.hint.as_ref().filter(|_| common.is_none());
+                    let hint = own.map(|hint| format!(" ({hint})")).unwrap_or_default();
                     message.push_str(&format!("\n  {}{hint}", shown(problem)));
                 }
                 if self.hidden > 0 {

@@ -2,7 +2,7 @@
 
 use crate::audit::plan::repair::{Repair, incomplete};
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::error::{Location, Problem, Problems, quoted};
+use crate::cli::input::error::{Location, Problem, Problems, json_message, quoted};
 use crate::cli::input::source::Source;
 use crate::model::number::MAX_UNITS;
 use crate::model::{ActivityId, EntryId, RequestId, StoredUser, UserId};
@@ -67,8 +67,7 @@ const FIELDS: [(&str, &str); 12] = [
 
 /// Where and why a line cannot be read: the field whose value serde_json stopped at, if it was at one.
 fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or(&message);
+    let message = json_message(error);
     let read = text.get(..error.column()).unwrap_or(text);
     let name_of = |(name, expected): &(&'static str, &'static str)| {
         let at = read.rfind(&format!("\"{name}\":"))?;
@@ -84,7 +83,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
             let column = text[..start].chars().count() + 1;
             (column, format!("{name}: {} is not {expected}", quoted(value)))
         }
-        _ if error.is_data() => (error.column().max(1), message.to_owned()),
+        _ if error.is_data() => (error.column().max(1), message),
         _ => (error.column().max(1), format!("not a JSON object: {message}")),
     }
 }

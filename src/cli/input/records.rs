@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 use std::thread::JoinHandle;
-use std::{io, thread};
 
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
 use crate::cli::failure::{Failure, Result};
@@ -135,9 +135,11 @@ impl RecordsSource {
         let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut export = match spawned {
             Ok(child) => Export { line: line.to_owned(), child },
-            Err(error) => return Err(failed(line, &format!("cannot be started: {}", cause(&error)))),
+            Err(error) => return Err(command_failed("orders", line, &format!("cannot be started: {}", cause(&error)))),
         };
-        let Some(stdout) = export.child.stdout.take() else { return Err(failed(line, "has no output")) };
+        let Some(stdout) = export.child.stdout.take() else {
+            return Err(command_failed("orders", line, "has no output"));
+        };
         Ok(Self { blocks: Blocks::stream("<orders-cmd>", stdout), export: Some(export) })
     }
 
@@ -202,10 +204,6 @@ impl Drop for Export {
     }
 }
 
-fn failed(line: &str, what: &str) -> Failure {
-    command_failed("orders", line, what)
-}
-
 /// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.
 fn end<T>(read: Result<T>, export: Option<Export>) -> Result<T> {
     let Some(mut export) = export else { return read };
@@ -213,15 +211,15 @@ fn end<T>(read: Result<T>, export: Option<Export>) -> Result<T> {
         let _ = export.child.kill();
     }
     let hint = "run it by itself and see what it says";
+    let failed = |what: &str| command_failed("orders", &export.line, what);
     let waited = export.child.wait();
-    let status =
-        waited.map_err(|error: io::Error| failed(&export.line, &format!("cannot be waited for: {}", cause(&error))))?;
+    let status = waited.map_err(|error| failed(&format!("cannot be waited for: {}", cause(&error))))?;
     match read {
         // A command that failed is why the rows are not valid.
-        Ok(_) if !status.success() => Err(failed(&export.line, &format!("failed ({status})")).hint(hint)),
+        Ok(_) if !status.success() => Err(failed(&format!("failed ({status})")).hint(hint)),
         // Above 127 a signal ended it: it is we who stopped reading.
         Err(error) if status.code().is_some_and(|code| (1..128).contains(&code)) => {
-            Err(failed(&export.line, &format!("failed ({status}); and {error}")).hint(hint))
+            Err(failed(&format!("failed ({status}); and {error}")).hint(hint))
         }
         read => read,
     }

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{Columns, Named, Refusal};
+use crate::cli::input::error::json_message;
 use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
 use crate::cli::input::orders::{Next, OrderReader, RowError};
@@ -55,8 +56,8 @@ impl JsonLines {
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
         self.near = None;
-        let object = Object { fields: self, row };
-        object.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| wrong(lines, &error))?;
+        let read = json.deserialize_map(Object { fields: self, row }).and_then(|()| json.end());
+        read.map_err(|error| wrong(lines, &error))?;
         self.check(lines, row)?;
         Ok(Next::Row)
     }
@@ -131,12 +132,8 @@ impl JsonLines {
 
 /// What serde_json says, without its own count of lines.
 pub(crate) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
-    let text = error.to_string();
-    let message = text.split(" at line ").next().unwrap_or(&text);
-    let message = match error.classify() {
-        serde_json::error::Category::Data => message.to_owned(),
-        _ => format!("not a JSON object: {message}"),
-    };
+    let message = json_message(error);
+    let message = if error.is_data() { message } else { format!("not a JSON object: {message}") };
     lines.bad(error.column().saturating_sub(1), message)
 }
 
@@ -167,13 +164,6 @@ struct Object<'a> {
     row: &'a mut OrderRow,
 }
 
-impl<'de> DeserializeSeed<'de> for Object<'_> {
-    type Value = ();
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
 impl<'de> Visitor<'de> for Object<'_> {
     type Value = ();
 
@@ -201,20 +191,13 @@ impl<'de> Visitor<'de> for Object<'_> {
             }
             let text = text_of(raw).ok_or_else(|| {
                 let expected = expected(column, self.fields.shape.quantities);
-                A::Error::custom(format!(
-                    "{}: `{}` is not a string or an integer, expected {expected}",
-                    name.0,
-                    shortened(raw)
-                ))
+                let shown: String = raw.chars().take(40).collect();
+                A::Error::custom(format!("{}: `{shown}` is not a string or an integer, expected {expected}", name.0))
             })?;
             self.row.set(column, &text);
         }
         Ok(())
     }
-}
-
-fn shortened(raw: &str) -> String {
-    raw.chars().take(40).collect()
 }
 
 /// The name of a field, borrowed if it has no escapes.
@@ -282,7 +265,7 @@ fn items(text: &str, shape: &Shape, items: &mut Vec<(ActivityId, Quantity)>) -> 
     }
     serde_json::Deserializer::from_str(text)
         .deserialize_map(Found(shape, items))
-        .map_err(|error| error.to_string().split(" at line ").next().unwrap_or_default().to_owned())??;
+        .map_err(|error| json_message(&error))??;
     match items.len() {
         0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
         count if count > MultiOrder::MAX_ITEMS => {
