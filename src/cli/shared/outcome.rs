@@ -43,7 +43,8 @@ impl<'a> OutcomeRow<'a> {
         match operation {
             Operation::Hold => &["line", "deadline"],
             Operation::Confirm | Operation::Release => &["line", "user_hex"],
-            Operation::Deduct | Operation::Refund | Operation::MultiDeduct => &["line"],
+            Operation::Deduct | Operation::Refund => &["line"],
+            Operation::MultiDeduct => ItemRow::OF_FILE,
         }
     }
 

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::orders::{Checked, FileOrder, Next, RowError};
+use crate::cli::input::orders::{Checked, Column, FileOrder, Next, RowError};
 use crate::cli::interrupt;
-use crate::cli::output::{Output, Progress, Row, Terminal, Warnings, counted};
+use crate::cli::output::{Output, Progress, Terminal, Warnings, counted};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
 use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, Summary, shows_rows, with_hint};
 use crate::error::StoreError;
 use crate::model::{HoldFor, Limit, RequestId};
-use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
+use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step};
 use crate::store::Store;
 
 /// What a command adds to its file.
@@ -38,18 +38,6 @@ impl<'a> Task<'a> {
     }
 }
 
-/// What differs between files of orders of one activity each, and of several.
-pub(crate) trait Kind {
-    /// What is shown of an order.
-    type Row: Row;
-
-    /// Adds an order to the run.
-    fn push(&self, run: &mut Run, order: &FileOrder) -> Result<()>;
-
-    /// Reports the first order of the run; false if it is not decided.
-    fn report(&self, run: &Run, report: &mut Report<'_>) -> Result<bool>;
-}
-
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
 fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
@@ -66,14 +54,7 @@ fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
 }
 
 /// Checks a file and applies it, or in a dry run only shows what would be applied.
-pub(crate) fn run<K: Kind>(
-    input: Input,
-    args: &RunArgs,
-    task: &Task<'_>,
-    kind: K,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
+pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let Some(mut checked) = check(input, args, task.operation, task.dry_run, out)? else {
         return Ok(Exit::Interrupted);
     };
@@ -103,12 +84,13 @@ pub(crate) fn run<K: Kind>(
         retry_for: args.retry_for(),
     };
     let run = Run::new(store, options, checked.take_names())?;
-    Driver::begin(checked, kind, run, args.keep_going, how_to_resume, out)?.apply()?.show(store, out)
+    let mut driver = Driver::begin(checked, run, task.operation, args.keep_going, how_to_resume, out)?;
+    let ended = driver.drive();
+    driver.finish(ended)?.show(store, out)
 }
 
 /// A run under way.
-struct Driver<'o, K: Kind> {
-    kind: K,
+struct Driver<'o> {
     run: Run,
     report: Report<'o>,
     input: Option<Input>,
@@ -127,12 +109,12 @@ struct Driver<'o, K: Kind> {
     stopped: Option<Failure>,
 }
 
-impl<'o, K: Kind> Driver<'o, K> {
+impl<'o> Driver<'o> {
     /// Learns what was decided before.
     fn begin(
         checked: CheckedInput,
-        kind: K,
         mut run: Run,
+        operation: Operation,
         keep_going: bool,
         how_to_resume: String,
         out: &'o mut Output,
@@ -144,10 +126,9 @@ impl<'o, K: Kind> Driver<'o, K> {
             nameless.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?;
         }
         Ok(Self {
-            kind,
             run,
             // Only now: it prints a header.
-            report: Report::new::<K::Row>(out)?,
+            report: Report::new(operation, out)?,
             input: Some(input),
             order: FileOrder::default(),
             content,
@@ -160,12 +141,6 @@ impl<'o, K: Kind> Driver<'o, K> {
             has_ended: false,
             stopped: None,
         })
-    }
-
-    /// Applies the lines, and reports how that ended.
-    fn apply(mut self) -> Result<RunOutcome> {
-        let ended = self.drive();
-        self.finish(ended)
     }
 
     /// True if all lines are decided, false if the user asked to stop.
@@ -210,7 +185,7 @@ impl<'o, K: Kind> Driver<'o, K> {
             match self.order.read(&mut input.reader) {
                 // A second reading after a rewind does not try again what was reported as refused.
                 Ok(Next::Row) if self.report.lines.is_refused(self.order.row.line()) => {}
-                Ok(Next::Row) => self.kind.push(&mut self.run, &self.order)?,
+                Ok(Next::Row) => push(&mut self.run, &self.order)?,
                 Ok(Next::NotYet) => return Ok(true),
                 Ok(Next::End) => self.has_ended = true,
                 Err(RowError::Bad(problem)) => {
@@ -232,7 +207,7 @@ impl<'o, K: Kind> Driver<'o, K> {
     /// Reports the first orders, as far as they are decided.
     fn report(&mut self) -> Result<()> {
         let before = (self.report.lines.orders, self.report.lines.replayed);
-        while self.kind.report(&self.run, &mut self.report)? {
+        while self.report.first(&self.run)? {
             self.run.pop();
         }
         let ReportedLines { orders, replayed, .. } = self.report.lines;
@@ -344,4 +319,24 @@ impl<'o, K: Kind> Driver<'o, K> {
         }
         Ok(RunOutcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
     }
+}
+
+/// Adds an order of a file to a run.
+fn push(run: &mut Run, order: &FileOrder) -> Result<()> {
+    let row = &order.row;
+    if row.get(Column::Items).is_some() {
+        let texts = [Column::User, Column::Request, Column::Reason].map(|column| row.text(column));
+        run.push_multi(row.line(), &order.items, texts);
+        return Ok(());
+    }
+    run.push(&BulkOrder {
+        line: row.line(),
+        activity: row.text(Column::Activity),
+        user: row.text(Column::User),
+        // The reader has checked it against the bounds of an order.
+        quantity: u32::try_from(row.quantity()).unwrap_or_default(),
+        request: row.text(Column::Request),
+        reason: row.text(Column::Reason),
+    })?;
+    Ok(())
 }

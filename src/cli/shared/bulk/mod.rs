@@ -3,17 +3,20 @@
 
 mod driver;
 mod input;
-mod orders;
 mod report;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::failure::{Failure, Result};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
+use crate::cli::interrupt;
+use crate::cli::output::Output;
+use crate::cli::shared::bulk::input::Input;
 use crate::model::number::between;
 use crate::sell::bulk::Limits;
+use crate::store::Store;
 
 pub use crate::cli::shared::bulk::driver::Task;
 
@@ -95,13 +98,25 @@ impl BulkArgs {
         given.into_iter().chain(self.run.given())
     }
 
-    /// All mappings as one.
-    pub(crate) fn mapping(&self) -> Result<Mapping> {
-        Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))
+    /// Applies a file of orders, or only checks it; `None` if none is given, and no flag of one.
+    pub fn apply(&self, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Option<Exit>> {
+        let Some(from) = &self.from else { return none_given(self.given()).map(|()| None) };
+        interrupt::stop_gracefully();
+        let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
+        let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
+        let input = Input::open(from, format, mapping, task.operation, store.layout())?;
+        driver::run(input, &self.run, task, store, out).map(Some)
     }
+}
 
-    pub(crate) fn format(&self) -> RowFormat {
-        RowFormat { dialect: self.format, delimiter: self.delimiter }
+impl MultiBulkArgs {
+    /// Applies a file of multi-orders, or only checks it; `None` if none is given, and no flag of one.
+    pub fn apply(&self, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Option<Exit>> {
+        let Some(from) = &self.from else { return none_given(self.run.given()).map(|()| None) };
+        interrupt::stop_gracefully();
+        let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
+        let input = Input::open(from, format, Mapping::default(), task.operation, store.layout())?;
+        driver::run(input, &self.run, task, store, out).map(Some)
     }
 }
 

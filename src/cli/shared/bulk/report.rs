@@ -2,12 +2,16 @@
 //! The summary of a run: orders and units by activity and status. Its counts add up to the lines.
 //! How a run ended: its summary, its failure with a hint how to resume, its exit code.
 
+use std::collections::BTreeMap;
+
 use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Cell, Format, Output, Row, RowStream, Tone, row};
+use crate::cli::output::{Cell, Format, Output, RowStream, Tone, row};
 use crate::cli::shared::hints;
+use crate::cli::shared::outcome::{ItemRow, MultiDocument, OutcomeRow};
 use crate::error::StoreError;
 use crate::model::{ActivityId, Interner, Status};
+use crate::sell::bulk::{DecidedOrder, Operation, Run, status_of_items};
 use crate::store::Store;
 
 /// Whether a format shows a row an order.
@@ -21,13 +25,44 @@ pub(crate) struct Report<'o> {
     pub(crate) rows: Option<RowStream<'o>>,
     pub(crate) tallies: Tallies,
     pub(crate) lines: ReportedLines,
+    operation: Operation,
+    /// Whether a row of several activities is an order with its items in it; else it is an item.
+    is_nested: bool,
 }
 
 impl<'o> Report<'o> {
-    /// For rows like these.
-    pub(crate) fn new<R: Row>(out: &'o mut Output) -> Result<Self> {
-        let rows = if shows_rows(out.format()) { Some(out.stream::<R>()?.strict()) } else { None };
-        Ok(Self { rows, tallies: Tallies::default(), lines: ReportedLines::default() })
+    /// For orders of an operation.
+    pub(crate) fn new(operation: Operation, out: &'o mut Output) -> Result<Self> {
+        let format = out.format();
+        out.choose(OutcomeRow::columns_of_file(operation));
+        let rows = match operation {
+            _ if !shows_rows(format) => None,
+            Operation::MultiDeduct => Some(out.stream::<ItemRow<'_>>()?.strict()),
+            _ => Some(out.stream::<OutcomeRow<'_>>()?.strict()),
+        };
+        let (tallies, lines) = (Tallies::default(), ReportedLines::default());
+        Ok(Self { rows, tallies, lines, operation, is_nested: format == Format::Jsonl })
+    }
+
+    /// Reports the first order of a run; false if it is not decided.
+    pub(crate) fn first(&mut self, run: &Run) -> Result<bool> {
+        let items: Vec<DecidedOrder<'_>> = run.front_items().collect();
+        let Some(first) = items.first() else { return Ok(false) };
+        let status = status_of_items(items.iter().map(|item| item.status));
+        if !self.lines.record(first.order.line, status) {
+            return Ok(true);
+        }
+        for item in &items {
+            self.tallies.add(item.index, Some(item.status), item.order.quantity);
+        }
+        let Some(rows) = &mut self.rows else { return Ok(true) };
+        let request = run.request_of(&first.order);
+        match self.operation {
+            Operation::MultiDeduct if self.is_nested => rows.push(&MultiDocument::of_file(&items, status, &request))?,
+            Operation::MultiDeduct => items.iter().try_for_each(|item| rows.push(&ItemRow::of_file(item, &request)))?,
+            operation => rows.push(&OutcomeRow::of_file(first, &request, operation))?,
+        }
+        Ok(true)
     }
 
     /// Shows what was reported, before a wait that may be long.
@@ -91,8 +126,7 @@ fn position(line: u64) -> (usize, u64) {
     (word, 1 << (line % 64))
 }
 
-/// No other entry, or units that nobody knows.
-const NONE: u32 = u32::MAX;
+/// Units that nobody knows.
 const UNKNOWN: u64 = u64::MAX;
 
 /// How an order counts: under its status, or as refused before this run.
@@ -106,17 +140,12 @@ struct Entry {
     /// The least and the largest quantity among them.
     least: u32,
     most: u32,
-    /// The next entry of the activity.
-    next: u32,
     counted: Counted,
 }
 
-/// Orders and units of activities by number. A file may name a million of them: each has some entries in one list.
+/// Orders and units of activities by number.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
-    first: Vec<u32>,
-    entries: Vec<Entry>,
-}
+pub(crate) struct Tallies(BTreeMap<(usize, Counted), Entry>);
 
 impl Tallies {
     /// One order more.
@@ -129,21 +158,8 @@ impl Tallies {
     }
 
     /// The entry of an activity, made if there is none.
-    // Four billion entries do not fit into memory.
     fn entry(&mut self, activity: usize, counted: Counted) -> &mut Entry {
-        if self.first.len() <= activity {
-            self.first.resize(activity + 1, NONE);
-        }
-        let mut at = self.first[activity];
-        while at != NONE && self.entries[at as usize].counted != counted {
-            at = self.entries[at as usize].next;
-        }
-        if at == NONE {
-            at = self.entries.len() as u32;
-            let next = std::mem::replace(&mut self.first[activity], at);
-            self.entries.push(Entry { orders: 0, units: 0, least: u32::MAX, most: 0, next, counted });
-        }
-        &mut self.entries[at as usize]
+        self.0.entry((activity, counted)).or_insert(Entry { orders: 0, units: 0, least: u32::MAX, most: 0, counted })
     }
 
     /// Counts some of the replayed orders of an activity as refused before. The server keeps their number, not their
@@ -165,22 +181,17 @@ impl Tallies {
         before.units = if is_known || all { before.units + units } else { UNKNOWN };
     }
 
-    /// The entries of an activity in the order of their statuses.
+    /// The entries of an activity in the order of their statuses, those that were refused before at the end.
     fn of(&self, activity: usize) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let mut at = self.first.get(activity).copied().unwrap_or(NONE);
-        while at != NONE {
-            let entry = self.entries[at as usize];
-            at = entry.next;
-            entries.extend((entry.orders > 0).then_some(entry));
-        }
-        entries.sort_by_key(|entry| (entry.counted.is_none(), entry.counted));
+        let entries = self.0.range((activity, None)..(activity + 1, None)).map(|(_, entry)| *entry);
+        let mut entries: Vec<Entry> = entries.filter(|entry| entry.orders > 0).collect();
+        entries.sort_by_key(|entry| entry.counted.is_none());
         entries
     }
 
     /// Whether anything was refused, now or before.
     pub(crate) fn is_refused(&self) -> bool {
-        self.entries.iter().any(|entry| entry.orders > 0 && !entry.counted.is_some_and(Status::is_done))
+        self.0.values().any(|entry| entry.orders > 0 && !entry.counted.is_some_and(Status::is_done))
     }
 }
 
@@ -194,7 +205,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// Whether no order counts.
     pub(crate) fn is_empty(&self) -> bool {
-        self.tallies.entries.iter().all(|entry| entry.orders == 0)
+        self.tallies.0.values().all(|entry| entry.orders == 0)
     }
 
     /// The first activities that do not exist, `most` at most.
