@@ -30,7 +30,6 @@ use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use crate::cli::args::Global;
 pub use crate::cli::commands::{Command, GROUPS};
 
-use crate::cli::failure::Failure;
 use crate::cli::output::{ColorChoice, Format};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
@@ -59,22 +58,20 @@ pub fn start() -> ExitCode {
     if std::env::var_os(commands::completions::VARIABLE).is_some() && commands::completions::complete(help::command) {
         return ExitCode::SUCCESS;
     }
-    let cli = match Cli::read() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut cli = match fast_path::read(&arguments).map_or_else(|| read(&arguments), Ok) {
         Ok(cli) => cli,
-        Err(failure) => {
-            let (format, color) = asked_for(std::env::args_os());
-            let exit = match failure {
-                ParseFailure::Arguments(error) => {
-                    let correction = suggest::correction(&error, std::env::args_os().skip(1));
-                    output::report_usage(&error, correction, format, color)
-                }
-                ParseFailure::Environment(failure) => output::report(&failure, format, color),
-            };
+        Err(error) => {
+            let words = arguments.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+            let words: Vec<String> = words.collect();
+            let (format, color) = asked_for(&words);
+            let exit = output::report_usage(&error, suggest::correction(&error, &words), format, color);
             return ExitCode::from(exit as u8);
         }
     };
+    let completed = cli.global.complete();
     let (format, color) = (cli.global.output(), cli.global.color);
-    let exit = match commands::run(cli) {
+    let exit = match completed.and_then(|()| commands::run(cli)) {
         Ok(exit) => exit,
         Err(failure) => output::report(&failure, format, color),
     };
@@ -82,40 +79,16 @@ pub fn start() -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
-/// Why there is nothing to do.
-#[derive(Debug)]
-pub enum ParseFailure {
-    /// The arguments cannot be read, or ask for help or the version.
-    Arguments(clap::Error),
-    Environment(Failure),
+/// Reads a command line with the whole tree.
+fn read(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = help::command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
-impl Cli {
-    /// Reads the command line of the process; what it leaves open, the environment may say.
-    ///
-    /// # Errors
-    /// One of them cannot be read, or help is wanted.
-    pub fn read() -> Result<Self, ParseFailure> {
-        let arguments: Vec<OsString> = std::env::args_os().collect();
-        let mut cli = match fast_path::read(&arguments) {
-            Some(cli) => cli,
-            None => Self::read_any(arguments).map_err(ParseFailure::Arguments)?,
-        };
-        cli.global.complete().map_err(ParseFailure::Environment)?;
-        Ok(cli)
-    }
-
-    fn read_any(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
-        let mut command = help::command();
-        let matches = command.try_get_matches_from_mut(arguments)?;
-        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-    }
-}
-
-/// The format and colour that a command line asks for which could not be parsed as a whole: its error should be
-/// in that format too.
-pub fn asked_for(arguments: impl Iterator<Item = OsString>) -> (Format, ColorChoice) {
-    let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+/// The format and colour that arguments ask for which could not be parsed as a whole: their error should be in that format
+/// too.
+fn asked_for(arguments: &[String]) -> (Format, ColorChoice) {
     let value = |long: &str, short: Option<&str>| {
         arguments.iter().enumerate().find_map(|(at, argument)| {
             if argument == long || Some(argument.as_str()) == short {

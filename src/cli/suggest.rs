@@ -1,7 +1,5 @@
 //! What was meant by an option, argument or command that does not exist.
 
-use std::ffi::OsString;
-
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
@@ -50,10 +48,9 @@ const COMMANDS: [(&str, &[&str]); 12] = [
 ];
 
 /// A hint that is better than clap's.
-pub(crate) fn correction(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Option<String> {
-    let arguments: Vec<String> = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+pub(crate) fn correction(error: &clap::Error, arguments: &[String]) -> Option<String> {
     let root = help::command();
-    let line = Line::read(&root, &arguments);
+    let line = Line::read(&root, arguments);
     let given = match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict => ContextKind::InvalidArg,
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
@@ -188,9 +185,9 @@ mod tests {
     use super::*;
 
     fn hint(line: &str) -> Option<String> {
-        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let error = help::command().try_get_matches_from(&words).unwrap_err();
-        correction(&error, words.into_iter().skip(1))
+        correction(&error, &words[1..])
     }
 
     #[test]
