@@ -64,14 +64,10 @@ pub fn listen() {
             clean_up();
             std::process::exit(Exit::Interrupted as i32);
         });
-        leave_to_the_listener();
+        // A signal ends whatever system call its thread is in, and a reply that is waited for would count as lost. So the
+        // thread that listens gets them all: it alone was there before. Children begin without this: `std` sees to it.
+        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        // If it is refused, an order in flight is in doubt, and the same command resumes.
+        let _ = signals.thread_block();
     });
-}
-
-/// A signal ends whatever system call its thread is in, and a reply that is waited for would count as lost. So the
-/// thread that listens gets them all: it alone was there before. Children begin without this: `std` sees to it.
-fn leave_to_the_listener() {
-    let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
-    // If it is refused, an order in flight is in doubt, and the same command resumes.
-    let _ = signals.thread_block();
 }

@@ -48,7 +48,7 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
     let found = match columns.find(&header) {
         Ok(found) => found,
         Err(Refusal { message, hint }) => {
-            problems.report(Problem::new(Location { line: 1, column: 1 }, message).hint(hint));
+            problems.report(Problem::new(Location::START, message).hint(hint));
             return list;
         }
     };

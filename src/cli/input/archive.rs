@@ -108,7 +108,10 @@ impl Archive {
     /// # Errors
     /// The file cannot be opened.
     pub fn lines(&self, part: Part) -> Result<Lines> {
-        Lines::open(&self.folder.join(part.file_name()), part, self.sealed.manifest.layout.kind())
+        let path = self.folder.join(part.file_name());
+        let file = File::open(&path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
+        let (reader, kind) = (BufReader::with_capacity(BUFFER, file), self.sealed.manifest.layout.kind());
+        Ok(Lines { path, part, kind, reader, line: Vec::new(), number: 0, bytes: 0, digest: Digest::default() })
     }
 }
 
@@ -125,20 +128,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn open(path: &Path, part: Part, kind: Kind) -> Result<Self> {
-        let file = File::open(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
-        Ok(Self {
-            path: path.to_owned(),
-            part,
-            kind,
-            reader: BufReader::with_capacity(BUFFER, file),
-            line: Vec::new(),
-            number: 0,
-            bytes: 0,
-            digest: Digest::default(),
-        })
-    }
-
     /// The texts of the next line.
     ///
     /// # Errors

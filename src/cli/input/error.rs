@@ -124,6 +124,10 @@ pub struct Location {
     pub column: usize,
 }
 
+impl Location {
+    pub(super) const START: Self = Self { line: 1, column: 1 };
+}
+
 impl fmt::Display for Location {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.line, self.column)

@@ -46,7 +46,7 @@ impl Separated {
             RowError::Bad(problem) => Problems::only(&input, problem),
         };
         let wrong = |message: String, hint: Option<String>| {
-            Problems::only(&input, Problem::new(Location { line: 1, column: 1 }, message).hint(hint))
+            Problems::only(&input, Problem::new(Location::START, message).hint(hint))
         };
         loop {
             match opened.record(lines).map_err(fatal)? {

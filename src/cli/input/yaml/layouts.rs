@@ -70,8 +70,7 @@ fn read(path: &str) -> Result<Layout> {
 
 fn document(context: &mut Context<'_>) -> Result<Result<Layout, Reported>, Problem> {
     let Some(node) = only_document(&context.source.text, "one layout in a file")? else {
-        let start = Location { line: 1, column: 1 };
-        return Err(Problem::new(start, "the file holds nothing, expected `kind:` and `keys:`"));
+        return Err(Problem::new(Location::START, "the file holds nothing, expected `kind:` and `keys:`"));
     };
     Ok(Fields::of(context, "the layout", &FIELDS, &node).and_then(|fields| {
         fields.all_known()?;

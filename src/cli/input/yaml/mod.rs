@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
                 Some(Ok((Event::StreamStart | Event::DocumentEnd | Event::Nothing, _))) => {}
                 Some(Ok((event, span))) => return Ok((event, begin(span))),
                 Some(Err(error)) => return Err(syntax(&error)),
-                None => return Ok((Event::StreamEnd, Location { line: 1, column: 1 })),
+                None => return Ok((Event::StreamEnd, Location::START)),
             }
         }
     }

@@ -26,17 +26,9 @@ pub(crate) enum Content {
     Number(String),
     /// A share from 0 to 1, drawn.
     Bar(f64),
-    /// A time, as it is written if there is room, and shorter.
-    Time(String, Shorter),
-}
-
-/// How a time is written where it has no room.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Shorter {
-    /// `in 16 h`
-    RelativeTo(Millis),
-    /// `20:00:00`
-    TimeOfDay,
+    /// A time, as it is written if there is room. Without, it is relative to now if it has an instant (`in 16 h`), else the time
+    /// of day (`20:00:00`).
+    Time(String, Option<Millis>),
 }
 
 /// Shown if nothing is known.
@@ -70,13 +62,13 @@ impl Cell {
     /// A time to the second: the id beside it has the milliseconds. Where that has no room, `in 16 h` or `3 min ago`.
     pub fn time(at: Millis) -> Self {
         let at = at.to_second();
-        Self::of(Content::Time(at.to_string(), Shorter::RelativeTo(at)))
+        Self::of(Content::Time(at.to_string(), Some(at)))
     }
 
     /// The time of a row that is printed then, below earlier ones. Where it has no room, the time of day: `now` would soon be
     /// wrong.
     pub fn printed_at(at: Millis) -> Self {
-        Self::of(Content::Time(at.to_second().to_string(), Shorter::TimeOfDay))
+        Self::of(Content::Time(at.to_second().to_string(), None))
     }
 
     pub fn unknown() -> Self {
@@ -159,10 +151,8 @@ impl Cell {
             Content::Text(text) => cut_id(text, columns),
             Content::Number(text) => cut(text, columns),
             Content::Time(text, _) if width(text) <= columns => Cow::Borrowed(text),
-            Content::Time(_, Shorter::RelativeTo(at)) => {
-                Cow::Owned(cut(&at.relative_to(window::now()), columns).into_owned())
-            }
-            Content::Time(text, Shorter::TimeOfDay) => {
+            Content::Time(_, Some(at)) => Cow::Owned(cut(&at.relative_to(window::now()), columns).into_owned()),
+            Content::Time(text, None) => {
                 // `2026-11-21T20:00:00+08:00`
                 let day_begins = text.find('T').map_or(0, |at| at + 1);
                 cut(text.get(day_begins..day_begins + 8).unwrap_or(text), columns)

@@ -41,16 +41,9 @@ impl<'a> Task<'a> {
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
 fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
-    match &checked.content {
-        Some(content) => {
-            let digest = content.digest(&of);
-            Job { name: args.job.clone().unwrap_or_else(|| digest.clone()), digest }
-        }
-        None => {
-            let name = args.job.clone().unwrap_or_else(|| RequestId::unique().to_string());
-            Job { name, digest: Checked::default().digest(&of) }
-        }
-    }
+    let digest = checked.content.clone().unwrap_or_default().digest(&of);
+    let made = || if checked.content.is_some() { digest.clone() } else { RequestId::unique().to_string() };
+    Job { name: args.job.clone().unwrap_or_else(made), digest }
 }
 
 /// Checks a file and applies it, or in a dry run only shows what would be applied.
