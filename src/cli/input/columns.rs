@@ -11,11 +11,7 @@ const MAX_NAMED: usize = 10;
 
 /// The columns that a reader looks for, by what the input calls them.
 #[derive(Debug, Clone)]
-pub struct Columns {
-    wanted: Vec<WantedColumn>,
-    /// Whether the command has `--map`.
-    has_map: bool,
-}
+pub struct Columns(Vec<WantedColumn>);
 
 #[derive(Debug, Clone)]
 struct WantedColumn {
@@ -79,34 +75,28 @@ impl Columns {
                 is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
             }
         });
-        Ok(Self { wanted: wanted.collect(), has_map: true })
-    }
-
-    /// For a command without `--map`: names must be ours.
-    #[must_use]
-    pub fn without_map(self) -> Self {
-        Self { has_map: false, ..self }
+        Ok(Self(wanted.collect()))
     }
 
     /// What the input calls a column; our own name if it has none.
     pub fn name(&self, index: usize) -> &str {
-        self.wanted[index].theirs.as_deref().unwrap_or(self.wanted[index].ours)
+        self.0[index].theirs.as_deref().unwrap_or(self.0[index].ours)
     }
 
     /// Whether a column must be in every row, because it was asked for by name.
     pub fn is_mapped(&self, index: usize) -> bool {
-        self.wanted[index].is_mapped
+        self.0[index].is_mapped
     }
 
     pub fn classify(&self, name: &str) -> Named {
         let ours =
-            self.wanted.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
+            self.0.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
         match ours {
             Some(index) => Named::Ours(index),
             None => {
                 let nearly =
                     |wanted: &WantedColumn| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
-                self.wanted.iter().position(nearly).map_or(Named::Other, Named::Nearly)
+                self.0.iter().position(nearly).map_or(Named::Other, Named::Nearly)
             }
         }
     }
@@ -116,8 +106,8 @@ impl Columns {
     /// # Errors
     /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
     pub fn find(&self, header: &[String]) -> Result<FoundColumns, Refusal> {
-        let mut found = FoundColumns { indexes: vec![None; self.wanted.len()], ignored: Vec::new() };
-        let mut near: Vec<Option<&str>> = vec![None; self.wanted.len()];
+        let mut found = FoundColumns { indexes: vec![None; self.0.len()], ignored: Vec::new() };
+        let mut near: Vec<Option<&str>> = vec![None; self.0.len()];
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
                 Named::Ours(index) if found.indexes[index].is_some() => {
@@ -133,18 +123,18 @@ impl Columns {
             }
         }
         let missing = |index: &usize| {
-            let wanted = &self.wanted[*index];
+            let wanted = &self.0[*index];
             found.indexes[*index].is_none() && (wanted.is_required || wanted.is_mapped || near[*index].is_some())
         };
-        let missing: Vec<usize> = (0..self.wanted.len()).filter(missing).collect();
+        let missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(header, &missing, &near)) }
     }
 
-    /// What is said of names that are nearly ours, in a header or in an object.
-    pub fn refusal_of(&self, index: usize, name: &str) -> Refusal {
-        let ours = self.wanted[index].ours;
-        let hint = if self.has_map {
-            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.wanted[index].is_required))
+    /// What is said of a name in an object that is nearly ours. Without `--map`, names must be ours.
+    pub fn refusal_of(&self, index: usize, name: &str, has_map: bool) -> Refusal {
+        let ours = self.0[index].ours;
+        let hint = if has_map {
+            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.0[index].is_required))
         } else {
             format!("call it `{ours}`")
         };
@@ -165,16 +155,15 @@ impl Columns {
                 hint: Some(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`")),
             };
         }
-        let mapped = missing.iter().find(|index| self.wanted[**index].is_mapped);
+        let mapped = missing.iter().find(|index| self.0[**index].is_mapped);
         if let Some(index) = mapped {
             return Refusal { message, hint: did_you_mean(self.name(*index), &names) };
         }
         let pairs: Vec<String> = missing
             .iter()
-            .map(|index| format!("{}={}", self.wanted[*index].ours, near[*index].unwrap_or("ITS_NAME")))
+            .map(|index| format!("{}={}", self.0[*index].ours, near[*index].unwrap_or("ITS_NAME")))
             .collect();
-        let optional =
-            missing.iter().find(|index| !self.wanted[**index].is_required).map(|index| self.wanted[*index].ours);
+        let optional = missing.iter().find(|index| !self.0[**index].is_required).map(|index| self.0[*index].ours);
         Refusal { message, hint: Some(self.hint(&pairs, optional)) }
     }
 

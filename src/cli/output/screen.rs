@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGTSTP};
 use tabled::grid::util::string::get_line_width;
 
@@ -18,7 +18,7 @@ use crate::cli::failure::Result;
 use crate::cli::output::row::{Column, Row};
 use crate::cli::output::sink::stdout_failure;
 use crate::cli::output::table::Table;
-use crate::cli::output::terminal::{self, Terminal};
+use crate::cli::output::terminal::Terminal;
 use crate::cli::output::text::{Tone, cut, escape, paint, width};
 
 /// The alternate screen, no cursor, no line that continues on the next.
@@ -206,7 +206,8 @@ fn write(text: &str) -> Result<()> {
 
 /// Columns and rows.
 fn size() -> (usize, usize) {
-    terminal::size().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(USUAL)
+    let size = tcgetwinsize(io::stdout()).map(|size| (size.ws_col.into(), size.ws_row.into())).ok();
+    size.filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(USUAL)
 }
 
 /// The lines of a screen, from the top.

@@ -109,12 +109,6 @@ pub(super) fn measured(stream: &impl AsFd) -> Option<usize> {
     Some(size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
-/// Columns and rows of the terminal that standard output is; 0 if it does not say.
-pub fn size() -> Option<(usize, usize)> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    Some((size.ws_col.into(), size.ws_row.into()))
-}
-
 impl Terminal {
     /// Something good to know; not with `--quiet`.
     pub fn note(&self, text: impl AsRef<str>) {

@@ -114,7 +114,9 @@ impl JsonLines {
         if let Some((index, name)) = self.near.take()
             && self.shape.column(index).is_some_and(|column| row.get(column).is_none())
         {
-            let Refusal { message, hint } = self.columns.refusal_of(index, &name);
+            // Orders of several activities come from backends, and have no `--map`.
+            let has_map = self.shape.number(Column::Items).is_none();
+            let Refusal { message, hint } = self.columns.refusal_of(index, &name, has_map);
             let column = value_column(lines.raw(), &name);
             return Err(RowError::Bad(problem(lines.line(), column, message, hint)));
         }

@@ -59,9 +59,7 @@ impl Shape {
     /// What an input calls them, numbered as they come in [`columns`](Self::columns).
     pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns> {
         let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
-        let columns = Columns::new(&names(self.required), &names(self.optional), mapping)?;
-        // Orders of several activities come from backends, and have no `--map`.
-        Ok(if self.number(Column::Items).is_some() { columns.without_map() } else { columns })
+        Columns::new(&names(self.required), &names(self.optional), mapping)
     }
 
     pub(crate) fn number(&self, wanted: Column) -> Option<usize> {
