@@ -10,7 +10,7 @@ use redis::{FromRedisValue, ToRedisArgs, Value};
 
 use super::seckill::{Call, seckill};
 use super::server::TestRedis;
-use super::wait_until;
+use super::{in_ten_tries, wait_until};
 
 /// All slots of a cluster.
 const SLOTS: u16 = 16384;
@@ -46,21 +46,12 @@ impl TestCluster {
     #[track_caller]
     pub fn with(primaries: usize, replicas: bool, args: &[&str]) -> Self {
         let count = if replicas { 2 * primaries } else { primaries };
-        // Between finding free ports and using them, another process may take one.
-        let mut why = String::new();
-        for _ in 0..10 {
-            match launch(primaries, count, args) {
-                Ok(nodes) => {
-                    let cluster = Self { nodes, primaries };
-                    cluster.wait_until_ok();
-                    cluster.wait_for_replicas();
-                    cluster.configure_all("cluster-node-timeout", CALM_NODE_TIMEOUT);
-                    return cluster;
-                }
-                Err(failed) => why = failed,
-            }
-        }
-        panic!("no cluster in ten tries: {why}");
+        let nodes = in_ten_tries("cluster", || launch(primaries, count, args));
+        let cluster = Self { nodes, primaries };
+        cluster.wait_until_ok();
+        cluster.wait_for_replicas();
+        cluster.configure_all("cluster-node-timeout", CALM_NODE_TIMEOUT);
+        cluster
     }
 
     /// What `--url` takes: all primaries.
@@ -140,32 +131,16 @@ impl TestCluster {
     /// Which node serves a slot, as a living node sees it.
     #[track_caller]
     pub fn owner(&self, slot: u16) -> usize {
-        let ranges: Vec<Vec<Value>> = self.first_alive().ask(("CLUSTER", "SLOTS"));
-        for range in ranges {
-            let (first, last) =
-                (u16::from_redis_value_ref(&range[0]).unwrap(), u16::from_redis_value_ref(&range[1]).unwrap());
-            if (first..=last).contains(&slot) {
-                let Value::Array(node) = &range[2] else { panic!("no node: {range:?}") };
-                let port = u16::from_redis_value_ref(&node[1]).unwrap();
-                return self.nodes.iter().position(|node| node.port() == Some(port)).expect("one of ours");
-            }
-        }
-        panic!("nobody serves slot {slot}");
+        let port = owner_in_map(self.first_alive(), slot);
+        assert!(port.is_some(), "nobody serves slot {slot}");
+        self.nodes.iter().position(|node| node.port() == port).expect("one of ours")
     }
 
     #[allow(dead_code, reason = "for tests/torture")]
     /// Waits until all nodes say that a node serves a slot.
     #[track_caller]
     pub fn wait_until_agreed(&self, slot: u16, node: usize) {
-        let port = self.nodes[node].port().unwrap();
-        let knows = |other: &TestRedis| {
-            let ranges: Vec<Vec<Value>> = other.ask(("CLUSTER", "SLOTS"));
-            ranges.iter().any(|range| {
-                let bound = |index: usize| u16::from_redis_value_ref(&range[index]).unwrap();
-                let Value::Array(owner) = &range[2] else { return false };
-                (bound(0)..=bound(1)).contains(&slot) && u16::from_redis_value_ref(&owner[1]).unwrap() == port
-            })
-        };
+        let knows = |other: &TestRedis| owner_in_map(other, slot) == self.nodes[node].port();
         wait_until("all nodes know whose slot it is", || self.nodes.iter().all(knows));
     }
 
@@ -300,6 +275,16 @@ impl TestCluster {
     fn first_alive(&self) -> &TestRedis {
         self.nodes.iter().find(|node| node.is_running()).expect("a node that runs")
     }
+}
+
+/// The port of the node that serves a slot, as a node sees it.
+#[track_caller]
+fn owner_in_map(node: &TestRedis, slot: u16) -> Option<u16> {
+    let ranges: Vec<Vec<Value>> = node.ask(("CLUSTER", "SLOTS"));
+    let number = |value: &Value| u16::from_redis_value_ref(value).unwrap();
+    let range = ranges.iter().find(|range| (number(&range[0])..=number(&range[1])).contains(&slot))?;
+    let Value::Array(owner) = &range[2] else { panic!("no node: {range:?}") };
+    Some(number(&owner[1]))
 }
 
 /// Starts all nodes on free ports.

@@ -33,6 +33,7 @@ pub use server::TestRedis;
 pub use server_binary::server_binary;
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -49,6 +50,24 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// Launches what listens on a port. Between finding a free port and using it, another process may take it.
+#[track_caller]
+fn in_ten_tries<T>(what: &str, mut launch: impl FnMut() -> Result<T, String>) -> T {
+    let mut why = String::new();
+    for _ in 0..10 {
+        match launch() {
+            Ok(launched) => return launched,
+            Err(failed) => why = failed,
+        }
+    }
+    panic!("no {what} in ten tries: {why}");
+}
+
+/// A port of 127.0.0.1 that nobody uses now.
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).and_then(|found| found.local_addr()).expect("a free port").port()
 }
 
 /// Writes a file as of now. The time is set by hand: what the file system notes may be some milliseconds old, before the last order.

@@ -92,16 +92,21 @@ impl Proxy {
     pub fn before(redis: &TestRedis) -> Self {
         let dir = short_temp_dir();
         let listener = UnixListener::bind(dir.path().join("proxy.sock")).expect("a socket");
-        let network = Arc::new(Network { server: redis.socket(), ..Network::default() });
+        let network = Network { server: redis.socket(), ..Network::default() };
+        Self::serve(dir, None, network, move || listener.accept().ok().map(|(client, _)| client))
+    }
+
+    /// Opens each connection that `accept` gives.
+    fn serve(
+        dir: TempDir,
+        port: Option<u16>,
+        network: Network,
+        mut accept: impl FnMut() -> Option<UnixStream> + Send + 'static,
+    ) -> Self {
+        let network = Arc::new(network);
         let shared = Arc::clone(&network);
-        let listener = thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                if !shared.open(client) {
-                    return;
-                }
-            }
-        });
-        Self { dir, port: None, network, listener: Some(listener) }
+        let listener = thread::spawn(move || while accept().is_some_and(|client| shared.open(client)) {});
+        Self { dir, port, network, listener: Some(listener) }
     }
 
     #[allow(dead_code, reason = "for tests/torture")]
@@ -116,18 +121,13 @@ impl Proxy {
         let face = |(node, listener): (&TestRedis, TcpListener)| {
             let names = names.clone();
             let port = listener.local_addr().expect("an address").port();
-            let network = Arc::new(Network { server: node.socket(), names, ..Network::default() });
-            let shared = Arc::clone(&network);
-            let listener = thread::spawn(move || {
-                for client in listener.incoming().map_while(Result::ok) {
-                    client.set_nodelay(true).ok();
-                    // Both are streams of bytes: from here on nothing asks for the kind of socket.
-                    if !shared.open(UnixStream::from(OwnedFd::from(client))) {
-                        return;
-                    }
-                }
-            });
-            Self { dir: short_temp_dir(), port: Some(port), network, listener: Some(listener) }
+            let network = Network { server: node.socket(), names, ..Network::default() };
+            Self::serve(short_temp_dir(), Some(port), network, move || {
+                let (client, _) = listener.accept().ok()?;
+                client.set_nodelay(true).ok();
+                // Both are streams of bytes: from here on nothing asks for the kind of socket.
+                Some(UnixStream::from(OwnedFd::from(client)))
+            })
         };
         cluster.nodes().iter().zip(listeners).map(face).collect()
     }

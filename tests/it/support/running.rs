@@ -1,12 +1,13 @@
 //! A call of the tool that is under way: wait for what it says, send it signals, wait for its end.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::seckill::{Call, Outcome, send_signal};
+use super::seckill::{Call, Outcome, Person, send_signal};
 use super::terminal::{Screen, frames};
 use super::{PATIENCE, terminal};
 
@@ -19,9 +20,8 @@ pub struct Running {
     process: Child,
     stdout: Arc<Stream>,
     stderr: Arc<Stream>,
+    /// The terminal of a person.
     screen: Option<Screen>,
-    /// The terminal that stderr is.
-    seen: Option<Screen>,
     is_at_terminal: bool,
 }
 
@@ -34,30 +34,13 @@ impl Running {
             None if call.stdin.is_empty() => Stdio::null(),
             None => Stdio::piped(),
         };
-        let screen = call.stderr_is_terminal.then(|| {
-            let (screen, process) = terminal::open();
-            call.command.stderr(process);
-            screen
-        });
-        let seen = screen.as_ref().map(Screen::of);
-        let is_at_terminal = call.stderr_is_terminal || call.answer.is_some();
-        let person = call.answer.as_ref().map(|answer| {
-            let (mut screen, process) = terminal::pair();
-            let end = || process.try_clone().expect("the process's side of the terminal");
-            call.command.stdin(end()).stdout(end()).stderr(end());
-            screen.write_all(answer.as_bytes()).expect("the terminal takes what is typed");
-            screen
-        });
-        let screen_of_all = call.is_on_screen.then(|| {
-            let (screen, process) = terminal::pair();
-            call.command.stdin(process.try_clone().expect("the process's side of the terminal")).stdout(process);
-            screen
-        });
-        if person.is_none() && screen_of_all.is_none() {
+        if matches!(call.person, Person::Absent | Person::SeesErrors) {
             call.command.stdin(stdin);
         }
-        let held = screen_of_all.as_ref().map(Screen::of);
-        let person = person.or(screen_of_all);
+        let is_at_terminal = matches!(call.person, Person::SeesErrors | Person::Answers(_));
+        let screen = seat(&mut call);
+        let held = screen.as_ref().map(Screen::of);
+        let (seen_out, seen_err) = if let Person::SeesErrors = call.person { (None, screen) } else { (screen, None) };
         let mut process = call.command.spawn().expect("the built binary starts");
         // Ours is a copy of the process's side of the terminal: the screen ends only when nobody holds one.
         call.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -65,18 +48,18 @@ impl Running {
             // From a thread: a tool that stops reading must not block the test. It may well stop.
             thread::spawn(move || pipe.write_all(&call.stdin).ok());
         }
-        let stdout = match (person, process.stdout.take()) {
+        let stdout = match (seen_out, process.stdout.take()) {
             (Some(screen), _) => Stream::read(screen),
             (None, Some(stdout)) => Stream::read(stdout.take(call.stdout_limit)),
             // It goes where the test said.
             (None, None) => Stream::read(std::io::empty()),
         };
-        let stderr = match (screen, process.stderr.take()) {
+        let stderr = match (seen_err, process.stderr.take()) {
             (Some(screen), _) => Stream::read(screen),
             (None, Some(stderr)) => Stream::read(stderr),
             (None, None) => Stream::read(std::io::empty()),
         };
-        Self { call: shown, process, stdout, stderr, screen: held, seen, is_at_terminal }
+        Self { call: shown, process, stdout, stderr, screen: held, is_at_terminal }
     }
 
     #[track_caller]
@@ -118,7 +101,7 @@ impl Running {
     /// Makes the terminal that stderr is larger or smaller.
     #[track_caller]
     pub fn resize_stderr(&self, columns: u16, rows: u16) {
-        self.seen.as_ref().expect("a call that is seen").resize(columns, rows);
+        self.screen().resize(columns, rows);
     }
 
     /// Waits until the last frame that was drawn is as wanted, and gives its lines.
@@ -174,6 +157,25 @@ impl Running {
             panic!("waited for {what:?}\n$ {}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\n---", self.call);
         }
     }
+}
+
+/// Connects a person's terminal to a call; gives the side that the person sees.
+fn seat(call: &mut Call) -> Option<File> {
+    if let Person::Absent = call.person {
+        return None;
+    }
+    let (mut screen, process) = terminal::pair();
+    let end = || process.try_clone().expect("the process's side of the terminal");
+    match &call.person {
+        Person::Absent => &mut call.command,
+        Person::SeesErrors => call.command.stderr(end()),
+        Person::AtScreen => call.command.stdin(end()).stdout(end()),
+        Person::Answers(answer) => {
+            screen.write_all(answer.as_bytes()).expect("the terminal takes what is typed");
+            call.command.stdin(end()).stdout(end()).stderr(end())
+        }
+    };
+    Some(screen)
 }
 
 /// Takes the line apart that names the server of a change: nearly every call of a test has one.

@@ -33,15 +33,7 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Call {
-        command,
-        stdin: Vec::new(),
-        stdin_file: None,
-        stdout_limit: u64::MAX,
-        stderr_is_terminal: false,
-        answer: None,
-        is_on_screen: false,
-    }
+    Call { command, stdin: Vec::new(), stdin_file: None, stdout_limit: u64::MAX, person: Person::Absent }
 }
 
 /// A call that is not yet made. `code` makes it, `spawn` makes it in the background.
@@ -51,9 +43,18 @@ pub struct Call {
     pub(super) stdin: Vec<u8>,
     pub(super) stdin_file: Option<std::fs::File>,
     pub(super) stdout_limit: u64,
-    pub(super) stderr_is_terminal: bool,
-    pub(super) answer: Option<String>,
-    pub(super) is_on_screen: bool,
+    pub(super) person: Person,
+}
+
+/// Who sits at a terminal.
+pub(super) enum Person {
+    Absent,
+    /// Sees stderr.
+    SeesErrors,
+    /// Sees everything, and types this.
+    Answers(String),
+    /// Sees stdout, and types.
+    AtScreen,
 }
 
 impl Call {
@@ -119,20 +120,20 @@ impl Call {
 
     /// A person sits there and sees stderr, with all that is drawn for a terminal; stdout stays a pipe.
     pub fn seen(mut self) -> Self {
-        self.stderr_is_terminal = true;
+        self.person = Person::SeesErrors;
         self.env("TERM", "xterm")
     }
 
     /// A person sits there, sees everything, and types this: `stdout` then has all that the terminal shows, the typed
     /// text and what goes to stderr included.
     pub fn at_terminal(mut self, answer: &str) -> Self {
-        self.answer = Some(answer.to_owned());
+        self.person = Person::Answers(answer.to_owned());
         self.env("TERM", "dumb")
     }
 
     /// A person sits before a terminal of 100 columns and 30 lines that standard input and output are; stderr is a pipe.
     pub fn on_screen(mut self) -> Self {
-        self.is_on_screen = true;
+        self.person = Person::AtScreen;
         self.env("TERM", "xterm").without_env("COLUMNS")
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::seckill::{Call, seckill};
 use super::server_binary::server_binary;
-use super::{PATIENCE, TestRedis, short_temp_dir, wait_until};
+use super::{PATIENCE, TestRedis, free_port, in_ten_tries, short_temp_dir, wait_until};
 
 /// A sentinel of the primary `shop`. It is killed when this value goes.
 pub struct TestSentinel {
@@ -26,19 +26,11 @@ impl TestSentinel {
     /// Watches a server at its port. `settings` are more lines of its configuration.
     #[track_caller]
     pub fn of(port: u16, settings: &str) -> Self {
-        let mut why = String::new();
-        // Between finding a free port and using it, another process may take it.
-        for _ in 0..10 {
-            match Self::launch(port, settings).ready() {
-                Ok(sentinel) => return sentinel,
-                Err(failed) => why = failed,
-            }
-        }
-        panic!("no sentinel in ten tries: {why}");
+        in_ten_tries("sentinel", || Self::launch(port, settings).ready())
     }
 
     fn launch(port: u16, settings: &str) -> Self {
-        let own = TcpListener::bind(("127.0.0.1", 0)).and_then(|found| found.local_addr()).expect("a port").port();
+        let own = free_port();
         let settings = settings.replace("OWN_PORT", &own.to_string());
         let plain = if settings.contains("tls-port") { 0 } else { own };
         let dir = short_temp_dir();

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,7 +15,7 @@ use tempfile::TempDir;
 
 use super::seckill::{Call, seckill, send_signal};
 use super::server_binary::server_binary;
-use super::{Dump, PATIENCE, short_temp_dir};
+use super::{Dump, PATIENCE, free_port, in_ten_tries, short_temp_dir};
 
 /// One entry of a stream: its id, and its fields in order of their names.
 pub type StreamEntry = (String, BTreeMap<String, String>);
@@ -59,15 +58,11 @@ impl TestRedis {
     pub fn with_tcp<const N: usize>(args: [&str; N]) -> Self {
         let mut redis = Self::with(args);
         redis.stop();
-        // Between finding a free port and using it, another process may take it.
-        for _ in 0..10 {
-            let free = TcpListener::bind(("127.0.0.1", 0)).and_then(|found| found.local_addr());
-            redis.port = Some(free.expect("a free port").port());
-            if redis.launch(Until::Ready).is_ok() {
-                return redis;
-            }
-        }
-        panic!("no free port in ten tries; the server's log:\n{}", redis.log());
+        in_ten_tries("server", || {
+            redis.port = Some(free_port());
+            redis.launch(Until::Ready)
+        });
+        redis
     }
 
     /// One node of a cluster, which finds there what it knows of the others.

@@ -2,18 +2,11 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-/// A new terminal of 100 columns: the side that shows what is written, and the side that a process writes to.
-pub(super) fn open() -> (File, Stdio) {
-    let (screen, process) = pair();
-    (screen, Stdio::from(process))
-}
-
-/// The same, for a process that reads from it as well.
+/// A new terminal of 100 columns: the side that shows what is written, and the side that a process writes to and reads from.
 pub(super) fn pair() -> (File, File) {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a pseudo terminal");
     grantpt(&screen).and_then(|()| unlockpt(&screen)).expect("the right to use it");

@@ -260,3 +260,26 @@ fn unescaped(value: &str) -> Cow<'_, str> {
     }
     Cow::Owned(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_behind_empty_lines_has_its_own_line() {
+        let text = "id,stock\r\n\n\n1,\"a\n\"\"b\"\"\"\n\n\"x\"y,\"2\"\r\"3,4";
+        let shown = records(text, b',').map(|record| {
+            let values: Vec<String> = record.values.iter().map(ToString::to_string).collect();
+            (record.line, values.join("|"), record.has_text_after_quote)
+        });
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [
+                (1, "id|stock".to_owned(), false),
+                (4, "1|a\n\"b\"".to_owned(), false),
+                (7, "x\"y|2".to_owned(), true),
+                (7, "3,4".to_owned(), false)
+            ]
+        );
+    }
+}
