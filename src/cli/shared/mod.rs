@@ -1,6 +1,6 @@
 //! What commands share: `session` is what all need first, `target` decides which server a command is for, `outcome` has
-//! the rows of orders, `bulk` applies files of them, `selection` finds the activities of a
-//! command, `rounds` is the loop of services, `sharded` reads what has shards, `metrics` and `hints` say more.
+//! the rows of orders, `bulk` applies files of them, `selection` finds the activities of a command and their shards,
+//! `rounds` is the loop of services, `metrics` and `hints` say more.
 
 pub mod bulk;
 pub mod hints;

@@ -298,7 +298,7 @@ impl<'o> Driver<'o> {
             }
             (failure, _) => failure,
         };
-        let is_corrected_alone = self.keep_going || self.bad.count == 0;
+        let is_corrected_alone = self.keep_going || !self.bad.problems.any();
         let bad = self.bad.failure().map(|failure| match is_corrected_alone {
             true => failure,
             false => failure.hint(format!("the orders before it are applied; correct it, and {how_to_resume}")),

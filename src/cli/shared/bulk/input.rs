@@ -33,7 +33,6 @@ pub(crate) struct Input {
     /// As it was given.
     pub(crate) from: String,
     pub(crate) reader: OrderReader,
-    pub(crate) is_regular: bool,
     mapping: Mapping,
     shape: Shape,
     /// Whether the columns that are ignored were named.
@@ -50,9 +49,8 @@ impl Input {
         layout: Layout,
     ) -> Result<Self> {
         let (blocks, shape) = (Blocks::open(from)?, shape(operation, layout));
-        let is_regular = blocks.is_regular();
         let reader = OrderReader::new(blocks, format, &mapping, shape)?;
-        Ok(Self { from: from.to_owned(), reader, is_regular, mapping, shape, has_named_ignored: false })
+        Ok(Self { from: from.to_owned(), reader, mapping, shape, has_named_ignored: false })
     }
 
     /// The same file from its beginning, which must have the same content.
@@ -83,8 +81,7 @@ impl Input {
 
 /// Lines that are not valid.
 pub(crate) struct BadLines {
-    pub(crate) count: u64,
-    problems: Problems,
+    pub(crate) problems: Problems,
     /// The file for them, which is not at its path yet.
     rejects: Option<OutputFile>,
     /// The path of that file, once it is there.
@@ -105,12 +102,11 @@ impl BadLines {
                 rejects = Some(file);
             }
         }
-        Ok(Self { count: 0, problems: Problems::of(input.reader.lines.name()), rejects, written: None })
+        Ok(Self { problems: Problems::of(input.reader.lines.name()), rejects, written: None })
     }
 
     /// Records one.
     pub(crate) fn add(&mut self, problem: input::Problem, reader: &OrderReader) -> Result<()> {
-        self.count += 1;
         self.problems.report(problem);
         if let Some(file) = &mut self.rejects {
             let raw = reader.lines.raw();
@@ -202,7 +198,8 @@ pub(crate) fn check(
     let mut nameless = HashMap::new();
     let mut rows = 0;
     input.ignored().iter().for_each(|text| out.note(text));
-    if !input.is_regular && !dry_run {
+    let is_regular = input.reader.lines.blocks.is_regular();
+    if !is_regular && !dry_run {
         return Ok(Some(CheckedInput { input, content: None, bad, rows, totals, nameless: Vec::new() }));
     }
     let progress = out.progress("checking", 0);
@@ -235,11 +232,11 @@ pub(crate) fn check(
     }
     progress.finish();
     input.ignored().iter().for_each(|text| out.note(text));
-    if bad.count > 0 && !args.keep_going {
+    if bad.problems.any() && !args.keep_going {
         return bad.refusal().map_or(Ok(None), Err);
     }
     bad.commit()?;
-    let content = (input.is_regular && !dry_run).then(|| input.reader.lines.blocks.checked());
+    let content = (is_regular && !dry_run).then(|| input.reader.lines.blocks.checked());
     if let Some(content) = &content {
         input = input.again(content)?;
     }
