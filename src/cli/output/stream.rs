@@ -40,7 +40,7 @@ pub struct RowStream<'a> {
 
 /// The format of the rows, and what must be known between two of them.
 enum Form {
-    Separated(csv::WriterBuilder),
+    Separated(Box<csv::WriterBuilder>),
     Lines,
     Json { empty: bool },
     Yaml { empty: bool },
@@ -70,7 +70,7 @@ impl<'a> RowStream<'a> {
                 let mut builder = csv::WriterBuilder::new();
                 builder.delimiter(if format == Format::Tsv { b'\t' } else { b',' });
                 builder.has_headers(false).buffer_capacity(CSV_BUFFER);
-                Form::Separated(builder)
+                Form::Separated(Box::new(builder))
             }
             Format::Jsonl => Form::Lines,
             Format::Json => Form::Json { empty: true },

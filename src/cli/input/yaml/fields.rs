@@ -51,7 +51,7 @@ scalars! {
     bool: "`true` or `false`", |text, plain| text.parse().ok().filter(|_| plain);
     Reason: Self::EXPECTED, |text, plain| text.parse().ok().filter(|_| !(plain && is_null(text)));
     // Free text, such as a title. It must say something: an empty one is a forgotten one.
-    String: "a text", |text, plain| Some(text.to_owned()).filter(|_| !text.is_empty() && !(plain && is_null(text)));
+    String: "a text", |text, plain| Some(text.to_owned()).filter(|_| !(text.is_empty() || plain && is_null(text)));
 }
 
 /// What a plain scalar says that wants to be nothing. An id may be called so: `null` is as good as `no`.
