@@ -35,7 +35,7 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
             .hint("a fixture in YAML can say the same"));
     }
     let mut problems = Problems::of(&source.name);
-    let list = rows(&source, delimiter.get(), &columns, &mut problems);
+    let list = rows(&source, delimiter, &columns, &mut problems);
     problems.end()?;
     Ok(list)
 }

@@ -12,7 +12,7 @@ use crate::cli::args::Mutating;
 use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::orders::{Delimiter, Mapping, RowFormat};
+use crate::cli::input::orders::{self, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
 use crate::cli::input::{self, window};
 use crate::cli::output::{Format, Output};
@@ -76,8 +76,8 @@ pub struct PreheatArgs {
     #[arg(long, value_name = "OURS=THEIRS", requires = "from", conflicts_with_all = ["id", "files"])]
     map: Vec<Mapping>,
     /// Separator of the list's csv values, such as ;
-    #[arg(long, value_name = "C", requires = "from", conflicts_with_all = ["id", "files"])]
-    delimiter: Option<Delimiter>,
+    #[arg(long, value_name = "C", value_parser = orders::delimiter, requires = "from", conflicts_with_all = ["id", "files"])]
+    delimiter: Option<u8>,
     /// Only this activity of the fixtures; repeatable
     #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
     only: Vec<ActivityId>,

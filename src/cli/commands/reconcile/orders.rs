@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
+use crate::cli::input::orders::{self, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
 use crate::model::number::{MAX_UNITS, between};
@@ -37,8 +37,8 @@ pub(super) struct OrdersArgs {
     #[arg(long, value_name = "FORM", hide_possible_values = true, requires = "records")]
     format: Option<Dialect>,
     /// Separator of csv values, such as ;
-    #[arg(long, value_name = "C", requires = "records")]
-    delimiter: Option<Delimiter>,
+    #[arg(long, value_name = "C", value_parser = orders::delimiter, requires = "records")]
+    delimiter: Option<u8>,
     /// Time of the export [default: the file's time]
     ///
     /// What the ledger has after it is `timing`, not drift. By default it is the time when the file was modified,

@@ -11,7 +11,6 @@ mod separated;
 mod tests;
 
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::Columns;
@@ -80,11 +79,11 @@ impl OrderReader {
         let first_line = if format.dialect.is_none() { lines.first_line()? } else { &[] };
         let (dialect, delimiter) = format.of(&name, first_line)?;
         let form = match dialect {
-            Dialect::Csv | Dialect::Tsv => {
-                Form::Separated(Separated::open(delimiter.get(), true, &mut lines, &columns, &shape)?)
-            }
-            Dialect::Mysql => Form::Separated(Separated::open(b'\t', false, &mut lines, &columns, &shape)?),
             Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
+            _ => {
+                let has_quotes = dialect != Dialect::Mysql;
+                Form::Separated(Separated::open(delimiter, has_quotes, &mut lines, &columns, &shape)?)
+            }
         };
         let format =
             RowFormat { dialect: Some(dialect), delimiter: Some(delimiter).filter(|_| dialect == Dialect::Csv) };
@@ -167,30 +166,12 @@ names! {
     }
 }
 
-/// What separates the values of csv.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Delimiter(u8);
-
-impl Delimiter {
-    const COMMA: Self = Self(b',');
-    const TAB: Self = Self(b'\t');
-
-    pub fn get(self) -> u8 {
-        self.0
-    }
-}
-
-impl FromStr for Delimiter {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.as_bytes() {
-            b"\\t" => Ok(Self::TAB),
-            [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n\0".contains(byte) => {
-                Ok(Self(*byte))
-            }
-            _ => Err("expected one ASCII character such as `;`, no letter, digit or quote; `\\t` is a tab".to_owned()),
-        }
+/// Reads what separates the values of csv.
+pub fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !byte.is_ascii_alphanumeric() && !b"\"\r\n\0".contains(byte) => Ok(*byte),
+        _ => Err("expected one ASCII character such as `;`, no letter, digit or quote; `\\t` is a tab".to_owned()),
     }
 }
 
@@ -200,7 +181,7 @@ pub struct RowFormat {
     /// The form; by name and first line, if it is not given.
     pub dialect: Option<Dialect>,
     /// The delimiter, of csv only.
-    pub delimiter: Option<Delimiter>,
+    pub delimiter: Option<u8>,
 }
 
 impl RowFormat {
@@ -208,7 +189,7 @@ impl RowFormat {
     ///
     /// # Errors
     /// Usage: a delimiter is given, and this is not csv.
-    pub fn of(self, name: &str, first_line: &[u8]) -> Result<(Dialect, Delimiter)> {
+    pub fn of(self, name: &str, first_line: &[u8]) -> Result<(Dialect, u8)> {
         let named = self.dialect.or_else(|| Dialect::of_name(name));
         match (named, self.delimiter) {
             (None | Some(Dialect::Csv), Some(delimiter)) => Ok((Dialect::Csv, delimiter)),
@@ -218,7 +199,7 @@ impl RowFormat {
             }
             (named, None) => {
                 let dialect = named.unwrap_or_else(|| Dialect::of_first_line(first_line));
-                Ok((dialect, if dialect == Dialect::Tsv { Delimiter::TAB } else { Delimiter::COMMA }))
+                Ok((dialect, if matches!(dialect, Dialect::Tsv | Dialect::Mysql) { b'\t' } else { b',' }))
             }
         }
     }

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{
-    Blocks, Checked, Column, Delimiter, Dialect, FileOrder, Mapping, Next, OrderReader, Quantities, RowError,
-    RowFormat, Shape,
+    Blocks, Checked, Column, Dialect, FileOrder, Mapping, Next, OrderReader, Quantities, RowError, RowFormat, Shape,
 };
 use crate::cli::input::{Problems, columns};
 use crate::cli::output::{Output, OutputFile, row};
@@ -71,7 +70,7 @@ impl Input {
     /// How the input is read, as a part of the job's stored digest: equal if the same orders come out.
     pub(crate) fn reading(&self) -> String {
         let format = self.reader.format();
-        let delimiter = match format.delimiter.map(Delimiter::get) {
+        let delimiter = match format.delimiter {
             None | Some(b',') => String::new(),
             Some(byte) => format!(" {byte}"),
         };

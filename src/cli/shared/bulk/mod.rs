@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::orders::{Delimiter, Dialect, Mapping, RowFormat};
+use crate::cli::input::orders::{self, Dialect, Mapping, RowFormat};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::input::Input;
@@ -41,8 +41,8 @@ pub struct BulkArgs {
     #[arg(long, value_name = "OURS=THEIRS")]
     map: Vec<Mapping>,
     /// Separator of csv values, such as ;
-    #[arg(long, value_name = "C")]
-    delimiter: Option<Delimiter>,
+    #[arg(long, value_name = "C", value_parser = orders::delimiter)]
+    delimiter: Option<u8>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
