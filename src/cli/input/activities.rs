@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::columns::{self, Columns, Mapping, Refusal};
+use crate::cli::input::columns::{self, Columns, Mapping};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
 use crate::cli::input::orders::{AFTER_QUOTE, Dialect, RowFormat, TextRecord, is_rounded, records};
 use crate::cli::input::source::Source;
@@ -47,8 +47,8 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
     let header: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
     let found = match columns.find(&header) {
         Ok(found) => found,
-        Err(Refusal { message, hint }) => {
-            problems.report(Problem::new(Location::START, message).hint(hint));
+        Err(problem) => {
+            problems.report(problem);
             return list;
         }
     };

@@ -4,7 +4,7 @@
 use std::str::FromStr;
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::error::{did_you_mean, listed, quoted};
+use crate::cli::input::error::{Location, Problem, did_you_mean, listed, quoted};
 
 /// Ignored columns that are named; of more only the number.
 const MAX_NAMED: usize = 10;
@@ -39,13 +39,6 @@ pub struct FoundColumns {
     pub indexes: Vec<Option<usize>>,
     /// The names of all others.
     pub ignored: Vec<String>,
-}
-
-/// What is wrong with the names of an input, and a hint.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub message: String,
-    pub hint: Option<String>,
 }
 
 impl Columns {
@@ -105,14 +98,14 @@ impl Columns {
     ///
     /// # Errors
     /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
-    pub fn find(&self, header: &[String]) -> Result<FoundColumns, Refusal> {
+    pub fn find(&self, header: &[String]) -> Result<FoundColumns, Problem> {
         let mut found = FoundColumns { indexes: vec![None; self.0.len()], ignored: Vec::new() };
         let mut near: Vec<Option<&str>> = vec![None; self.0.len()];
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
                 Named::Ours(index) if found.indexes[index].is_some() => {
                     let message = format!("the header names `{}` twice", self.name(index));
-                    return Err(Refusal { message, hint: None });
+                    return Err(Problem::new(Location::START, message));
                 }
                 Named::Ours(index) => found.indexes[index] = Some(at),
                 Named::Nearly(index) => {
@@ -131,40 +124,38 @@ impl Columns {
     }
 
     /// What is said of a name in an object that is nearly ours. Without `--map`, names must be ours.
-    pub fn refusal_of(&self, index: usize, name: &str, has_map: bool) -> Refusal {
+    pub fn refusal_of(&self, index: usize, name: &str, has_map: bool) -> (String, String) {
         let ours = self.0[index].ours;
         let hint = if has_map {
             self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.0[index].is_required))
         } else {
             format!("call it `{ours}`")
         };
-        Refusal { message: format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint: Some(hint) }
+        (format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint)
     }
 
-    fn refusal(&self, header: &[String], missing: &[usize], near: &[Option<&str>]) -> Refusal {
+    fn refusal(&self, header: &[String], missing: &[usize], near: &[Option<&str>]) -> Problem {
         let names: Vec<&str> = header.iter().map(String::as_str).collect();
         let wanted: Vec<&str> = missing.iter().map(|index| self.name(*index)).collect();
         let plural = if wanted.len() == 1 { "" } else { "s" };
         let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(&names));
+        let refusal = Problem::new(Location::START, message);
         if let [only] = names.as_slice()
             && let Some(delimiter) = [';', '|', '\t', ','].into_iter().find(|delimiter| only.contains(*delimiter))
         {
             let shown = if delimiter == '\t' { "\\t".to_owned() } else { delimiter.to_string() };
-            return Refusal {
-                message,
-                hint: Some(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`")),
-            };
+            return refusal.hint(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`"));
         }
         let mapped = missing.iter().find(|index| self.0[**index].is_mapped);
         if let Some(index) = mapped {
-            return Refusal { message, hint: did_you_mean(self.name(*index), &names) };
+            return refusal.hint(did_you_mean(self.name(*index), &names));
         }
         let pairs: Vec<String> = missing
             .iter()
             .map(|index| format!("{}={}", self.0[*index].ours, near[*index].unwrap_or("ITS_NAME")))
             .collect();
         let optional = missing.iter().find(|index| !self.0[**index].is_required).map(|index| self.0[*index].ours);
-        Refusal { message, hint: Some(self.hint(&pairs, optional)) }
+        refusal.hint(self.hint(&pairs, optional))
     }
 
     fn hint(&self, pairs: &[String], optional: Option<&str>) -> String {
@@ -286,7 +277,7 @@ impl FromStr for Mapping {
 mod tests {
     use super::*;
 
-    fn find(header: &[&str], map: &str) -> Result<FoundColumns, Refusal> {
+    fn find(header: &[&str], map: &str) -> Result<FoundColumns, Problem> {
         let mapping = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
         let columns = Columns::new(&["activity", "user"], &["quantity", "request"], &mapping).unwrap();
         columns.find(&header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())

@@ -137,8 +137,8 @@ impl fmt::Display for Location {
 #[derive(Debug)]
 pub struct Problem {
     at: Location,
-    message: String,
-    hint: Option<String>,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
 }
 
 impl Problem {

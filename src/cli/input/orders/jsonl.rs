@@ -10,7 +10,7 @@ use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::columns::{Columns, Named, Refusal};
+use crate::cli::input::columns::{Columns, Named};
 use crate::cli::input::error::json_message;
 use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
@@ -116,9 +116,9 @@ impl JsonLines {
         {
             // Orders of several activities come from backends, and have no `--map`.
             let has_map = self.shape.number(Column::Items).is_none();
-            let Refusal { message, hint } = self.columns.refusal_of(index, &name, has_map);
+            let (message, hint) = self.columns.refusal_of(index, &name, has_map);
             let column = value_column(lines.raw(), &name);
-            return Err(RowError::Bad(problem(lines.line(), column, message, hint)));
+            return Err(RowError::Bad(problem(lines.line(), column, message, Some(hint))));
         }
         if let Some(index) = self.shape.number(Column::Quantity)
             && self.columns.is_mapped(index)

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::Columns;
-use crate::cli::input::error::Problem;
+use crate::cli::input::error::{Problem, Problems};
 use crate::cli::input::orders::blocks::Lines;
 use crate::cli::input::orders::jsonl::JsonLines;
 use crate::cli::input::orders::separated::Separated;
@@ -82,7 +82,11 @@ impl OrderReader {
             Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
             _ => {
                 let has_quotes = dialect != Dialect::Mysql;
-                Form::Separated(Separated::open(delimiter, has_quotes, &mut lines, &columns, &shape)?)
+                let opened = Separated::open(delimiter, has_quotes, &mut lines, &columns, &shape);
+                Form::Separated(opened.map_err(|error| match error {
+                    RowError::Fatal(failure) => failure,
+                    RowError::Bad(problem) => Problems::only(&name, problem),
+                })?)
             }
         };
         let format =

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::cli::failure::Result;
-use crate::cli::input::columns::{Columns, Refusal};
-use crate::cli::input::error::{Location, Problem, Problems, listed};
+use crate::cli::input::columns::Columns;
+use crate::cli::input::error::{Location, Problem, listed};
 use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
 use crate::cli::input::orders::{Next, RowError};
@@ -37,34 +37,27 @@ impl Separated {
         lines: &mut Lines,
         names: &Columns,
         shape: &Shape,
-    ) -> Result<Self> {
+    ) -> Result<Self, RowError> {
         let (record, columns, header, ignored) = (Record::default(), Vec::new(), Vec::new(), Vec::new());
         let mut opened = Self { delimiter, has_quotes, record, columns, width: 0, header, ignored };
-        let input = lines.name().to_owned();
-        let fatal = |error| match error {
-            RowError::Fatal(failure) => failure,
-            RowError::Bad(problem) => Problems::only(&input, problem),
-        };
-        let wrong = |message: String, hint: Option<String>| {
-            Problems::only(&input, Problem::new(Location::START, message).hint(hint))
-        };
         loop {
-            match opened.record(lines).map_err(fatal)? {
+            match opened.record(lines)? {
                 Next::Row => break,
                 Next::NotYet => lines.blocks.wait_or_stop()?,
                 Next::End => {
                     let wanted: Vec<&str> = (0..shape.columns().count()).map(|index| names.name(index)).collect();
-                    return Err(wrong(format!("nothing here, expected a header with {}", listed(&wanted)), None));
+                    let message = format!("nothing here, expected a header with {}", listed(&wanted));
+                    return Err(RowError::Bad(Problem::new(Location::START, message)));
                 }
             }
         }
-        let text = utf8(lines, lines.raw()).map_err(fatal)?;
+        let text = utf8(lines, lines.raw())?;
         let name = |value: &Range<usize>| {
             let name = opened.plain(&text[value.clone()]);
             if has_quotes { name.trim().to_owned() } else { name.into_owned() }
         };
         let texts: Vec<String> = opened.record.values.iter().map(name).collect();
-        let found = names.find(&texts).map_err(|Refusal { message, hint }| wrong(message, hint))?;
+        let found = names.find(&texts).map_err(RowError::Bad)?;
         opened.columns = shape.columns().zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
         Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
     }
