@@ -51,7 +51,8 @@ pub(crate) fn command() -> Command {
         let is_global = arg.is_global_set();
         arg.hide_short_help(is_global).hide_long_help(is_global)
     });
-    let globals = options(&root);
+    let globals: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
+    let globals = with("", &globals);
     let version = Arg::new("version").short('V').long("version").action(ArgAction::Version).help("Print version");
     let listed = format!("{}{}", commands(&root), section(&root, "Options", &with(&globals, &[&version])));
     let detailed = [
@@ -105,12 +106,6 @@ fn commands(root: &Command) -> String {
 /// The examples of a command; they are beside its arguments. A line that begins with `#` says what the next one does.
 pub(crate) fn examples(command: &Command) -> String {
     command.get_after_long_help().map(ToString::to_string).unwrap_or_default()
-}
-
-/// The global options of a command, one line each.
-fn options(root: &Command) -> String {
-    let arguments: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
-    with("", &arguments)
 }
 
 /// Lines, and below them one for each of these options.

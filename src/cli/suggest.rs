@@ -67,9 +67,9 @@ pub(crate) fn correction(error: &clap::Error, arguments: &[String]) -> Option<St
     let fallback = |hint: String| (!has_similar.contains(&true)).then_some(hint);
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
-            let known = line.path.is_empty().then(|| known_as(&COMMANDS, given)).flatten();
+            let known = COMMANDS.iter().find(|(_, theirs)| line.path.is_empty() && theirs.contains(&given.as_str()));
             known
-                .map(|command| format!("did you mean `seckill {command}`?"))
+                .map(|(command, _)| format!("did you mean `seckill {command}`?"))
                 .or_else(|| fallback(line.help("commands")))
         }
         ErrorKind::UnknownArgument if given.starts_with('-') => {
@@ -78,11 +78,6 @@ pub(crate) fn correction(error: &clap::Error, arguments: &[String]) -> Option<St
         ErrorKind::UnknownArgument => line.option_of_value(given),
         _ => None,
     }
-}
-
-/// Our name for what another tool calls by this one.
-fn known_as<'a>(names: &[(&'a str, &[&str])], given: &str) -> Option<&'a str> {
-    names.iter().find_map(|(ours, theirs)| theirs.contains(&given).then_some(*ours))
 }
 
 /// A command line that cannot be parsed, as far as it names a command.

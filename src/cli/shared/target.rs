@@ -129,7 +129,8 @@ struct NamedUrl<'a> {
 
 fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>> {
     let named = |url: &str, source: String, context| NamedUrl { url: url.to_owned(), source, context };
-    let of = |context: &'a Context| named(&context.url, of_context(context), Some(context));
+    let of =
+        |context: &'a Context| named(&context.url, format!("the URL of context `{}`", context.name), Some(context));
     if let Some(url) = &global.url {
         return Ok(named(url, "the value of `--url`".to_owned(), None));
     }
@@ -291,10 +292,6 @@ pub fn options(global: &Global) -> String {
     ];
     let given = given.into_iter().filter_map(|(flag, value)| Some(format!(" {flag}{}", shell_quoted(&value?))));
     given.collect()
-}
-
-fn of_context(context: &Context) -> String {
-    format!("the URL of context `{}`", context.name)
 }
 
 /// The files of `--cacert`, `--cert` and `--key`, else of the context, each with the flag or field that names it.
