@@ -37,7 +37,7 @@ fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Op
             )),
             Ok(false) => return (rows, None),
             Err(RowError::Bad(problem)) => {
-                let mut problems = crate::cli::input::error::Problems::of("f");
+                let mut problems = Problems::of("f");
                 problems.report(problem);
                 return (rows, problems.end().err().map(|error| error.to_string()));
             }
