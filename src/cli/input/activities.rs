@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{self, Columns, Mapping};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
-use crate::cli::input::orders::{AFTER_QUOTE, Dialect, RowFormat, TextRecord, is_rounded, records};
+use crate::cli::input::orders::{AFTER_QUOTE, Dialect, Quotes, RowFormat, is_rounded};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::model::{ActivityId, FieldChange, Limit, Plan, Units};
@@ -41,10 +41,16 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
 }
 
 fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Problems) -> List {
+    let bytes = source.text.as_bytes();
+    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
     let mut list = List { plans: Vec::new(), ignored: None };
-    let mut records = records(&source.text, delimiter);
-    let header = records.next().map(|record| record.values).unwrap_or_default();
-    let header: Vec<String> = header.iter().map(|name| name.trim().to_owned()).collect();
+    let header: Vec<String> = match reader.headers() {
+        Ok(header) => header.iter().map(|name| name.trim().to_owned()).collect(),
+        Err(error) => {
+            problems.report(Problem::new(Location::START, error.to_string()));
+            return list;
+        }
+    };
     let found = match columns.find(&header) {
         Ok(found) => found,
         Err(problem) => {
@@ -54,35 +60,57 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
     };
     list.ignored = columns::ignored(&found.ignored);
     let mut seen: HashMap<ActivityId, usize> = HashMap::new();
-    for record in records {
-        let mut row = Row { width: header.len(), columns: &found.indexes, record: &record, problems: &mut *problems };
+    let mut record = csv::StringRecord::new();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => return list,
+            Err(error) => {
+                problems.report(Problem::new(Location::START, error.to_string()));
+                return list;
+            }
+        }
+        let (start, line) = record.position().map_or((0, 1), |at| (offset(at.byte()), offset(at.line())));
+        let raw = bytes.get(start..offset(reader.position().byte())).unwrap_or_default();
+        // What is left of the line end before it, and empty lines.
+        let raw_start = raw.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or_default();
+        let line = line + raw[..raw_start].iter().filter(|byte| **byte == b'\n').count();
+        let (width, columns) = (header.len(), &found.indexes);
+        let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
+        if Quotes::of(&raw[raw_start..], delimiter).text_after.is_some() {
+            let [message, hint] = AFTER_QUOTE;
+            row.report(message.to_owned(), Some(hint));
+            continue;
+        }
         let Some(plan) = row.plan() else { continue };
-        match seen.insert(plan.id.clone(), record.line) {
-            Some(first) => row.report(format!("activity `{}` is given twice, first in line {first}", plan.id), None),
+        match seen.insert(plan.id.clone(), line) {
+            Some(first) => {
+                let message = format!("activity `{}` is given twice, first in line {first}", plan.id);
+                problems.report(Problem::new(Location { line, column: 1 }, message));
+            }
             None => list.plans.push(plan),
         }
     }
-    list
+}
+
+/// An offset into a text that is held in memory.
+fn offset(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
 }
 
 struct Row<'a> {
     width: usize,
     /// The index of each column of ours.
     columns: &'a [Option<usize>],
-    record: &'a TextRecord<'a>,
+    record: &'a csv::StringRecord,
+    line: usize,
     problems: &'a mut Problems,
 }
 
 impl Row<'_> {
     fn plan(&mut self) -> Option<Plan> {
-        if self.record.has_text_after_quote {
-            let [message, hint] = AFTER_QUOTE;
-            self.report(message.to_owned(), Some(hint));
-            return None;
-        }
-        let count = self.record.values.len();
-        if count != self.width {
-            self.report(format!("{count} values, but the header has {}", self.width), None);
+        if self.record.len() != self.width {
+            self.report(format!("{} values, but the header has {}", self.record.len(), self.width), None);
             return None;
         }
         let id = self.text("id").filter(|id| id.starts_with(|c: char| c.is_ascii_digit()) && is_rounded(id));
@@ -143,11 +171,11 @@ impl Row<'_> {
 
     fn text(&self, name: &str) -> Option<&str> {
         let index = COLUMNS.iter().position(|known| *known == name)?;
-        self.record.values.get(self.columns[index]?).map(AsRef::as_ref)
+        self.record.get(self.columns[index]?)
     }
 
     fn report(&mut self, message: String, hint: Option<&str>) {
-        let problem = Problem::new(Location { line: self.record.line, column: 1 }, message);
+        let problem = Problem::new(Location { line: self.line, column: 1 }, message);
         self.problems.report(problem.hint(hint.map(str::to_owned)));
     }
 }

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+
 use crate::cli::failure::Result;
 use crate::cli::input::columns::Columns;
 use crate::cli::input::error::{Location, Problem, listed};
@@ -38,7 +40,9 @@ impl Separated {
         names: &Columns,
         shape: &Shape,
     ) -> Result<Self, RowError> {
-        let (record, columns, header, ignored) = (Record::default(), Vec::new(), Vec::new(), Vec::new());
+        let reader = ReaderBuilder::new().delimiter(delimiter).build();
+        let (record, columns) = (Record { reader, ..Record::default() }, Vec::new());
+        let (header, ignored) = (Vec::new(), Vec::new());
         let mut opened = Self { delimiter, has_quotes, record, columns, width: 0, header, ignored };
         loop {
             match opened.record(lines)? {
@@ -51,12 +55,11 @@ impl Separated {
                 }
             }
         }
-        let text = utf8(lines, lines.raw())?;
         let name = |value: &Range<usize>| {
-            let name = opened.plain(&text[value.clone()]);
-            if has_quotes { name.trim().to_owned() } else { name.into_owned() }
+            let name = opened.plain(utf8(lines, &opened.record.text(lines.raw())[value.clone()])?);
+            Ok::<_, RowError>(if has_quotes { name.trim().to_owned() } else { name.into_owned() })
         };
-        let texts: Vec<String> = opened.record.values.iter().map(name).collect();
+        let texts: Vec<String> = opened.record.values.iter().map(name).collect::<Result<_, _>>()?;
         let found = names.find(&texts).map_err(RowError::Bad)?;
         opened.columns = shape.columns().zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
         Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
@@ -75,9 +78,11 @@ impl Separated {
             let guess = if self.has_quotes { "" } else { ": was the file cut short?" };
             return Err(lines.bad(0, format!("{count} value{plural}, but the header has {}{guess}", self.width)));
         }
-        let text = utf8(lines, lines.raw())?;
+        let text = utf8(lines, self.record.text(lines.raw()))?;
         for (column, at) in &self.columns {
-            let value = &text[self.record.values[*at].clone()];
+            // A character may be split between two values.
+            let value = text.get(self.record.values[*at].clone());
+            let value = value.ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
             // A quantity that is not there is not counted as 1.
             if self.has_quotes || value != "NULL" || *column == Column::Quantity {
                 row.set(*column, &self.plain(value));
@@ -89,7 +94,11 @@ impl Separated {
     /// The column where the value of a record begins, counted in characters.
     pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
         let at = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
-        column_of(raw, self.record.values.get(at).map_or(0, |value| value.start))
+        let start = match self.record.has_quotes {
+            true => Quotes::of(raw, self.delimiter).starts.get(at).copied(),
+            false => self.record.values.get(at).map(|value| value.start),
+        };
+        column_of(raw, start.unwrap_or_default())
     }
 
     /// Finds the values of the next record.
@@ -113,39 +122,51 @@ impl Separated {
             }
         }
         lines.take(self.record.length);
-        if self.record.is_open {
+        if !self.record.has_quotes {
+            return Ok(Next::Row);
+        }
+        let quotes = Quotes::of(lines.raw(), self.delimiter);
+        if quotes.is_open {
             return Err(lines.bad(0, "a quote is not closed: was the file cut short?"));
         }
-        if let Some(at) = self.record.after_quote {
+        if let Some(at) = quotes.text_after {
             let [message, hint] = AFTER_QUOTE.map(str::to_owned);
             return Err(RowError::Bad(lines.problem(at, message, Some(hint))));
         }
         Ok(Next::Row)
     }
 
-    /// A value without its quotes or escapes.
+    /// A value without its escapes, if it may have some.
     fn plain<'v>(&self, value: &'v str) -> Cow<'v, str> {
-        if self.has_quotes { unquoted(value) } else { unescaped(value) }
+        if self.has_quotes { Cow::Borrowed(value) } else { unescaped(value) }
     }
 }
 
-/// Where the values of a record are, with their quotes.
+/// A record, and where its values are.
 #[derive(Default)]
 struct Record {
+    reader: Reader,
+    /// The values of one with quotes, as the parser says, one behind the other, and room; those of any other are in the line itself.
+    text: Vec<u8>,
+    has_quotes: bool,
     values: Vec<Range<usize>>,
+    ends: Vec<usize>,
     /// Its bytes, with its line end.
     length: usize,
     /// Whether it has a line end; without one, it is a record only at the end of the input.
     is_ended: bool,
-    /// Whether its last value lacks a closing quote.
-    is_open: bool,
-    /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
-    after_quote: Option<usize>,
 }
 
 impl Record {
+    /// What the values are in, of the record that is `raw`.
+    fn text<'r>(&'r self, raw: &'r [u8]) -> &'r [u8] {
+        let end = self.values.last().map_or(0, |value| value.end);
+        if self.has_quotes { &self.text[..end] } else { raw }
+    }
+
     /// Finds the values of a line that has no quotes.
     fn split(&mut self, line: &[u8], delimiter: u8) {
+        self.has_quotes = false;
         self.values.clear();
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -156,34 +177,70 @@ impl Record {
         }
     }
 
-    /// Finds the values of the record that a text begins with.
+    /// Finds the values of the record that a text begins with. Nearly all have no quotes, and need no parser.
     fn scan(&mut self, text: &[u8], delimiter: u8) {
+        let line = memchr::memchr2(b'\n', b'\r', text);
+        let end = line.unwrap_or(text.len());
+        (self.is_ended, self.length) = (line.is_some(), end);
+        if memchr::memchr(b'"', &text[..end]).is_some() {
+            self.parse(text);
+        } else {
+            self.split(&text[..end], delimiter);
+        }
+        if self.is_ended {
+            self.length += if text[self.length..].starts_with(b"\r\n") { 2 } else { 1 };
+        }
+    }
+
+    /// The same of one that has quotes, but for its line end.
+    fn parse(&mut self, text: &[u8]) {
+        self.reader.reset();
+        self.has_quotes = true;
+        self.text.resize(text.len(), 0);
+        // One behind each delimiter, and one more.
+        self.ends.resize(text.len() + 1, 0);
+        let (result, read, _, ends) = self.reader.read_record(text, &mut self.text, &mut self.ends);
+        self.is_ended = result == ReadRecordResult::Record;
+        self.length = if self.is_ended { read - 1 } else { text.len() };
+        if !self.is_ended {
+            self.reader.read_record(&[], &mut [], &mut self.ends[ends..]);
+        }
+        let mut start = 0;
         self.values.clear();
-        (self.is_open, self.after_quote) = (false, None);
-        let ends_value = |byte: u8| byte == delimiter || byte == b'\n' || byte == b'\r';
-        // Most bytes are above all of these.
-        let highest = delimiter.max(b'\r');
+        for end in &self.ends[..ends + usize::from(!self.is_ended)] {
+            self.values.push(start..*end);
+            start = *end;
+        }
+    }
+}
+
+/// What a parser does not say of a record with quotes.
+#[derive(Default)]
+pub(crate) struct Quotes {
+    /// Where each value begins.
+    starts: Vec<usize>,
+    /// Whether its last value lacks a closing quote.
+    is_open: bool,
+    /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
+    pub(crate) text_after: Option<usize>,
+}
+
+impl Quotes {
+    pub(crate) fn of(record: &[u8], delimiter: u8) -> Self {
+        let mut quotes = Self::default();
         let mut start = 0;
         loop {
+            quotes.starts.push(start);
             let mut at = start;
-            if text.get(at) == Some(&b'"') {
-                let closing = closing_quote(text, at + 1);
-                self.is_open = closing.is_none();
-                at = closing.map_or(text.len(), |closing| closing + 1);
-                if text.get(at).is_some_and(|byte| !ends_value(*byte)) {
-                    self.after_quote = self.after_quote.or(Some(at));
+            if record.get(at) == Some(&b'"') {
+                let Some(closing) = closing_quote(record, at + 1) else { return Self { is_open: true, ..quotes } };
+                at = closing + 1;
+                if !matches!(record.get(at), None | Some(b'\n' | b'\r')) && record[at] != delimiter {
+                    quotes.text_after = quotes.text_after.or(Some(at));
                 }
             }
-            let rest = text[at..].iter().position(|byte| *byte <= highest && ends_value(*byte));
-            let end = rest.map_or(text.len(), |rest| at + rest);
-            self.values.push(start..end);
-            if text.get(end) != Some(&delimiter) {
-                let line_end = if text[end..].starts_with(b"\r\n") { 2 } else { 1 };
-                self.is_ended = end < text.len();
-                self.length = text.len().min(end + line_end);
-                return;
-            }
-            start = end + 1;
+            let Some(end) = memchr::memchr(delimiter, &record[at.min(record.len())..]) else { return quotes };
+            start = at + end + 1;
         }
     }
 }
@@ -197,37 +254,6 @@ fn closing_quote(text: &[u8], mut at: usize) -> Option<usize> {
         }
         at += 2;
     }
-}
-
-/// A record of a text that is in memory.
-pub(crate) struct TextRecord<'t> {
-    /// The number of its first line.
-    pub(crate) line: usize,
-    pub(crate) values: Vec<Cow<'t, str>>,
-    /// Whether text follows a closing quote.
-    pub(crate) has_text_after_quote: bool,
-}
-
-/// The records of a text, one after the other.
-pub(crate) fn records(mut text: &str, delimiter: u8) -> impl Iterator<Item = TextRecord<'_>> {
-    let (mut record, mut next_line) = (Record::default(), 1);
-    std::iter::from_fn(move || {
-        let begin = text.find(|c| c != '\r' && c != '\n')?;
-        let line = next_line + text[..begin].matches('\n').count();
-        text = &text[begin..];
-        record.scan(text.as_bytes(), delimiter);
-        let values = record.values.iter().map(|value| unquoted(&text[value.clone()])).collect();
-        next_line = line + text[..record.length].matches('\n').count();
-        text = &text[record.length..];
-        Some(TextRecord { line, values, has_text_after_quote: record.after_quote.is_some() })
-    })
-}
-
-/// A value without its quotes.
-fn unquoted(value: &str) -> Cow<'_, str> {
-    let Some(value) = value.strip_prefix('"') else { return Cow::Borrowed(value) };
-    let value = value.strip_suffix('"').unwrap_or(value);
-    if value.contains('"') { Cow::Owned(value.replace("\"\"", "\"")) } else { Cow::Borrowed(value) }
 }
 
 /// A value without its escapes.
@@ -252,27 +278,4 @@ fn unescaped(value: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_behind_empty_lines_has_its_own_line() {
-        let text = "id,stock\r\n\n\n1,\"a\n\"\"b\"\"\"\n\n\"x\"y,\"2\"\r\"3,4";
-        let shown = records(text, b',').map(|record| {
-            let values: Vec<String> = record.values.iter().map(ToString::to_string).collect();
-            (record.line, values.join("|"), record.has_text_after_quote)
-        });
-        assert_eq!(
-            shown.collect::<Vec<_>>(),
-            [
-                (1, "id|stock".to_owned(), false),
-                (4, "1|a\n\"b\"".to_owned(), false),
-                (7, "x\"y|2".to_owned(), true),
-                (7, "3,4".to_owned(), false)
-            ]
-        );
-    }
 }

@@ -1,9 +1,14 @@
-//! Tables for people: how wide each column is, and which ones a narrow terminal has no room for. The first rows decide it;
-//! those after them are drawn to the same widths.
+//! Tables for people: how wide each column is, and which ones a narrow terminal has no room for.
+//!
+//! tabled draws them, and holds a whole table in memory to do so. What comes after the first page of a long one is therefore drawn
+//! line by line, to the widths of that page.
 
 pub(super) mod cell;
 
-use std::borrow::Cow;
+use tabled::builder::Builder;
+use tabled::settings::object::Columns;
+use tabled::settings::style::HorizontalLine;
+use tabled::settings::{Alignment, Padding, Style};
 
 use crate::cli::output::table::cell::{BAR_WIDTH, Cell, Content, PERCENT_WIDTH};
 use crate::cli::output::text::{Tone, cut, paint, width};
@@ -28,48 +33,59 @@ impl Table {
 
     /// The headings and the first rows.
     pub(crate) fn page(&self, rows: &[Vec<Cell>]) -> String {
-        let mut page = String::new();
-        self.push(&mut page, self.columns.iter().map(|column| (cut(&column.heading, column.width), Tone::Strong)));
-        page.extend(std::iter::repeat_n('─', self.total()));
-        page.push('\n');
+        let mut builder = Builder::with_capacity(rows.len() + 1, self.columns.len());
+        builder.push_record(self.columns.iter().map(|column| self.heading(column)));
         for row in rows {
-            let lines = |column: &TableColumn| row[column.index].lines(column.width);
-            let cells: Vec<_> = self.columns.iter().map(lines).collect();
-            for at in 0..cells.iter().map(Vec::len).max().unwrap_or_default() {
-                let lines = self.columns.iter().zip(&cells);
-                let texts = lines.map(|(column, lines)| (lines.get(at).cloned(), row[column.index].tone));
-                self.push(&mut page, texts.map(|(text, tone)| (text.unwrap_or_default(), tone)));
-            }
+            builder.push_record(self.columns.iter().map(|column| self.cell(&row[column.index], column)));
         }
-        page
+        let mut table = builder.build();
+        table
+            .with(Style::empty().horizontals([(1, HorizontalLine::new('─'))]))
+            .with(Padding::new(0, GAP, 0, 0))
+            .modify(Columns::last(), Padding::zero());
+        for (at, _) in self.columns.iter().enumerate().filter(|(_, column)| column.right) {
+            table.modify(Columns::one(at), Alignment::right());
+        }
+        // The blanks after the last column would wrap on a terminal that has just become narrower.
+        table.to_string().lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+    }
+
+    /// A heading as wide as its column, so that tabled cannot find a narrower one.
+    fn heading(&self, column: &TableColumn) -> String {
+        let heading = cut(&column.heading, column.width);
+        let blank = " ".repeat(column.width - width(&heading));
+        let mut text = String::new();
+        paint(&mut text, &heading, Tone::Strong, self.coloured);
+        if column.right { blank + &text } else { text + &blank }
+    }
+
+    /// A cell, over as many lines as it needs.
+    fn cell(&self, cell: &Cell, column: &TableColumn) -> String {
+        let mut text = String::new();
+        for (index, line) in cell.lines(column.width).iter().enumerate() {
+            text.push_str(if index == 0 { "" } else { "\n" });
+            paint(&mut text, line, cell.tone, self.coloured);
+        }
+        text
     }
 
     /// One more row, to the same widths.
     pub(crate) fn line(&self, row: &[Cell]) -> String {
-        let mut line = String::new();
-        let text = |column: &TableColumn| {
+        let (mut line, mut owed) = (String::new(), 0);
+        for (at, column) in self.columns.iter().enumerate() {
             let cell = &row[column.index];
             let columns = if self.bounded { column.width } else { column.width.max(cell.width()) };
-            (cell.shown(columns), cell.tone)
-        };
-        self.push(&mut line, self.columns.iter().map(text));
-        line
-    }
-
-    /// Appends a line with a text of each column.
-    fn push<'t>(&self, page: &mut String, texts: impl Iterator<Item = (Cow<'t, str>, Tone)>) {
-        let (start, mut owed) = (page.len(), 0);
-        for (at, (column, (text, tone))) in self.columns.iter().zip(texts).enumerate() {
-            let blank = column.width.saturating_sub(width(&text));
+            let shown = cell.shown(columns);
+            let blank = column.width.saturating_sub(width(&shown));
             let (before, after) = if column.right { (blank, 0) } else { (0, blank) };
             let gap = if at == 0 { 0 } else { GAP };
-            page.extend(std::iter::repeat_n(' ', owed + gap + before));
-            paint(page, &text, tone, self.coloured);
+            line.extend(std::iter::repeat_n(' ', owed + gap + before));
+            paint(&mut line, &shown, cell.tone, self.coloured);
             owed = after;
         }
-        // The blanks after the last column would wrap on a terminal that has just become narrower.
-        page.truncate(start + page[start..].trim_end().len());
-        page.push('\n');
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+        line
     }
 }
 
