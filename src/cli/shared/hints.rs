@@ -98,8 +98,9 @@ pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Ou
     }
     let snapshots = snapshot::snapshots(store, std::slice::from_ref(activity)).unwrap_or_default();
     let Some(snapshot) = snapshots.first() else { return };
-    let parts = snapshot::snapshots(store, &snapshot.parts()).unwrap_or_default();
-    if parts.iter().any(Snapshot::is_archived) {
+    let shards: Vec<ActivityId> = snapshot.parts().into_iter().filter(|part| part != activity).collect();
+    let shards = snapshot::snapshots(store, &shards).unwrap_or_default();
+    if snapshot.is_archived() || shards.iter().any(Snapshot::is_archived) {
         out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back"));
         return;
     }

@@ -69,7 +69,7 @@ fn a_record_of_a_list_behind_empty_lines_is_named_by_its_own_line() {
     let redis = TestRedis::start();
     let list = Orders::named("activities.csv", "id,stock\r\nx y,5\r\n\n\n\"a\"b,5\r\n1,6\n1,7\n");
     let refused = redis.seckill(["preheat", "--from", list.path()]).code(2);
-    refused.stderr_has(".csv:2:1: id: `x y`").stderr_has(".csv:5:1: text after a closing quote");
+    let refused = refused.stderr_has(".csv:2:1: id: `x y`").stderr_has(".csv:5:1: text after a closing quote");
     refused.stderr_has(".csv:7:1: activity `1` is given twice, first in line 6");
 }
 
