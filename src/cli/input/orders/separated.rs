@@ -40,7 +40,7 @@ impl Separated {
         names: &Columns,
         shape: &Shape,
     ) -> Result<Self, RowError> {
-        let reader = ReaderBuilder::new().delimiter(delimiter).build();
+        let reader = Box::new(ReaderBuilder::new().delimiter(delimiter).build());
         let (record, columns) = (Record { reader, ..Record::default() }, Vec::new());
         let (header, ignored) = (Vec::new(), Vec::new());
         let mut opened = Self { delimiter, has_quotes, record, columns, width: 0, header, ignored };
@@ -145,7 +145,7 @@ impl Separated {
 /// A record, and where its values are.
 #[derive(Default)]
 struct Record {
-    reader: Reader,
+    reader: Box<Reader>,
     /// The values of one with quotes, as the parser says, one behind the other, and room; those of any other are in the line itself.
     text: Vec<u8>,
     has_quotes: bool,
