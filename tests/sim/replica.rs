@@ -62,7 +62,7 @@ impl Replica {
         (self.coming.front().map_or(written, |(at, _)| at - 1), self.coming.len())
     }
 
-    /// The time of a key was over, here too, when there had been so many writes: what comes of it until then is of no use.
+    /// The time of a key was over, here too, at that number of writes: what comes of it until then is of no use.
     pub fn expire(&mut self, key: &Bytes, written: u64) {
         self.expired.push((written, key.clone()));
     }

@@ -90,7 +90,7 @@ impl<'a> RowStream<'a> {
         Ok(stream)
     }
 
-    /// A table whose widths so many rows decide.
+    /// A table whose widths are decided by its first rows, at most that number.
     pub(crate) fn table<T: Row>(out: &'a mut Output, title: Option<&str>, most: usize) -> Self {
         let headings = Column::names(T::HEADINGS, out.chosen);
         let page = Page { title: title.map(str::to_owned), headings, rows: Vec::new(), most, table: None };
