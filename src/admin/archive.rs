@@ -258,7 +258,8 @@ fn other_shards(store: &mut Store, activity: &ActivityId) -> Result<Checked<()>>
     let ids: Vec<ActivityId> = shards.iter().flat_map(|shards| shards.ids(&parent)).collect();
     for shard in snapshot::snapshots(store, &ids)? {
         let state = shard.state();
-        if !matches!(state, State::Ended | State::Paused | State::Archived) {
+        // One that was lost sells nothing.
+        if shard.meta.is_some() && !matches!(state, State::Ended | State::Paused | State::Archived) {
             return Ok(Err(Unarchivable::NotOver(shard.activity, state.name().to_owned())));
         }
         if shards::open_transfers(store, &shard.activity)? > 0 {
