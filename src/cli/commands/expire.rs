@@ -47,10 +47,10 @@ pub struct ExpireArgs {
 
 row! {
     /// What expired of one activity.
-    pub(crate) struct ExpireRow as row from (of: &ActivityId) {
+    pub(crate) struct ExpireRow as row from (id: &ActivityId) {
         /// Of a round of `--every`, by this machine's clock.
         optional time: Option<Millis> = None => row.time.map_or_else(Cell::unknown, Cell::printed_at);
-        activity: String = of.to_string(), flexible;
+        activity: String = id.to_string(), flexible;
         pub(crate) status: Status = Status::Ok;
         pub(crate) holds: u64 = 0;
         pub(crate) units: u64 = 0;

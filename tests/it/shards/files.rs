@@ -244,6 +244,21 @@ fn a_reset_stops_the_run_and_names_the_parent() {
 }
 
 #[test]
+fn a_reset_to_other_shards_stops_purchases_and_refunds() {
+    let rows = file("activity,user", (0..1_000).map(|index| format!("1001,u{index}")));
+    for command in ["deduct", "refund"] {
+        let sale = Sale::new(&[500, 500], None);
+        let sold =
+            if command == "refund" { sale.apply("deduct", &rows).code(0).json()[0]["units"].as_u64() } else { None };
+        let run = sale.seckill(&format!("{command} --from {} --rate 100", rows.path().display())).spawn();
+        wait_until("the run has begun", || sale.bought().len() as u64 != sold.unwrap_or_default());
+        sale.seckill("preheat --id 1001 --stock 900 --shards 3 --reset --yes").code(0);
+        let error = run.wait().code(1).error_line();
+        assert!(error["error"].as_str().unwrap().starts_with("activity `1001` was reset"), "{command}: {error}");
+    }
+}
+
+#[test]
 fn a_job_goes_on_with_the_shards_of_after_a_reset() {
     let sale = Sale::new(&[10, 0], None);
     let text = (0..4).fold("activity,user\n".to_owned(), |text, index| text + &format!("1001,u{index}\n"));

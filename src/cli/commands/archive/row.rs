@@ -12,10 +12,10 @@ use crate::model::{ActivityId, Millis, State, Status};
 
 row! {
     /// The outcome for one activity.
-    pub(super) struct ArchiveRow<'a> as row from (of: &'a ActivityId, word: &'static str, in_state: Option<String>) {
-        activity: &'a str = of.as_str(), flexible;
-        status: &'static str = word => Cell::text(row.status).tone(row.tone());
-        state: Option<String> = in_state;
+    pub(super) struct ArchiveRow<'a> as row from (id: &'a ActivityId, outcome: &'static str, state_name: Option<String>) {
+        activity: &'a str = id.as_str(), flexible;
+        status: &'static str = outcome => Cell::text(row.status).tone(row.tone());
+        state: Option<String> = state_name;
         users: Option<u64> = None;
         requests: Option<u64> = None;
         entries: Option<u64> = None;

@@ -389,8 +389,8 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
 
 row! {
     /// One open hold.
-    struct HoldRow<'a> as row from (of: &'a Snapshot, hold: OpenHold) {
-        activity: &'a str = of.activity.as_str(), flexible;
+    struct HoldRow<'a> as row from (snapshot: &'a Snapshot, hold: OpenHold) {
+        activity: &'a str = snapshot.activity.as_str(), flexible;
         request: String = hold.request, flexible;
         user: StoredUser = hold.record.user => Cell::text(row.user.to_string()), flexible;
         quantity: u64 = hold.record.quantity;

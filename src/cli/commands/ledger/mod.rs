@@ -199,9 +199,9 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
 row! {
     /// One thing that happened. `(activity, id, n)` is a key.
     pub struct LedgerRow as row from (
-        of: &ActivityId, entry: &Entry, index: usize, order: &OrderTexts<'_>, line_name: Option<&String>
+        ledger: &ActivityId, entry: &Entry, index: usize, order: &OrderTexts<'_>, line_name: Option<&String>
     ) {
-        activity: String = of.to_string(), flexible;
+        activity: String = ledger.to_string(), flexible;
         data pub(crate) id: EntryId = entry.id;
         /// Numbers the orders of an entry, from 1 on.
         data pub(crate) n: usize = index + 1;
@@ -231,7 +231,7 @@ row! {
         };
         let request = order.text(2).filter(|_| known != Some(Op::Repair)).map(str::to_owned);
         let direction = known.and_then(Direction::of).zip(entry.other_shard());
-        let shard = direction.map(|(direction, number)| (direction, of.whole().shard(number).to_string()));
+        let shard = direction.map(|(direction, number)| (direction, ledger.whole().shard(number).to_string()));
         let way = shard.as_ref().map(|(direction, shard)| match direction {
             Direction::Lend => format!("to {shard}"),
             Direction::Borrow => format!("from {shard}"),

@@ -43,8 +43,8 @@ pub struct TrimArgs {
 }
 
 row! {
-    struct TrimRow<'a> as row from (of: &'a ActivityId, trim: &Trim, holders: Option<usize>) {
-        activity: &'a str = of.as_str(), flexible;
+    struct TrimRow<'a> as row from (id: &'a ActivityId, trim: &Trim, holders: Option<usize>) {
+        activity: &'a str = id.as_str(), flexible;
         status: &'static str = trim.status.name()
             => Cell::text(row.status).tone(if row.status == OK { Tone::Good } else { Tone::Bad });
         removed: u64 = 0;

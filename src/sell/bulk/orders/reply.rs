@@ -158,9 +158,10 @@ impl JobOrders {
         self.queues[index as usize].refuse_all(status, &mut self.window);
     }
 
-    /// Whether a shard is archived: refunds do not say it.
+    /// Whether files have a shard: refunds do not say it. One that a reset removed is in none.
     fn is_archived(&mut self, states: &JobStates, index: u32) -> Result<bool> {
         let shard = ActivityId::validated(states.name(index).as_bytes());
-        Ok(snapshot::snapshot(&mut self.store, &shard)?.is_archived())
+        let found = snapshot::snapshot(&mut self.store, &shard)?;
+        Ok(found.is_archived() && !found.is_removed())
     }
 }
