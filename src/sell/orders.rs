@@ -247,9 +247,14 @@ pub(crate) fn send_home(
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
                     let shard = activity.shard(shards.numbers()[home]);
-                    let is_archived = snapshot::snapshot(store, &shard)?.is_archived();
-                    // A refund says so of what is archived, too.
-                    return Ok(if is_archived { Outcome::of(Status::NotPreheated) } else { Outcome::corrupt(broken) });
+                    let found = snapshot::snapshot(store, &shard)?;
+                    match found.status {
+                        // A refund says so of what is archived, too.
+                        _ if found.is_archived() => return Ok(Outcome::of(Status::NotPreheated)),
+                        // It was restored meanwhile.
+                        Status::Ok => {}
+                        _ => return Ok(Outcome::corrupt(broken)),
+                    }
                 }
             }
             Err(ShardFault::Archived) => return Ok(Outcome::of(Status::Ended)),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::audit::{on_cluster, sale};
 use super::transfer;
-use crate::support::{CLUSTER, TestRedis};
+use crate::support::{CLUSTER, Copy, Fault, Proxy, TestRedis, When};
 
 #[test]
 fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
@@ -152,6 +152,42 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
     on_cluster(&redis, "resume 1").code(0);
     on_cluster(&redis, "preheat --id 1 --stock 20 --update --yes").code(0);
     on_cluster(&redis, "reconcile 1").code(0);
+}
+
+#[test]
+fn a_refund_while_its_sale_comes_back_from_files_is_made_or_refused() {
+    let redis = TestRedis::start();
+    let dir = tempfile::tempdir().unwrap();
+    for line in ["preheat --id 1 --stock 12 --shards 3", "deduct 1 --user 7 --quantity 2", "pause 1", "script load"] {
+        on_cluster(&redis, line).code(0);
+    }
+    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().join("1").display())).code(0);
+    let archived = Copy::of(&redis);
+    let file = dir.path().join("refunds.csv");
+    std::fs::write(&file, "activity,user,quantity\n1,7,2\n").unwrap();
+    let from_file = format!("refund --from {}", file.display());
+    for line in ["refund 1 --user 7 --quantity 2", &from_file] {
+        let refund = |proxy: &Proxy| proxy.seckill(["-l", "cluster", "-q"]).args(line.split(' '));
+        archived.put_back(&redis);
+        let proxy = Proxy::before(&redis);
+        refund(&proxy).code(3).stdout_has("not_preheated");
+        let commands = proxy.commands().len();
+        let mut made = 0;
+        for command in 1..=commands {
+            archived.put_back(&redis);
+            let proxy = Proxy::before(&redis);
+            proxy.inject(When::Nth(command), Fault::HoldRequest);
+            let refund = refund(&proxy).spawn();
+            proxy.wait_until_held();
+            on_cluster(&redis, &format!("preheat --restore {}", dir.path().join("1").display())).code(0);
+            proxy.release();
+            let outcome = refund.wait();
+            let is_made = outcome.status.code() == Some(0);
+            assert!(is_made || outcome.stdout.contains("not_preheated"), "{line}, {command}: {outcome:?}");
+            made += usize::from(is_made);
+        }
+        assert!(made > 1, "{line}: {made} of {commands}");
+    }
 }
 
 #[test]

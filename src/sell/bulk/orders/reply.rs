@@ -27,17 +27,15 @@ impl JobOrders {
                     return Ok(Verdict::Short { index, quantity });
                 }
             }
-            // A reset made it a sharded one, or gave it other shards.
-            Decoded::Refused { status, .. }
-                if status == Status::Sharded
-                    || status == Status::NotPreheated
-                        && states.is_shard(index)
-                        && !self.is_archived(states, index)? =>
-            {
-                return Err(StoreError::Reset { activity: states.shown_name(index).to_owned() });
-            }
             Decoded::Refused { status, line, corrupt } => {
-                self.refused(states, &batch, status, line);
+                match self.fate_of_shard(states, index, status)? {
+                    Fate::Reset => return Err(StoreError::Reset { activity: states.shown_name(index).to_owned() }),
+                    Fate::Restored => {
+                        self.put_batch_back(states, &batch);
+                        return Ok(Verdict::Retry(None));
+                    }
+                    Fate::Refused => self.refused(states, &batch, status, line),
+                }
                 return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
             }
             Decoded::Unread(why) => {
@@ -158,10 +156,29 @@ impl JobOrders {
         self.queues[index as usize].refuse_all(status, &mut self.window);
     }
 
-    /// Whether files have a shard: refunds do not say it. One that a reset removed is in none.
-    fn is_archived(&mut self, states: &JobStates, index: u32) -> Result<bool> {
+    /// What became of an activity that refuses all. Refunds call a shard `not_preheated` while files have it, too.
+    fn fate_of_shard(&mut self, states: &JobStates, index: u32, status: Status) -> Result<Fate> {
+        match status {
+            Status::Sharded => return Ok(Fate::Reset),
+            Status::NotPreheated if states.is_shard(index) => {}
+            _ => return Ok(Fate::Refused),
+        }
         let shard = ActivityId::validated(states.name(index).as_bytes());
         let found = snapshot::snapshot(&mut self.store, &shard)?;
-        Ok(found.is_archived() && !found.is_removed())
+        Ok(match found.status {
+            _ if found.is_archived() && !found.is_removed() => Fate::Refused,
+            Status::Ok if !found.is_archived() => Fate::Restored,
+            _ => Fate::Reset,
+        })
     }
+}
+
+/// What became of an activity that refuses all orders.
+enum Fate {
+    /// It is as it says.
+    Refused,
+    /// A reset made it a sharded one, or gave it other shards.
+    Reset,
+    /// Files had this shard, and it is back.
+    Restored,
 }
