@@ -55,7 +55,7 @@ lua54: ## Run the scripts in Lua 5.4, as Dragonfly has it, and compare replies a
 
 # Round n of a run has the seed SEED + n; a round that fails says which seed reproduces it, and where its history is. With
 # NODES=6 it sells on a cluster of three primaries with a replica each. GO_ON=1 does not end with the first that fails.
-torture: ## Sell at random while everything breaks, compare all with a model; SECONDS=600 SEED=7 NODES=6
+torture: ## Sell at random while everything breaks, then ask everything again; SECONDS=600 SEED=7 NODES=6
 	@server=$${SECKILL_TEST_SERVER:-$$(scripts/servers one)} && SECKILL_TEST_SERVER="$$server" \
 	SECKILL_TORTURE_SECONDS="$(or $(SECONDS),60)" SECKILL_TORTURE_SEED="$(or $(SEED),$(shell date +%s))" \
 	SECKILL_TORTURE_NODES="$(NODES)" SECKILL_TORTURE_GO_ON="$(GO_ON)" \

@@ -91,12 +91,11 @@ impl World<'_> {
         let call = call.env("SECKILL_OPERATOR", &format!("e{number}"));
         let call = call.args(["-l", self.schedule.layout.name, "--timeout", TIMEOUT]).args(self.arguments(what));
         let call = if step.waits { call.args(["--wait-replicas", "1"]) } else { call };
-        let from = self.history.now();
+        let begun = self.history.now();
         let outcome = run(call);
-        let to = self.history.now();
+        let time = (begun, self.history.now());
         // What was answered stays so, however late the first try arrives; unless data is lost, or a reset forgets it.
-        let forgets = self.schedule.chaos.iter().any(|(_, chaos)| chaos.may_lose())
-            || self.schedule.operator.iter().any(|step| matches!(step.what, What::Reset { .. }));
+        let forgets = self.schedule.loses() || self.schedule.operator.iter().any(|step| step.resets(None));
         let is_answered = matches!(outcome.status.code(), Some(0 | 3 | 7)) && !forgets;
         match way {
             Way::Proxied(network) if !is_answered || number.is_multiple_of(16) => network.deliver_rest(),
@@ -109,9 +108,7 @@ impl World<'_> {
             what: what.clone(),
             waits: step.waits,
             call: outcome.call(),
-            from,
-            to,
-            rest: self.history.now(),
+            time,
             code: outcome.status.code(),
             stdout,
             stderr: outcome.stderr,
@@ -232,7 +229,7 @@ impl World<'_> {
 }
 
 /// How long units are held: a third of the holds are overdue soon.
-fn hold_for(request: &str) -> &'static str {
+pub fn hold_for(request: &str) -> &'static str {
     if request.bytes().map(usize::from).sum::<usize>().is_multiple_of(3) { "40ms" } else { "1h" }
 }
 

@@ -1,28 +1,23 @@
 //! After a round an activity loses what only our scripts wrote, and `preheat --adopt` takes it over, though it is killed
 //! and its calls come late or twice: what was sold stays sold, and nothing is for sale that was not.
 
-use std::collections::BTreeMap;
-
 use crate::faults::{TIMEOUT, arm};
+use crate::keys::Units;
 use crate::rng::Rng;
 use crate::schedule::Schedule;
-use crate::support::{Call, Layout, Outcome, Proxy, TestRedis};
+use crate::servers::Servers;
+use crate::support::{Call, Layout, Outcome, Proxy};
 
 /// Tries that may be cut; the one after them is left alone.
 const TRIES: usize = 6;
 
-/// Units left, and who holds how many.
-#[derive(Debug, PartialEq)]
-struct Units {
-    stock: i64,
-    held: BTreeMap<String, String>,
-}
-
 /// What is wrong, if anything, with what each call said.
-pub fn adopt(schedule: &Schedule, total: u64, activity: usize, redis: &TestRedis) -> Vec<String> {
+pub fn adopt(schedule: &Schedule, servers: &Servers) -> Vec<String> {
+    let Servers::One(redis) = servers else { return Vec::new() };
     let mut rng = schedule.rng.clone();
-    let (layout, id) = (schedule.layout, schedule.activities[activity].id.as_str());
-    let before = units(redis, layout, id);
+    let (layout, id) = (schedule.layout, rng.pick(&schedule.activities).id.as_str());
+    let before = Units::read(servers, layout, id);
+    let total = before.total;
     let lost = match rng.below(3) {
         0 => vec![layout.meta(id)],
         1 => vec![layout.meta(id), layout.ledger(id)],
@@ -35,7 +30,7 @@ pub fn adopt(schedule: &Schedule, total: u64, activity: usize, redis: &TestRedis
     for _ in 0..TRIES {
         let outcome = run(call(proxy.seckill([]), layout, id, total), &proxy, &mut rng);
         said.push(format!("exit {:?}: {}{}", outcome.status.code(), outcome.stdout, outcome.stderr));
-        let now = units(redis, layout, id);
+        let now = Units::read(servers, layout, id);
         if now.stock > before.stock || now.held != before.held {
             said.push(format!("now it has {now:?}"));
             return said;
@@ -43,7 +38,7 @@ pub fn adopt(schedule: &Schedule, total: u64, activity: usize, redis: &TestRedis
     }
     drop(proxy);
     let last = call(redis.seckill([]), layout, id, total).run();
-    let after = units(redis, layout, id);
+    let after = Units::read(servers, layout, id);
     let audit = redis.seckill(["-l", layout.name, "-o", "json", "reconcile", id]).run();
     let verdict = &audit.json()["activities"][0];
     let is_proven = verdict["verdict"] == "match" && verdict["proof"] == "ledger" && verdict["total"] == total;
@@ -54,7 +49,7 @@ pub fn adopt(schedule: &Schedule, total: u64, activity: usize, redis: &TestRedis
     said
 }
 
-fn call(call: Call, layout: Layout, id: &str, total: u64) -> Call {
+fn call(call: Call, layout: Layout, id: &str, total: i64) -> Call {
     let call = call.args(["-l", layout.name, "-o", "json", "--timeout", TIMEOUT, "preheat", "--adopt", "--yes"]);
     call.args(["--id", id, "--total", &total.to_string()])
 }
@@ -69,21 +64,4 @@ fn run(call: Call, proxy: &Proxy, rng: &mut Rng) -> Outcome {
     let outcome = running.wait();
     proxy.deliver_rest();
     outcome
-}
-
-/// Withdrawn units are not for sale.
-fn units(redis: &TestRedis, layout: Layout, id: &str) -> Units {
-    let held = match layout.kind {
-        "counter" => BTreeMap::new(),
-        "hash" => redis.hgetall(&layout.participants(id)),
-        kind => {
-            let members = redis.smembers(&layout.participants(id)).into_iter().map(|user| (user, "1".to_owned()));
-            let mut held: BTreeMap<String, String> = members.collect();
-            if kind == "set" {
-                held.extend(redis.hgetall(&layout.key(6, id)));
-            }
-            held
-        }
-    };
-    Units { stock: redis.int(&layout.stock(id)), held }
 }

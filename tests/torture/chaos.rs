@@ -5,9 +5,9 @@
 pub enum Chaos {
     /// `kill -9`, and a start.
     Kill,
-    /// `kill -9`, and a start with data that lacks so many of the last script calls.
+    /// `kill -9`, and a start with data that lack so much of what was written last.
     Loss {
-        calls: usize,
+        bytes: u64,
     },
     /// It answers nothing until so many milliseconds have passed.
     Freeze {

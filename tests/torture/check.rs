@@ -1,397 +1,428 @@
-//! Compares every answer, the keys and what the feed delivered with the model.
+//! Compares what callers heard: with each other, with the keys in the end, and with what the feed delivered.
+//!
+//! In the end everything is asked again, so of each single order the last answer is true, whatever was lost. A line of a file
+//! says once what it did, and nobody hears that if the run is killed: then what a user has is between two numbers.
 
-use std::collections::HashSet;
-use std::rc::Rc;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use crate::history::{Event, Moment};
-use crate::model::{Decided, Model, Names};
-use crate::names::request_of;
-use crate::rules::{Answer, Sale, decide};
-use crate::said::{answer_of, json};
-use crate::schedule::{Operation, Order, What};
+use crate::actors::hold_for;
+use crate::chaos::{Chaos, Foreign};
+use crate::history::Event;
+use crate::keys::Units;
+use crate::schedule::{Operation, Order, Schedule, What};
 use crate::servers::Servers;
-use crate::timeline::{Bundle, Segment};
-use crate::{adoption, live};
 
-/// The model's states over all segments, and what to ask of them.
-pub struct Timeline<'a> {
-    pub names: &'a Names<'a>,
-    parts: Vec<Part<'a>>,
+/// What callers heard.
+struct Heard<'a> {
+    schedule: &'a Schedule,
+    events: &'a [Event],
+    orders: Vec<Sent<'a>>,
+    /// What each run of each file said of its lines.
+    lines: HashMap<(usize, u64), Vec<Said>>,
 }
 
-/// Activities that are decided in one order, beside the others.
-struct Part<'a> {
-    activities: &'a [usize],
-    segments: &'a [Segment],
-    models: Vec<Model<'a>>,
+/// An order under its request id, with what was heard of it, in the order of the answers.
+struct Sent<'a> {
+    order: Order,
+    answers: Vec<(&'a Event, Option<Value>)>,
+}
+
+/// What a run of a file said of a line.
+struct Said {
+    status: String,
+    /// Nothing is decided while an activity is paused.
+    is_paused: bool,
+    is_settled: bool,
 }
 
 /// All that is wrong.
-pub fn all(names: &Names<'_>, events: &[Event], bundles: &[(Bundle, Vec<Segment>)], servers: &Servers) -> Vec<String> {
-    let mut refused = Vec::new();
-    for (bundle, segments) in bundles {
-        match all_refused(names, events, segments) {
-            Ok(rows) => refused.push(rows),
-            Err(problem) => return vec![format!("activities {:?}: {problem}", bundle.activities)],
+pub fn all(schedule: &Schedule, events: &[Event], servers: &Servers) -> Result<Vec<String>, String> {
+    let mut problems: Vec<String> =
+        events.iter().filter_map(|event| Some(shown(event, &usual(event).err()?))).collect();
+    let mut heard = Heard { schedule, events, orders: orders(events)?, lines: HashMap::new() };
+    for event in events {
+        let checked = match &event.what {
+            What::File { file, .. } => heard.file(event, *file),
+            What::Reconcile { .. } if event.is_answered() => heard.audit(event),
+            _ => Ok(()),
+        };
+        problems.extend(checked.err().map(|problem| shown(event, &problem)));
+    }
+    problems.extend(heard.orders.iter().filter_map(|sent| heard.order(sent).err()));
+    problems.extend(heard.once());
+    let lines = schedule.files.iter().enumerate().flat_map(|(file, of)| of.rows.iter().map(move |row| (file, row)));
+    problems.extend(lines.filter_map(|(file, (line, order))| heard.line(file, *line, order).err()));
+    for (index, activity) in schedule.activities.iter().enumerate() {
+        let units = Units::read(servers, schedule.layout, &activity.id);
+        let name = &activity.id;
+        problems.extend(heard.units(index, &units).err().map(|problem| format!("{name}: {problem}, of {units:?}")));
+        if schedule.activities.iter().position(|it| it.ledger) == Some(index) {
+            problems.extend(heard.delivered(index, &units, servers).err().map(|problem| format!("{name}: {problem}")));
         }
     }
-    let parts = bundles.iter().zip(&refused).map(|((bundle, segments), refused)| {
-        let models = segments.iter().zip(refused).map(|(segment, refused)| follow(names, segment, refused).unwrap());
-        Part { activities: &bundle.activities, segments, models: models.collect() }
-    });
-    let timeline = Timeline { names, parts: parts.collect() };
-    let mut problems = Vec::new();
+    Ok(problems)
+}
+
+/// A problem, with the call that has it.
+fn shown(event: &Event, problem: &str) -> String {
+    let Event { number, actor, call, code, .. } = event;
+    let cut = |text: &str| text.trim_end().chars().take(1_500).collect::<String>();
+    let (out, err) = (cut(&event.stdout), cut(&event.stderr));
+    format!("e{number} {actor} $ {call}\n  exit {code:?}: {problem}\n  {out}\n  {err}")
+}
+
+/// What each call must be like.
+fn usual(event: &Event) -> Result<(), String> {
+    let bad = ["panicked", "os error", "RUST_BACKTRACE", "stack overflow"];
+    if let Some(word) = bad.iter().find(|word| event.stderr.contains(*word)) {
+        return Err(format!("says `{word}`"));
+    }
+    let is_feed = matches!(event.what, What::Feed { .. });
+    match event.code {
+        Some(0 | 3 | 7) => Ok(()),
+        Some(1 | 5 | 6) if !event.is_settled() && !event.stderr.trim().is_empty() => Ok(()),
+        None if !event.is_settled() => Ok(()),
+        Some(130) if is_feed => Ok(()),
+        other => Err(format!("an exit code nobody expects: {other:?}")),
+    }
+}
+
+/// All single orders that have a request id.
+fn orders(events: &[Event]) -> Result<Vec<Sent<'_>>, String> {
+    let mut orders: Vec<Sent<'_>> = Vec::new();
     for event in events {
-        if let Err(problem) = timeline.event(event) {
-            let Event { number, actor, call, .. } = event;
-            let (out, err) = (event.stdout.trim_end(), event.stderr.trim_end());
-            let shown = |text: &str| text.chars().take(1_500).collect::<String>();
-            problems.push(format!(
-                "e{number} {actor} $ {call}\n  exit {:?}: {problem}\n  {}\n  {}",
-                event.code,
-                shown(out),
-                shown(err)
+        let Some(order) = event.order() else { continue };
+        let row = event.is_answered().then(|| event.row()).transpose()?;
+        if let Some(row) = &row
+            && (row["request"] != *order.request || is_done(row) != (event.code == Some(0)))
+        {
+            return Err(format!(
+                "e{}: another request id, or a code that does not fit the status: {row}",
+                event.number
             ));
         }
+        match orders.iter_mut().find(|sent| sent.order == order) {
+            Some(sent) => sent.answers.push((event, row)),
+            None => orders.push(Sent { order, answers: vec![(event, row)] }),
+        }
     }
-    problems.extend(timeline.justified(events));
-    problems.extend(timeline.complete());
-    problems.extend(timeline.delivered(events));
-    let schedule = names.schedule;
-    for (index, activity) in schedule.activities.iter().enumerate() {
-        problems.extend(live::differences(&timeline.last(index).keys, &schedule.layout, activity, servers));
-    }
-    let activity = schedule.rng.clone().below(schedule.activities.len());
-    let sale = &timeline.last(activity).sales[activity];
-    // A user over the limit, or a damaged counter, is no match whoever adopts it.
-    if let (true, None, Servers::One(redis)) = (problems.is_empty(), &sale.truth, servers) {
-        problems.extend(adoption::adopt(schedule, sale.total, activity, redis));
-    }
-    problems
+    Ok(orders)
 }
 
-/// For each segment, the rows that those before it refused. Each is followed from the beginning.
-fn all_refused(
-    names: &Names<'_>,
-    events: &[Event],
-    segments: &[Segment],
-) -> Result<Vec<HashSet<(usize, u64)>>, String> {
-    let mut refused: Vec<HashSet<(usize, u64)>> = vec![HashSet::new()];
-    for (index, segment) in segments.iter().enumerate() {
-        let mut known = refused[index].clone();
-        let model = follow(names, segment, &known).map_err(|problem| format!("segment {index}: {problem}"))?;
-        let decided = model.rows.iter().filter(|(_, all)| all.iter().any(|it| it.answer.status != "ok"));
-        let decided: Vec<_> = decided.map(|(row, _)| *row).collect();
-        known.extend(decided);
-        known.extend(events.iter().filter(|event| !segment.is_before(&event.from)).flat_map(reported_refused));
-        refused.push(known);
-    }
-    Ok(refused)
+fn is_done(row: &Value) -> bool {
+    matches!(row["status"].as_str(), Some("ok" | "replayed"))
 }
 
-/// Lines of a file of multi-orders that a call reported refused: they stay so, also if a paused activity kept no line.
-fn reported_refused(event: &Event) -> Vec<(usize, u64)> {
-    let What::File { file, .. } = event.what else { return Vec::new() };
-    let rows = event.stdout.lines().filter_map(|line| json(line).ok());
-    let refused = rows.filter(|row| row["items"].is_array() && row["status"] == "refused");
-    refused.filter_map(|row| Some((file, row["line"].as_u64()?))).collect()
+impl Sent<'_> {
+    /// Whether it was done, as heard in the end.
+    fn is_done(&self) -> bool {
+        self.last("ok") || self.last("replayed")
+    }
+
+    fn last(&self, status: &str) -> bool {
+        self.answers.last().and_then(|(_, row)| row.as_ref()).is_some_and(|row| row["status"] == status)
+    }
+
+    /// Units of the first activity; `None` of a refund of all that the user had, if no answer says how many they were.
+    fn units(&self) -> Option<u64> {
+        let asked = self.order.items[0].1;
+        let said = || self.answers.iter().find_map(|(_, row)| row.as_ref()?["quantity"].as_u64());
+        if asked == 0 { said() } else { Some(asked) }
+    }
 }
 
-fn follow<'a>(
-    names: &'a Names<'a>,
-    segment: &Segment,
-    refused: &'a HashSet<(usize, u64)>,
-) -> Result<Model<'a>, String> {
-    let mut model = Model::new(names, refused);
-    segment.groups.iter().try_for_each(|group| model.step(group))?;
-    Ok(model)
-}
-
-impl Timeline<'_> {
-    fn part(&self, activity: usize) -> &Part<'_> {
-        self.parts.iter().find(|part| part.activities.contains(&activity)).expect("each is somewhere")
+impl Heard<'_> {
+    /// Whether what was answered about an activity stays so: no server lost it, nothing removed it, nothing else wrote to it.
+    fn stays(&self, activity: usize) -> bool {
+        !self.schedule.loses() && self.only_loss(activity)
     }
 
-    /// What became of an activity in the end.
-    pub fn last(&self, activity: usize) -> &Model<'_> {
-        self.part(activity).models.last().unwrap()
+    /// Whether only a server that lost it can make something untrue that was answered about an activity.
+    fn only_loss(&self, activity: usize) -> bool {
+        !self.schedule.drifts && !self.schedule.operator.iter().any(|step| step.resets(Some(activity)))
     }
 
-    /// An activity in all segments.
-    pub fn models(&self, activity: usize) -> impl Iterator<Item = &Model<'_>> {
-        self.part(activity).models.iter()
+    /// Whether a reset may have removed what one of several activities knows of an order: it is refused then, and the others have it.
+    fn is_torn(&self, order: &Order) -> bool {
+        let is_reset =
+            |(activity, _): &(usize, u64)| self.schedule.operator.iter().any(|it| it.resets(Some(*activity)));
+        order.items.len() > 1 && order.items.iter().any(is_reset)
     }
 
-    /// Whether data of an activity were lost between two moments.
-    pub fn lost_data(&self, activity: usize, from: &Moment, to: &Moment) -> bool {
-        let segments = self.part(activity).segments;
-        let mut alive = segments.iter().filter(|segment| segment.was_alive(from, to));
-        alive.next_back();
-        alive.any(|segment| segment.lost)
+    fn sent(&self, operation: Operation, request: &str) -> Option<&Sent<'_>> {
+        self.orders.iter().find(|sent| sent.order.operation == operation && sent.order.request == request)
     }
 
-    /// All states of these activities between two moments.
-    pub fn states(&self, of: &[usize], from: &Moment, to: &Moment) -> Vec<Vec<Rc<Sale>>> {
-        let mut states = Vec::new();
-        for (model, low, high) in self.part(of[0]).window(from, to) {
-            let mut moments = vec![low];
-            for activity in of {
-                let changes = model.states[*activity].iter().map(|(at, _)| *at);
-                moments.extend(changes.filter(|at| *at > low && *at <= high));
-            }
-            moments.sort_unstable();
-            moments.dedup();
-            let count = model.states.len();
-            states
-                .extend(moments.into_iter().map(|at| (0..count).map(|index| model.at(index, at)).collect::<Vec<_>>()));
+    /// What was answered stays true.
+    fn order(&self, sent: &Sent<'_>) -> Result<(), String> {
+        let (Sent { order, answers }, of) = (sent, |it: &(usize, u64)| it.0);
+        let status =
+            |row: &Option<Value>| row.as_ref().map(|row| row["status"].as_str().unwrap_or_default().to_owned());
+        let (before, settled): (Vec<_>, Vec<_>) = answers.iter().partition(|(event, _)| !event.is_settled());
+        let first = settled.first().and_then(|(_, row)| status(row)).ok_or_else(|| format!("{order:?} stays open"))?;
+        let stays = order.items.iter().map(of).all(|activity| self.stays(activity));
+        let is_kept = |event: &Event| stays || event.waits && order.items.iter().map(of).all(|it| self.only_loss(it));
+        let may_be_over = order.operation == Operation::Hold
+            && (hold_for(&order.request) != "1h" || self.sent(Operation::Release, &order.request).is_some());
+        let fits: &[&str] = match order.operation {
+            Operation::Hold if may_be_over => &["replayed", "expired", "not_held"],
+            Operation::Release => &["replayed", "expired", "not_held"],
+            _ => &["replayed"],
+        };
+        let done = before.iter().find(|(event, row)| row.as_ref().is_some_and(is_done) && is_kept(event));
+        if let Some((event, _)) = done.filter(|_| !fits.contains(&first.as_str())) {
+            return Err(format!("{order:?}: e{} was answered, and in the end it is {first}", event.number));
         }
-        states
+        let is_refused = |row: &Option<Value>| row.as_ref().is_some_and(|row| !is_done(row));
+        let was_refused = !before.is_empty() && before.iter().all(|(_, row)| is_refused(row));
+        if stays && was_refused && !order.operation.ends() && first == "replayed" {
+            return Err(format!("{order:?} was refused each time, and in the end it is {first}"));
+        }
+        Ok(())
     }
 
-    fn event(&self, event: &Event) -> Result<(), String> {
-        let bad = ["panicked", "os error", "RUST_BACKTRACE", "stack overflow"];
-        if let Some(word) = bad.iter().find(|word| event.stderr.contains(*word)) {
-            return Err(format!("says `{word}`"));
-        }
-        let is_feed = matches!(event.what, What::Feed { .. });
-        match event.code {
-            Some(0 | 3 | 7) => {}
-            Some(1 | 5 | 6) if event.actor != "settle" && !event.stderr.trim().is_empty() => {}
-            None if event.actor != "settle" => {}
-            Some(130) if is_feed => return Ok(()),
-            other => return Err(format!("an exit code nobody expects: {other:?}")),
-        }
-        let is_answered = matches!(event.code, Some(0 | 3 | 7));
-        match &event.what {
-            What::Order(order) if is_answered => self.order(event, order),
-            What::File { file, .. } => self.file(event, *file),
-            What::Pause { activity, on, .. } if is_answered => self.pause(event, *activity, *on),
-            What::Update { activity, .. } | What::Reset { activity, .. } if is_answered => {
-                self.preheat(event, *activity)
-            }
-            What::Reconcile { fix: false } if is_answered => self.reconcile(event),
-            What::Inspect { activity } if is_answered => self.inspect(event, *activity),
-            What::Expire { activity } if is_answered => self.expire(event, *activity),
-            _ => Ok(()),
-        }
-    }
-
-    fn order(&self, event: &Event, order: &Order) -> Result<(), String> {
-        let row = json(&event.stdout)?;
-        let request = request_of(event, order).ok_or("no request id")?;
-        let order = Order { request, ..order.clone() };
-        let answer = answer_of(&row, &order, &self.names.schedule.activities);
-        let status = answer.status.clone();
-        let is_done = matches!(status.as_str(), "ok" | "replayed");
-        if row["request"] != *order.request || event.code != Some(if is_done { 0 } else { 3 }) {
-            return Err("another request id, or a code that does not fit the status".to_owned());
-        }
-        let part = self.part(order.items[0].0);
-        if is_done && event.waits && !part.keeps(&order, event) {
-            return Err("a replica had it, and a failover lost it".to_owned());
-        }
-        if status == "ok" {
-            let applied = part.window(&event.from, &event.to).any(|(model, low, high)| {
-                let applied = model.applied.get(&order.request).into_iter().flatten();
-                applied.filter(|it| it.at > low && it.at <= high).any(|it| *it.order == order && answer.is(&it.answer))
-            });
-            return applied.then_some(()).ok_or_else(|| "answered `ok`, but was not applied so".to_owned());
-        }
-        let of: Vec<usize> = order.items.iter().map(|(activity, _)| *activity).collect();
-        let mut possible: Vec<Answer> = Vec::new();
-        for sales in self.states(&of, &event.from, &event.to) {
-            let expected = decide(self.names.schedule.layout, &sales, &order);
-            if answer.is(&expected) {
-                return Ok(());
-            }
-            if !possible.contains(&expected) {
-                possible.push(expected);
+    /// One id is one order, and one end of a hold.
+    fn once(&self) -> Vec<String> {
+        let mut ok: BTreeMap<&str, Vec<(Operation, usize)>> = BTreeMap::new();
+        let stays = |order: &Order| order.items.iter().all(|(activity, _)| self.stays(*activity));
+        for Sent { order, answers } in self.orders.iter().filter(|sent| stays(&sent.order)) {
+            for (event, _) in answers.iter().filter(|(_, row)| row.as_ref().is_some_and(|row| row["status"] == "ok")) {
+                ok.entry(&order.request).or_default().push((order.operation, event.number));
             }
         }
-        // Units are missing and nobody holds any: limits would start over.
-        let is_bare = |sale: &Sale| sale.truth.is_some() && sale.held.is_empty() && sale.total > sale.stock;
-        let states = self.states(&of, &event.from, &event.to);
-        // A counter that something else lowered is less than what is held of it.
-        let is_damaged = |sale: &Sale| is_bare(sale) || order.operation.ends() && sale.truth.is_some();
-        let corrupt = answer.items.iter().any(|(status, ..)| status == "corrupt");
-        if corrupt && states.iter().any(|sales| of.iter().any(|activity| is_damaged(&sales[*activity]))) {
-            return Ok(());
-        }
-        Err(format!("answered {answer:?}; by the rules it could be {possible:?}"))
+        ok.retain(|_, calls| {
+            let ends = calls.iter().filter(|(operation, _)| operation.ends()).count();
+            ends > 1 || calls.len() - ends > 1
+        });
+        ok.into_iter().map(|(id, calls)| format!("{id} is ok in {calls:?}")).collect()
     }
 
-    fn file(&self, event: &Event, file: usize) -> Result<(), String> {
-        let (rows, layout) = (&self.names.rows[file], self.names.schedule.layout);
-        let whole = event.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let printed: Vec<Value> = whole.map(json).collect::<Result<_, _>>()?;
+    /// A run of a file names each line once, in order; a whole one names all.
+    fn file(&mut self, event: &Event, file: usize) -> Result<(), String> {
+        let rows = &self.schedule.files[file].rows;
+        let printed: Vec<Value> = event.rows().collect::<Result<_, _>>()?;
         let mut last = 0;
         for row in &printed {
             let line = row["line"].as_u64().ok_or("a row without a line")?;
-            let Some((_, order)) = rows.iter().find(|(known, _)| *known == line) else {
-                return Err(format!("a row of line {line}, which the file does not have"));
-            };
-            if line <= last {
-                return Err(format!("line {line} comes after line {last}"));
+            if line <= last || !rows.iter().any(|(known, _)| *known == line) {
+                return Err(format!("line {line} comes after line {last}, or is none of the file"));
             }
             last = line;
-            let answer = answer_of(row, order, &self.names.schedule.activities);
-            let of: Vec<usize> = order.items.iter().map(|(activity, _)| *activity).collect();
-            let paused = answer.items.iter().any(|(status, ..)| status == "paused");
-            if paused {
-                let is_so = |sales: &Vec<Rc<Sale>>| of.iter().any(|activity| sales[*activity].paused);
-                if self.states(&of, &event.from, &event.to).iter().any(is_so) {
-                    continue;
-                }
-            }
-            let (part, start) = (self.part(of[0]), Moment::default());
-            let since = if answer.status == "replayed" { &start } else { &event.from };
-            let decided = part.window(since, &event.to).any(|(model, low, high)| {
-                let all = model.rows.get(&(file, line)).into_iter().flatten();
-                let fits = |it: &&Decided| answer.status == "replayed" || answer.is(&it.answer);
-                all.filter(|it| it.at > low && it.at <= high).any(|it| fits(&it))
+            let items = row["items"].as_array().map_or(std::slice::from_ref(row), Vec::as_slice);
+            self.lines.entry((file, line)).or_default().push(Said {
+                status: row["status"].as_str().unwrap_or_default().to_owned(),
+                is_paused: items.iter().any(|item| item["status"] == "paused"),
+                is_settled: event.is_settled(),
             });
-            // A multi-order that was refused before is sent again, in the midst of others, and may be refused again.
-            let again = || {
-                let mut before =
-                    part.window(&start, &event.to).map(|(model, _, high)| (model.rows.get(&(file, line)), high));
-                order.operation == Operation::Multi
-                    && answer.status == "refused"
-                    && before.any(|(rows, high)| rows.is_some_and(|rows| rows.iter().any(|it| it.at <= high)))
-            };
-            if !decided && !again() {
-                let model = part.models.iter().map(|model| model.rows.get(&(file, line)));
-                return Err(format!(
-                    "line {line} is reported as {answer:?}; decided was {:?}",
-                    model.collect::<Vec<_>>()
-                ));
-            }
         }
-        let is_done = |row: &Value| matches!(row["status"].as_str(), Some("ok" | "replayed"));
         match event.code {
             Some(0 | 3) if printed.len() != rows.len() => {
-                Err(format!("{} rows for {} lines of {}", printed.len(), rows.len(), layout.name))
+                Err(format!("{} rows for {} lines", printed.len(), rows.len()))
             }
             Some(0) if !printed.iter().all(is_done) => Err("exit 0 with refused rows".to_owned()),
             _ => Ok(()),
         }
     }
 
-    fn pause(&self, event: &Event, activity: usize, on: bool) -> Result<(), String> {
-        let rows = json(&event.stdout)?;
-        let status = rows[0]["status"].as_str().unwrap_or_default().to_owned();
-        let states = self.states(&[activity], &event.from, &event.to);
-        let has = |paused: bool| states.iter().any(|sales| sales[activity].paused == paused);
-        let fits = match status.as_str() {
-            "ok" => has(on) && (has(!on) || states.len() > 1),
-            "replayed" => has(on),
-            "paused_here_only" => on && has(true) && states.iter().any(|sales| !sales[activity].ledger),
-            _ => false,
-        };
-        fits.then_some(()).ok_or_else(|| "the state does not fit".to_owned())
+    /// A line is decided once.
+    fn line(&self, file: usize, line: u64, order: &Order) -> Result<(), String> {
+        let name = &self.schedule.files[file].name;
+        let said = self.lines.get(&(file, line)).map_or(&[][..], Vec::as_slice);
+        if !said.iter().any(|said| said.is_settled && !said.is_paused) {
+            return Err(format!("{name}: line {line} was never decided"));
+        }
+        let decided = said.iter().filter(|said| !said.is_paused && said.status != "replayed");
+        let decided: Vec<&str> = decided.map(|said| said.status.as_str()).collect();
+        let is_ok = decided.contains(&"ok");
+        if is_ok && decided.len() > 1 && order.items.iter().all(|(activity, _)| self.stays(*activity)) {
+            return Err(format!("{name}: line {line} was decided as {decided:?}"));
+        }
+        Ok(())
     }
 
-    fn preheat(&self, event: &Event, activity: usize) -> Result<(), String> {
-        let rows = json(&event.stdout)?;
-        let row = &rows[0];
-        let states = self.states(&[activity], &event.from, &event.to);
-        let number = |name: &str| row[name].as_u64();
-        let is_so = |sales: &Vec<Rc<Sale>>| {
-            let sale = &sales[activity];
-            number("total") == Some(sale.total) && number("stock") == Some(sale.stock)
+    /// Whether a line bought or returned its units: for certain, and maybe.
+    fn became(&self, file: usize, line: u64, order: &Order) -> (bool, bool) {
+        if self.is_torn(order) {
+            return (false, true);
+        }
+        let said = &self.lines[&(file, line)];
+        let stays = order.items.iter().all(|(activity, _)| self.stays(*activity));
+        let is_ok = said.iter().any(|said| said.status == "ok" && (stays || said.is_settled));
+        let is_denied = |said: &Said| !said.is_paused && !matches!(said.status.as_str(), "ok" | "replayed");
+        let was_denied = said.iter().any(|said| is_denied(said) && (stays || said.is_settled));
+        let is_over = order.operation == Operation::Hold
+            && (hold_for(&self.schedule.files[file].name) != "1h"
+                || self.sent(Operation::Release, &order.request).is_some());
+        (is_ok && !is_over, is_ok || !was_denied)
+    }
+
+    /// Each user has what callers heard, and what nobody has is for sale.
+    fn units(&self, activity: usize, units: &Units) -> Result<(), String> {
+        let has_users = self.schedule.layout.has_users();
+        let sold = units.total - units.stock;
+        if units.withdrawn != 0 || units.stock < 0 || has_users && units.held.values().sum::<i64>() != sold {
+            return Err("what was sold and what is left are not the total".to_owned());
+        }
+        let mut users = units.held.clone();
+        if !has_users {
+            users.insert(String::new(), sold);
+        }
+        let bounds = self.bounds(activity);
+        for user in bounds.keys().chain(users.keys()) {
+            let (low, high) = bounds.get(user).copied().unwrap_or_default();
+            let has = users.get(user).copied().unwrap_or_default();
+            if has < low.max(0) || has > high.max(0) + self.sold_elsewhere(activity) {
+                return Err(format!("`{user}` has {has} units; from what callers heard they are {low} to {high}"));
+            }
+            let limit = self.limit(activity).filter(|_| !self.schedule.drifts);
+            if limit.is_some_and(|limit| has > limit.cast_signed()) {
+                return Err(format!("`{user}` has {has} units"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Units that were bought of something else than the tool, by a user whom nobody knows.
+    fn sold_elsewhere(&self, activity: usize) -> i64 {
+        let units = |(_, chaos): &(usize, Chaos)| match *chaos {
+            Chaos::Foreign { activity: of, write: Foreign::PlainSale, units } if of == activity => units.cast_signed(),
+            _ => 0,
         };
-        if states.iter().any(is_so) {
+        self.schedule.chaos.iter().map(units).sum()
+    }
+
+    /// The highest limit that there was; `None` if there was a time without one.
+    fn limit(&self, activity: usize) -> Option<u64> {
+        let mut limit = self.schedule.activities[activity].limit?;
+        for step in &self.schedule.operator {
+            if let What::Update { activity: of, limit: Some(later), .. } = step.what
+                && of == activity
+            {
+                limit = limit.max(later);
+            }
+        }
+        Some(limit)
+    }
+
+    /// How many units of an activity each user has at least and at most.
+    fn bounds(&self, activity: usize) -> BTreeMap<String, (i64, i64)> {
+        let mut bounds: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+        let mut add = |order: &Order, units: Option<u64>, (is_certain, may_be): (bool, bool)| {
+            let (low, high) = bounds.entry(order.user.clone()).or_default();
+            let units = units.map_or(i64::MAX / 2, u64::cast_signed);
+            let is_refund = order.operation == Operation::Refund;
+            let (up, down) = if is_refund { (low, high) } else { (high, low) };
+            let sign = if is_refund { -1 } else { 1 };
+            *up = up.saturating_add(sign * if may_be { units } else { 0 });
+            *down = down.saturating_add(sign * if is_certain && units < i64::MAX / 2 { units } else { 0 });
+        };
+        for sent in &self.orders {
+            let order = &sent.order;
+            let is_end_done = |end| self.sent(end, &order.request).is_some_and(Sent::is_done);
+            let became = match order.operation {
+                Operation::Confirm | Operation::Release => continue,
+                _ if sent.last("request_conflict") && order.items.len() == 1 => continue,
+                Operation::Multi if self.is_torn(order) => (false, true),
+                Operation::Hold if is_end_done(Operation::Confirm) => (true, true),
+                Operation::Hold if is_end_done(Operation::Release) => (false, false),
+                Operation::Hold => (sent.is_done() && hold_for(&order.request) == "1h", sent.is_done()),
+                _ => (sent.is_done(), sent.is_done()),
+            };
+            for (_, asked) in order.items.iter().filter(|(of, _)| *of == activity) {
+                add(order, if *asked == 0 { sent.units() } else { Some(*asked) }, became);
+            }
+        }
+        for (index, file) in self.schedule.files.iter().enumerate().filter(|(_, file)| !file.operation.ends()) {
+            let mut by_id: BTreeMap<(&str, u64), (&Order, bool, bool)> = BTreeMap::new();
+            for (line, order) in &file.rows {
+                let (is_certain, may_be) = self.became(index, *line, order);
+                let line = if order.request.is_empty() { *line } else { 0 };
+                let known = by_id.entry((&order.request, line)).or_insert((order, false, false));
+                (known.1, known.2) = (known.1 || is_certain, known.2 || may_be);
+            }
+            for (order, is_certain, may_be) in by_id.into_values() {
+                for (_, asked) in order.items.iter().filter(|(of, _)| *of == activity) {
+                    add(order, Some(*asked), (is_certain, may_be));
+                }
+            }
+        }
+        bounds
+    }
+
+    /// Nothing drifts without a cause; in the end all is proven.
+    fn audit(&self, event: &Event) -> Result<(), String> {
+        let found = event.row()?;
+        let rows = found["activities"].as_array().ok_or("no activities")?;
+        let is_audit = matches!(event.what, What::Reconcile { fix: false });
+        let differences = found["differences"].as_array().map_or(&[][..], Vec::as_slice);
+        for activity in &self.schedule.activities {
+            let row = rows.iter().find(|row| row["activity"] == activity.id.as_str());
+            let row = row.ok_or_else(|| format!("nothing about {}", activity.id))?;
+            let is_over = |it: &Value| it["activity"] == activity.id.as_str() && it["class"] == "over_limit";
+            let has_cause = differences.iter().any(is_over)
+                || self.schedule.drifts && !(event.is_settled() && is_audit)
+                || self.schedule.loses() && !event.is_settled();
+            let fits = match row["verdict"].as_str().unwrap_or_default() {
+                "match" => true,
+                "drift" => has_cause,
+                "unproven" if activity.ledger => false,
+                "unproven" => !event.is_settled() || !self.schedule.layout.has_users(),
+                "unsettled" => !event.is_settled(),
+                _ => false,
+            };
+            if !fits {
+                return Err(format!("{}: {} with proof {}", activity.id, row["verdict"], row["proof"]));
+            }
+        }
+        let is_match = rows.iter().all(|row| row["verdict"] == "match");
+        if is_audit && is_match != (event.code == Some(0)) {
+            return Err("the code does not fit the verdicts".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The feed delivered every row that the ledger has, and with what was trimmed they are what was sold.
+    fn delivered(&self, activity: usize, units: &Units, servers: &Servers) -> Result<(), String> {
+        let mut delivered: BTreeMap<String, Value> = BTreeMap::new();
+        for event in self.events.iter().filter(|event| matches!(event.what, What::Feed { .. })) {
+            for row in event.rows() {
+                let row = row?;
+                delivered.insert(format!("{} {}", row["id"], row["n"]), row);
+            }
+        }
+        let (layout, id) = (self.schedule.layout, &self.schedule.activities[activity].id);
+        let ledger = servers.seckill().args(["-l", layout.name, "-o", "jsonl", "ledger", id]).run().stdout;
+        for line in ledger.lines() {
+            let row: Value = serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
+            let found = delivered.get(&format!("{} {}", row["id"], row["n"]));
+            if found.is_none_or(|found| ["op", "user", "quantity"].iter().any(|name| found[*name] != row[*name])) {
+                return Err(format!("the feed delivered {found:?}, where the ledger has {line}"));
+            }
+        }
+        if !self.stays(activity) {
             return Ok(());
         }
-        Err("total and stock were never so".to_owned())
-    }
-
-    /// Everything that was applied was asked for by a call that did not deny it.
-    fn justified(&self, events: &[Event]) -> Vec<String> {
-        self.parts.iter().flat_map(|part| part.justified(events)).collect()
-    }
-
-    /// Every row of every file is decided in the end.
-    fn complete(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (index, rows) in self.names.rows.iter().enumerate() {
-            for (line, order) in rows {
-                let lines = |activity: usize| &self.last(activity).sales[activity].lines;
-                let decided = |activity: usize| lines(activity).get(&index).is_some_and(|it| it >= line);
-                if !order.items.iter().all(|(activity, _)| decided(*activity)) {
-                    let name = &self.names.schedule.files[index].name;
-                    problems.push(format!("{name}: line {line} was never decided"));
-                }
-            }
+        let mut sold: BTreeMap<String, i64> = BTreeMap::new();
+        for row in delivered.values() {
+            let sign = match row["op"].as_str().unwrap_or_default() {
+                "deduct" | "hold" => 1,
+                "refund" | "release" | "expire" => -1,
+                _ => continue,
+            };
+            let quantity = row["quantity"].as_i64().ok_or_else(|| format!("no quantity: {row}"))?;
+            *sold.entry(row["user"].as_str().unwrap_or_default().to_owned()).or_default() += sign * quantity;
         }
-        problems.truncate(3);
-        problems
-    }
-}
-
-impl<'a> Part<'a> {
-    /// The parts of the segments between two moments: the model, and from where to where.
-    fn window(&self, from: &Moment, to: &Moment) -> impl Iterator<Item = (&Model<'a>, u64, u64)> {
-        let both = self.segments.iter().zip(&self.models);
-        let alive = both.filter(|(segment, _)| segment.was_alive(from, to));
-        alive.map(|(segment, model)| (model, segment.position(from), segment.position(to)))
-    }
-
-    /// Everything that was applied was asked for by a call that did not deny it.
-    fn justified(&self, events: &[Event]) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (index, (model, segment)) in self.models.iter().zip(self.segments).enumerate() {
-            for it in model.applied.values().flatten().filter(|it| it.at > segment.start) {
-                let asked = events.iter().any(|event| {
-                    let until = if matches!(event.code, Some(0)) { &event.to } else { &event.rest };
-                    let is_late = it.at > segment.late;
-                    let fits = match (&event.what, it.file) {
-                        (What::File { file, .. }, Some(of)) => *file == of,
-                        (What::Order(order), None) => {
-                            let request = request_of(event, order).unwrap_or_default();
-                            // A late first try ends a hold that its retry did not find yet; or what it held is over when its
-                            // retry comes.
-                            let is_early = order.operation.ends() && event.stdout.contains("not_held")
-                                || order.operation == Operation::Hold && event.stdout.contains("expired");
-                            let may_say_so = matches!(event.code, Some(0 | 6) | None)
-                                || is_early
-                                || event.code == Some(3) && self.is_forgotten(&it.order, (index, it.at), &event.to);
-                            (may_say_so || is_late) && Order { request, ..order.clone() } == *it.order
-                        }
-                        _ => false,
-                    };
-                    let begun = segment.position(&event.from) < it.at;
-                    fits && (is_late || begun && it.at <= segment.position(until))
-                });
-                if !asked {
-                    let place = format!("call {} of segment {index}", it.at);
-                    problems.push(format!("{:?} was applied by {place}, though no call then says so", it.order));
-                }
-            }
+        sold.retain(|_, units| *units != 0);
+        let mut held = units.held.clone();
+        if !layout.has_users() {
+            held = BTreeMap::from([(String::new(), units.total - units.stock)]);
+            held.retain(|_, units| *units != 0);
         }
-        problems
-    }
-
-    /// Whether a reset or a loss of data made the server forget the request, so that its retry is a new order.
-    fn is_forgotten(&self, order: &Order, (index, at): (usize, u64), to: &Moment) -> bool {
-        let (segment, model) = (&self.segments[index], &self.models[index]);
-        let high = segment.position(to);
-        let is_reset = |activity: usize| model.at(activity, at).epoch != model.at(activity, high).epoch;
-        let is_over = self.segments.get(index + 1).is_some_and(|next| next.was_alive(to, to));
-        is_over || segment.is_before(to) || at <= high && order.items.iter().any(|(activity, _)| is_reset(*activity))
-    }
-
-    /// Whether all segments that were born after an order was applied have it.
-    fn keeps(&self, order: &Order, event: &Event) -> bool {
-        let applied = self.segments.iter().zip(&self.models).enumerate().filter_map(|(index, (segment, model))| {
-            let high = segment.position(&event.to);
-            let all = model.applied.get(&order.request).into_iter().flatten();
-            Some((index, all.map(|it| it.at).filter(|at| *at <= high).max()?))
-        });
-        // It is in all that began with it.
-        applied
-            .max_by_key(|(index, _)| *index)
-            .is_none_or(|(index, at)| self.segments[index + 1..].iter().all(|it| it.start >= at))
+        if sold != held {
+            return Err(format!("from what the feed delivered they have {sold:?}, but {held:?} is so"));
+        }
+        Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! What happens to the nodes of a cluster: primaries fail, replicas take over, slots move.
 //!
 //! Node `n` of the first half is a primary at first, and its replica is node `n` of the second half. Each pair fails over
-//! once at most, because what a replica writes can be followed only from its start.
+//! once at most.
 
 use std::thread;
 use std::time::Duration;
 
 use crate::chaos::{Chaos, How};
-use crate::history::{Failover, History, Turn};
+use crate::history::History;
 use crate::schedule::Schedule;
 use crate::support::{TestCluster, wait_until};
 
@@ -17,7 +17,7 @@ pub fn wreak(chaos: &Chaos, cluster: &mut TestCluster, history: &History, schedu
         Chaos::Pair { pair, how } => fail(cluster, history, *pair, *how),
         Chaos::Move { activity, to, ms, is_atomic } => {
             let slot = cluster.slot_of(&schedule.activities[*activity].id);
-            move_slot(cluster, history, slot, *to, (Duration::from_millis(*ms), *is_atomic));
+            move_slot(cluster, slot, *to, (Duration::from_millis(*ms), *is_atomic));
         }
         other => panic!("{other:?} is nothing of a cluster's nodes"),
     }
@@ -27,8 +27,6 @@ pub fn wreak(chaos: &Chaos, cluster: &mut TestCluster, history: &History, schedu
 /// A pair has its one failure.
 fn fail(cluster: &mut TestCluster, history: &History, primary: usize, how: How) {
     let replica = primary + cluster.nodes().len() / 2;
-    let born = history.now().tick;
-    let mut stopped_at = None;
     match how {
         How::Restart => {
             cluster.node_mut(primary).kill9();
@@ -55,7 +53,6 @@ fn fail(cluster: &mut TestCluster, history: &History, primary: usize, how: How) 
         }
         How::Stopped(ms) => {
             cluster.node(primary).freeze();
-            stopped_at = Some(history.now().at[primary]);
             wait_until_primary(cluster, replica);
             thread::sleep(Duration::from_millis(ms));
             cluster.node(primary).thaw();
@@ -66,28 +63,20 @@ fn fail(cluster: &mut TestCluster, history: &History, primary: usize, how: How) 
         }
         How::TakenOver => cluster.take_over(replica),
     }
-    let was_killed = !cluster.node(primary).is_running();
-    let mut dead = history.now().tick;
-    if was_killed {
+    if !cluster.node(primary).is_running() {
         cluster.node_mut(primary).restart();
     }
     wait_until("the old primary is a replica", || cluster.role(primary) == "slave");
-    if !was_killed {
-        dead = history.now().tick;
-    }
     wait_until("the old primary follows", || is_linked(cluster, primary));
-    let in_step = matches!(how, How::KilledInStep | How::HandedOver);
-    history.turn(Turn::Failover(Failover { from: primary, to: replica, born, dead, stopped_at, in_step }));
 }
 
 /// Moves a slot to the primary of a pair: at once, if the servers can; else with a pause while its keys are on both sides.
-fn move_slot(cluster: &TestCluster, history: &History, slot: u16, pair: usize, (pause, is_atomic): (Duration, bool)) {
+fn move_slot(cluster: &TestCluster, slot: u16, pair: usize, (pause, is_atomic): (Duration, bool)) {
     let from = cluster.owner(slot);
     let to = if cluster.role(pair) == "master" { pair } else { pair + cluster.nodes().len() / 2 };
     if from == to {
         return;
     }
-    let before = history.now();
     if is_atomic && cluster.moves_slots_at_once() {
         cluster.move_at_once(slot, to);
     } else {
@@ -99,8 +88,6 @@ fn move_slot(cluster: &TestCluster, history: &History, slot: u16, pair: usize, (
         thread::sleep(pause / 4);
         cluster.end_move(slot, from, to);
     }
-    let after = history.now();
-    history.turn(Turn::Move { slot, from, to, before, after });
     // If it fails next, its replica has the keys and knows whose slot it is.
     let half = cluster.nodes().len() / 2;
     let (follower, written) = (if to < half { to + half } else { to - half }, offset(cluster, to));

@@ -1,19 +1,16 @@
 //! What the network and the machine do to the tool and the server, all of it drawn from the seed.
 
+use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use crate::aof;
 use crate::chaos::{Chaos, Foreign};
 use crate::failovers;
 use crate::history::History;
 use crate::rng::Rng;
 use crate::schedule::Schedule;
-use crate::servers::Servers;
+use crate::servers::{Servers, writes_of};
 use crate::support::{Fault, Proxy};
-
-/// How the key begins that marks a write that no script of ours made.
-pub const MARK: &str = "torture:foreign:";
 
 /// Changes stock and the counter of one buyer, if both allow it and others are left who hold units.
 const FOREIGN: &str = "local stock, by = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[3]) \
@@ -28,8 +25,7 @@ const FOREIGN: &str = "local stock, by = tonumber(redis.call('GET', KEYS[1]) or 
         if units < 0 then return end \
         if units == 0 then redis.call('HDEL', KEYS[2], users[2]) else redis.call('HSET', KEYS[2], users[2], units) end \
     end \
-    if change ~= 0 then redis.call('INCRBY', KEYS[1], change) end \
-    redis.call('SET', KEYS[3], ARGV[1] .. ' ' .. ARGV[2])";
+    if change ~= 0 then redis.call('INCRBY', KEYS[1], change) end";
 
 /// How stock and counter change.
 fn effect(write: Foreign) -> (&'static str, &'static str) {
@@ -85,23 +81,21 @@ pub fn wreak(servers: &mut Servers, history: &History, schedule: &Schedule, firs
         if !history.wait_for(*after) {
             return;
         }
-        history.note(format!("{chaos:?} begins"));
+        history.note(&format!("{chaos:?} begins"));
         match (chaos, &mut *servers) {
             (Chaos::Pair { .. } | Chaos::Move { .. }, Servers::Cluster(cluster)) => {
                 failovers::wreak(chaos, cluster, history, schedule);
             }
             (Chaos::Kill, Servers::One(redis)) => {
                 redis.kill9();
-                history.cut(false, whole);
                 redis.restart();
             }
-            (Chaos::Loss { calls }, Servers::One(redis)) => {
+            (Chaos::Loss { bytes }, Servers::One(redis)) => {
                 redis.kill9();
-                history.cut(true, |bytes| {
-                    let ends: Vec<u64> = aof::groups(bytes).iter().map(|group| group.end).collect();
-                    let kept = ends.len().saturating_sub(calls + 1);
-                    ends.get(kept).copied().unwrap_or(first).max(first)
-                });
+                let file = fs::File::options().write(true).open(writes_of(redis)).unwrap();
+                let length = file.metadata().unwrap().len();
+                // The server drops the call that is torn when it starts.
+                file.set_len(length.saturating_sub(*bytes).max(first)).unwrap();
                 redis.restart();
             }
             (Chaos::Freeze { ms }, Servers::One(redis)) => {
@@ -111,16 +105,16 @@ pub fn wreak(servers: &mut Servers, history: &History, schedule: &Schedule, firs
             }
             (Chaos::Foreign { activity, write, units }, servers) => {
                 let (layout, id) = (schedule.layout, &schedule.activities[*activity].id);
-                let keys = (layout.stock(id), layout.participants(id), format!("{MARK}{{{id}}}"));
+                let keys = (layout.stock(id), layout.participants(id));
                 let redis = servers.of(&keys.0);
                 let (stock, counter) = effect(*write);
-                redis.cmd(("EVAL", FOREIGN, 3, keys, stock, counter, units.to_string()));
+                redis.cmd(("EVAL", FOREIGN, 2, keys, stock, counter, units.to_string()));
             }
             (Chaos::FlushScripts, servers) => each(servers, &["SCRIPT", "FLUSH"]),
             (Chaos::KillClients, servers) => each(servers, &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]),
             (chaos, _) => panic!("{chaos:?} is of other servers"),
         }
-        history.note(format!("{chaos:?} ended at {:?}", history.now()));
+        history.note(&format!("{chaos:?} ended"));
     }
 }
 
@@ -129,9 +123,4 @@ fn each(servers: &Servers, command: &[&str]) {
         Servers::One(redis) => drop(redis.cmd(command)),
         Servers::Cluster(cluster) => cluster.nodes().iter().for_each(|node| drop(node.cmd(command))),
     }
-}
-
-/// Where the last whole script call ends: the server drops a torn one when it starts.
-fn whole(bytes: &[u8]) -> u64 {
-    aof::groups(bytes).last().map_or(0, |group| group.end)
 }

@@ -1,17 +1,11 @@
-//! What was done and what was answered, each with when it happened.
+//! What was done and what was answered.
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
 
-use crate::schedule::What;
+use serde_json::Value;
 
-/// A moment: how long each file of writes was, and a count that grows from moment to moment.
-#[derive(Debug, Clone, Default)]
-pub struct Moment {
-    pub tick: u64,
-    pub at: Vec<u64>,
-}
+use crate::schedule::{Order, What};
 
 /// One call of the tool.
 #[derive(Debug)]
@@ -24,114 +18,74 @@ pub struct Event {
     pub waits: bool,
     /// The command line.
     pub call: String,
-    pub from: Moment,
-    /// When it had ended.
-    pub to: Moment,
-    /// When every call of it that was late had reached the server.
-    pub rest: Moment,
+    /// When it began and ended, since the round did.
+    pub time: (Duration, Duration),
     /// `None` if it was killed.
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Where writes continue: another file, which need not have all that the one before had.
-#[derive(Debug, Clone)]
-pub enum Turn {
-    /// A server went back to older data: the first bytes of its file, which continues as another one.
-    Cut { from: usize, to: usize, tick: u64, start: u64, lost: bool },
-    /// A replica became the primary.
-    Failover(Failover),
-    /// A slot went to another primary.
-    Move { slot: u16, from: usize, to: usize, before: Moment, after: Moment },
-}
+impl Event {
+    /// Whether it did all that it was asked for, or was refused.
+    pub fn is_answered(&self) -> bool {
+        matches!(self.code, Some(0 | 3 | 7))
+    }
 
-/// A replica became the primary.
-#[derive(Debug, Clone)]
-pub struct Failover {
-    pub from: usize,
-    pub to: usize,
-    /// From when on the replica may have been asked.
-    pub born: u64,
-    /// From when on the old primary was asked no more.
-    pub dead: u64,
-    /// The length of the old primary's file when it stopped answering. What it writes behind that, once it continues, was
-    /// sent long ago.
-    pub stopped_at: Option<u64>,
-    /// Whether the replica had everything, so that nothing may be lost.
-    pub in_step: bool,
-}
+    /// Whether nothing breaks any more.
+    pub fn is_settled(&self) -> bool {
+        self.actor == "settle"
+    }
 
-/// A file of writes.
-enum File {
-    /// It may grow.
-    Open(PathBuf),
-    /// What it had in the end.
-    Ended(Vec<u8>),
+    /// What it printed, which is one value.
+    pub fn row(&self) -> Result<Value, String> {
+        serde_json::from_str(&self.stdout).map_err(|error| format!("not JSON: {error}: {}", self.stdout))
+    }
+
+    /// The order that it sends, under its request id also if the tool made that: then it is in what was printed.
+    pub fn order(&self) -> Option<Order> {
+        let What::Order(order) = &self.what else { return None };
+        if !order.request.is_empty() {
+            return Some(order.clone());
+        }
+        let printed = self.row().ok().and_then(|row| row["request"].as_str().map(str::to_owned));
+        let request = printed.or_else(|| {
+            let rest = self.stderr.split("--request ").nth(1)?;
+            Some(rest.chars().take_while(|c| c.is_ascii_hexdigit() || *c == '-').collect())
+        });
+        Some(Order { request: request?, ..order.clone() })
+    }
+
+    /// Whole rows that it printed: a kill may have cut the last one.
+    pub fn rows(&self) -> impl Iterator<Item = Result<Value, String>> {
+        let whole = self.stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).map_err(|error| format!("not JSON: {error}: {line}")))
+    }
 }
 
 /// Everything that happened in a round, in order of its end.
 pub struct History {
-    files: Mutex<Files>,
+    begun: Instant,
     progress: Mutex<Progress>,
     changed: Condvar,
 }
 
-struct Files {
-    tick: u64,
-    files: Vec<File>,
-    turns: Vec<Turn>,
-}
-
+/// What is left of a round.
 #[derive(Default)]
-struct Progress {
+pub struct Progress {
     begun: usize,
-    events: Vec<Event>,
-    notes: Vec<String>,
+    pub events: Vec<Event>,
+    pub notes: Vec<String>,
     is_over: bool,
 }
 
-/// What is left of a round.
-pub struct Record {
-    pub events: Vec<Event>,
-    pub notes: Vec<String>,
-    /// What each file had in the end.
-    pub files: Vec<Vec<u8>>,
-    pub turns: Vec<Turn>,
-}
-
 impl History {
-    /// Of servers that write to these files.
-    pub fn new(paths: Vec<PathBuf>) -> Self {
-        let files = paths.into_iter().map(File::Open).collect();
-        let files = Files { tick: 0, files, turns: Vec::new() };
-        Self { files: Mutex::new(files), progress: Mutex::default(), changed: Condvar::new() }
+    pub fn new() -> Self {
+        Self { begun: Instant::now(), progress: Mutex::default(), changed: Condvar::new() }
     }
 
-    pub fn now(&self) -> Moment {
-        self.files.lock().unwrap().now()
-    }
-
-    /// While the only server is down: cuts its file where `choose` says, which gets all of it. If that is not its end, it
-    /// continues as another file.
-    pub fn cut(&self, lost: bool, choose: impl FnOnce(&[u8]) -> u64) {
-        let mut files = self.files.lock().unwrap();
-        let Some(File::Open(path)) = files.files.last() else { panic!("the file ended") };
-        let path = path.clone();
-        let bytes = fs::read(&path).unwrap();
-        let start = choose(&bytes);
-        if start < bytes.len() as u64 {
-            fs::File::options().write(true).open(&path).unwrap().set_len(start).unwrap();
-            let (from, to, tick) = (files.files.len() - 1, files.files.len(), files.now().tick);
-            files.files[from] = File::Ended(bytes);
-            files.files.push(File::Open(path));
-            files.turns.push(Turn::Cut { from, to, tick, start, lost });
-        }
-    }
-
-    /// Records where the writes continue.
-    pub fn turn(&self, turn: Turn) {
-        self.files.lock().unwrap().turns.push(turn);
+    pub fn now(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     pub fn begin(&self) -> usize {
@@ -150,9 +104,9 @@ impl History {
     }
 
     /// Something that is no call: a fault.
-    pub fn note(&self, text: String) {
+    pub fn note(&self, text: &str) {
         let mut progress = self.progress.lock().unwrap();
-        let line = format!("after {} calls: {text}", progress.events.len());
+        let line = format!("{:?}, after {} calls: {text}", self.now(), progress.events.len());
         progress.notes.push(line);
     }
 
@@ -178,24 +132,7 @@ impl History {
     }
 
     /// Everything, once all actors are done.
-    pub fn finish(self) -> Record {
-        let Progress { events, notes, .. } = self.progress.into_inner().unwrap();
-        let Files { files, turns, .. } = self.files.into_inner().unwrap();
-        let read = |file| match file {
-            File::Open(path) => fs::read(path).unwrap(),
-            File::Ended(bytes) => bytes,
-        };
-        Record { events, notes, files: files.into_iter().map(read).collect(), turns }
-    }
-}
-
-impl Files {
-    fn now(&mut self) -> Moment {
-        self.tick += 1;
-        let len = |file: &File| match file {
-            File::Open(path) => fs::metadata(path).expect("a file of writes").len(),
-            File::Ended(bytes) => bytes.len() as u64,
-        };
-        Moment { tick: self.tick, at: self.files.iter().map(len).collect() }
+    pub fn finish(self) -> Progress {
+        self.progress.into_inner().unwrap()
     }
 }

@@ -4,49 +4,27 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::history::{Event, Record};
+use crate::history::{Event, Progress};
 use crate::schedule::Schedule;
-use crate::timeline::{Bundle, Segment};
 
 /// Writes the history of a failed round, and says where.
-pub fn write(
-    schedule: &Schedule,
-    problems: &[String],
-    Record { events, notes, turns, .. }: &Record,
-    bundles: &[(Bundle, Vec<Segment>)],
-    server_log: &str,
-) -> PathBuf {
+pub fn write(schedule: &Schedule, problems: &[String], history: &Progress, server_log: &str) -> PathBuf {
     let mut text = String::new();
     writeln!(text, "{}\n\n== what is wrong", schedule.again()).unwrap();
     problems.iter().for_each(|problem| writeln!(text, "* {problem}\n").unwrap());
     writeln!(text, "== plan\nlayout {}, {}% faults", schedule.layout.name, schedule.faults).unwrap();
     schedule.activities.iter().for_each(|activity| writeln!(text, "{activity:?}").unwrap());
     writeln!(text, "{:?}\n\n== faults", schedule.chaos).unwrap();
-    notes.iter().for_each(|note| writeln!(text, "{note}").unwrap());
-    turns.iter().for_each(|turn| writeln!(text, "{turn:?}").unwrap());
+    history.notes.iter().for_each(|note| writeln!(text, "{note}").unwrap());
     writeln!(text, "\n== calls, in the order of their ends").unwrap();
-    for event in events {
-        let Event { number, actor, call, from, to, rest, code, stdout, stderr, .. } = event;
-        let moment = |it: &crate::history::Moment| format!("{}:{:?}", it.tick, it.at);
-        let (from, to, rest) = (moment(from), moment(to), moment(rest));
-        writeln!(text, "e{number} {actor} from {from} to {to} rest {rest} exit {code:?}\n  $ {call}").unwrap();
+    for Event { number, actor, call, time, code, stdout, stderr, .. } in &history.events {
+        writeln!(text, "e{number} {actor} from {:?} to {:?} exit {code:?}\n  $ {call}", time.0, time.1).unwrap();
         for line in stdout.lines().chain(stderr.lines()) {
             writeln!(text, "  {line}").unwrap();
         }
     }
     for file in &schedule.files {
         writeln!(text, "\n== {} (job {:?})\n{}", file.name, file.job, file.text).unwrap();
-    }
-    for (bundle, segments) in bundles {
-        for (index, segment) in segments.iter().enumerate() {
-            let Segment { start, lost, .. } = segment;
-            writeln!(text, "\n== writes of {:?}, segment {index} from {start}, lost {lost}", bundle.activities)
-                .unwrap();
-            for group in segment.groups.iter().filter(|group| index == 0 || group.end > *start) {
-                let commands: Vec<String> = group.commands.iter().map(|words| words.join(" ")).collect();
-                writeln!(text, "{} {:?} {}", group.end, segment.place(group.end), commands.join("\n    ")).unwrap();
-            }
-        }
     }
     writeln!(text, "\n== server's log\n{server_log}").unwrap();
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -1,7 +1,7 @@
 //! One round: a server, actors at work, then quiet, and the comparison of all that was seen with the rules.
 
-use std::collections::BTreeSet;
 use std::fmt;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
@@ -11,29 +11,23 @@ use crate::actors::{Way, World};
 use crate::faults::wreak;
 use crate::history::{Event, History};
 use crate::schedule::{Order, Schedule, Step, What};
-use crate::servers::{Network, Servers};
-use crate::timeline::{self, Bundle};
-use crate::{check, names, report};
+use crate::servers::{Network, Servers, writes_of};
+use crate::{adoption, check, report};
 
 /// What a round did.
 pub struct Summary {
     pub calls: usize,
     layout: &'static str,
-    writes: usize,
-    /// Records of holds that were written.
-    holds: usize,
-    losses: usize,
-    turns: usize,
+    faults: usize,
+    /// What happened to servers and keys.
+    chaos: usize,
     seconds: f64,
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, layout, writes, holds, losses, turns, seconds } = self;
-        write!(
-            f,
-            "{layout}, {calls} calls, {writes} writes, {holds} of holds, {turns} turns, {losses} data losses, {seconds:.1} s"
-        )
+        let Self { calls, layout, faults, chaos, seconds } = self;
+        write!(f, "{layout}, {calls} calls, {faults}% faults of the network, {chaos} of servers, {seconds:.1} s")
     }
 }
 
@@ -48,53 +42,36 @@ pub fn run(seed: u64, nodes: usize, deadline: Instant) -> Result<Summary, (Vec<S
 
     let dir = tempfile::tempdir().unwrap();
     for file in &schedule.files {
-        std::fs::write(dir.path().join(&file.name), &file.text).unwrap();
+        fs::write(dir.path().join(&file.name), &file.text).unwrap();
     }
-    std::fs::create_dir(dir.path().join("loaded")).unwrap();
+    fs::create_dir(dir.path().join("loaded")).unwrap();
     let mut servers = Servers::start(&schedule);
-    let bundles = servers.bundles(&schedule);
-    let history = History::new(servers.files());
+    let history = History::new();
     let world = World { schedule: &schedule, history: &history, files: dir.path(), deadline };
-    let mut problems = Vec::new();
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| play(&world, &mut servers))) {
-        problems.push(format!("the round itself failed: {}", message(&*panic)));
-    }
-
-    let record = history.finish();
-    let mut all = Vec::new();
-    for bundle in bundles {
-        match catch_unwind(AssertUnwindSafe(|| timeline::segments(&bundle, &record.files, &record.turns))) {
-            Ok(Ok(segments)) => all.push((bundle, segments)),
-            Ok(Err(problem)) => problems.push(problem),
-            Err(panic) => problems.push(format!("the writes cannot be followed: {}", message(&*panic))),
-        }
-    }
-    let names = names::names(&schedule, &record.events, &all);
-    if all.iter().map(|(Bundle { activities, .. }, _)| activities.len()).sum::<usize>() == schedule.activities.len() {
-        let checked = catch_unwind(AssertUnwindSafe(|| check::all(&names, &record.events, &all, &servers)));
-        problems.extend(checked.unwrap_or_else(|panic| vec![format!("the check itself failed: {}", message(&*panic))]));
-    }
+    let played = catch_unwind(AssertUnwindSafe(|| play(&world, &mut servers)));
+    let history = history.finish();
+    let problems = match played {
+        Err(panic) => vec![format!("the round itself failed: {}", message(&*panic))],
+        Ok(()) => catch_unwind(AssertUnwindSafe(|| problems(&schedule, &history.events, &servers)))
+            .unwrap_or_else(|panic| vec![format!("the check itself failed: {}", message(&*panic))]),
+    };
     if problems.is_empty() {
-        let segments = || all.iter().flat_map(|(_, segments)| segments);
-        let losses = segments().filter(|segment| segment.lost).count();
-        let writes = all.iter().filter_map(|(_, segments)| Some(segments.last()?.groups.len())).sum();
-        let last = all.iter().filter_map(|(_, segments)| segments.last()).flat_map(|segment| &segment.groups);
-        let fields = last.flat_map(|group| &group.commands).filter(|command| command[0] == "HSET").flatten();
-        let holds = fields.filter(|word| word.starts_with("\th:")).count();
-        let seconds = begun.elapsed().as_secs_f64();
-        let calls = record.events.len();
         return Ok(Summary {
-            calls,
+            calls: history.events.len(),
             layout: schedule.layout.name,
-            writes,
-            holds,
-            losses,
-            turns: record.turns.len(),
-            seconds,
+            faults: schedule.faults,
+            chaos: schedule.chaos.len(),
+            seconds: begun.elapsed().as_secs_f64(),
         });
     }
-    let path = report::write(&schedule, &problems, &record, &all, &servers.log());
+    let path = report::write(&schedule, &problems, &history, &servers.log());
     Err((problems, path))
+}
+
+fn problems(schedule: &Schedule, events: &[Event], servers: &Servers) -> Vec<String> {
+    let problems = check::all(schedule, events, servers).unwrap_or_else(|problem| vec![problem]);
+    // A user over the limit is no match, even if an adoption is right.
+    if problems.is_empty() && !schedule.drifts { adoption::adopt(schedule, servers) } else { problems }
 }
 
 /// Everything that happens: preheat, the sale, and what settles it.
@@ -104,9 +81,9 @@ fn play(world: &World<'_>, servers: &mut Servers) {
     let feed = schedule.activities.iter().position(|activity| activity.ledger);
     if let Some(activity) = feed {
         // The group is there before anything can be trimmed.
-        world.perform("feed", Way::Direct(servers), &quiet(What::Feed { activity, exec: false }));
+        world.perform("feed", Way::Direct(servers), &Step::of(What::Feed { activity, exec: false }));
     }
-    let first = world.history.now().at[0];
+    let first = if let Servers::One(redis) = &*servers { fs::metadata(writes_of(redis)).unwrap().len() } else { 0 };
     let mut rng = schedule.rng.clone();
     // Some know one node only.
     let seeds = |index: usize| if index.is_multiple_of(2) { schedule.nodes / 2 } else { 1 };
@@ -139,20 +116,16 @@ fn play(world: &World<'_>, servers: &mut Servers) {
     settle(world, servers, feed);
 }
 
-/// Nothing breaks any more: what is open is completed, and the verdict asked for.
+/// Nothing breaks any more: everything is asked again, before and behind what may change it, and the verdict asked for.
 fn settle(world: &World<'_>, servers: &Servers, feed: Option<usize>) {
-    let perform = |what: What| world.perform("settle", Way::Direct(servers), &quiet(what));
-    for activity in 0..world.schedule.activities.len() {
+    let perform = |what: What| world.perform("settle", Way::Direct(servers), &Step::of(what));
+    let activities = 0..world.schedule.activities.len();
+    for activity in activities.clone() {
         perform(What::Pause { activity, on: false, withdraw: false });
     }
-    let (mut seen, open) = (BTreeSet::new(), world.history.with_events(open_orders));
-    for order in open {
-        // A file's rows have ids of their own, so an id is one order.
-        if seen.insert(format!("{order:?}")) {
-            perform(What::Order(order));
-        }
-    }
-    for activity in 0..if world.schedule.layout.has_users() { world.schedule.activities.len() } else { 0 } {
+    let orders = world.history.with_events(sent);
+    orders.iter().for_each(|order| perform(What::Order(order.clone())));
+    for activity in activities.filter(|_| world.schedule.layout.has_users()) {
         perform(What::Expire { activity });
     }
     for file in 0..world.schedule.files.len() {
@@ -161,6 +134,7 @@ fn settle(world: &World<'_>, servers: &Servers, feed: Option<usize>) {
     if world.schedule.drifts {
         perform(What::Reconcile { fix: true });
     }
+    orders.into_iter().for_each(|order| perform(What::Order(order)));
     if let Some(activity) = feed {
         perform(What::Feed { activity, exec: false });
         perform(What::Feed { activity, exec: false });
@@ -168,18 +142,15 @@ fn settle(world: &World<'_>, servers: &Servers, feed: Option<usize>) {
     perform(What::Reconcile { fix: false });
 }
 
-/// Orders of which nobody knows whether they were applied.
-fn open_orders(events: &[Event]) -> Vec<Order> {
-    let open = events.iter().filter(|event| matches!(event.code, None | Some(6)));
-    open.filter_map(|event| {
-        let What::Order(order) = &event.what else { return None };
-        Some(Order { request: names::request_of(event, order)?, ..order.clone() })
-    })
-    .collect()
-}
-
-fn quiet(what: What) -> Step {
-    Step::of(what)
+/// All orders that were sent, each once.
+fn sent(events: &[Event]) -> Vec<Order> {
+    let mut orders: Vec<Order> = Vec::new();
+    for order in events.iter().filter_map(Event::order) {
+        if !orders.contains(&order) {
+            orders.push(order);
+        }
+    }
+    orders
 }
 
 fn fixture(schedule: &Schedule) -> String {

@@ -37,18 +37,6 @@ impl Operation {
         }
     }
 
-    /// As the scripts and the ledger name it.
-    pub fn stored(self) -> &'static str {
-        match self {
-            Self::Deduct => "deduct",
-            Self::Refund => "refund",
-            Self::Multi => "multi_deduct",
-            Self::Hold => "hold",
-            Self::Confirm => "confirm",
-            Self::Release => "release",
-        }
-    }
-
     /// Whether it ends a hold, which its request id names.
     pub fn ends(self) -> bool {
         matches!(self, Self::Confirm | Self::Release)
@@ -95,6 +83,11 @@ pub struct Step {
 impl Step {
     pub fn of(what: What) -> Self {
         Self { what, kill_after: None, waits: false }
+    }
+
+    /// Whether it resets an activity, or any.
+    pub fn resets(&self, of: Option<usize>) -> bool {
+        matches!(self.what, What::Reset { activity, .. } if of.is_none_or(|of| of == activity))
     }
 }
 
@@ -191,6 +184,11 @@ impl Schedule {
 }
 
 impl Schedule {
+    /// Whether a server loses what it answered.
+    pub fn loses(&self) -> bool {
+        self.chaos.iter().any(|(_, chaos)| chaos.may_lose())
+    }
+
     /// The command that plays this round again.
     pub fn again(&self) -> String {
         let nodes = if self.nodes > 0 { format!(" NODES={}", self.nodes) } else { String::new() };
@@ -346,7 +344,7 @@ impl Draw {
 
     fn chaos(&mut self, loses_data: bool) -> Chaos {
         match self.rng.below(6) {
-            0 | 1 if loses_data => Chaos::Loss { calls: self.rng.below(30) + 1 },
+            0 | 1 if loses_data => Chaos::Loss { bytes: self.rng.range(1, 10_000) },
             0..3 => Chaos::Kill,
             3 => Chaos::Freeze { ms: self.rng.range(50, 900) },
             4 => Chaos::FlushScripts,

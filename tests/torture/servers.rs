@@ -4,12 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::aof;
 use crate::faults;
 use crate::rng::Rng;
 use crate::schedule::Schedule;
-use crate::support::{Call, Proxy, TestCluster, TestRedis, seckill, wait_until};
-use crate::timeline::Bundle;
+use crate::support::{Call, Proxy, TestCluster, TestRedis, seckill};
 
 /// One server, or a cluster.
 pub enum Servers {
@@ -37,24 +35,7 @@ impl Servers {
         let more = [&WRITES[..], &["--repl-backlog-size", "64mb"]].concat();
         let cluster = TestCluster::with(schedule.nodes / 2, true, &more);
         cluster.allow_failovers();
-        for node in cluster.nodes() {
-            // What a replica got at first is in a new file.
-            wait_until("the files of writes are ready", || {
-                let info: String = node.ask(("INFO", "persistence"));
-                info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")
-            });
-            // A name of its own: what a replica writes after it was given all data anew goes elsewhere.
-            fs::hard_link(aof_of(node), link_of(node)).unwrap();
-        }
         Self::Cluster(cluster)
-    }
-
-    /// The file of writes of each.
-    pub fn files(&self) -> Vec<PathBuf> {
-        match self {
-            Self::One(redis) => vec![aof_of(redis)],
-            Self::Cluster(cluster) => cluster.nodes().iter().map(link_of).collect(),
-        }
     }
 
     /// Runs the tool against them, over a network without faults.
@@ -81,26 +62,6 @@ impl Servers {
         }
     }
 
-    /// The activities that are decided in one order each, before any slot moved.
-    pub fn bundles(&self, schedule: &Schedule) -> Vec<Bundle> {
-        let count = schedule.activities.len();
-        let keys = |of: &[usize]| {
-            of.iter().flat_map(|index| schedule.layout.all_keys(&schedule.activities[*index].id)).collect()
-        };
-        let Self::Cluster(cluster) = self else {
-            let activities: Vec<usize> = (0..count).collect();
-            return vec![Bundle { keys: keys(&activities), activities, slot: None, file: 0 }];
-        };
-        let slots: Vec<u16> = schedule.activities.iter().map(|activity| cluster.slot_of(&activity.id)).collect();
-        let mut different = slots.clone();
-        different.dedup();
-        let bundle = |slot: u16| {
-            let activities: Vec<usize> = (0..count).filter(|index| slots[*index] == slot).collect();
-            Bundle { keys: keys(&activities), activities, slot: Some(slot), file: cluster.owner(slot) }
-        };
-        different.into_iter().map(bundle).collect()
-    }
-
     pub fn log(&self) -> String {
         match self {
             Self::One(redis) => redis.log(),
@@ -109,12 +70,17 @@ impl Servers {
     }
 }
 
-fn aof_of(redis: &TestRedis) -> PathBuf {
-    aof::path_in(redis.socket().parent().unwrap())
-}
-
-fn link_of(redis: &TestRedis) -> PathBuf {
-    redis.socket().with_file_name("writes")
+/// The append-only file that a server writes to: in a directory of its own since Redis 7.0.
+pub fn writes_of(redis: &TestRedis) -> PathBuf {
+    let socket = redis.socket();
+    let dir = socket.parent().unwrap();
+    let old = dir.join("appendonly.aof");
+    if old.is_file() {
+        return old;
+    }
+    let files = fs::read_dir(dir.join("appendonlydir")).expect("an append-only file");
+    let files = files.map(|entry| entry.unwrap().path()).filter(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    files.max().expect("an append-only file")
 }
 
 /// A network that breaks, of one actor: a proxy before each server.
