@@ -252,7 +252,7 @@ pub(crate) fn send_home(
                         // A refund says so of what is archived, too.
                         _ if found.is_archived() => return Ok(Outcome::of(Status::NotPreheated)),
                         // It was restored meanwhile.
-                        Status::Ok => {}
+                        Status::Ok if found.meta.is_some() && found.stock.is_some() => {}
                         _ => return Ok(Outcome::corrupt(broken)),
                     }
                 }

@@ -166,8 +166,9 @@ impl JobOrders {
         let shard = ActivityId::validated(states.name(index).as_bytes());
         let found = snapshot::snapshot(&mut self.store, &shard)?;
         Ok(match found.status {
-            _ if found.is_archived() && !found.is_removed() => Fate::Refused,
-            Status::Ok if !found.is_archived() => Fate::Restored,
+            _ if found.is_removed() => Fate::Reset,
+            _ if found.is_archived() => Fate::Refused,
+            Status::Ok if found.meta.is_some() && found.stock.is_some() => Fate::Restored,
             _ => Fate::Reset,
         })
     }
