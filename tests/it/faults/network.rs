@@ -36,7 +36,9 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     // A plan, the eviction policy and the index come first.
-    for (action, flags, stock, writes) in [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update", 15, 4)] {
+    for (action, flags, stock, writes) in
+        [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update --if-total 10", 15, 4)]
+    {
         for number in 1..=4 {
             let id = number.to_string();
             let line = format!("preheat -o json --id {id} {flags}");
