@@ -41,7 +41,7 @@ fn people_see_the_first_differences_and_how_many_more_there_are() {
 
 #[test]
 fn warnings_are_bounded() {
-    let redis = sale("seckill");
+    let redis = sale();
     for _ in 0..40 {
         let _: String = redis.ask(("XADD", "seckill:ledger:1001", "*", "op", "nonsense"));
     }
