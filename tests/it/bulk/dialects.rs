@@ -85,18 +85,3 @@ fn jsonl() {
     assert_eq!(lines("o.ndjson", &windows, &[]), ["1 ok", "3 ok", "5 ok", "7 ok"], "known by its first line");
     assert_eq!(lines("o.csv", &windows, &["--format", "jsonl"]).len(), 4);
 }
-
-#[test]
-fn mysql() {
-    // As `mysql --batch` prints it: no quotes, backslashes doubled, NULL for nothing.
-    let text = [
-        "quantity\tnote\tuser\tactivity\trequest",
-        "1\ta \\t \"note\"\ta,\"b\" \\\\c\t1001\tr 1",
-        "2\tNULL\t007\t1001\tNULL",
-        "1\t\t王小明\t1001\t",
-        "3\tNULL\tx y\t010\tNULL",
-    ];
-    let all = ["2 ok", "3 ok", "4 ok", "5 ok"];
-    assert_eq!(lines("export.txt", text.join("\n"), &["--format", "mysql"]), all);
-    assert_eq!(lines("export.tsv", text.join("\r\n"), &["--format", "mysql"]), all);
-}

@@ -4,7 +4,7 @@ use super::{Orders, held, preheat, start_and_hold, statuses, summary};
 use crate::support::{Fault, Proxy, TestRedis, When, wait_until};
 
 #[test]
-fn a_run_that_was_killed_is_gone_on_with() {
+fn a_run_that_was_killed_is_resumed() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 900, None);
     let orders = Orders::of_users("1001", 1_000);
@@ -55,7 +55,7 @@ fn ctrl_c_waits_for_replies_and_the_same_command_resumes() {
 }
 
 #[test]
-fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
+fn a_closed_output_stops_the_run_and_the_same_command_resumes() {
     let redis = TestRedis::start();
     preheat(&redis, "1001", 100_000, None);
     let orders = Orders::of_users("1001", 50_000);
