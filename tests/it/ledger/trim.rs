@@ -7,7 +7,7 @@ use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestRedis, backend};
 pub const LATER: &str = "2200-01-01T00:00:00Z";
 
 /// The server's clock as a time, once all that was written before is older.
-pub fn now(redis: &TestRedis) -> String {
+fn now(redis: &TestRedis) -> String {
     let clock = || redis.ask::<(i64, i64)>(("TIME",));
     let millis = |(seconds, micros): (i64, i64)| seconds * 1000 + micros / 1000;
     let written = millis(clock());
