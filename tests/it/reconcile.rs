@@ -17,8 +17,7 @@ use crate::support::TestRedis;
 
 /// A sale of 50 units in which `a` holds 1 and `b` 2.
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1001", 50);
     redis.seckill(["deduct", "1001", "--user", "a"]).code(0);
     redis.seckill(["deduct", "1001", "--user", "b", "--quantity", "2"]).code(0);
     redis

@@ -10,9 +10,8 @@ const USERS: [&str; 4] = ["a,\"b\"\tc", "007", "王小明", "x y"];
 /// Applies a file; gives the lines of its rows.
 #[track_caller]
 fn lines(name: &str, text: impl AsRef<[u8]>, flags: &[&str]) -> Vec<String> {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
-    preheat(&redis, "010", 10, None);
+    let redis = TestRedis::selling("1001", 10);
+    preheat(&redis, "010", 10);
     let orders = Orders::named(name, text);
     let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).args(flags).code(0);
     let held = redis.hgetall("seckill:participants:1001");

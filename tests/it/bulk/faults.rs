@@ -1,7 +1,7 @@
 //! The connection breaks, the server refuses, restarts or forgets: the run resumes by itself.
 
 use super::multi::{pairs, sale};
-use super::{Orders, held, preheat, start_and_hold, statuses};
+use super::{Orders, held, start_and_hold, statuses};
 use crate::support::{Fault, Proxy, TestRedis, When};
 
 /// What a server says that did not run a call.
@@ -45,8 +45,7 @@ fn a_server_that_still_refuses_ends_the_run_with_what_was_applied() {
         ("min-replicas-to-write", "has too few replicas", "see `min-replicas-to-write` on the server"),
     ] {
         for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
-            let redis = TestRedis::start();
-            preheat(&redis, "1001", 400, None);
+            let redis = TestRedis::selling("1001", 400);
             let proxy = Proxy::before(&redis);
             let run = ["--retry-for", "200ms", "-o", "jsonl", "--from", orders.path()];
             let call = start_and_hold(&proxy, 5, proxy.seckill([command]).args(run));

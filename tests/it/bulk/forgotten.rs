@@ -13,7 +13,7 @@ const FIRST: usize = 8;
 fn an_order_reported_as_done_and_refused_later_is_counted() {
     let redis = TestRedis::start();
     for activity in ["a", "b", "c"] {
-        preheat(&redis, activity, 60, None);
+        preheat(&redis, activity, 60);
     }
     let orders = pairs(300);
     let copy = Copy::of(&redis);
@@ -47,14 +47,13 @@ fn a_reset_stops_multi_orders_that_began_before_it() {
 
 #[test]
 fn an_activity_that_is_preheated_in_mid_run_is_sold_by_the_next_one() {
-    let redis = TestRedis::start();
-    preheat(&redis, "a", 1_000, None);
-    preheat(&redis, "b", 1_000, None);
+    let redis = TestRedis::selling("a", 1_000);
+    preheat(&redis, "b", 1_000);
     let orders = pairs(200);
     let proxy = Proxy::before(&redis);
     let call = proxy.seckill(["multi-deduct", "-o", "jsonl", "--from", orders.path()]);
     let call = start_and_hold(&proxy, FIRST + 1, call);
-    preheat(&redis, "c", 1_000, None);
+    preheat(&redis, "c", 1_000);
     proxy.release();
     let outcome = call.wait().code(3).stderr("");
     let status = |line: u64| if line.is_multiple_of(2) { "refused" } else { "ok" };
@@ -81,8 +80,7 @@ fn activities_of_another_system_take_files_of_multi_orders() {
 
 #[test]
 fn what_a_server_forgot_of_a_pipe_is_exit_6_and_resumes() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
+    let redis = TestRedis::selling("1001", 1_000);
     let text = std::fs::read_to_string(Orders::of_users("1001", 600).path()).unwrap();
     let night = || ["deduct", "--job", "night", "-o", "jsonl", "--from", "-"];
     let copy = Copy::of(&redis);

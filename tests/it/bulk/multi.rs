@@ -12,7 +12,7 @@ pub fn pairs(orders: usize) -> Orders {
 pub fn sale(stock: u64) -> TestRedis {
     let redis = TestRedis::start();
     for activity in ["a", "b", "c"] {
-        preheat(&redis, activity, stock, Some(5));
+        preheat(&redis, activity, stock);
     }
     redis
 }

@@ -1,12 +1,12 @@
 //! Rows come at the rate that is given, as the input arrives. `sessions/files.txt` has what they say.
 
-use super::{Orders, preheat};
+use super::Orders;
+use super::interrupted::fifo;
 use crate::support::TestRedis;
 
 #[test]
 fn the_rate_is_kept() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10_000, None);
+    let redis = TestRedis::selling("1001", 10_000);
     let orders = Orders::of_users("1001", 1_000);
     let start = std::time::Instant::now();
     redis.seckill(["deduct", "--rate", "2000", "--from", orders.path()]).code(0);
@@ -18,11 +18,8 @@ fn the_rate_is_kept() {
 
 #[test]
 fn what_arrives_slowly_is_applied_as_it_comes() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
-    let orders = Orders::new("");
-    let fifo = orders.dir.path().join("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let redis = TestRedis::selling("1001", 10);
+    let (_dir, fifo) = fifo();
     let call = redis.seckill(["deduct", "-o", "jsonl", "--from"]).args([&fifo]).spawn();
     let mut pipe = std::fs::File::create(&fifo).unwrap();
     for (user, line) in [("1", 2), ("2", 3)] {

@@ -2,44 +2,7 @@
 //! decided now.
 
 use super::{Orders, held, preheat, statuses, summary};
-use crate::support::{Outcome, TestRedis};
-
-/// `activity status orders units` of each row of a summary.
-fn counts(outcome: &Outcome) -> Vec<String> {
-    let units = |row: &serde_json::Value| row["units"].as_u64().map_or("?".to_owned(), |units| units.to_string());
-    let rows = outcome.json();
-    summary(outcome).iter().zip(rows.as_array().unwrap()).map(|(text, row)| format!("{text} {}", units(row))).collect()
-}
-
-#[test]
-fn once_complete_every_row_is_replayed_and_none_is_tried_again() {
-    let redis = TestRedis::start();
-    preheat(&redis, "a", 3, None);
-    preheat(&redis, "b", 9, None);
-    // With an id of its own a refused order leaves no trace under it, but its line is decided.
-    let single: String = (1..=5).map(|user| format!("a,{user},{}\n", if user == 4 { "r-4" } else { "" })).collect();
-    let single = Orders::new(&format!("activity,user,request\n{single}"));
-    let id = |user| if user == 4 { ",\"request\":\"m-4\"" } else { "" };
-    let multi = |user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1}}{}}}\n", id(user));
-    let multi = Orders::named("o.jsonl", (1..=5).map(multi).collect::<String>());
-    for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
-        let call = |format: &str| redis.seckill([command, "-o", format, "--from", orders.path()]);
-        call("jsonl").code(3);
-        redis.seckill(["preheat", "--update", "--id", "a", "--stock", "99"]).code(0);
-        let (before, again) = (redis.dump_all(), call("jsonl").code(3));
-        assert!(statuses(&again).iter().all(|status| status.ends_with(" replayed")), "{command}: {again:?}");
-        assert_eq!(again.jsonl().len(), 5);
-        let counts = counts(&call("json").code(3));
-        assert_eq!(counts[..2], ["a replayed 3 3", "a refused_before 2 2"], "{command}");
-        redis.assert_unchanged_since(&before);
-        // An id that was refused may be used again.
-        redis
-            .seckill(["deduct", "a", "--user", "4", "--request", if command == "deduct" { "r-4" } else { "m-4" }])
-            .code(0);
-        let stock = held(&redis, "a") + 3;
-        redis.seckill(["preheat", "--update", "--id", "a", "--stock"]).args([stock.to_string()]).code(0);
-    }
-}
+use crate::support::TestRedis;
 
 /// Whatever it is that refuses all is in `tests/sim/transcripts/files.txt`.
 #[test]
@@ -53,7 +16,7 @@ fn lines_of_an_activity_that_refuses_as_a_whole_stay_undecided() {
     for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
         let redis = TestRedis::start();
         for activity in ["a", "b", "c"] {
-            preheat(&redis, activity, 10, None);
+            preheat(&redis, activity, 10);
         }
         redis.seckill(["pause", "b"]).code(0);
         let call = |format: &str| redis.seckill([command, "-o", format, "--from", orders.path()]);
@@ -75,8 +38,7 @@ fn lines_of_an_activity_that_refuses_as_a_whole_stay_undecided() {
 fn names_of_jobs_are_stored_and_never_change() {
     let csv = "activity,user\na,7\n";
     let of = |name: &str, text: &str, args: &[&str]| {
-        let redis = TestRedis::start();
-        preheat(&redis, "a", 9, None);
+        let redis = TestRedis::selling("a", 9);
         redis.seckill(["deduct", "a", "--user", "7", "--quantity", "2"]).code(0);
         let orders = Orders::named(name, text);
         redis.seckill([]).args(args).args(["--from", orders.path()]).code(0);

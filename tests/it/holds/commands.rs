@@ -4,8 +4,7 @@ use crate::support::{LAYOUTS, PRODUCT, TestRedis, wait_until};
 
 #[test]
 fn pages_of_holds_with_one_deadline_leave_none_out() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "9000"]).code(0);
+    let redis = TestRedis::selling("1", 9000);
     redis.seckill(["hold", "1", "--user", "7", "--for", "1h", "--request", "r"]).code(0);
     let mut pipe = redis::pipe();
     for index in 0..1700 {
@@ -22,8 +21,7 @@ fn pages_of_holds_with_one_deadline_leave_none_out() {
 
 #[test]
 fn expire_every_continues_until_it_is_stopped() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
+    let redis = TestRedis::selling("1", 9);
     let running = redis.seckill(["expire", "--every", "10ms", "-o", "jsonl"]).spawn();
     for request in ["a", "b"] {
         redis.seckill(["hold", "1", "--user", "7", "--for", "1ms", "--request", request]).code(0);

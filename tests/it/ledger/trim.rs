@@ -236,8 +236,7 @@ fn order_records_are_compared_with_the_sums_unless_they_are_older() {
 
 #[test]
 fn an_activity_may_be_named_like_the_command() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "trim", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("trim", 5);
     redis.seckill(["ledger", "--", "trim"]).code(0).stdout_has("preheat");
     let row = &redis.seckill(["ledger", "trim", "trim", "--before", LATER, "--yes", "-o", "json"]).code(0).json()[0];
     assert_eq!(row["status"], "ok");

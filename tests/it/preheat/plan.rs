@@ -21,11 +21,7 @@ fn a_person_sees_what_a_pipe_sees_and_the_plan_only_to_answer_a_question() {
 #[test]
 fn a_total_that_is_not_named_stays_what_others_made_it() {
     let update = ["preheat", "--id", "1", "--title", "phone", "--update", "-o", "json"];
-    let preheated = || {
-        let redis = TestRedis::start();
-        redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
-        redis
-    };
+    let preheated = || TestRedis::selling("1", 10);
     let undisturbed = preheated();
     let proxy = Proxy::before(&undisturbed);
     proxy.seckill(update).code(0);

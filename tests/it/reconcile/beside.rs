@@ -49,8 +49,7 @@ fn an_order_that_is_sold_while_the_export_runs_is_no_difference() {
 
 #[test]
 fn many_users_that_differ_are_compared_at_one_instant_too() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "9000"]).code(0);
+    let redis = TestRedis::selling("1001", 9000);
     let orders: String = (0..1500).map(|user| format!("1001,{user},2\n")).collect();
     redis.seckill(["deduct", "--from", "-"]).stdin(format!("activity,user,quantity\n{orders}")).code(0);
     // The records know half of each order, and of `7` what is sold meanwhile.

@@ -25,8 +25,7 @@ fn an_empty_export_is_an_error_unless_no_rows_are_expected() {
     redis.seckill(["reconcile", "--orders", "-"]).code(2).stdout_is("").stderr_has(NO_RECORDS);
     redis.seckill(["reconcile", "--orders", "-", "--expect-rows", "0"]).stdin("user\n").code(2);
     // Nothing was sold, and nothing is recorded.
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1001", 50);
     redis.seckill(["reconcile", "--orders-cmd", "true", "--expect-rows", "0"]).code(0).stdout_has("match");
 }
 

@@ -75,8 +75,7 @@ fn one_wrong_counter_among_many_pages_of_them_is_found_and_nothing_else() {
 #[test]
 fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
     let sale = || {
-        let redis = TestRedis::start();
-        redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+        let redis = TestRedis::selling("1001", 50);
         for user in ["a", "b", "c", "d"] {
             redis.seckill(["deduct", "1001", "--user", user]).code(0);
         }

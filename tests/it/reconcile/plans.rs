@@ -41,8 +41,7 @@ fn a_plan_file_that_lacks_what_lowers_the_stock_is_refused() {
 
 #[test]
 fn a_large_plan_of_both_kinds_is_applied_in_parts_and_adds_up() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "5000"]).code(0);
+    let redis = TestRedis::selling("1001", 5000);
     let mut lines = String::new();
     (0..700).for_each(|user| lines += &format!("1001,x{user},2\n"));
     redis.seckill(["deduct", "--from", "-"]).stdin(format!("activity,user,quantity\n{lines}")).code(0);
