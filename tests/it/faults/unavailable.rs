@@ -1,6 +1,6 @@
 //! A server that is not there, not ready, frozen or new again.
 
-use super::{WRITES, sale};
+use super::{WRITES, on_one_server, sale};
 use crate::support::{SECKILL, TestRedis, seckill, wait_until};
 
 #[test]
@@ -21,8 +21,7 @@ fn no_server_is_exit_5_and_the_hint_names_embedded() {
 
 #[test]
 fn scripts_that_the_server_lost_are_loaded_once_and_the_order_continues() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     for line in WRITES.into_iter().chain(["inspect 1"]) {
         redis.cmd(&["SCRIPT", "FLUSH"]);
         redis.seckill([]).args(line.split(' ')).code(0);
@@ -31,21 +30,8 @@ fn scripts_that_the_server_lost_are_loaded_once_and_the_order_continues() {
 }
 
 #[test]
-fn a_restart_between_two_commands_loses_nothing_that_was_persisted() {
-    let mut redis = TestRedis::with(["--appendonly", "yes", "--appendfsync", "always"]);
-    let before = sale(&redis);
-    redis.kill9();
-    redis.seckill(["inspect", "1", "--timeout", "200ms"]).code(5);
-    redis.restart();
-    redis.assert_unchanged_since(&before);
-    redis.seckill(["deduct", "1", "--user", "8"]).code(0);
-    redis.seckill(["reconcile", "1"]).code(0);
-}
-
-#[test]
 fn a_server_that_thaws_in_time_is_served() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     redis.freeze();
     let call = redis.seckill(["deduct", "1", "--user", "8"]).spawn();
     redis.thaw();
@@ -85,8 +71,7 @@ fn a_loading_server_is_waited_for_and_named_where_it_takes_too_long() {
 
 #[test]
 fn a_server_busy_with_a_script_is_named_and_nothing_is_changed() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     redis.config_set("lua-time-limit", "10");
     let mut looping = redis.connection();
     let handle = std::thread::spawn(move || {

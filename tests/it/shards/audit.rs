@@ -9,8 +9,9 @@ use crate::support::{CLUSTER, Call, Fault, Proxy, TestRedis, When};
 
 /// Activity 1 of 20 units in the shards 3 and 9, made as `preheat` makes it: `d`, `e` and `f` are at home in the first, `a`, `b` and `c` in
 /// the second.
-pub fn sale(redis: &TestRedis) -> Scripts {
-    let mut scripts = Scripts::of(redis, CLUSTER);
+pub fn sale() -> (TestRedis, Scripts) {
+    let redis = TestRedis::start();
+    let mut scripts = Scripts::of(&redis, CLUSTER);
     for shard in ["1#3", "1#9"] {
         scripts.preheat(shard, "10");
     }
@@ -20,7 +21,7 @@ pub fn sale(redis: &TestRedis) -> Scripts {
     let meta = [CLUSTER.meta("1"), "rules".to_owned(), words.join(" "), "shards".to_owned(), "3 9".to_owned()];
     redis.cmd([&["HSET".to_owned()], &meta[..]].concat());
     redis.cmd(("SADD", "seckill:cluster:activities", "1"));
-    scripts
+    (redis, scripts)
 }
 
 impl Scripts {
@@ -84,8 +85,7 @@ fn age(redis: &TestRedis, shard: &str) {
 
 #[test]
 fn a_sharded_activity_is_one_row_with_the_sums_of_its_shards() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     scripts.sells("1#3", "d", "2");
     scripts.transfers(&transfer(1), "4");
     scripts.sells("1#9", "a", "14");
@@ -113,8 +113,7 @@ fn a_sharded_activity_is_one_row_with_the_sums_of_its_shards() {
 
 #[test]
 fn a_trim_keeps_transfers_and_audits_say_the_same() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     scripts.sells("1#3", "d", "2");
     scripts.transfers(&transfer(1), "2");
     assert!(scripts.lend("1#3", &transfer(2), "3", "3", "").starts_with("1 3 "));
@@ -140,8 +139,7 @@ fn a_trim_keeps_transfers_and_audits_say_the_same() {
 /// The donor was read before it lent, the home when the units were there, and the donor's entry is gone by then.
 #[test]
 fn an_audit_takes_no_transfer_for_unbacked_whose_entry_was_trimmed_meanwhile() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     let proxy = Proxy::before(&redis);
     proxy.inject(When::With(CLUSTER.ledger("1#9")), Fault::Hold);
     let audit = proxy.seckill(["-l", "cluster", "-o", "json", "reconcile", "1"]).spawn();
@@ -158,8 +156,7 @@ fn an_audit_takes_no_transfer_for_unbacked_whose_entry_was_trimmed_meanwhile() {
 
 #[test]
 fn the_ledger_shows_transfers_with_the_other_shard() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     scripts.transfers(&transfer(7), "4");
     let rows = on_cluster(&redis, "ledger 1#3 1#9 -o jsonl").code(0).jsonl();
     let shown = |row: &Value| {
@@ -177,8 +174,7 @@ fn the_ledger_shows_transfers_with_the_other_shard() {
 
 #[test]
 fn a_transfer_that_stays_open_is_stuck_and_named() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     assert!(scripts.lend("1#3", &transfer(1), "4", "4", "").starts_with("1 4 "));
     age(&redis, "1#3");
     let audit = reconcile(&redis, "", 7);
@@ -200,8 +196,7 @@ fn a_transfer_that_stays_open_is_stuck_and_named() {
 #[test]
 fn a_borrow_that_nobody_lent_is_taken_out_of_the_donor_as_far_as_units_are_left() {
     for left in [10, 3] {
-        let redis = TestRedis::start();
-        let mut scripts = sale(&redis);
+        let (redis, mut scripts) = sale();
         assert!(scripts.borrow(&transfer(1), "1", "4").starts_with("1 "));
         let audit = reconcile(&redis, "", 7);
         assert_row(&audit, "drift", 24, 0, 0, 4);
@@ -229,8 +224,7 @@ fn a_borrow_that_nobody_lent_is_taken_out_of_the_donor_as_far_as_units_are_left(
 
 #[test]
 fn order_records_are_of_the_shard_that_is_the_users_home() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     scripts.sells("1#3", "d", "2");
     scripts.sells("1#9", "a", "1");
     let dir = tempfile::tempdir().unwrap();
@@ -271,8 +265,7 @@ fn order_records_are_of_the_shard_that_is_the_users_home() {
 
 #[test]
 fn a_repair_takes_units_of_other_shards_if_its_own_has_too_few() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     scripts.sells("1#3", "d", "10");
     let dir = tempfile::tempdir().unwrap();
     let flags = |units: u64| {
@@ -292,8 +285,7 @@ fn a_repair_takes_units_of_other_shards_if_its_own_has_too_few() {
 
 #[test]
 fn an_unfinished_preheat_is_unsettled_and_a_shard_that_is_gone_is_drift() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     scripts.sells("1#3", "d", "2");
     redis.cmd(("HSET", CLUSTER.meta("1"), "plan", "something"));
     let audit = on_cluster(&redis, "reconcile 1").code(7).stderr_has("the same `preheat` resumes it");
@@ -309,8 +301,7 @@ fn an_unfinished_preheat_is_unsettled_and_a_shard_that_is_gone_is_drift() {
 
 #[test]
 fn a_transfer_that_was_cut_is_named_and_repaired() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     for (shard, user) in [("1#3", "d"), ("1#9", "a")] {
         scripts.sells(shard, user, "1");
     }
@@ -327,8 +318,7 @@ fn a_transfer_that_was_cut_is_named_and_repaired() {
 
 #[test]
 fn a_transfer_of_the_future_is_old_because_the_clock_was_set_back() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     let id = transfer(1);
     let finished = |ahead: u64| {
         let seconds: Vec<u64> = redis.ask("TIME");

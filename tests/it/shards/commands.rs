@@ -8,8 +8,7 @@ use crate::support::{CLUSTER, TestRedis};
 
 #[test]
 fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     for (shard, user) in [("1#3", "d"), ("1#9", "a"), ("1#3", "e")] {
         assert!(scripts.deduct(shard, (user, "1", "")).starts_with("1 "));
     }
@@ -40,8 +39,7 @@ fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
 
 #[test]
 fn a_report_of_a_sharded_activity_is_of_all_shards() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     for (shard, user, units) in [("1#3", "d", "2"), ("1#9", "a", "10")] {
         assert!(scripts.deduct(shard, (user, units, "")).starts_with("1 "));
     }
@@ -63,8 +61,7 @@ fn a_report_of_a_sharded_activity_is_of_all_shards() {
 
 #[test]
 fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     assert!(scripts.deduct("1#9", ("a", "1", "")).starts_with("1 "));
     assert!(scripts.lend("1#3", &transfer(1), "2", "2", "").starts_with("1 2 "));
     let dir = tempfile::tempdir().unwrap();
@@ -149,8 +146,7 @@ fn shards_in_files_do_not_come_back_beside_a_later_sale_in_other_shards() {
 
 #[test]
 fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = sale();
     on_cluster(&redis, "pause 1").code(0);
     // As a resume leaves it that was cut behind the first shard.
     let live = CLUSTER.meta("1#3");

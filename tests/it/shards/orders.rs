@@ -56,28 +56,6 @@ fn a_home_that_is_out_of_stock_gets_half_of_the_shard_that_has_most() {
 }
 
 #[test]
-fn nobody_is_refused_while_a_unit_is_left_and_sold_out_is_exact() {
-    let sale = Sale::new(&[4, 4, 4], None);
-    for user in sale.users(1, 12) {
-        assert_eq!(sale.status(&format!("deduct 1001 --user {user}")), "ok");
-    }
-    assert_eq!(sale.stocks(), [0, 0, 0]);
-    let before = sale.redis().dump_all();
-    for number in 0..3 {
-        let line = format!("deduct 1001 --user {} --request r", sale.user(number, "late"));
-        let row = sale.seckill(&line).code(3).json();
-        assert_eq!((&row["status"], &row["stock"]), (&"out_of_stock".into(), &0.into()));
-    }
-    sale.redis().assert_unchanged_since(&before);
-    // What comes back can be bought, wherever it is.
-    let (buyer, user) = (sale.users(1, 1).remove(0), sale.user(2, "late"));
-    assert_eq!(sale.status(&format!("refund 1001 --user {buyer}")), "ok");
-    assert_eq!(sale.status(&format!("deduct 1001 --user {user} --request r")), "ok");
-    assert_eq!(sale.status(&format!("refund 1001 --user {buyer}")), "exceeds_bought");
-    sale.check(12);
-}
-
-#[test]
 fn a_process_that_returned_units_sells_them_at_once() {
     let sale = Sale::new(&[2, 2], None);
     let mut store = store(&sale.redis().url());
@@ -292,19 +270,6 @@ fn a_shard_that_is_not_there_is_said_of_its_parent() {
     (0..2).for_each(|number| drop(sale.redis().cmd(("UNLINK", CLUSTER.all_keys(&sale.id(number))))));
     let corrupt = sale.seckill("deduct 1001 --user 8").code(3).stdout_has("corrupt");
     corrupt.stderr_has("key `seckill:{1001}:meta` names a shard that is not there");
-}
-
-#[test]
-fn what_refuses_all_orders_of_a_shard_is_final() {
-    let sale = Sale::new(&[0, 5], None);
-    for number in 0..2 {
-        let meta = CLUSTER.meta(&sale.id(number));
-        let rules = sale.redis().hget(&meta, "rules").unwrap().replace("live", "paused");
-        sale.redis().cmd(("HSET", &meta, "rules", rules));
-    }
-    assert_eq!(sale.status(&format!("deduct 1001 --user {}", sale.user(0, "u"))), "paused");
-    assert_eq!(sale.status(&format!("hold 1001 --user {} --for 1m", sale.user(0, "u"))), "paused");
-    assert_eq!(sale.stocks(), [0, 5]);
 }
 
 #[test]

@@ -12,6 +12,13 @@ pub fn fixture(total: u64, shards: usize) -> String {
     )
 }
 
+/// A server with it.
+pub fn preheated(total: u64, shards: usize) -> TestRedis {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(total, shards)).code(0);
+    redis
+}
+
 /// A command in the layout `cluster` whose output is JSON.
 pub fn call(redis: &TestRedis, line: &str) -> Call {
     redis.seckill(["-l", "cluster", "-o", "json"]).args(line.split(' '))
