@@ -97,7 +97,7 @@ fn it_can_be_followed() {
 }
 
 #[test]
-fn a_group_gets_each_row_once_and_goes_on_where_it_stopped() {
+fn a_group_gets_each_row_once_and_continues_where_it_stopped() {
     let redis = sale();
     let group = || redis.seckill(["ledger", "1001", "--group", "db"]);
     assert_eq!(rows(group()), ALL);

@@ -30,6 +30,8 @@ fn every_number_is_plain_digits_within_bounds() {
             (&["deduct", orders[0], orders[1]], "--rate"),
             (&["ledger", "1001", feed[0], feed[1], feed[2], feed[3]], "--batch"),
         ];
+        let multi = redis.seckill(["multi-deduct", "--user", "7"]).args([format!("1001={bad}")]);
+        multi.code(2).stdout_is("").stderr_has("is not a whole number from 1 to 1000000000");
         for (args, flag) in calls {
             redis
                 .seckill([])
@@ -130,24 +132,4 @@ fn the_reason_of_a_trim_is_in_its_checkpoint() {
     assert!(checkpoint.ends_with(" tester@test: keep it short"), "{checkpoint}");
     redis.seckill(["ledger", "1001"]).code(0).stderr_has("keep it short");
     redis.seckill(["reconcile", "1001"]).code(0);
-}
-
-/// Such ids are for the parts that an activity may be cut into.
-#[test]
-fn in_the_cluster_layout_no_id_ends_in_a_number_sign_and_digits() {
-    let redis = TestRedis::start();
-    let plan = "layout: cluster\nactivities:\n  - {id: 'sku#12', stock: 5}\n";
-    let list = "id,stock\nsku,5\nsku#12,5\n";
-    for (args, stdin) in [
-        (&["preheat", "-l", "cluster", "--id", "sku#12", "--stock", "5"][..], ""),
-        (&["preheat", "-l", "cluster", "--id", "sku#12", "--adopt", "--yes"], ""),
-        (&["preheat", "-"], plan),
-        (&["run", "-"], plan),
-        (&["preheat", "-l", "cluster", "--from", "-"], list),
-    ] {
-        redis.seckill([]).args(args).stdin(stdin).code(2).stderr_has("`sku#12` is a shard of `sku`: name the activity");
-    }
-    assert!(redis.dump_all().is_empty());
-    redis.seckill(["preheat", "-l", "cluster", "--id", "sku#", "--stock", "5"]).code(0);
-    redis.seckill(["preheat", "--id", "sku#12", "--stock", "5"]).code(0);
 }

@@ -32,8 +32,7 @@ fn an_order_is_one_connection_and_one_round_trip() {
 
 #[test]
 fn inspect_asks_besides_whether_the_server_is_a_replica() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    let redis = TestRedis::selling("1", 10);
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     proxy.seckill(["inspect", "1", "--top", "0"]).code(0);
@@ -42,8 +41,7 @@ fn inspect_asks_besides_whether_the_server_is_a_replica() {
 
 #[test]
 fn a_server_without_the_script_costs_one_round_trip_more_and_loads_it() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "10"]).code(0);
+    let redis = TestRedis::selling("1", 10);
     let proxy = Proxy::before(&redis);
     proxy.seckill(["deduct", "1", "--user", "7"]).code(0);
     assert_eq!(proxy.commands(), ["EVALSHA", "EVAL"]);

@@ -1,9 +1,9 @@
-//! `pause` and `resume`: questions, lost replies, failures and rights. `sessions/pause.txt` has what they print.
+//! `pause` and `resume`: questions, and a failure in the middle. `sessions/pause.txt` has what they print.
 
 use serde_json::Value;
 
 use crate::support::layout::json_call;
-use crate::support::{Fault, LAYOUTS, Layout, Proxy, SECKILL, TestRedis, When};
+use crate::support::{Layout, SECKILL, TestRedis};
 
 /// `activity status state` of each row.
 fn rows(value: &Value) -> Vec<String> {
@@ -37,23 +37,6 @@ fn a_pattern_or_all_pauses_after_one_question_that_names_them() {
 }
 
 #[test]
-fn a_resume_whose_reply_is_lost_returns_the_stock_once() {
-    for fault in [Fault::LoseReply, Fault::CutReply(2), Fault::LoseRequest] {
-        let redis = TestRedis::start();
-        json_call(&redis, SECKILL, "preheat --id 1 --stock 5").code(0);
-        let proxy = Proxy::before(&redis);
-        for (line, stock) in [("pause 1 --withdraw-stock", 0), ("resume 1", 5)] {
-            redis.seckill(["script", "load"]).code(0);
-            proxy.inject(When::Next("EVALSHA"), fault);
-            proxy.seckill([]).args(line.split(' ')).code(0);
-            assert_eq!(redis.int(&SECKILL.stock("1")), stock, "{line} {fault:?}");
-        }
-        assert_eq!(redis.hget(&SECKILL.meta("1"), "withdrawn"), None);
-        assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 3, "{fault:?}");
-    }
-}
-
-#[test]
 fn what_was_paused_before_a_failure_is_reported() {
     let redis = TestRedis::start();
     for id in ["1", "2"] {
@@ -65,31 +48,4 @@ fn what_was_paused_before_a_failure_is_reported() {
     let outcome = call.env("SECKILL_URL", &url).code(4);
     assert_eq!(rows(&outcome.json()), ["1 ok paused"]);
     assert_eq!(redis.rule(&SECKILL.meta("2"), "state").as_deref(), Some("live"));
-}
-
-#[test]
-fn a_user_with_what_the_headers_name_can_withdraw_and_return() {
-    for layout in LAYOUTS {
-        let redis = TestRedis::start();
-        json_call(&redis, layout, "preheat --id 1 --stock 5").code(0);
-        json_call(&redis, layout, "deduct 1 --user 7 --quantity 1").code(0);
-        let header = |name: &'static str| {
-            let text = crate::support::scripts::shown(name);
-            let needs = text.split("Commands it needs").nth(1).unwrap().split("]]").next().unwrap();
-            let words = needs.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 2);
-            words.filter(|word| word.chars().all(|c| c.is_ascii_uppercase())).map(|word| format!("+{word}")).collect()
-        };
-        for (script, line) in
-            [("pause", "pause 1 --withdraw-stock"), ("refund", "refund 1 --user 7 --quantity 1"), ("pause", "resume 1")]
-        {
-            let commands: Vec<String> = header(script);
-            let mut rules: Vec<&str> = vec!["ACL", "SETUSER", "op", "reset", "on", ">pw", "~*", "+evalsha", "+eval"];
-            rules.extend(commands.iter().map(String::as_str));
-            redis.cmd(&rules[..]);
-            let url = format!("{}?user=op", redis.url());
-            let call = json_call(&redis, layout, line).env("SECKILL_URL", &url).env("SECKILL_PASSWORD", "pw");
-            call.code(0).stdout_has("ok");
-        }
-        assert_eq!(redis.int(&layout.stock("1")), 5, "{layout:?}");
-    }
 }

@@ -1,14 +1,12 @@
 //! `reconcile`: what `sessions/reconcile.txt` cannot show, because it takes more than a few commands.
 
 mod activities;
-mod applied;
 mod beside;
 mod databases;
 mod exports;
 mod fix;
 mod formats;
 mod live;
-mod loss;
 mod orders;
 mod plans;
 mod proof;
@@ -17,13 +15,11 @@ mod service;
 
 use crate::support::TestRedis;
 
-/// A sale of 50 units, limit 3, in which `a` holds 1 and `b` 2.
-fn sale(layout: &str) -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50", "-l", layout]).code(0);
-    let b = if layout == "coupon" { "1" } else { "2" };
-    redis.seckill(["deduct", "1001", "--user", "a", "-l", layout]).code(0);
-    redis.seckill(["deduct", "1001", "--user", "b", "--quantity", b, "-l", layout]).code(0);
+/// A sale of 50 units in which `a` holds 1 and `b` 2.
+fn sale() -> TestRedis {
+    let redis = TestRedis::selling("1001", 50);
+    redis.seckill(["deduct", "1001", "--user", "a"]).code(0);
+    redis.seckill(["deduct", "1001", "--user", "b", "--quantity", "2"]).code(0);
     redis
 }
 

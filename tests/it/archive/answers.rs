@@ -1,7 +1,7 @@
 //! What each command says of an archived activity.
 
 use super::Shop;
-use crate::support::{CLUSTER, PRODUCT, SECKILL, SKU};
+use crate::support::{PRODUCT, SECKILL, SKU};
 
 #[test]
 fn every_command_knows_that_it_is_archived() {
@@ -78,20 +78,4 @@ fn a_reset_begins_another_sale_and_its_archive_has_a_folder_of_its_own() {
     assert_eq!(shop.names(), ["1.seckill.1", "1.seckill.2"]);
     shop.call("preheat --restore").args([shop.directory.path().join("1.seckill.2")]).code(0);
     shop.call("reconcile").code(0);
-}
-
-#[test]
-fn a_sharded_one_is_archived_once_all_its_shards_are_and_comes_back_as_it_was() {
-    let shop = Shop::without_sale(CLUSTER);
-    shop.call("preheat --id big --stock 40 --shards 4").code(0);
-    shop.call("deduct big --user u1 --quantity 2").code(0);
-    shop.call("pause big").code(0);
-    let state = || shop.call("inspect big -o json").code(0).json()[0]["state"].clone();
-    shop.call("archive big --yes --to").args([shop.to()]).code(0);
-    assert_eq!(state(), "archived");
-    shop.call("deduct big --user u2").code(3).stdout_has("ended");
-    let restore = || shop.call("preheat --restore").args([shop.to()]);
-    restore().code(0).stderr_has("paused, as before: `big`; `seckill resume` ends that");
-    restore().code(0).stderr_lacks("as before");
-    assert_eq!(state(), "paused");
 }

@@ -151,27 +151,3 @@ fn several_activities_have_a_folder_each_and_one_question() {
     assert_eq!(actions, ["restore", "restore", "unchanged", "restore"]);
     shop.call("reconcile").code(0);
 }
-
-#[test]
-fn what_is_held_keeps_an_activity_and_what_was_held_comes_back() {
-    let shop = Shop::small(SECKILL);
-    shop.call("resume 1").code(0);
-    for id in ["h1", "h2", "h3"] {
-        shop.call(&format!("hold 1 --user {id} --for 15m --request {id}")).code(0);
-    }
-    shop.call("confirm 1 --request h1").code(0);
-    shop.call("release 1 --request h2").code(0);
-    shop.call("pause 1").code(0);
-    let refused = shop.archive().code(3).json();
-    assert_eq!(refused["status"], "held", "{refused}");
-    shop.call("confirm 1 --request h3").code(0);
-    // As a script that was cut left it.
-    shop.redis.cmd(("ZADD", "seckill:deadlines:1", 1, "h2"));
-    let row = shop.archive().code(0).json();
-    assert_eq!(row["status"], "ok", "{row}");
-    assert!(!shop.redis.exists("seckill:deadlines:1"));
-    shop.restore().code(0);
-    shop.call("reconcile 1").code(0).stdout_has("match");
-    shop.call("confirm 1 --request h3").code(0).stdout_has("replayed");
-    shop.call("release 1 --request h1").code(3).stdout_has("confirmed");
-}

@@ -1,12 +1,10 @@
 //! Files that are not what they should be: cut short, in another encoding, with quotes in the wrong place, without end.
 
-use super::{Orders, held, preheat};
+use super::{Orders, held};
 use crate::support::{Call, TestRedis};
 
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000, None);
-    redis
+    TestRedis::selling("1001", 1_000)
 }
 
 fn deduct(redis: &TestRedis, name: &str, text: impl AsRef<[u8]>) -> (Orders, Call) {

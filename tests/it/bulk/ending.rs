@@ -1,6 +1,6 @@
 //! The exit code of a file of orders: the first of 6, 1, 2 and 3 that applies, and 130 if it was interrupted.
 
-use super::{Orders, held, preheat, start_and_hold, statuses};
+use super::{Orders, held, start_and_hold, statuses};
 use crate::support::{Fault, Proxy, TestRedis, When};
 
 /// Orders of that many users for ten units, and one invalid line.
@@ -10,9 +10,7 @@ fn too_many(users: usize) -> Orders {
 }
 
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
-    redis
+    TestRedis::selling("1001", 10)
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! The same file again, from elsewhere, later or the other way round.
 
-use super::{Orders, held, preheat, start_and_hold, statuses, summary};
+use super::{Orders, held, start_and_hold, statuses, summary};
 use crate::support::{Fault, Proxy, TestRedis, When, wait_until};
 
 #[test]
-fn a_run_that_was_killed_is_gone_on_with() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 900, None);
+fn a_run_that_was_killed_is_resumed() {
+    let redis = TestRedis::selling("1001", 900);
     let orders = Orders::of_users("1001", 1_000);
     let proxy = Proxy::before(&redis);
     proxy.inject(When::Nth(9), Fault::HangReply);
@@ -32,8 +31,7 @@ fn a_run_that_was_killed_is_gone_on_with() {
 
 #[test]
 fn ctrl_c_waits_for_replies_and_the_same_command_resumes() {
-    let redis = TestRedis::start();
-    preheat(&redis, "a", 1_000, None);
+    let redis = TestRedis::selling("a", 1_000);
     let orders = Orders::of_users("a", 500);
     let multi: String = (500..1_000).map(|user| format!("{{\"user\":{user},\"items\":{{\"a\":1}}}}\n")).collect();
     let multi = Orders::named("o.jsonl", multi);
@@ -55,9 +53,8 @@ fn ctrl_c_waits_for_replies_and_the_same_command_resumes() {
 }
 
 #[test]
-fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 100_000, None);
+fn a_closed_output_stops_the_run_and_the_same_command_resumes() {
+    let redis = TestRedis::selling("1001", 100_000);
     let orders = Orders::of_users("1001", 50_000);
     redis
         .seckill(["deduct", "-o", "jsonl", "--from", orders.path()])
@@ -74,8 +71,7 @@ fn a_closed_output_stops_the_run_and_the_same_command_goes_on() {
 
 #[test]
 fn a_file_that_changes_while_it_is_applied_stops_the_run() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 1_000_000, None);
+    let redis = TestRedis::selling("1001", 1_000_000);
     let orders = Orders::of_users("1001", 100_000);
     let proxy = Proxy::before(&redis);
     let call = start_and_hold(&proxy, 4, proxy.seckill(["deduct", "--from", orders.path()]));

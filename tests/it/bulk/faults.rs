@@ -1,10 +1,11 @@
 //! The connection breaks, the server refuses, restarts or forgets: the run resumes by itself.
 
-use super::{Orders, held, preheat, start_and_hold, statuses};
+use super::multi::{pairs, sale};
+use super::{Orders, held, start_and_hold, statuses};
 use crate::support::{Fault, Proxy, TestRedis, When};
 
 /// What a server says that did not run a call.
-const REFUSALS: [&str; 5] = [
+pub const REFUSALS: [&str; 5] = [
     "NOSCRIPT No matching script. Please use EVAL.",
     "OOM command not allowed when used memory > 'maxmemory'.",
     "READONLY You can't write against a read only replica.",
@@ -12,26 +13,26 @@ const REFUSALS: [&str; 5] = [
     "MISCONF Errors writing to the AOF file: No space left on device",
 ];
 
+/// One of the calls in flight, behind SCRIPT LOAD and two HGET an activity. Who comes first in the file gets something, whatever is refused.
 #[test]
-fn one_batch_that_is_refused_among_many_in_flight_is_not_overtaken() {
-    // Users 0 to 499 come first in the file, so they are the ones who get something, whatever is refused meanwhile.
-    let orders = Orders::of_users("1001", 900);
-    let taken = Orders::of_users("1001", 500);
+fn a_call_that_is_refused_among_many_in_flight_is_not_overtaken() {
+    let single = Orders::of_users("a", 900);
+    let pairs = pairs(500);
     for words in REFUSALS {
-        let redis = TestRedis::start();
-        preheat(&redis, "1001", 500, None);
+        let redis = sale(450);
         let proxy = Proxy::before(&redis);
-        for (command, code) in [("deduct", 3), ("refund", 3)] {
-            // Behind SCRIPT LOAD, HGET and HGET: the second batch of four in flight.
-            proxy.inject(When::Nth(5), Fault::Refuse(words));
-            let outcome = proxy.seckill([command, "--fast", "-o", "jsonl", "--from", orders.path()]).code(code);
-            let refused = if command == "deduct" { "out_of_stock" } else { "exceeds_bought" };
-            let expected = |index: usize| format!("{} {}", index + 2, if index < 500 { "ok" } else { refused });
-            assert_eq!(statuses(&outcome), (0..900).map(expected).collect::<Vec<_>>(), "{command} {words}");
-            outcome.stderr("");
+        for (command, orders, number, lines, refused) in [
+            ("deduct", &single, 5, 2..902, "out_of_stock"),
+            ("refund", &single, 5, 2..902, "exceeds_bought"),
+            ("multi-deduct", &pairs, 11, 1..501, "refused"),
+        ] {
+            proxy.inject(When::Nth(number), Fault::Refuse(words));
+            let outcome = proxy.seckill([command, "--fast", "-o", "jsonl", "--from", orders.path()]).code(3).stderr("");
+            let taken = lines.start + 450;
+            let expected = lines.map(|line| format!("{line} {}", if line < taken { "ok" } else { refused }));
+            assert_eq!(statuses(&outcome), expected.collect::<Vec<_>>(), "{command} {words}");
         }
-        assert_eq!((held(&redis, "1001"), redis.int("seckill:stock:1001")), (0, 500), "{words}");
-        redis.seckill(["deduct", "--job", "again", "--from", taken.path()]).code(0);
+        assert_eq!((held(&redis, "a"), redis.int("seckill:stock:a")), (450, 0), "{words}");
     }
 }
 
@@ -44,8 +45,7 @@ fn a_server_that_still_refuses_ends_the_run_with_what_was_applied() {
         ("min-replicas-to-write", "has too few replicas", "see `min-replicas-to-write` on the server"),
     ] {
         for (command, orders) in [("deduct", &single), ("multi-deduct", &multi)] {
-            let redis = TestRedis::start();
-            preheat(&redis, "1001", 400, None);
+            let redis = TestRedis::selling("1001", 400);
             let proxy = Proxy::before(&redis);
             let run = ["--retry-for", "200ms", "-o", "jsonl", "--from", orders.path()];
             let call = start_and_hold(&proxy, 5, proxy.seckill([command]).args(run));

@@ -5,13 +5,11 @@ use std::io::{PipeWriter, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use super::{Orders, held, preheat, statuses};
+use super::{Orders, held, statuses};
 use crate::support::{Call, Outcome, Running, TestRedis};
 
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10_000, None);
-    redis
+    TestRedis::selling("1001", 10_000)
 }
 
 /// Starts a call whose standard input stays open.
@@ -20,7 +18,7 @@ fn piped(call: Call) -> (Running, PipeWriter) {
     (call.stdin_file(File::from(OwnedFd::from(read))).spawn(), write)
 }
 
-fn fifo() -> (Orders, PathBuf) {
+pub fn fifo() -> (Orders, PathBuf) {
     let dir = Orders::new("");
     let path = dir.dir.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::faults::REFUSALS;
 use super::{Orders, statuses};
 use crate::support::{CLUSTER, COUPON, Fault, Layout, Outcome, Proxy, SECKILL, SKU, TestRedis, When};
 
@@ -123,35 +124,8 @@ fn an_activity_that_is_not_plain_holds_up_no_other() {
 }
 
 #[test]
-fn a_shared_call_whose_reply_is_lost_is_applied_once() {
-    let faults = [Fault::LoseReply, Fault::LoseRequest, Fault::CutReply(5), Fault::CutRequest(700), Fault::HangReply];
-    for fault in faults {
-        for command in ["deduct", "refund"] {
-            let redis = TestRedis::start();
-            preheat_all(&redis, SECKILL, 10);
-            let orders = plain();
-            if command == "refund" {
-                redis.seckill(["deduct", "--from", orders.path()]).code(0);
-            }
-            let proxy = Proxy::before(&redis);
-            proxy.inject(When::Next("EVALSHA"), fault);
-            let call = proxy.seckill([command, "--timeout", "300ms", "-o", "jsonl", "--from", orders.path()]);
-            let outcome = call.code(0);
-            assert_eq!(count(&outcome, "ok") + count(&outcome, "replayed"), ROWS, "{fault:?}");
-            let expected = if command == "deduct" { (200, 200) } else { (0, 400) };
-            assert_eq!(units(&redis), expected, "{fault:?} {command}");
-        }
-    }
-}
-
-#[test]
 fn a_shared_call_that_the_server_refuses_for_a_while_is_sent_again() {
-    for words in [
-        "NOSCRIPT No matching script. Please use EVAL.",
-        "OOM command not allowed when used memory > 'maxmemory'.",
-        "READONLY You can't write against a read only replica.",
-        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
-    ] {
+    for words in REFUSALS {
         let redis = TestRedis::start();
         preheat_all(&redis, SECKILL, 10);
         let orders = plain();

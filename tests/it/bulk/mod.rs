@@ -50,13 +50,8 @@ impl Orders {
     }
 }
 
-fn preheat(redis: &TestRedis, activity: &str, stock: u64, limit: Option<u64>) {
-    let call = redis.seckill(["preheat", "--id", activity, "--stock"]).args([stock.to_string()]);
-    match limit {
-        Some(limit) => call.args(["--per-user-limit".to_owned(), limit.to_string()]),
-        None => call,
-    }
-    .code(0);
+fn preheat(redis: &TestRedis, activity: &str, stock: u64) {
+    redis.seckill(["preheat", "--id", activity, "--stock"]).args([stock.to_string()]).code(0);
 }
 
 /// Starts a call and lets it come as far as that command, whose reply is held: until `release` it waits in its

@@ -1,7 +1,7 @@
 //! Files of orders of several activities.
 
 use super::{Orders, held, preheat, start_and_hold, statuses};
-use crate::support::{Fault, Proxy, TestRedis, When, seckill, wait_until};
+use crate::support::{Proxy, TestRedis, seckill, wait_until};
 
 /// So many orders, each of one unit of `a` and of `b` or `c`.
 pub fn pairs(orders: usize) -> Orders {
@@ -12,7 +12,7 @@ pub fn pairs(orders: usize) -> Orders {
 pub fn sale(stock: u64) -> TestRedis {
     let redis = TestRedis::start();
     for activity in ["a", "b", "c"] {
-        preheat(&redis, activity, stock, Some(5));
+        preheat(&redis, activity, stock);
     }
     redis
 }
@@ -50,20 +50,6 @@ fn calls_of_the_same_activities_are_in_flight_together() {
     proxy.release();
     call.wait().code(0);
     assert_eq!((held(&redis, "a"), held(&redis, "b"), held(&redis, "c")), (500, 250, 250));
-}
-
-#[test]
-fn a_call_that_is_refused_is_not_overtaken_by_one_that_takes_the_same() {
-    for words in ["NOSCRIPT No matching script.", "OOM command not allowed.", "READONLY You can't write."] {
-        let redis = sale(450);
-        let orders = pairs(500);
-        let proxy = Proxy::before(&redis);
-        proxy.inject(When::Nth(11), Fault::Refuse(words));
-        let outcome = proxy.seckill(["multi-deduct", "--fast", "-o", "jsonl", "--from", orders.path()]).code(3);
-        let expected = |index: usize| format!("{} {}", index + 1, if index < 450 { "ok" } else { "refused" });
-        assert_eq!(statuses(&outcome), (0..500).map(expected).collect::<Vec<_>>(), "{words}");
-        outcome.stderr("");
-    }
 }
 
 #[test]

@@ -1,30 +1,12 @@
-//! Rows come in order, at the rate that is given, as the input arrives. `sessions/files.txt` has what they say.
+//! Rows come at the rate that is given, as the input arrives. `sessions/files.txt` has what they say.
 
-use super::{Orders, preheat, statuses};
+use super::Orders;
+use super::interrupted::fifo;
 use crate::support::TestRedis;
 
 #[test]
-fn rows_come_in_the_order_of_the_file_however_activities_mix() {
-    let redis = TestRedis::start();
-    let mut text = "activity,user,quantity\n".to_owned();
-    for activity in 0..50 {
-        preheat(&redis, &format!("a{activity}"), 1_000, Some(1));
-    }
-    let mut expected = Vec::new();
-    for line in 0..3_000_usize {
-        // Users come twice, and the limit is 1.
-        text += &format!("a{},u{},1\n", line * 7 % 50, line % 1_500);
-        expected.push(format!("{} {}", line + 2, if line < 1_500 { "ok" } else { "limit_exceeded" }));
-    }
-    let orders = Orders::new(&text);
-    let outcome = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]).code(3);
-    assert_eq!(statuses(&outcome), expected);
-}
-
-#[test]
 fn the_rate_is_kept() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10_000, None);
+    let redis = TestRedis::selling("1001", 10_000);
     let orders = Orders::of_users("1001", 1_000);
     let start = std::time::Instant::now();
     redis.seckill(["deduct", "--rate", "2000", "--from", orders.path()]).code(0);
@@ -36,11 +18,8 @@ fn the_rate_is_kept() {
 
 #[test]
 fn what_arrives_slowly_is_applied_as_it_comes() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
-    let orders = Orders::new("");
-    let fifo = orders.dir.path().join("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let redis = TestRedis::selling("1001", 10);
+    let (_dir, fifo) = fifo();
     let call = redis.seckill(["deduct", "-o", "jsonl", "--from"]).args([&fifo]).spawn();
     let mut pipe = std::fs::File::create(&fifo).unwrap();
     for (user, line) in [("1", 2), ("2", 3)] {

@@ -6,7 +6,7 @@ use crate::support::{Fault, Proxy, TestRedis, When};
 const MANY: usize = 450;
 
 /// A list of `MANY` activities, each with that many units.
-fn list(stock: usize) -> Orders {
+pub fn list(stock: usize) -> Orders {
     let rows: String = (0..MANY).map(|index| format!("a{index},{stock}\n")).collect();
     Orders::named("activities.csv", format!("id,stock\n{rows}"))
 }

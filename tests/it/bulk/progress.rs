@@ -1,5 +1,6 @@
 //! The bar that a person sees during a long run, and nobody else.
 
+use super::preheat::list;
 use super::{Orders, preheat, start_and_hold};
 use crate::support::{Outcome, Proxy, Running, TestRedis};
 
@@ -49,7 +50,7 @@ fn assert_drawn(outcome: &Outcome, label: &str, total: &str) {
 fn a_run_of_orders_shows_how_many_how_fast_and_how_long() {
     let redis = TestRedis::start();
     for activity in ["a", "b"] {
-        preheat(&redis, activity, 10_000, None);
+        preheat(&redis, activity, 10_000);
     }
     let orders = Orders::of_users("a", 600);
     let multi: String = (0..600).map(|user| format!("{{\"user\":{user},\"items\":{{\"a\":1,\"b\":1}}}}\n")).collect();
@@ -64,8 +65,7 @@ fn a_run_of_orders_shows_how_many_how_fast_and_how_long() {
 
 #[test]
 fn the_bar_of_a_resumed_file_counts_what_is_left() {
-    let redis = TestRedis::start();
-    preheat(&redis, "a", 10_000, None);
+    let redis = TestRedis::selling("a", 10_000);
     let orders = Orders::of_users("a", 900);
     let proxy = Proxy::before(&redis);
     let apply = ["deduct", "--rate", "1000", "--from", orders.path()];
@@ -90,8 +90,7 @@ fn the_bar_of_a_resumed_file_counts_what_is_left() {
 
 #[test]
 fn a_bar_waits_at_the_begin_of_its_line_and_fits_whatever_the_size() {
-    let redis = TestRedis::start();
-    preheat(&redis, "a", 10_000, None);
+    let redis = TestRedis::selling("a", 10_000);
     let orders = Orders::of_users("a", 600);
     let proxy = Proxy::before(&redis);
     for (columns, most) in [(140, 80), (100, 80), (80, 80), (40, 40)] {
@@ -117,8 +116,7 @@ fn is_at(call: &Running, label: &str) {
 fn a_preheat_of_many_shows_how_far_it_is() {
     let redis = TestRedis::start();
     redis.seckill(["script", "load"]).code(0);
-    let rows: String = (0..450).map(|index| format!("a{index},5\n")).collect();
-    let list = Orders::named("activities.csv", format!("id,stock\n{rows}"));
+    let list = list(5);
     let proxy = Proxy::before(&redis);
     // In the midst of what is planned, and of what is created.
     let call = proxy.seckill(["preheat", "--dry-run", "-o", "csv", "--from", list.path()]).seen();
@@ -138,8 +136,7 @@ fn a_preheat_of_many_shows_how_far_it_is() {
 
 #[test]
 fn nothing_is_drawn_where_nobody_looks_or_wants_it() {
-    let redis = TestRedis::start();
-    preheat(&redis, "a", 10_000, None);
+    let redis = TestRedis::selling("a", 10_000);
     let orders = Orders::of_users("a", 300);
     let call = || redis.seckill(["deduct", "--rate", "1000", "-o", "jsonl", "--from", orders.path()]);
     call().code(0).stderr("");

@@ -4,15 +4,14 @@
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 
-use super::{Orders, held, preheat};
+use super::{Orders, held};
 use crate::support::{TestRedis, seckill};
 
 const FILE: &str = "activity,user,quantity\n1001,7,1\n1001,8,x\n1001,\"9\",1\n1001,,1\n";
 
 #[test]
 fn invalid_lines_are_collected_as_they_are_and_applied_alone() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
+    let redis = TestRedis::selling("1001", 10);
     let orders = Orders::new("activity,user,quantity,note\r\n1001,7,1,\r\n1001,8,x,\"two\r\nlines\"\r\n1001,,1,a");
     let rejects = orders.dir.path().join("rejects.csv");
     std::fs::write(&rejects, "of an earlier run").unwrap();
@@ -32,8 +31,7 @@ fn invalid_lines_are_collected_as_they_are_and_applied_alone() {
 
 #[test]
 fn a_file_without_invalid_lines_leaves_rejects_with_the_header_alone() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
+    let redis = TestRedis::selling("1001", 10);
     let orders = Orders::new("activity,user\n1001,7\n");
     let rejects = orders.dir.path().join("rejects.csv");
     std::fs::write(&rejects, "of an earlier run").unwrap();
@@ -45,8 +43,7 @@ fn a_file_without_invalid_lines_leaves_rejects_with_the_header_alone() {
 
 #[test]
 fn rejects_never_overwrite_what_is_read() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
+    let redis = TestRedis::selling("1001", 10);
     let before = redis.dump_all();
     let orders = Orders::new(FILE);
     let (hard, soft) = (orders.dir.path().join("hard.csv"), orders.dir.path().join("soft.csv"));
@@ -67,8 +64,7 @@ fn rejects_never_overwrite_what_is_read() {
 
 #[test]
 fn rejects_that_cannot_be_written_stop_the_run_before_it_begins() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10, None);
+    let redis = TestRedis::selling("1001", 10);
     let before = redis.dump_all();
     let orders = Orders::new(FILE);
     for (target, why) in [("/no/such/dir/rejects.csv", "no such file or directory"), ("/tmp", "is a directory")] {
@@ -83,8 +79,7 @@ fn rejects_that_cannot_be_written_stop_the_run_before_it_begins() {
 
 #[test]
 fn a_run_that_is_stopped_leaves_no_half_file_and_permissions_stay() {
-    let redis = TestRedis::start();
-    preheat(&redis, "1001", 10_000, None);
+    let redis = TestRedis::selling("1001", 10_000);
     let rows: String =
         (0..500).map(|user| format!("1001,u{user},{}\n", if user % 2 == 0 { "1" } else { "x" })).collect();
     let text = format!("activity,user,quantity\n{rows}");

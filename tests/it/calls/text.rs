@@ -73,19 +73,20 @@ fn every_status_of_a_script_is_there_with_its_code_and_meaning() {
     }
 }
 
+#[track_caller]
+fn assert_clean(language: &str, script: &str, text: &str) {
+    for line in text.lines() {
+        assert!(!line.starts_with('%') && !line.contains(['«', '»']), "{language} {script}: {line}");
+        assert!(line == line.trim_end() && line.chars().count() <= 160, "{language} {script}: {line}");
+    }
+    assert!(text.contains(&format!("seckill script show {script}")), "{language} {script}: where to get it");
+}
+
 #[test]
 fn nothing_of_a_template_is_left_and_lines_have_no_blanks_at_their_ends() {
     for language in LANGUAGES {
         for script in SCRIPTS {
-            let text = printed(script, language, "seckill");
-            for line in text.lines() {
-                assert!(!line.starts_with('%') && !line.contains(['«', '»']), "{language} {script}: {line}");
-                assert!(line == line.trim_end() && line.chars().count() <= 160, "{language} {script}: {line}");
-            }
-            assert!(
-                text.contains(&format!("seckill script show {script} ")),
-                "{language} {script}: where to get the script"
-            );
+            assert_clean(language, &format!("{script} "), &printed(script, language, "seckill"));
         }
     }
 }
@@ -98,11 +99,7 @@ fn the_call_for_sharded_activities_is_of_the_layout_that_has_them() {
         for pattern in CLUSTER.keys("<id>") {
             assert!(text.contains(&key(language, &pattern)), "{language}: {pattern}");
         }
-        for line in text.lines() {
-            assert!(!line.starts_with('%') && !line.contains(['«', '»']), "{language}: {line}");
-            assert!(line == line.trim_end() && line.chars().count() <= 160, "{language}: {line}");
-        }
-        assert!(text.contains("seckill script show $script"), "{language}: where to get the scripts");
+        assert_clean(language, "$script", &text);
     }
 }
 

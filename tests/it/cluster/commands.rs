@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::support::{CLUSTER, TestCluster};
+use crate::support::{CLUSTER, TestCluster, wait_until};
 
 #[test]
 fn a_sale_runs_from_preheat_to_repair() {
@@ -20,12 +20,20 @@ fn a_sale_runs_from_preheat_to_repair() {
         cluster.seckill(["pause", id, "--withdraw-stock"]).code(0).stdout_has("paused");
         cluster.seckill(["deduct", id, "--user", "8"]).code(3);
         cluster.seckill(["resume", id]).code(0).stdout_has("live");
+        cluster.seckill(["hold", id, "--user", "9", "--for", "15m", "--request", "h"]).code(0);
+        cluster.seckill(["confirm", id, "--request", "h"]).code(0);
+        cluster.seckill(["hold", id, "--user", "9", "--for", "1ms", "--request", "late"]).code(0);
         cluster.seckill(["preheat", "--stock", "60", "--id", id, "--update", "--yes"]).code(0);
         cluster.seckill(["inspect", id, "--user", "7", "-o", "csv"]).code(0).stdout_has(&format!("{id},7,1,"));
     }
-    let rows = cluster.seckill(["inspect", "-o", "jsonl"]).code(0).jsonl();
+    let mut rows = Vec::new();
+    wait_until("what is held until a millisecond later is over", || {
+        cluster.seckill(["expire"]).code(0);
+        rows = cluster.seckill(["inspect", "-o", "jsonl"]).code(0).jsonl();
+        rows.iter().all(|row| row["held"] == 0)
+    });
     assert_eq!(rows.len(), 3);
-    assert!(rows.iter().all(|row| row["stock"] == 59), "{rows:?}");
+    assert!(rows.iter().all(|row| row["stock"] == 58), "{rows:?}");
     let ledger = cluster.seckill(["ledger", "--all", "-o", "jsonl"]).code(0).jsonl();
     assert_eq!(ledger.iter().filter(|row| row["op"] == "deduct").count(), 3);
     cluster.seckill(["reconcile"]).code(0);

@@ -71,19 +71,6 @@ fn an_audit_of_what_a_drop_in_sold_matches_without_a_ledger_and_names_it_with_on
 }
 
 #[test]
-fn an_activity_that_a_drop_in_sells_can_be_taken_over() {
-    for (drop_in, layout) in SHARED {
-        let redis = TestRedis::start();
-        drop_in.stock(&redis, "5");
-        let shop = Caller::of(&redis, drop_in);
-        assert!(has_sold(drop_in, &shop.call(drop_in.keys, drop_in.good)));
-        json_call(&redis, layout, "preheat --id 1 --adopt --total 5 --yes").code(0);
-        json_call(&redis, layout, "reconcile 1").code(0);
-        assert_eq!(json(&redis, layout, "inspect 1")[0]["sold"], 1, "{layout:?}");
-    }
-}
-
-#[test]
 fn only_a_withdrawn_stock_stops_a_drop_in() {
     for (drop_in, layout) in SHARED {
         let redis = TestRedis::start();

@@ -1,7 +1,6 @@
-//! A server that refuses to write, a caller without the right to, and an end in mid-script: nothing half applied, and never more
-//! for sale than there is.
+//! A server that refuses to write, and an end in mid-script: nothing half applied, and never more for sale than there is.
 
-use super::{ALL, COUPON, Caller, HM_DIANPING, SECKILL, SKU, SKU_MULTI, is_error};
+use super::{ALL, COUPON, Caller, HM_DIANPING, SECKILL, SKU};
 use crate::support::TestRedis;
 use crate::support::scripts::{commands, shown};
 
@@ -38,46 +37,6 @@ fn later_writes(file: &str) -> &'static [&'static str] {
         "drop-in/sku" | "drop-in/coupon" => &["sadd"],
         "drop-in/hm-dianping" => &["sadd", "xadd"],
         _ => &["decrby"],
-    }
-}
-
-#[test]
-fn a_caller_without_a_right_is_refused_before_the_first_write() {
-    for drop_in in ALL {
-        let redis = TestRedis::start();
-        drop_in.stock(&redis, "10");
-        let needs = commands(drop_in.file, "set");
-        for denied in &needs {
-            if later_writes(drop_in.file).contains(&denied.as_str()) && !redis.scripts_can_check_permissions() {
-                continue; // Redis 6.2 cannot be asked
-            }
-            let before = redis.dump_all();
-            let rights: Vec<String> = needs.iter().filter(|right| *right != denied).cloned().collect();
-            let reply = Caller::with(&redis, shown(drop_in.file), &rights).call(drop_in.keys, drop_in.good);
-            let is_said = ["NOPERM", "can't run this command", "ACL failure"].iter().any(|text| reply.contains(text));
-            assert!(reply.starts_with("ERROR") && is_said, "{} without {denied}: {reply}", drop_in.name);
-            redis.assert_unchanged_since(&before);
-        }
-    }
-}
-
-#[test]
-fn a_caller_who_may_write_the_first_key_only_is_refused_first() {
-    let redis = TestRedis::start();
-    if !redis.scripts_can_check_permissions() {
-        return; // a command is allowed on all keys or on none there
-    }
-    for drop_in in [SECKILL, SKU, SKU_MULTI, COUPON, HM_DIANPING] {
-        for later in later_writes(drop_in.file) {
-            drop_in.stock(&redis, "10");
-            let before = redis.dump_all();
-            let mut rights = commands(drop_in.file, "set");
-            rights.retain(|right| right != later);
-            rights.push(format!("(+{later} ~{})", drop_in.keys[0]));
-            let reply = Caller::with(&redis, shown(drop_in.file), &rights).call(drop_in.keys, drop_in.good);
-            is_error(&reply, "NOPERM", &format!("may not run `{}`", later.to_uppercase()));
-            redis.assert_unchanged_since(&before);
-        }
     }
 }
 

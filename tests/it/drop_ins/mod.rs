@@ -3,7 +3,6 @@
 
 mod beside;
 mod contract;
-mod differential;
 mod faults;
 mod hostile;
 

@@ -27,6 +27,13 @@ fn sale(redis: &TestRedis) -> Dump {
     redis.dump_all()
 }
 
+/// A server with them, and all that it holds.
+fn on_one_server() -> (TestRedis, Dump) {
+    let redis = TestRedis::start();
+    let dump = sale(&redis);
+    (redis, dump)
+}
+
 /// Every write fails with that code, on stderr says this, and changes nothing.
 #[track_caller]
 fn all_fail(redis: &TestRedis, before: &Dump, code: i32, says: &str) {

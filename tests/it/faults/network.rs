@@ -1,6 +1,6 @@
 //! A reply that is lost, late or cut: each order exactly once.
 
-use super::sale;
+use super::on_one_server;
 use crate::support::{Fault, Proxy, SECKILL, TestRedis, When, wait_until};
 
 /// Commands that carry a request id, and by how much each moves the stock of activity 1.
@@ -15,8 +15,7 @@ const ONCE: [(&str, i64); 4] = [
 fn a_lost_reply_is_asked_for_again_and_the_order_happens_once() {
     for (line, moves) in ONCE {
         for fault in [Fault::LoseReply, Fault::CutReply(2), Fault::LoseRequest, Fault::CutRequest(40)] {
-            let redis = TestRedis::start();
-            sale(&redis);
+            let (redis, _) = on_one_server();
             let proxy = Proxy::before(&redis);
             proxy.inject(When::Next("EVALSHA"), fault);
             let outcome = proxy.seckill(["-o", "json"]).args(line.split(' ')).code(0).stderr("");
@@ -36,7 +35,9 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     // A plan, the eviction policy and the index come first.
-    for (action, flags, stock, writes) in [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update", 15, 4)] {
+    for (action, flags, stock, writes) in
+        [("create", "--stock 10", 10, 4), ("update", "--stock 15 --update --if-total 10", 15, 4)]
+    {
         for number in 1..=4 {
             let id = number.to_string();
             let line = format!("preheat -o json --id {id} {flags}");
@@ -72,8 +73,7 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
 #[test]
 fn without_any_answer_the_outcome_is_unknown_and_the_hint_settles_it() {
     for (line, moves) in ONCE {
-        let redis = TestRedis::start();
-        sale(&redis);
+        let (redis, _) = on_one_server();
         let proxy = Proxy::before(&redis);
         proxy.inject(When::Always, Fault::HangReply);
         let call = proxy.seckill(["-o", "json", "--timeout", "60ms"]).args(line.split(' '));
@@ -90,8 +90,7 @@ fn without_any_answer_the_outcome_is_unknown_and_the_hint_settles_it() {
 
 #[test]
 fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     let proxy = Proxy::before(&redis);
     proxy.inject(When::Always, Fault::HangReply);
     let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json", "--timeout", "60ms"]);
@@ -103,8 +102,7 @@ fn a_made_up_request_id_is_named_where_it_is_needed_to_settle() {
 
 #[test]
 fn a_command_that_only_reads_times_out_as_unreachable() {
-    let redis = TestRedis::start();
-    let before = sale(&redis);
+    let (redis, before) = on_one_server();
     let proxy = Proxy::before(&redis);
     proxy.inject(When::Always, Fault::HangReply);
     for line in ["inspect 1", "inspect", "deduct 1 --user 8 --dry-run"] {
@@ -117,8 +115,7 @@ fn a_command_that_only_reads_times_out_as_unreachable() {
 
 #[test]
 fn being_stopped_and_continued_while_it_waits_is_no_error() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     let proxy = Proxy::before(&redis);
     proxy.inject(When::Next("EVALSHA"), Fault::Hold);
     let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json", "--timeout", "60s"]).spawn();

@@ -1,13 +1,12 @@
 //! A server that answers but will not write: named, nothing changed, exit 1.
 
-use super::{all_fail, sale};
+use super::{all_fail, on_one_server, sale};
 use crate::support::{TestRedis, wait_until};
 
 #[test]
 fn a_replica_is_read_only() {
     let primary = TestRedis::with_tcp([]);
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     // A replica of nobody it can reach keeps its data, serves it, and takes no writes.
     let port = primary.port().unwrap().to_string();
     drop(primary);
@@ -19,8 +18,7 @@ fn a_replica_is_read_only() {
 
 #[test]
 fn a_server_out_of_memory_refuses_before_anything_is_written() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "3", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("3", 5);
     let before = sale(&redis);
     redis.config_set("maxmemory", "1");
     all_fail(&redis, &before, 1, "is out of memory");
@@ -30,16 +28,14 @@ fn a_server_out_of_memory_refuses_before_anything_is_written() {
 
 #[test]
 fn too_few_replicas_refuse_writes() {
-    let redis = TestRedis::start();
-    let before = sale(&redis);
+    let (redis, before) = on_one_server();
     redis.config_set("min-replicas-to-write", "1");
     all_fail(&redis, &before, 1, "has too few replicas");
 }
 
 #[test]
 fn a_server_that_cannot_save_refuses_writes() {
-    let redis = TestRedis::start();
-    let before = sale(&redis);
+    let (redis, before) = on_one_server();
     // A save that failed, as with a full disk: a directory is where its file should be.
     redis.config_set("save", "3600 1");
     let dir: Vec<String> = redis.ask(&["CONFIG", "GET", "dir"]);

@@ -218,8 +218,7 @@ fn a_url_without_tls_for_a_port_with_tls_is_exit_5_with_the_right_scheme() {
 
 #[test]
 fn an_order_whose_reply_never_comes_stays_in_doubt_at_a_port_without_tls() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1", 5);
     let network = Proxy::before(&redis);
     network.inject(When::With("EVALSHA".to_owned()), Fault::LoseReply);
     network.seckill(["deduct", "1", "--user", "7", "--timeout", "100ms"]).code(6).stderr_lacks("rediss://");

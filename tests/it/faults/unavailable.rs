@@ -1,6 +1,6 @@
 //! A server that is not there, not ready, frozen or new again.
 
-use super::{WRITES, sale};
+use super::{WRITES, on_one_server, sale};
 use crate::support::{SECKILL, TestRedis, seckill, wait_until};
 
 #[test]
@@ -20,9 +20,8 @@ fn no_server_is_exit_5_and_the_hint_names_embedded() {
 }
 
 #[test]
-fn scripts_that_the_server_lost_are_loaded_once_and_the_order_goes_on() {
-    let redis = TestRedis::start();
-    sale(&redis);
+fn scripts_that_the_server_lost_are_loaded_once_and_the_order_continues() {
+    let (redis, _) = on_one_server();
     for line in WRITES.into_iter().chain(["inspect 1"]) {
         redis.cmd(&["SCRIPT", "FLUSH"]);
         redis.seckill([]).args(line.split(' ')).code(0);
@@ -31,35 +30,8 @@ fn scripts_that_the_server_lost_are_loaded_once_and_the_order_goes_on() {
 }
 
 #[test]
-fn a_restart_between_two_commands_loses_nothing_that_was_persisted() {
-    let mut redis = TestRedis::with(["--appendonly", "yes", "--appendfsync", "always"]);
-    let before = sale(&redis);
-    redis.kill9();
-    redis.seckill(["inspect", "1", "--timeout", "200ms"]).code(5);
-    redis.restart();
-    redis.assert_unchanged_since(&before);
-    redis.seckill(["deduct", "1", "--user", "8"]).code(0);
-    redis.seckill(["reconcile", "1"]).code(0);
-}
-
-#[test]
-fn a_frozen_server_is_waited_for_and_then_the_outcome_is_unknown() {
-    let redis = TestRedis::start();
-    sale(&redis);
-    redis.freeze();
-    redis.seckill(["inspect", "1", "--timeout", "60ms"]).code(5).stderr_has("did not answer within 60ms");
-    let call = redis.seckill(["deduct", "1", "--user", "8", "--request", "x", "--timeout", "60ms", "-o", "json"]);
-    let error = call.code(6).stdout_is("").error_json();
-    assert!(error["hint"].as_str().unwrap().contains("--request x"), "{error}");
-    redis.thaw();
-    redis.seckill(["deduct", "1", "--user", "8", "--request", "x"]).code(0);
-    assert_eq!(redis.int(&SECKILL.stock("1")), 8, "once, however often it was sent");
-}
-
-#[test]
 fn a_server_that_thaws_in_time_is_served() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     redis.freeze();
     let call = redis.seckill(["deduct", "1", "--user", "8"]).spawn();
     redis.thaw();
@@ -99,8 +71,7 @@ fn a_loading_server_is_waited_for_and_named_where_it_takes_too_long() {
 
 #[test]
 fn a_server_busy_with_a_script_is_named_and_nothing_is_changed() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = on_one_server();
     redis.config_set("lua-time-limit", "10");
     let mut looping = redis.connection();
     let handle = std::thread::spawn(move || {

@@ -53,22 +53,6 @@ fn order_records_match_with_and_without_what_is_held_open() {
 }
 
 #[test]
-fn a_checkpoint_keeps_what_is_held_open() {
-    for layout in WITH_USERS {
-        let redis = sale(layout);
-        let q = quantity(layout);
-        json_call(&redis, layout, "deduct 1 --user z").code(0);
-        json_call(&redis, layout, "ledger trim 1 --before 1ms --yes").code(0);
-        json_call(&redis, layout, "reconcile 1").code(0);
-        assert!(differences(&redis, layout, &[("a", q), ("b", q), ("c", q), ("z", 1)], 0).is_empty(), "{layout:?}");
-        assert!(differences(&redis, layout, &[("a", q), ("c", q), ("z", 1)], 0).is_empty(), "{layout:?}");
-        json_call(&redis, layout, "release 1 --request rb").code(0);
-        json_call(&redis, layout, "reconcile 1").code(0);
-        assert_eq!(redis.int(&layout.stock("1")), 20 - 2 * q - 1);
-    }
-}
-
-#[test]
 fn a_repair_leaves_what_is_held_open() {
     for layout in WITH_USERS.into_iter().filter(|layout| layout.kind == "hash") {
         let redis = sale(layout);

@@ -1,12 +1,10 @@
-//! `hold`, `confirm`, `release`, `expire` and `inspect --holds` while others sell, and over a cluster. `sessions/holds.txt` has what they
-//! print.
+//! `hold`, `confirm`, `release`, `expire` and `inspect --holds` while others sell. `sessions/holds.txt` has what they print.
 
-use crate::support::{CLUSTER, LAYOUTS, PRODUCT, SECKILL, TestCluster, TestRedis, wait_until};
+use crate::support::{LAYOUTS, PRODUCT, TestRedis, wait_until};
 
 #[test]
 fn pages_of_holds_with_one_deadline_leave_none_out() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "9000"]).code(0);
+    let redis = TestRedis::selling("1", 9000);
     redis.seckill(["hold", "1", "--user", "7", "--for", "1h", "--request", "r"]).code(0);
     let mut pipe = redis::pipe();
     for index in 0..1700 {
@@ -22,9 +20,8 @@ fn pages_of_holds_with_one_deadline_leave_none_out() {
 }
 
 #[test]
-fn expire_every_goes_on_until_it_is_stopped() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
+fn expire_every_continues_until_it_is_stopped() {
+    let redis = TestRedis::selling("1", 9);
     let running = redis.seckill(["expire", "--every", "10ms", "-o", "jsonl"]).spawn();
     for request in ["a", "b"] {
         redis.seckill(["hold", "1", "--user", "7", "--for", "1ms", "--request", request]).code(0);
@@ -58,27 +55,6 @@ fn expire_shows_activities_of_which_something_expired() {
     assert_eq!(rows, [serde_json::json!({"activity": "sku-1", "status": "ok", "holds": 1, "units": 1})]);
     let shown = redis.seckill(["expire", "sku-1", "gone"]).code(3).stdout;
     assert!(shown.contains("gone") && !shown.contains("sku-1"), "{shown}");
-}
-
-#[test]
-fn a_cluster_holds_as_one_server_does() {
-    let cluster = TestCluster::start(3);
-    for id in ["1", "2", "3"] {
-        cluster.seckill(["preheat", "--id", id, "--stock", "9"]).code(0);
-        cluster.seckill(["hold", id, "--user", "7", "--for", "15m", "--request", "a"]).code(0);
-        cluster.seckill(["hold", id, "--user", "8", "--for", "1ms", "--request", "b"]).code(0);
-        cluster.seckill(["confirm", id, "--request", "a"]).code(0);
-    }
-    wait_until("all are expired", || {
-        let rows = cluster.seckill(["inspect", "-o", "json"]).code(0).json();
-        cluster.seckill(["expire"]).code(0);
-        rows.as_array().unwrap().iter().all(|row| row["held"] == 0 && row["stock"] == 8)
-    });
-    cluster.seckill(["reconcile"]).code(0);
-    assert_eq!(
-        (CLUSTER.deadlines("1"), SECKILL.deadlines("1")),
-        ("seckill:{1}:deadlines".into(), "seckill:deadlines:1".into())
-    );
 }
 
 #[test]

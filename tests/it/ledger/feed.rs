@@ -54,8 +54,7 @@ fn exec_acknowledges_what_its_command_loaded() {
 
 #[test]
 fn a_batch_splits_an_entry_and_its_entry_is_acknowledged_last() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "500"]).code(0);
+    let redis = TestRedis::selling("1001", 500);
     let dir = TempDir::new().unwrap();
     let orders = dir.path().join("orders.csv");
     let users: String = (0..100).map(|user| format!("1001,u{user}\n")).collect();

@@ -3,8 +3,7 @@
 use crate::support::TestRedis;
 
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1", 5);
     redis.seckill(["deduct", "1", "--user", "0123", "--quantity", "2", "--request", "r"]).code(0);
     redis
 }

@@ -18,8 +18,7 @@ fn names(redis: &TestRedis, activity: &str) -> Vec<(u64, String)> {
 
 #[test]
 fn n_numbers_the_orders_of_an_entry_and_a_job_names_them() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "4"]).code(0);
+    let redis = TestRedis::selling("1001", 4);
     redis.seckill(["preheat", "--id", "1002", "--stock", "9", "--per-user-limit", "1"]).code(0);
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("orders.csv");
@@ -77,8 +76,7 @@ fn a_follower_of_all_sees_new_activities_and_that_its_reader_left() {
 
 #[test]
 fn a_user_who_is_not_utf8_is_shown_in_hex() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1001", 5);
     let id = redis.ask::<String>((
         "XADD",
         SECKILL.ledger("1001"),

@@ -7,7 +7,7 @@ use crate::support::{Call, LAYOUTS, Layout, SECKILL, TestRedis, backend};
 pub const LATER: &str = "2200-01-01T00:00:00Z";
 
 /// The server's clock as a time, once all that was written before is older.
-pub fn now(redis: &TestRedis) -> String {
+fn now(redis: &TestRedis) -> String {
     let clock = || redis.ask::<(i64, i64)>(("TIME",));
     let millis = |(seconds, micros): (i64, i64)| seconds * 1000 + micros / 1000;
     let written = millis(clock());
@@ -236,8 +236,7 @@ fn order_records_are_compared_with_the_sums_unless_they_are_older() {
 
 #[test]
 fn an_activity_may_be_named_like_the_command() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "trim", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("trim", 5);
     redis.seckill(["ledger", "--", "trim"]).code(0).stdout_has("preheat");
     let row = &redis.seckill(["ledger", "trim", "trim", "--before", LATER, "--yes", "-o", "json"]).code(0).json()[0];
     assert_eq!(row["status"], "ok");

@@ -31,15 +31,3 @@ fn an_index_that_was_lost_comes_back_with_the_next_preheat() {
         assert_eq!(redis.smembers("seckill:activities").len(), expected, "{how}");
     }
 }
-
-#[test]
-fn many_are_preheated_by_a_user_who_may_not_read_the_eviction_policy() {
-    let redis = TestRedis::start();
-    redis.cmd(("ACL", "SETUSER", "seller", "on", "nopass", "~*", "+@all", "-config"));
-    let rows: String = (0..300).map(|id| format!("{id},5\n")).collect();
-    let url = redis.url() + "?user=seller&pass=x";
-    let call = redis.seckill(["preheat", "--from", "-", "-o", "json"]).stdin(format!("id,stock\n{rows}"));
-    let outcome = call.env("SECKILL_URL", &url).code(0).stderr("");
-    assert_eq!(outcome.json().as_array().unwrap().len(), 300);
-    assert_eq!((redis.int("seckill:stock:299"), redis.smembers("seckill:activities").len()), (5, 300));
-}

@@ -11,7 +11,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_seckill");
 
 #[test]
 fn an_export_that_fails_in_the_end_is_an_error_and_nothing_is_repaired() {
-    let redis = sale("seckill");
+    let redis = sale();
     redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
     let before = redis.dump_all();
     // `a` has no order, and the server was read long before the export fails.
@@ -23,7 +23,7 @@ fn an_export_that_fails_in_the_end_is_an_error_and_nothing_is_repaired() {
 
 #[test]
 fn a_row_at_the_end_that_is_not_valid_is_named_and_nothing_is_shown() {
-    let redis = sale("seckill");
+    let redis = sale();
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("orders.csv");
     // More rows than wait for an audit that takes one batch a page.
@@ -35,7 +35,7 @@ fn a_row_at_the_end_that_is_not_valid_is_named_and_nothing_is_shown() {
 
 #[test]
 fn an_order_that_is_sold_while_the_export_runs_is_no_difference() {
-    let redis = sale("seckill");
+    let redis = sale();
     let url = redis.url();
     // The server's pages were read before `late` bought, and the records know the order.
     let export = format!(
@@ -49,8 +49,7 @@ fn an_order_that_is_sold_while_the_export_runs_is_no_difference() {
 
 #[test]
 fn many_users_that_differ_are_compared_at_one_instant_too() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "9000"]).code(0);
+    let redis = TestRedis::selling("1001", 9000);
     let orders: String = (0..1500).map(|user| format!("1001,{user},2\n")).collect();
     redis.seckill(["deduct", "--from", "-"]).stdin(format!("activity,user,quantity\n{orders}")).code(0);
     // The records know half of each order, and of `7` what is sold meanwhile.
@@ -72,7 +71,7 @@ fn many_users_that_differ_are_compared_at_one_instant_too() {
 
 #[test]
 fn the_export_of_an_activity_that_is_not_there_is_read_to_its_end_too() {
-    let redis = sale("seckill");
+    let redis = sale();
     let gone = |rows: &'static str| redis.seckill(["reconcile", "gone", "--orders", "-"]).stdin(rows);
     gone("user,quantity\na,1\n").code(3);
     gone("user,quantity\na,x\n").code(2).stdout_is("").stderr_has("<stdin>:2:3: quantity: `x`");
@@ -80,7 +79,7 @@ fn the_export_of_an_activity_that_is_not_there_is_read_to_its_end_too() {
 
 #[test]
 fn without_a_server_nobody_waits_for_the_export() {
-    let redis = sale("seckill");
+    let redis = sale();
     let url = redis.url();
     drop(redis);
     let other = TestRedis::start();

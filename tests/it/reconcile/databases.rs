@@ -42,8 +42,7 @@ fn orders_in_postgresql_are_compared_as_they_are_exported() {
     });
     // A query that fails prints nothing that could be taken for an empty table.
     let broken = export.replace("from orders", "from no_such_table");
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1001", 50);
     redis.seckill(["reconcile", "1001", "--orders-cmd", &broken]).code(1).stdout_is("").stderr_has("no_such_table");
 }
 
@@ -52,8 +51,7 @@ const CREATE: &str = "create table orders (activity text, id text, n integer, ti
 
 /// Sells, fills a table from the ledger, and compares before and after gaps are made.
 fn compare(run: &dyn Fn(&str), export: &str, fill: impl Fn(&Path)) {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "500"]).code(0);
+    let redis = TestRedis::selling("1001", 500);
     for (user, quantity) in [("a", "2"), ("b,\"quoted\"", "1"), ("中文", "3"), ("0123", "1"), ("d", "4")] {
         redis.seckill(["deduct", "1001", "--user", user, "--quantity", quantity]).code(0);
     }
@@ -66,17 +64,8 @@ fn compare(run: &dyn Fn(&str), export: &str, fill: impl Fn(&Path)) {
     }
     fill(&csv);
     let audit = |code: i32| {
-        let call = redis.seckill([
-            "reconcile",
-            "1001",
-            "--differences",
-            "-o",
-            "csv",
-            "--map",
-            "user=buyer,ledger=entry",
-            "--orders-cmd",
-        ]);
-        let rows = call.args([export]).code(code).stdout;
+        let line = "reconcile 1001 --differences -o csv --map user=buyer,ledger=entry --orders-cmd";
+        let rows = redis.seckill([]).args(line.split(' ')).args([export]).code(code).stdout;
         rows.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(audit(0), [""; 0]);

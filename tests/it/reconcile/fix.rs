@@ -23,7 +23,7 @@ fn file(dir: &TempDir, text: &str) -> String {
 fn a_reader_that_closes_the_pipe_changes_neither_repairs_nor_exit_code() {
     for format in ["table", "json", "jsonl", "csv", "tsv", "yaml"] {
         for bytes in [0, 20] {
-            let redis = sale("seckill");
+            let redis = sale();
             redis.cmd(("DECRBY", STOCK, 5));
             let fix = || redis.seckill(["reconcile", "--fix", "--yes", "-o", format]).stdout_closed_after(bytes);
             fix().code(0).stderr_has("1 of 1 repair applied").stderr_lacks("panic");
@@ -37,7 +37,7 @@ fn a_reader_that_closes_the_pipe_changes_neither_repairs_nor_exit_code() {
 #[test]
 fn what_cannot_be_printed_is_said_on_stderr() {
     for format in ["table", "json", "jsonl", "csv", "tsv", "yaml"] {
-        let redis = sale("seckill");
+        let redis = sale();
         redis.cmd(("DECRBY", STOCK, 5));
         let fix = redis.seckill(["reconcile", "--fix", "--yes", "-o", format]).stdout_full().code(1);
         fix.stderr_has("repair:").stderr_has("conservation");
@@ -48,7 +48,7 @@ fn what_cannot_be_printed_is_said_on_stderr() {
 #[test]
 fn a_question_shows_the_plan_and_a_declined_one_changes_nothing() {
     for format in ["table", "json", "csv"] {
-        let redis = sale("seckill");
+        let redis = sale();
         redis.cmd(("DECRBY", STOCK, 5));
         let before = redis.dump_all();
         let fix = |answer| redis.seckill(["reconcile", "--fix", "-o", format]).at_terminal(answer);
@@ -64,7 +64,7 @@ fn a_question_shows_the_plan_and_a_declined_one_changes_nothing() {
 
 /// Units of `1001` and `1002` are missing; and how many commands an audit of both takes.
 fn two_that_drift() -> (TestRedis, Proxy, usize) {
-    let redis = sale("seckill");
+    let redis = sale();
     redis.seckill(["preheat", "--id", "1002", "--stock", "5"]).code(0);
     redis.cmd(("DECRBY", STOCK, 5));
     redis.cmd(("DECR", "seckill:stock:1002"));
@@ -87,7 +87,7 @@ fn repairs_before_one_that_the_server_refuses_are_reported() {
 
 #[test]
 fn a_plan_is_never_one_of_the_inputs() {
-    let redis = sale("seckill");
+    let redis = sale();
     let dir = TempDir::new().unwrap();
     let orders = file(&dir, "user,quantity\na,1\n");
     let hard = dir.path().join("hard");
@@ -115,7 +115,7 @@ fn a_plan_is_never_one_of_the_inputs() {
 
 #[test]
 fn repair_shows_the_plan_and_asks() {
-    let redis = sale("seckill");
+    let redis = sale();
     redis.cmd(("DECRBY", STOCK, 5));
     let dir = TempDir::new().unwrap();
     let plan = dir.path().join("plan.jsonl");

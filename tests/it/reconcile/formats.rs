@@ -30,8 +30,7 @@ fn a_user_that_is_not_utf8_has_its_bytes_beside_a_null() {
 
 #[test]
 fn people_see_the_first_differences_and_how_many_more_there_are() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1001", 50);
     for user in 0..30 {
         redis.cmd(("HSET", "seckill:participants:1001", format!("u{user}"), 1));
     }
@@ -41,7 +40,7 @@ fn people_see_the_first_differences_and_how_many_more_there_are() {
 
 #[test]
 fn warnings_are_bounded() {
-    let redis = sale("seckill");
+    let redis = sale();
     for _ in 0..40 {
         let _: String = redis.ask(("XADD", "seckill:ledger:1001", "*", "op", "nonsense"));
     }

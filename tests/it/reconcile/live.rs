@@ -4,36 +4,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Fault, Proxy, TestRedis, When, wait_until};
+use crate::support::{Fault, Proxy, SECKILL, Scripts, TestRedis, When, wait_until};
 
 /// Writers that buy and give back until the work is done. At full speed they would outrun a debug build on a busy machine: `make bench`
 /// does that.
 fn while_selling(redis: &TestRedis, work: impl FnOnce()) {
-    let scripts = ["deduct_file", "refund_file"].map(|name| redis.seckill(["script", "show", name]).code(0).stdout);
     let (stop, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for writer in 0..3u64 {
-            let (stop, calls, scripts) = (&stop, &calls, &scripts);
+            let (stop, calls) = (&stop, &calls);
             scope.spawn(move || {
-                let mut connection = redis.connection();
+                let mut scripts = Scripts::of(redis, SECKILL);
                 let mut dice = 0x9E37_79B9_7F4A_7C15u64.wrapping_mul(writer + 1);
                 while !stop.load(Ordering::Relaxed) {
                     dice ^= dice << 13;
                     dice ^= dice >> 7;
                     dice ^= dice << 17;
-                    let script = &scripts[usize::from(dice.is_multiple_of(3))];
-                    let mut call = redis::cmd("EVAL");
-                    call.arg(script).arg(5);
-                    for key in ["stock", "meta", "requests", "ledger", "participants"] {
-                        call.arg(format!("seckill:{key}:1001"));
-                    }
-                    // Each call is a file of its own.
-                    let job = format!("{writer}-{dice}");
-                    let users = [0, 1, 2].map(|order| (dice >> 20).wrapping_add(order * 7919) % 5000);
-                    let users = users.map(|user| format!("user-{user}")).join("\t");
-                    call.arg(&["hash", "writer"]).arg(users).arg("1\t2\t1");
-                    call.arg(&[&job, "d", "1", "0", "1-3"]);
-                    call.exec(&mut connection).unwrap();
+                    let user = format!("user-{}", (dice >> 20) % 5000);
+                    match dice % 3 {
+                        0 => scripts.refund("1001", (&user, "1", "")),
+                        units => scripts.deduct("1001", (&user, &units.to_string(), "")),
+                    };
                     calls.fetch_add(1, Ordering::Relaxed);
                     thread::sleep(Duration::from_micros(300));
                 }
@@ -84,8 +75,7 @@ fn one_wrong_counter_among_many_pages_of_them_is_found_and_nothing_else() {
 #[test]
 fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
     let sale = || {
-        let redis = TestRedis::start();
-        redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+        let redis = TestRedis::selling("1001", 50);
         for user in ["a", "b", "c", "d"] {
             redis.seckill(["deduct", "1001", "--user", user]).code(0);
         }

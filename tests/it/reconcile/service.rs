@@ -18,7 +18,7 @@ fn round(row: &Value) -> (Value, u64, u64, u64) {
 
 #[test]
 fn what_the_database_never_saw_is_repaired_once_it_is_old_and_said_when_it_changes() {
-    let redis = sale("seckill");
+    let redis = sale();
     // Of `b`, who holds two, no order was written.
     let service = "--every 20ms --grace 100ms --fix --yes -o jsonl --orders-cmd";
     let running =
@@ -34,7 +34,7 @@ fn what_the_database_never_saw_is_repaired_once_it_is_old_and_said_when_it_chang
 
 #[test]
 fn what_is_younger_than_the_grace_or_found_once_waits() {
-    let redis = sale("seckill");
+    let redis = sale();
     let dir = tempfile::TempDir::new().unwrap();
     let (late, command) = (dir.path().join("late"), dir.path().join("export"));
     let export = format!("echo user,quantity; echo a,1; test -e {0} && echo b,2; true", late.display());
@@ -59,7 +59,7 @@ fn what_is_younger_than_the_grace_or_found_once_waits() {
 
 #[test]
 fn without_fix_nothing_is_changed_and_metrics_are_written_anew() {
-    let redis = sale("seckill");
+    let redis = sale();
     let dir = tempfile::TempDir::new().unwrap();
     let file = dir.path().join("audit.prom");
     redis.cmd(("DECRBY", STOCK, 4));
@@ -77,7 +77,7 @@ fn without_fix_nothing_is_changed_and_metrics_are_written_anew() {
 
 #[test]
 fn an_export_that_fails_later_is_said_once_and_tried_again() {
-    let redis = sale("seckill");
+    let redis = sale();
     let dir = tempfile::TempDir::new().unwrap();
     let broken = dir.path().join("broken");
     let export = format!("test ! -e {} && echo user,quantity && echo a,1 && echo b,2", broken.display());
@@ -99,22 +99,9 @@ fn an_export_that_fails_later_is_said_once_and_tried_again() {
 
 #[test]
 fn more_repairs_than_are_allowed_at_once_are_left_alone() {
-    let redis = sale("seckill");
-    let args = [
-        "reconcile",
-        "1001",
-        "--every",
-        "20ms",
-        "--grace",
-        "0s",
-        "--fix",
-        "--yes",
-        "--max-repairs",
-        "1",
-        "-o",
-        "jsonl",
-    ];
-    let running = redis.seckill(args).args(["--orders-cmd", "echo user,quantity; echo c,1"]).spawn();
+    let redis = sale();
+    let line = "reconcile 1001 --every 20ms --grace 0s --fix --yes --max-repairs 1 -o jsonl --orders-cmd";
+    let running = redis.seckill([]).args(line.split(' ')).args(["echo user,quantity; echo c,1"]).spawn();
     running.wait_until_stderr("the warning", |err| err.contains("more than `--max-repairs 1`"));
     running.signal(libc::SIGINT);
     running.wait().code(130).stdout_lacks(r#""repaired":1"#);

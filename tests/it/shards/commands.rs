@@ -8,8 +8,7 @@ use crate::support::{CLUSTER, Copy, Fault, Proxy, TestRedis, When};
 
 #[test]
 fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     for (shard, user) in [("1#3", "d"), ("1#9", "a"), ("1#3", "e")] {
         assert!(scripts.deduct(shard, (user, "1", "")).starts_with("1 "));
     }
@@ -39,42 +38,17 @@ fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
 }
 
 #[test]
-fn a_trim_of_a_sharded_activity_is_of_all_shards() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
-    for (shard, user) in [("1#3", "d"), ("1#9", "a")] {
-        assert!(scripts.deduct(shard, (user, "1", "")).starts_with("1 "));
-    }
-    let rows = on_cluster(&redis, "ledger trim 1 --yes -o jsonl --before 2200-01-01").code(0).jsonl();
-    let shown: Vec<_> = rows.iter().map(|row| (&row["activity"], &row["removed"])).collect();
-    assert_eq!(shown, [(&json!("1#3"), &json!(1)), (&json!("1#9"), &json!(1))]);
-    on_cluster(&redis, "reconcile 1").code(0);
-}
-
-#[test]
 fn a_report_of_a_sharded_activity_is_of_all_shards() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     for (shard, user, units) in [("1#3", "d", "2"), ("1#9", "a", "10")] {
         assert!(scripts.deduct(shard, (user, units, "")).starts_with("1 "));
     }
     assert!(scripts.lend("1#3", &transfer(1), "4", "4", "").starts_with("1 4 "));
     let report = |code| on_cluster(&redis, "report 1 -o json").code(code);
     let row = &report(0).json()[0];
-    let figures = [
-        "activity",
-        "total",
-        "stock",
-        "sold",
-        "buyers",
-        "orders",
-        "bought",
-        "verdict",
-        "objection",
-        "held",
-        "counters",
-    ];
-    assert_eq!(json!(figures.map(|field| &row[field])), json!(["1", 20, 8, 12, 2, 2, 12, "match", null, 0, 12]));
+    let figures = "activity total stock sold buyers orders bought verdict objection held counters".split(' ');
+    let figures: Vec<&Value> = figures.map(|field| &row[field]).collect();
+    assert_eq!(json!(figures), json!(["1", 20, 8, 12, 2, 2, 12, "match", null, 0, 12]));
     assert_eq!(row["top_buyers"][0]["user"], "a", "{row}");
     let marks: Vec<_> = row["marks"].as_array().unwrap().iter().map(|mark| (&mark["op"], &mark["quantity"])).collect();
     assert_eq!(marks, [(&json!("preheat"), &json!(20))]);
@@ -87,8 +61,7 @@ fn a_report_of_a_sharded_activity_is_of_all_shards() {
 
 #[test]
 fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
-    let redis = TestRedis::start();
-    let mut scripts = sale(&redis);
+    let (redis, mut scripts) = sale();
     assert!(scripts.deduct("1#9", ("a", "1", "")).starts_with("1 "));
     assert!(scripts.lend("1#3", &transfer(1), "2", "2", "").starts_with("1 2 "));
     let dir = tempfile::tempdir().unwrap();
@@ -148,7 +121,9 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
     let one = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.is_dir());
     on_cluster(&redis, &format!("preheat --restore {}", one.unwrap().display())).code(0);
     on_cluster(&redis, "resume 1").code(3).stdout_has("archived");
-    on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);
+    let restore = || on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);
+    restore().stderr_has("paused, as before: `1`; `seckill resume` ends that");
+    restore().stderr_lacks("as before");
     on_cluster(&redis, "resume 1").code(0);
     on_cluster(&redis, "preheat --id 1 --stock 20 --update --yes").code(0);
     on_cluster(&redis, "reconcile 1").code(0);
@@ -207,8 +182,7 @@ fn shards_in_files_do_not_come_back_beside_a_later_sale_in_other_shards() {
 
 #[test]
 fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
-    let redis = TestRedis::start();
-    sale(&redis);
+    let (redis, _) = sale();
     on_cluster(&redis, "pause 1").code(0);
     // As a resume leaves it that was cut behind the first shard.
     let live = CLUSTER.meta("1#3");

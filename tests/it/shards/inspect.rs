@@ -1,13 +1,12 @@
 //! What is shown of a sharded activity: the sum over its shards, and each shard if asked.
 
-use super::sharded::{Whole, call, fixture};
+use super::sharded::{Whole, call, fixture, preheated};
 use super::transfer;
 use crate::support::{CLUSTER, Scripts, TestCluster, TestRedis, seckill};
 
 /// 12 units over 3 shards; a, b and c bought 2, 1 and 1.
 fn sale() -> (TestRedis, Scripts, Whole) {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     let (mut scripts, whole) = (Scripts::of(&redis, CLUSTER), Whole::of(&redis));
     for (user, quantity) in [("a", "2"), ("b", "1"), ("c", "1")] {
         whole.sell_to(&mut scripts, user, quantity, &format!("r-{user}"));

@@ -56,28 +56,6 @@ fn a_home_that_is_out_of_stock_gets_half_of_the_shard_that_has_most() {
 }
 
 #[test]
-fn nobody_is_refused_while_a_unit_is_left_and_sold_out_is_exact() {
-    let sale = Sale::new(&[4, 4, 4], None);
-    for user in sale.users(1, 12) {
-        assert_eq!(sale.status(&format!("deduct 1001 --user {user}")), "ok");
-    }
-    assert_eq!(sale.stocks(), [0, 0, 0]);
-    let before = sale.redis().dump_all();
-    for number in 0..3 {
-        let line = format!("deduct 1001 --user {} --request r", sale.user(number, "late"));
-        let row = sale.seckill(&line).code(3).json();
-        assert_eq!((&row["status"], &row["stock"]), (&"out_of_stock".into(), &0.into()));
-    }
-    sale.redis().assert_unchanged_since(&before);
-    // What comes back can be bought, wherever it is.
-    let (buyer, user) = (sale.users(1, 1).remove(0), sale.user(2, "late"));
-    assert_eq!(sale.status(&format!("refund 1001 --user {buyer}")), "ok");
-    assert_eq!(sale.status(&format!("deduct 1001 --user {user} --request r")), "ok");
-    assert_eq!(sale.status(&format!("refund 1001 --user {buyer}")), "exceeds_bought");
-    sale.check(12);
-}
-
-#[test]
 fn a_process_that_returned_units_sells_them_at_once() {
     let sale = Sale::new(&[2, 2], None);
     let mut store = store(&sale.redis().url());
@@ -218,14 +196,8 @@ fn what_expired_in_any_shard_returns_and_is_borrowed_for_a_late_payment() {
 fn units_on_their_way_are_waited_for_and_then_finished_by_whoever_needs_them() {
     let sale = Sale::new(&[0, 6], None);
     let requests = CLUSTER.requests(&sale.id(1));
-    // A client lent all units and died.
-    let keys = &CLUSTER.keys(&sale.id(1))[..4];
-    let lend = crate::support::scripts::shown("lend");
-    let id = super::transfer(7);
-    let args = ["t", &id, "1", &sale.shards[0].to_string(), "6", "6", ""];
-    let reply: Vec<i64> =
-        redis::cmd("EVAL").arg(lend).arg(4).arg(keys).arg(&args).query(&mut sale.redis().connection()).unwrap();
-    assert_eq!((reply, sale.in_transit()), (vec![1, 6, 0], 6));
+    sale.lends_and_dies("6");
+    assert_eq!(sale.in_transit(), 6);
     let late = format!("deduct 1001 --user {} --request r --timeout 300ms", sale.user(1, "u"));
     let error = sale.seckill(&late).code(1).error_json();
     assert!(error["error"].as_str().unwrap().contains("6 units are on their way between its shards"), "{error}");
@@ -235,7 +207,7 @@ fn units_on_their_way_are_waited_for_and_then_finished_by_whoever_needs_them() {
     assert_eq!(sale.status(&late), "ok");
     assert_eq!((sale.open(1), sale.in_transit()), (Vec::new(), 0));
     // Arriving once more changes nothing.
-    let record: String = sale.ask(&requests, &["HGET", &requests, &format!("\ttt:{id}")][..]);
+    let record: String = sale.ask(&requests, &["HGET", &requests, &format!("\ttt:{}", super::transfer(7))][..]);
     assert!(record.starts_with("6 "), "{record}");
     sale.check(6);
 }
@@ -273,12 +245,7 @@ fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
     for (how, line) in [("deduct", "deduct 1001"), ("hold", "hold 1001 --for 1h")] {
         let sale = Sale::new(&[0, 6], None);
         sale.redis().seckill(["script", "load"]).code(0);
-        let (donor, home) = (sale.id(1), sale.shards[0].to_string());
-        // A client lent all units and died.
-        let lend = crate::support::scripts::shown("lend");
-        let args = ["t", &super::transfer(7), "1", &home, "6", "6", ""];
-        let keys = &CLUSTER.keys(&donor)[..4];
-        redis::cmd("EVAL").arg(lend).arg(4).arg(keys).arg(&args).exec(&mut sale.redis().connection()).unwrap();
+        sale.lends_and_dies("6");
         // The parent replies its shards; the order itself hangs on its way to the home.
         let proxy = Proxy::before(sale.redis());
         proxy.inject(When::Nth(2), Fault::HangRequest);
@@ -298,37 +265,11 @@ fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
 }
 
 #[test]
-fn a_list_of_shards_that_became_old_is_read_again() {
+fn a_shard_that_is_not_there_is_said_of_its_parent() {
     let sale = Sale::new(&[3, 3], None);
-    let mut store = store(&sale.redis().url());
-    let mut buy = |user: &str| seckill::place(&mut store, &order(user, 1), false).unwrap();
-    assert_eq!(buy("7").status, Status::Ok);
-    for number in 0..2 {
-        let keys = CLUSTER.all_keys(&sale.id(number));
-        sale.redis().cmd(("UNLINK", &keys));
-    }
-    let damaged = buy("8");
-    let corrupt = damaged.corrupt.unwrap();
-    assert_eq!((damaged.status, &*corrupt.key), (Status::Corrupt, "seckill:{1001}:meta"));
-    assert!(corrupt.what.contains("a shard that is not there"), "{}", corrupt.what);
-    sale.preheat("create", &[80, 81, 82], &[1, 1, 1], None);
-    assert_eq!(buy("8").status, Status::Ok);
-    assert_eq!(buy("9").status, Status::Ok);
-    let sale = Sale { shards: vec![80, 81, 82], ..sale };
-    sale.check(3);
-}
-
-#[test]
-fn what_refuses_all_orders_of_a_shard_is_final() {
-    let sale = Sale::new(&[0, 5], None);
-    for number in 0..2 {
-        let meta = CLUSTER.meta(&sale.id(number));
-        let rules = sale.redis().hget(&meta, "rules").unwrap().replace("live", "paused");
-        sale.redis().cmd(("HSET", &meta, "rules", rules));
-    }
-    assert_eq!(sale.status(&format!("deduct 1001 --user {}", sale.user(0, "u"))), "paused");
-    assert_eq!(sale.status(&format!("hold 1001 --user {} --for 1m", sale.user(0, "u"))), "paused");
-    assert_eq!(sale.stocks(), [0, 5]);
+    (0..2).for_each(|number| drop(sale.redis().cmd(("UNLINK", CLUSTER.all_keys(&sale.id(number))))));
+    let corrupt = sale.seckill("deduct 1001 --user 8").code(3).stdout_has("corrupt");
+    corrupt.stderr_has("key `seckill:{1001}:meta` names a shard that is not there");
 }
 
 #[test]

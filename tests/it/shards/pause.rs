@@ -1,6 +1,6 @@
 //! `pause` and `resume` of a sharded activity: all shards and the parent, whatever comes between.
 
-use super::sharded::{Whole, call, fixture};
+use super::sharded::{Whole, call, preheated};
 use crate::support::{CLUSTER, Scripts, TestRedis};
 
 fn states(redis: &TestRedis) -> Vec<String> {
@@ -11,8 +11,7 @@ fn states(redis: &TestRedis) -> Vec<String> {
 
 #[test]
 fn all_shards_and_the_parent_are_paused_and_resumed() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     let status = |line: &str| {
         let row = call(&redis, line).code(0).json()[0].clone();
         (row["status"].as_str().unwrap().to_owned(), row["state"].as_str().unwrap().to_owned())

@@ -1,12 +1,11 @@
 //! `preheat` with `shards: N`: the shards are made, changed and removed together, whatever comes between.
 
-use super::sharded::{Whole, call, fixture};
+use super::sharded::{Whole, call, fixture, preheated};
 use crate::support::{CLUSTER, Fault, Proxy, TestRedis, When, wait_until};
 
 #[test]
 fn a_total_below_what_is_sold_is_refused_and_nothing_changes() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     let whole = Whole::of(&redis);
     for (shard, units) in whole.ids().iter().zip([4, 4, 1]) {
         whole.sell(&redis, shard, units);
@@ -35,8 +34,7 @@ fn assert_removed(redis: &TestRedis, shard: &str) {
 
 #[test]
 fn a_reset_starts_over_and_another_count_gets_numbers_that_were_never_used() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     let first = Whole::of(&redis);
     first.sell(&redis, &first.ids()[0], 3);
     let asked = call(&redis, "preheat - --reset").stdin(fixture(12, 3)).code(2);
@@ -62,8 +60,7 @@ fn a_reset_starts_over_and_another_count_gets_numbers_that_were_never_used() {
 
 #[test]
 fn a_shard_that_is_lost_is_never_made_anew_by_itself() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     let whole = Whole::of(&redis);
     redis.cmd(("DEL", CLUSTER.stock(&whole.ids()[1])));
     let before = redis.dump_all();
@@ -153,8 +150,7 @@ fn what_is_unfinished_is_said_if_something_else_is_wanted() {
 
 #[test]
 fn no_update_begins_while_shards_and_parent_differ() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(30, 3)).code(0);
+    let redis = preheated(30, 3);
     // As after a failover that lost what the parent said.
     let whole = Whole::of(&redis);
     redis.cmd(("HSET", CLUSTER.meta("1001"), "rules", whole.rules.replace(" 30 ", " 20 ")));

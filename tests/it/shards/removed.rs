@@ -4,14 +4,13 @@ use seckill::internals;
 use seckill::{Quantity, Status};
 
 use super::orders::{order, store};
-use super::sharded::{Whole, call, fixture};
+use super::sharded::{Whole, call, fixture, preheated};
 use super::transfer;
-use crate::support::{CLUSTER, Fault, Proxy, Scripts, TestRedis, When};
+use crate::support::{CLUSTER, Fault, Proxy, Scripts, When};
 
 #[test]
 fn whoever_has_an_old_list_reads_it_again() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     call(&redis, "preheat --id 2 --stock 5").code(0);
     let (mut single, mut multi) = (store(&redis.url()), store(&redis.url()));
     let mut buy = |request: &str| {
@@ -34,8 +33,7 @@ fn whoever_has_an_old_list_reads_it_again() {
 
 #[test]
 fn a_reset_makes_a_shard_anew_that_lost_its_ledger_and_whose_parent_is_gone() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     call(&redis, "deduct 1001 --user 7").code(0);
     redis.cmd([&["DEL".to_owned()], &CLUSTER.all_keys("1001")[..]].concat());
     for number in 0..3 {
@@ -50,8 +48,7 @@ fn a_reset_makes_a_shard_anew_that_lost_its_ledger_and_whose_parent_is_gone() {
 #[test]
 fn a_reset_stops_a_file_of_orders_over_shards_and_nothing_stays_held() {
     for before in [CLUSTER.deadlines("2"), "\r\nconfirm\r\n".to_owned()] {
-        let redis = TestRedis::start();
-        call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+        let redis = preheated(12, 3);
         call(&redis, "preheat --id 2 --stock 12").code(0);
         redis.seckill(["script", "load"]).code(0);
         let proxy = Proxy::before(&redis);
@@ -72,8 +69,7 @@ fn a_reset_stops_a_file_of_orders_over_shards_and_nothing_stays_held() {
 
 #[test]
 fn an_item_whose_primary_is_gone_returns() {
-    let redis = TestRedis::start();
-    call(&redis, "preheat -").stdin(fixture(12, 3)).code(0);
+    let redis = preheated(12, 3);
     call(&redis, "preheat --id 2 --stock 5").code(0);
     let primary = Whole::of(&redis).ids()[0].clone();
     let mut scripts = Scripts::of(&redis, CLUSTER);

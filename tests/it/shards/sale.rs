@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use redis::{FromRedisValue, ToRedisArgs};
 
-use crate::support::{CLUSTER, Call, TestCluster, TestRedis, scripts::shown};
+use super::transfer;
+use crate::support::{CLUSTER, Call, Scripts, TestCluster, TestRedis, scripts::shown};
 
 /// Where its keys are.
 pub enum Servers {
@@ -53,18 +54,11 @@ impl Sale {
         let mut epoch = String::new();
         for (number, stock) in shards.iter().zip(stocks) {
             let keys = CLUSTER.all_keys(&format!("1001#{number}"));
-            let stock = stock.to_string();
-            let args = ["hash", "tester", "", mode, "0", &stock, &limit_text, "", "", "", ""];
-            let mut call = redis::cmd("EVAL");
-            call.arg(shown("preheat")).arg(keys.len()).arg(&keys).arg(&args);
-            let packed: Vec<Vec<u8>> = call
-                .args_iter()
-                .map(|arg| match arg {
-                    redis::Arg::Simple(bytes) => bytes.to_vec(),
-                    _ => Vec::new(),
-                })
-                .collect();
-            let reply: Vec<redis::Value> = self.ask(&keys[0], &packed);
+            let args =
+                ["hash", "tester", "", mode, "0", &stock.to_string(), &limit_text, "", "", "", ""].map(str::to_owned);
+            let mut command = vec!["EVAL".to_owned(), shown("preheat").to_owned(), keys.len().to_string()];
+            command.extend(keys.iter().cloned().chain(args));
+            let reply: Vec<redis::Value> = self.ask(&keys[0], command);
             assert_eq!(reply[0], redis::Value::Int(1), "{reply:?}");
             let rules: String = self.ask(&keys[1], &["HGET", &keys[1], "rules"][..]);
             epoch = rules.split(' ').nth(2).unwrap().to_owned();
@@ -124,16 +118,19 @@ impl Sale {
         format!("1001#{}", self.shards[index])
     }
 
-    /// The name of a user whose home is the shard at `index`.
-    pub fn user(&self, index: usize, prefix: &str) -> String {
-        let home = |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len();
-        (0..).map(|n| format!("{prefix}{n}")).find(|user| home(user) == index).unwrap()
+    /// Users whose home is the shard at `index`.
+    fn at_home(&self, index: usize, prefix: &str) -> impl Iterator<Item = String> {
+        let home = move |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len() == index;
+        (0..).map(move |n| format!("{prefix}{n}")).filter(home)
     }
 
-    /// So many users whose home is the shard at `index`.
+    /// The first of them.
+    pub fn user(&self, index: usize, prefix: &str) -> String {
+        self.at_home(index, prefix).next().unwrap()
+    }
+
     pub fn users(&self, index: usize, count: usize) -> Vec<String> {
-        let home = |user: &String| crc32fast::hash(user.as_bytes()) as usize % self.shards.len();
-        (0..).map(|n| format!("u{n}")).filter(|user| home(user) == index).take(count).collect()
+        self.at_home(index, "u").take(count).collect()
     }
 
     /// Units left in each shard.
@@ -186,6 +183,15 @@ impl Sale {
             }
         }
         units
+    }
+
+    /// A client lends all units of the second shard to the first one, and dies.
+    #[track_caller]
+    pub fn lends_and_dies(&self, units: &str) {
+        let (keys, home) = (CLUSTER.keys(&self.id(1)), self.shards[0].to_string());
+        let args = ["t", &transfer(7), "1", &home, units, units, ""];
+        let reply = Scripts::of(self.redis(), CLUSTER).call("lend", &keys[..4], &args);
+        assert_eq!(reply, format!("1 {units} 0"));
     }
 
     /// Makes open transfers of all shards look ten seconds old.

@@ -12,6 +12,13 @@ pub fn fixture(total: u64, shards: usize) -> String {
     )
 }
 
+/// A server with it.
+pub fn preheated(total: u64, shards: usize) -> TestRedis {
+    let redis = TestRedis::start();
+    call(&redis, "preheat -").stdin(fixture(total, shards)).code(0);
+    redis
+}
+
 /// A command in the layout `cluster` whose output is JSON.
 pub fn call(redis: &TestRedis, line: &str) -> Call {
     redis.seckill(["-l", "cluster", "-o", "json"]).args(line.split(' '))
@@ -102,18 +109,11 @@ impl Whole {
     }
 }
 
-/// CRC-32 as zlib has it, bit by bit.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc: u32, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(crc & 1)))
-    })
-}
-
 impl Whole {
     /// The shard of a user.
     pub fn home(&self, user: &str) -> String {
         let ids = self.ids();
-        ids[crc32(user.as_bytes()) as usize % ids.len()].clone()
+        ids[crc32fast::hash(user.as_bytes()) as usize % ids.len()].clone()
     }
 
     /// Sells to a user, as a backend does that knows the shards.

@@ -95,26 +95,6 @@ fn an_order_is_not_split_any_more_once_a_part_was_refunded_or_sold_by_hand() {
     }
 }
 
-/// The records of one activity lack its item, those of the others have theirs: the buyer keeps the others.
-#[test]
-fn an_order_is_not_split_by_a_repair_that_takes_back_one_item() {
-    let sale = Sale::start(false);
-    let [first, second, third] = sale.items([1, 1, 1]);
-    sale.cluster.seckill(["multi-deduct", "--user", "7", "--request", "r", &first, &second, &third]).code(0);
-    let orders = format!(
-        "activity,user,quantity,request\n{},7,1,r\n{},7,1,r\n{},8,1,s\n",
-        sale.ids[1], sale.ids[2], sale.ids[0]
-    );
-    let files = tempfile::tempdir().unwrap();
-    let file = files.path().join("orders.csv");
-    std::fs::write(&file, orders).unwrap();
-    // What the file system notes may be some milliseconds old.
-    let reconcile = || sale.cluster.seckill(["reconcile", "--as-of", "2100-01-01T00:00:00Z", "--orders"]).args([&file]);
-    reconcile().args(["--fix", "--yes"]).run().stderr_has("2 of 2 repairs applied");
-    assert!(split_orders(&sale, &sale.ids).is_empty());
-    reconcile().code(0);
-}
-
 /// What is not there any more was not lost.
 #[test]
 fn an_order_is_not_split_because_a_sale_was_trimmed_reset_or_archived() {

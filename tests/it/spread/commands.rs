@@ -40,31 +40,6 @@ fn an_order_over_several_nodes_takes_all_or_nothing_once() {
         .stdout_is("activity,request,user,quantity,deadline\n");
 }
 
-#[test]
-fn an_order_is_decided_only_once_a_replica_has_each_item() {
-    let sale = Sale::start(true);
-    let [a, b, c] = sale.items([1, 1, 1]);
-    let [of_primary, of_last] = [0, 2].map(|index| sale.cluster.node(sale.cluster.owner_of(&sale.ids[index]) + 3));
-    of_last.freeze();
-    let order = ["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r", "--timeout", "1s", "-o", "json"];
-    let run = sale.cluster.seckill(order).spawn();
-    wait_until("all items are held", || sale.stocks() == [4, 4, 4]);
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let requests = CLUSTER.requests(&sale.ids[0]);
-    let is = |state: &str| {
-        let primary: String = sale.cluster.ask(&requests, ("HGET", &requests, "\th:r"));
-        primary.starts_with(state)
-    };
-    assert!(is("held "));
-    // What decides it is sent again, too, until a replica has it; and it was this try that decided it.
-    of_primary.freeze();
-    of_last.thaw();
-    wait_until("it is bought", || is("confirmed "));
-    std::thread::sleep(std::time::Duration::from_millis(700));
-    of_primary.thaw();
-    assert_eq!(run.wait().code(0).json()["status"], "ok");
-}
-
 /// What an item is asked first may be of no use. The primary knows.
 #[test]
 fn an_order_that_was_bought_is_replayed_though_an_item_is_corrupt_since() {

@@ -273,16 +273,6 @@ fn a_drop_in_is_its_file_with_what_it_includes() {
 }
 
 #[test]
-fn load_puts_every_script_into_the_servers_cache() {
-    let redis = TestRedis::start();
-    let list = redis.seckill(["script", "load", "-o", "json"]).code(0).stderr("").json();
-    for row in list.as_array().unwrap() {
-        let there: Vec<bool> = redis.ask(("SCRIPT", "EXISTS", row["sha1"].as_str().unwrap()));
-        assert_eq!(there, [true], "{row}");
-    }
-}
-
-#[test]
 fn the_list_has_the_keys_of_the_layout() {
     for layout in LAYOUTS {
         let list = seckill(["script", "list", "-o", "json", "-l", layout.name]).code(0).json();

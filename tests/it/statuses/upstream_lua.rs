@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::TestRedis;
 use crate::support::scripts::every_build;
 
 /// All that a script may name without declaring it: the server's tables and what Lua 5.1 has in its sandbox.
@@ -156,16 +155,6 @@ fn the_check_finds_globals_and_nested_long_brackets() {
     assert_eq!(global("function f(a) return a end local function g() b = 1 end"), ["b", "f"]);
     assert_eq!(global("local t = {f = function(x) y = x end, z = 1}"), ["y"]);
     assert_eq!(global("while true do local n = 1 end return n == m"), ["m", "n"]);
-}
-
-#[test]
-fn every_script_compiles_on_the_server() {
-    let redis = TestRedis::start();
-    for (name, text) in every_build() {
-        let loaded = redis.try_ask::<String>(("SCRIPT", "LOAD", text));
-        assert!(loaded.is_ok(), "{name}: {loaded:?}");
-    }
-    redis.seckill(["script", "load"]).code(0);
 }
 
 /// What scripts do that the proxies of some clouds refuse, and which ones do it; all others do not. `docs/servers.md` says so.

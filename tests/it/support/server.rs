@@ -44,7 +44,16 @@ impl TestRedis {
         Self::with([])
     }
 
-    /// The same with more arguments, such as `["--appendonly", "yes"]`. A `--requirepass` among
+    #[allow(dead_code, reason = "tests/torture does without")]
+    /// The same with one activity of that many units.
+    #[track_caller]
+    pub fn selling(activity: &str, stock: u64) -> Self {
+        let redis = Self::start();
+        redis.seckill(["preheat", "--id", activity, "--stock", &stock.to_string()]).code(0);
+        redis
+    }
+
+    /// An empty one with more arguments, such as `["--appendonly", "yes"]`. A `--requirepass` among
     /// them is also what the harness logs in with.
     #[track_caller]
     pub fn with<const N: usize>(args: [&str; N]) -> Self {
