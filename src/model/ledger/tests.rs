@@ -1,5 +1,22 @@
 use crate::model::ledger::*;
 
+impl Entry {
+    /// An entry of orders as `user units` (of a repair `user from to`), with a comma between.
+    pub(crate) fn of_orders(id: &str, op: &str, orders: &str) -> Self {
+        let mut entry = Self::new(id.parse().unwrap());
+        entry.op = op.into();
+        let column = |at: usize| {
+            let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
+            texts.map(|texts| texts.join("\t").into_bytes())
+        };
+        if !orders.is_empty() {
+            (entry.users, entry.to) = (column(0), column(2));
+            *(if op == "repair" { &mut entry.from } else { &mut entry.quantity }) = column(1);
+        }
+        entry
+    }
+}
+
 #[test]
 fn before_an_id_is_the_one_that_could_be_written_last() {
     for (id, previous) in [("5-3", "5-2"), ("5-0", "4-18446744073709551615"), ("0-0", "0-0")] {
