@@ -1,24 +1,9 @@
 //! What `tests/it/snapshots/formats.txt` and `tests/it/outputs` do not show of the formats.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::io::{Read, Seek};
 
 use crate::cli::failure::Result;
 use crate::cli::output::*;
-
-/// A writer that can be looked at afterwards.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Seen {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 row! {
     struct Bought as row {
@@ -33,11 +18,13 @@ fn row(user: &str, bought: Option<u64>) -> Bought {
 }
 
 fn printed(format: Format, terminal: Terminal, print: impl FnOnce(&mut Output) -> Result<()>) -> String {
-    let seen = Seen::default();
-    let mut out = Output::to(seen.clone(), format, terminal);
+    let mut seen = tempfile::tempfile().unwrap();
+    let mut out = Output::to(seen.try_clone().unwrap(), format, terminal);
     print(&mut out).unwrap();
-    let bytes = seen.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap()
+    let mut text = String::new();
+    seen.rewind().unwrap();
+    seen.read_to_string(&mut text).unwrap();
+    text
 }
 
 #[test]

@@ -198,12 +198,6 @@ mod tests {
     }
 
     #[test]
-    fn without_a_total_sold_is_what_participants_hold() {
-        let row = ActivityRow::new(&Snapshot::sample("0123", Some(5)), Some(3));
-        assert_eq!((row.sold, row.total, row.state, row.is_sound()), (Some(3), None, "live", true));
-    }
-
-    #[test]
     fn a_stock_above_the_total_is_not_hidden() {
         assert_eq!(less(5, 7), Some(-2));
     }
