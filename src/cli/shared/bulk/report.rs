@@ -352,14 +352,15 @@ mod tests {
     }
 
     #[test]
-    fn units_are_known_though_quantities_differ_if_all_were_refused_before() {
-        let mut tallies = Tallies::default();
-        for units in [1, 2] {
-            tallies.add(0, Some(Status::Replayed), units);
-        }
-        tallies.split_replayed(0, 5);
-        let entries = tallies.of(0);
-        let row = SummaryRow::new("a", &entries[0]);
-        assert_eq!((entries.len(), row.status, row.orders, row.units), (1, "refused_before", 2, Some(3)));
+    fn units_refused_before_are_known_if_quantities_are_equal_or_all_were_refused() {
+        let replayed_and_refused = |quantities: [u32; 2], refused| {
+            let mut tallies = Tallies::default();
+            quantities.into_iter().for_each(|units| tallies.add(0, Some(Status::Replayed), units));
+            tallies.split_replayed(0, refused);
+            let row = |entry: &Entry| SummaryRow::new("a", entry);
+            tallies.of(0).iter().map(row).map(|row| (row.status, row.orders, row.units)).collect::<Vec<_>>()
+        };
+        assert_eq!(replayed_and_refused([3, 3], 1), [("replayed", 1, Some(3)), ("refused_before", 1, Some(3))]);
+        assert_eq!(replayed_and_refused([1, 2], 5), [("refused_before", 2, Some(3))]);
     }
 }
