@@ -35,6 +35,13 @@ fn an_activity_the_records_dont_mention_is_one_counted_difference() {
 }
 
 #[test]
+fn who_holds_the_limit_and_not_what_the_ledger_says_is_not_over_it() {
+    let drifted = Sale { ledger: Some(vec![("a", 1), ("b", 1)]), ..sale(Layout::Seckill) };
+    let audit = judge(limited(&drifted, 2), MissingOrders::Repair);
+    assert_eq!(audit.differences.iter().map(|it| it.class).collect::<Vec<_>>(), [Class::CounterDrift]);
+}
+
+#[test]
 fn a_user_who_gave_back_more_than_the_records_have_lacks_no_order() {
     let refunds = Sale { orders: Some(vec![("a", -1), ("b", 2)]), ..sale(Layout::Seckill) };
     assert_eq!(refunds.audit().missing_orders, []);
