@@ -208,9 +208,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_tree_is_one_that_clap_accepts() {
-        command().debug_assert();
-    }
 }

@@ -3,20 +3,9 @@ use crate::report::merged::MergedLedgers;
 use crate::report::*;
 use crate::report::{Balance, Objection};
 
-/// An entry as `op stock` with orders as `user units` (of a repair `user from to`), with a comma between.
 fn entry(id: &str, op: &str, stock: &str, total: Option<&str>, orders: &str) -> Entry {
-    let mut entry = Entry::new(id.parse().unwrap());
-    (entry.op, entry.stock, entry.epoch) = (op.into(), Some(stock.into()), Some("1".into()));
-    entry.total = total.map(Into::into);
-    let column = |at: usize| {
-        let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
-        texts.map(|texts| texts.join("\t").into_bytes())
-    };
-    if !orders.is_empty() {
-        (entry.users, entry.to) = (column(0), column(2));
-        *(if op == "repair" { &mut entry.from } else { &mut entry.quantity }) = column(1);
-    }
-    entry
+    let (stock, total, epoch) = (Some(stock.into()), total.map(Into::into), Some("1".into()));
+    Entry { stock, total, epoch, ..Entry::of_orders(id, op, orders) }
 }
 
 fn sales(entries: &[Entry]) -> Sales {
@@ -35,23 +24,6 @@ fn sale() -> Vec<Entry> {
         entry("8000-0", "update", "7", Some("15"), ""),
         entry("9000-0", "deduct", "4", None, "d 3"),
     ]
-}
-
-#[test]
-fn a_sale_is_summed_up() {
-    let sales = sales(&sale());
-    assert_eq!((sales.orders, sales.bought, sales.refunds, sales.returned, sales.sold), (4, 13, 1, 2, 11));
-    assert_eq!((sales.first_order, sales.last_order), (Some(Millis::new(5100)), Some(Millis::new(9000))));
-    assert_eq!(sales.last_refund, Some(Millis::new(7000)));
-    assert_eq!((sales.sold_out_at, sales.rate()), (Some(Millis::new(5900)), Some(12.5)));
-    assert_eq!(sales.peak, Some(Peak { at: Millis::new(5000), units: 10 }));
-    assert_eq!((sales.sold_before, sales.total_before, sales.total), (0, Some(10), Some(15)));
-    let marks: Vec<_> = sales.marks.iter().map(|mark| (mark.op, mark.quantity, mark.total_before)).collect();
-    assert_eq!(marks, [(Op::Preheat, Some(10), None), (Op::Pause, None, None), (Op::Update, Some(15), Some(10))]);
-    let span = sales.timeline.span().unwrap();
-    let mut all = UnitMoves::default();
-    span.buckets.iter().for_each(|bucket| all.add(bucket));
-    assert_eq!(all, UnitMoves { bought: 13, returned: 2, sold: 11, total: 5 });
 }
 
 #[test]

@@ -97,17 +97,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn arguments_of_headers_come_in_their_order() {
-        let single = ["kind", "by", "user", "quantity", "request id", "mode", "reason"];
-        assert_eq!(DEDUCT.of(Kind::Hash).arguments(), [&single[..], &["limit"]].concat());
-        assert_eq!(REFUND.of(Kind::Hash).arguments(), [&single[..], &["unsaid"]].concat());
-        assert_eq!(MULTI_DEDUCT.of(Kind::Hash).arguments(), ["kind", "by", "mode", "reason", "user", "request id"]);
-        assert_eq!(HOLD.of(Kind::Hash).arguments(), [&single[..], &["duration"]].concat());
-        assert_eq!(
-            SETTLE.of(Kind::Hash).arguments(),
-            ["kind", "by", "request id", "step", "order", "mode", "reason", "user"]
-        );
-    }
 }

@@ -188,13 +188,3 @@ impl Script {
 pub(crate) fn sha1_hex(text: &str) -> String {
     hex(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()).as_ref())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_what_sha1sum_says() {
-        assert_eq!(sha1_hex("abc"), "a9993e364706816aba3e25717850c26c9cd0d89d");
-    }
-}

@@ -479,13 +479,6 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_those_of_the_headers() {
-        let modes = |modes: Modes| (modes.first, modes.retry);
-        assert_eq!(modes(Modes::of_activity(false)), ("first", "retry"));
-        assert_eq!(modes(Modes::of_activity(true)), ("dry", "dry"));
-    }
-
-    #[test]
     fn only_what_is_needed_is_sent() {
         let call = |reason: &str| {
             let given = ["hash", "me", "7", "1", "r", "", reason, ""];

@@ -327,11 +327,9 @@ mod tests {
     }
 
     fn add(evidence: &mut Evidence, (user, units): &(&str, i64)) {
-        let mut entry = Entry::new(EntryId::first_at(Millis::new(evidence.ledger.entries + 1)));
-        entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
-        entry.users = Some(user.as_bytes().to_vec());
-        entry.quantity = Some(units.abs().to_string().into_bytes());
-        evidence.ledger.add(&entry);
+        let op = if *units < 0 { "refund" } else { "deduct" };
+        let id = format!("{}-0", evidence.ledger.entries + 1);
+        evidence.ledger.add(&Entry::of_orders(&id, op, &format!("{user} {}", units.abs())));
     }
 
     /// Reads a user's record, as a page of participants has it.

@@ -122,13 +122,10 @@ mod tests {
     fn entry(id: &str, op: Op, items: Option<&str>) -> Entry {
         let text = |text: &str| Some(text.as_bytes().to_vec());
         Entry {
-            op: op.name().into(),
-            users: text("7"),
-            quantity: text("1"),
             requests: text("r"),
             primary: text("seckill:{1}:stock"),
             items: items.and_then(text),
-            ..Entry::new(id.parse().unwrap())
+            ..Entry::of_orders(id, op.name(), "7 1")
         }
     }
 

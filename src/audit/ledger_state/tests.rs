@@ -3,20 +3,8 @@ use std::collections::HashSet;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::ledger_state::*;
 
-/// An entry of orders as `user units` (of a repair `user from to`), with a comma between.
 fn entry(id: &str, op: &str, total: Option<&str>, orders: &str) -> Entry {
-    let mut entry = Entry::new(id.parse().unwrap());
-    entry.op = op.into();
-    entry.total = total.map(Into::into);
-    entry.epoch = Some("1".into());
-    let column = |at: usize| {
-        let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
-        texts.map(|texts| texts.join("\t").into_bytes())
-    };
-    if !orders.is_empty() {
-        (entry.users, entry.quantity, entry.to) = (column(0), column(1), column(2));
-    }
-    entry
+    Entry { total: total.map(Into::into), epoch: Some("1".into()), ..Entry::of_orders(id, op, orders) }
 }
 
 #[test]

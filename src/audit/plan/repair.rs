@@ -190,30 +190,33 @@ impl Repair {
 mod tests {
     use super::*;
 
-    fn repair() -> Repair {
-        Repair {
-            id: String::new(),
-            layout: Layout::Sku,
-            activity: "1001".to_owned(),
-            class: Class::QuantityMismatch,
-            user: Some(StoredUser::new(&b"\xc4\xe3"[..])),
-            from: Some(2),
-            to: 1,
-            stock_change: 1,
-            user_hex: None,
-            reversed: None,
-            after: None,
-            audited_stock: None,
-            audited_entry: None,
-            epoch: Some(3),
-            repairs: None,
+    impl Repair {
+        /// One of a user whose id is not UTF-8, without an id yet.
+        pub(crate) fn sample() -> Self {
+            Self {
+                id: String::new(),
+                layout: Layout::Sku,
+                activity: "1001".to_owned(),
+                class: Class::QuantityMismatch,
+                user: Some(StoredUser::new(&b"\xc4\xe3"[..])),
+                from: Some(2),
+                to: 1,
+                stock_change: 1,
+                user_hex: None,
+                reversed: None,
+                after: None,
+                audited_stock: None,
+                audited_entry: None,
+                epoch: Some(3),
+                repairs: None,
+            }
         }
     }
 
     #[test]
     fn stock_is_raised_by_more_units_or_by_a_new_key() {
         let raises = |user: bool, from, stock_change| {
-            let repair = repair();
+            let repair = Repair::sample();
             Repair { user: repair.user.clone().filter(|_| user), from, stock_change, ..repair }.raises_stock()
         };
         assert_eq!([1, 0, -1].map(|change| raises(true, Some(2), change)), [true, false, false]);
@@ -224,12 +227,12 @@ mod tests {
     #[test]
     fn ids_and_gates_are_pinned() {
         // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7' | sha256sum`
-        assert_eq!(repair().named(7).id, "repair:ff91848f00ff2d45800e1bbfcbec7d62");
-        assert_ne!(repair().named(8).id, repair().named(7).id);
+        assert_eq!(Repair::sample().named(7).id, "repair:ff91848f00ff2d45800e1bbfcbec7d62");
+        assert_ne!(Repair::sample().named(8).id, Repair::sample().named(7).id);
         // `printf 'repair sku 1001 quantity_mismatch c4e3 2 1 1 3 - 7 o 1\to2' | sha256sum`
         let reversed = ["o 1", "o2"].map(str::to_owned).to_vec();
         assert_eq!(
-            Repair { reversed: Some(reversed), ..repair() }.named(7).id,
+            Repair { reversed: Some(reversed), ..Repair::sample() }.named(7).id,
             "repair:dff8d01d72107f4478251cc3584307dd"
         );
         assert_eq!(gate(["b", "a"]), gate(["a", "b"]));
@@ -239,8 +242,8 @@ mod tests {
 
     #[test]
     fn a_plan_that_lacks_what_must_come_before_a_raise_is_incomplete() {
-        let lower = |units: i64| Repair { stock_change: -units, ..repair() }.named(0);
-        let mut raise = Repair { to: 0, ..repair() }.named(0);
+        let lower = |units: i64| Repair { stock_change: -units, ..Repair::sample() }.named(0);
+        let mut raise = Repair { to: 0, ..Repair::sample() }.named(0);
         let before = [lower(1), lower(2)];
         raise.after = gate(before.iter().map(|repair| repair.id.as_str()));
         let [one, two] = before;

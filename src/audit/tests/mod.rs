@@ -55,19 +55,14 @@ impl Sale {
             Compared::unread(None, EntryId::first_at(Millis::new(u64::MAX)), self.named)
         });
         let mut evidence = Evidence::new(&"1001".parse().unwrap(), self.layout, None, compared);
-        let id = |at: u64| EntryId::first_at(Millis::new(at));
         let by_ledger = self.ledger.is_some();
         if let Some(users) = &self.ledger {
-            let mut begin = Entry::new(id(1));
-            (begin.op, begin.epoch) = (b"preheat".to_vec(), Some(b"1".to_vec()));
-            begin.total = self.total.map(|total| total.to_string().into_bytes());
+            let total = self.total.map(|total| total.to_string().into_bytes());
+            let begin = Entry { total, epoch: Some(b"1".to_vec()), ..Entry::of_orders("1-0", "preheat", "") };
             evidence.ledger.add(&begin);
             for ((user, units), at) in users.iter().zip(2..) {
-                let mut entry = Entry::new(id(at));
-                entry.op = if *units < 0 { b"refund".to_vec() } else { b"deduct".to_vec() };
-                entry.users = Some(user.as_bytes().to_vec());
-                entry.quantity = Some(units.abs().to_string().into_bytes());
-                evidence.ledger.add(&entry);
+                let op = if *units < 0 { "refund" } else { "deduct" };
+                evidence.ledger.add(&Entry::of_orders(&format!("{at}-0"), op, &format!("{user} {}", units.abs())));
             }
         }
         let meta = self.total.map(|total| Meta {

@@ -4,13 +4,11 @@ use crate::audit::class::Class;
 use crate::audit::evidence::mismatch::Holding;
 use crate::audit::evidence::{ActivityView, Evidence};
 use crate::audit::judgement::sharded::{ShardedEvidence, judge_shards};
-use crate::audit::ledger_state::Compared;
-use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers};
 use crate::audit::plan::MissingOrders;
 use crate::audit::result::{Audit, Proof, Verdict};
 use crate::model::number::signed;
-use crate::model::{Entry, EntryId, Layout, Meta, Millis, Shards};
+use crate::model::{Entry, Layout, Meta, Millis, Shards};
 
 /// What a ledger has of a shard: a deduct of a user, or a transfer.
 #[derive(Clone, Copy)]
@@ -27,41 +25,30 @@ const READ_AT: u64 = 4000;
 
 /// A shard, as its ledger has it, and with what is for sale beyond that.
 fn shard(total: u64, ledger: &[Does], surplus: i64) -> Evidence {
-    with_orders(total, ledger, surplus, None)
-}
-
-fn with_orders(total: u64, ledger: &[Does], surplus: i64, orders: Option<(&[(&str, i64)], u64)>) -> Evidence {
-    let id = |at: u64| EntryId::first_at(Millis::new(at));
-    let compared = orders.map(|(_, rows)| {
-        let mut compared = Compared::unread(None, id(u64::MAX), false);
-        compared.orders.rows = rows;
-        compared
-    });
-    let mut evidence = Evidence::new(&"1#3".parse().unwrap(), Layout::Cluster, None, compared);
-    let mut begin = Entry::new(id(1));
-    (begin.op, begin.epoch, begin.total) = (b"preheat".to_vec(), Some(b"1".to_vec()), Some(total.to_string().into()));
-    evidence.ledger.add(&begin);
+    let mut evidence = Evidence::new(&"1#3".parse().unwrap(), Layout::Cluster, None, None);
+    let total_text = |total: i64| Some(total.to_string().into());
     let (mut total, mut sold) = (signed(total), 0);
+    let begin = Entry::of_orders("1-0", "preheat", "");
+    evidence.ledger.add(&Entry { epoch: Some(b"1".to_vec()), total: total_text(total), ..begin });
     for (does, at) in ledger.iter().zip(2..) {
-        let mut entry = Entry::new(id(at));
-        let (op, change) = match *does {
+        let id = format!("{at}-0");
+        let (op, transfer, change, other) = match *does {
             Sells(user, units) => {
-                entry.users = Some(user.as_bytes().to_vec());
-                entry.quantity = Some(units.to_string().into_bytes());
                 sold += signed(units);
-                ("deduct", None)
+                evidence.ledger.add(&Entry::of_orders(&id, "deduct", &format!("{user} {units}")));
+                continue;
             }
-            Lends(transfer, units, other) => ("lend", Some((transfer, -signed(units), other))),
-            Borrows(transfer, units, other) => ("borrow", Some((transfer, signed(units), other))),
+            Lends(transfer, units, other) => ("lend", transfer, -signed(units), other),
+            Borrows(transfer, units, other) => ("borrow", transfer, signed(units), other),
         };
-        entry.op = op.into();
-        if let Some((transfer, change, other)) = change {
-            total += change;
-            entry.total = Some(total.to_string().into());
-            (entry.transfer, entry.shard) = (Some(transfer.into()), Some(other.to_string().into()));
-            entry.units = Some(change.unsigned_abs().to_string().into());
-        }
-        evidence.ledger.add(&entry);
+        total += change;
+        evidence.ledger.add(&Entry {
+            total: total_text(total),
+            transfer: Some(transfer.into()),
+            shard: Some(other.to_string().into()),
+            units: Some(change.unsigned_abs().to_string().into()),
+            ..Entry::of_orders(&id, op, "")
+        });
     }
     assert!(evidence.ledger.unreadable.is_empty());
     let count = |units: i64| u64::try_from(units).unwrap();
@@ -69,12 +56,6 @@ fn with_orders(total: u64, ledger: &[Does], surplus: i64, orders: Option<(&[(&st
     let stock = Some(count(total - sold + surplus));
     evidence.end = Some(ActivityView { at: Millis::new(READ_AT), stock, meta, last: None, length: None });
     (evidence.by_ledger, evidence.settled) = (true, true);
-    if let Some((orders, _)) = orders {
-        let mut rows = OrderRows::default();
-        orders.iter().for_each(|(user, units)| rows.push(user, *units, None));
-        evidence.ledger.add_orders(&rows);
-        // The count of the activity, which each shard is given, has them.
-    }
     for user in evidence.ledger.unseen() {
         let holds = Holding::Units(count(evidence.ledger.units(user)));
         evidence.ledger.see(user);
@@ -264,22 +245,4 @@ fn a_user_who_bought_elsewhere_than_at_home_is_a_warning() {
     let audit = judged(found([shard(6, &[Sells("a", 1)], 0), shard(4, &[Sells("c", 1)], 0)]));
     assert_eq!(audit.verdict, Verdict::Match);
     assert!(audit.notes[0].starts_with("1 users bought") && audit.notes[0].contains("`a` in `1#3` instead of `1#9`"));
-}
-
-#[test]
-fn order_records_are_compared_at_home_and_those_of_nobody_are_counted_once() {
-    let three = with_orders(6, &[Sells("e", 1)], 0, Some((&[("e", 1), ("d", 2)], 4)));
-    let nine = with_orders(4, &[Sells("a", 2)], 0, Some((&[("c", 1)], 4)));
-    let audit = judged(found([three, nine]));
-    let classes = ["- missing_order 2 2", "- missing_purchase 0 0", "- missing_purchase 0 0"];
-    assert_eq!((audit.verdict, differences(&audit)), (Verdict::Drift, classes.map(str::to_owned).to_vec()));
-    assert_eq!(audit.missing_orders.len(), 1);
-    // Nobody of the activity is in the records.
-    let none = |total, ledger| with_orders(total, ledger, 0, Some((&[], 0)));
-    let audit = judged(found([none(6, &[Sells("e", 1), Sells("d", 1)]), none(4, &[Sells("a", 2)])]));
-    assert_eq!(
-        audit.differences.iter().map(|one| (one.class, one.count)).collect::<Vec<_>>(),
-        [(Class::MissingOrder, Some(3))]
-    );
-    assert_eq!(differences(&audit), ["- missing_order 4 4"]);
 }

@@ -264,15 +264,6 @@ mod tests {
     }
 
     #[test]
-    fn a_single_problem_reads_as_an_editor_wants_it() {
-        let mut problems = Problems::of("sale.yaml");
-        problems.report(Problem::new(at(7), "stock: `-5` is wrong").hint("count again".to_owned()));
-        let error = problems.end().unwrap_err();
-        assert_eq!(error.to_string(), "sale.yaml:7:3: stock: `-5` is wrong");
-        assert_eq!(error.hint.as_deref(), Some("count again"));
-    }
-
-    #[test]
     fn many_problems_are_shown_in_order_and_those_past_ten_are_counted() {
         let mut problems = Problems::of("sale.yaml");
         for line in (1..=12).rev() {

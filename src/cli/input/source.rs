@@ -73,7 +73,6 @@ fn end_of(text: &[u8]) -> Location {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::failure::Exit;
 
     #[test]
     fn a_byte_that_is_not_utf8_is_named_with_its_place() {
@@ -84,12 +83,5 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_no_text() {
         assert_eq!(Source::of("f", b"\xef\xbb\xbfa".to_vec()).unwrap().text, "a");
-    }
-
-    #[test]
-    fn a_file_that_is_not_there_is_a_usage_error() {
-        let error = Source::read("/no/such/file").unwrap_err();
-        assert_eq!(error.to_string(), "cannot read `/no/such/file`: no such file or directory");
-        assert_eq!(error.exit, Exit::Usage);
     }
 }

@@ -108,24 +108,4 @@ mod tests {
         let shown = "unexpected argument 'redis://***@h:1/0' found, unix:///a and rediss://***@h";
         assert_eq!(without_logins(text), shown);
     }
-
-    #[test]
-    fn an_error_is_an_object_for_machines() {
-        let json = serde_json::to_string(&Failure::usage("bad `x`")).unwrap();
-        assert_eq!(json, r#"{"error":"bad `x`","hint":null,"code":2}"#);
-    }
-
-    #[test]
-    fn a_usage_error_is_one_line_and_its_tip() {
-        let failure = usage(
-            "error: unexpected argument '--usr' found\n\n  tip: a similar argument exists: '--user'\n\nUsage: seckill deduct\n",
-        );
-        assert_eq!(failure.message, "unexpected argument '--usr' found");
-        assert_eq!(failure.hint.as_deref(), Some("a similar argument exists: '--user'"));
-        let failure = usage(
-            "error: the following required arguments were not provided:\n  --user <USER>\n\nUsage: seckill deduct --user <USER> <ACTIVITY>\n\nFor more information, try '--help'.\n",
-        );
-        assert_eq!(failure.message, "the following required arguments were not provided: --user <USER>");
-        assert_eq!(failure.hint.as_deref(), Some("usage: seckill deduct --user <USER> <ACTIVITY>"));
-    }
 }

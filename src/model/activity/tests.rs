@@ -1,5 +1,22 @@
 use crate::model::activity::*;
 
+impl Snapshot {
+    /// An activity without a meta, of which nobody bought anything.
+    pub(crate) fn sample(id: &str, stock: Option<u64>) -> Self {
+        Self {
+            activity: ActivityId::validated(id.as_bytes()),
+            status: Status::Ok,
+            corrupt: None,
+            stock,
+            meta: None,
+            buyers: Some(0),
+            ledger_last: None,
+            at: Millis::new(0),
+            sums: None,
+        }
+    }
+}
+
 fn plan() -> Plan {
     Plan {
         id: ActivityId::validated(b"1001"),
@@ -95,16 +112,9 @@ fn a_window_includes_its_start_and_excludes_its_end() {
     assert_eq!(states(StoredState::Paused), [State::Paused, State::Paused, State::Paused, State::Ended]);
     assert_eq!(states(StoredState::Archived), [State::Archived; 4]);
 
-    let snapshot = |now, stock| Snapshot {
-        activity: plan().id,
-        status: Status::Ok,
-        corrupt: None,
-        stock,
-        meta: Some(meta(StoredState::Live)),
-        buyers: None,
-        ledger_last: None,
-        at: Millis::new(now),
-        sums: None,
+    let snapshot = |now, stock| {
+        let meta = Some(meta(StoredState::Live));
+        Snapshot { meta, at: Millis::new(now), ..Snapshot::sample("1001", stock) }
     };
     assert_eq!(snapshot(10, Some(0)).state(), State::SoldOut);
     assert_eq!(snapshot(10, Some(1)).state(), State::Live);

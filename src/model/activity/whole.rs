@@ -67,30 +67,19 @@ pub(crate) fn state(states: &[String]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::activity::Meta;
-    use crate::model::time::Millis;
 
     fn meta(total: u64) -> Meta {
         Meta { total, ledger: true, epoch: 2, holds: 1, ..Meta::default() }
     }
 
     fn shard(id: &str, total: u64, stock: u64) -> Snapshot {
-        Snapshot {
-            activity: ActivityId::validated(id.as_bytes()),
-            status: Status::Ok,
-            corrupt: None,
-            stock: Some(stock),
-            meta: Some(meta(total)),
-            buyers: Some(3),
-            ledger_last: Some("1-0".parse().unwrap()),
-            at: Millis::new(5),
-            sums: None,
-        }
+        let ledger_last = Some("1-0".parse().unwrap());
+        Snapshot { meta: Some(meta(total)), buyers: Some(3), ledger_last, ..Snapshot::sample(id, Some(stock)) }
     }
 
     fn parent(total: u64) -> Snapshot {
         let meta = Meta { shards: "3 9".parse().ok(), holds: 0, ..meta(total) };
-        let (status, stock, buyers) = (Status::NotPreheated, None, Some(0));
-        Snapshot { status, stock, buyers, meta: Some(meta), ledger_last: None, ..shard("1", 0, 0) }
+        Snapshot { status: Status::NotPreheated, meta: Some(meta), ..Snapshot::sample("1", None) }
     }
 
     fn keys(shard: &ActivityId) -> (String, String) {

@@ -250,17 +250,6 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_says_what_its_files_and_rules_are() {
-        let manifest = manifest();
-        assert_eq!(manifest.check(), Ok(()));
-        assert_eq!(manifest.id().map(|id| id.to_string()), Ok("7".to_owned()));
-        assert_eq!(manifest.file(Part::Ledger).map(|file| &*file.file), Some("ledger.jsonl"));
-        assert_eq!((manifest.lines(Part::Ledger), manifest.lines(Part::Units)), (12, 0));
-        assert_eq!(manifest.rules().map(|rules| rules.to_string()), Some("paused 1 3 2 500 - -".to_owned()));
-        assert_eq!(Manifest { last_entry: None, ..manifest }.check(), Ok(()), "no ledger was written");
-    }
-
-    #[test]
     fn a_manifest_that_contradicts_itself_is_refused() {
         type Damage = fn(&mut Manifest);
         let damages: [(Damage, &str); 13] = [

@@ -119,20 +119,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_number_and_keeps_it() {
-        let mut users = Interner::default();
-        let numbers: Vec<u32> = (0..5000).map(|i| users.number(format!("u{i}").as_bytes())).collect();
-        for (i, number) in numbers.iter().enumerate() {
-            assert_eq!(users.number(format!("u{i}").as_bytes()), *number);
-            assert_eq!(users.name(*number), format!("u{i}").as_bytes());
-        }
-        assert_eq!(users.number(b""), 5000);
-        assert_eq!(users.number(b"\xff"), 5001);
-        assert_eq!(users.number(b"\0"), 5002);
-        assert_eq!(users.count(), 5003);
-    }
-
-    #[test]
     fn names_of_one_hash_are_not_one() {
         // So many have about ten pairs whose half hashes are equal.
         let mut users = Interner::default();

@@ -384,15 +384,6 @@ mod tests {
     }
 
     #[test]
-    fn an_id_whose_keys_would_be_of_another_activity_is_refused() {
-        let layout = counter("checked:<id>");
-        let refused = layout.check_id(&"1:meta".parse().unwrap()).unwrap_err();
-        assert!(refused.contains("its key `checked:1:meta` would be one of another activity"), "{refused}");
-        assert_eq!(layout.check_id(&"1".parse().unwrap()), Ok(()));
-        assert_eq!(Layout::Sku.check_id(&"1:meta".parse().unwrap()), Ok(()));
-    }
-
-    #[test]
     fn sets_record_a_user_once_and_a_counter_nobody() {
         let facts = Kind::ALL.iter().map(|kind| (kind.has_users(), kind.records_once()));
         assert!(facts.eq([(true, false), (true, true), (true, true), (false, false)]));
@@ -400,21 +391,6 @@ mod tests {
 
     fn layout(kind: Kind, stock: &str, participants: Option<&str>) -> Result<&'static CustomLayout, String> {
         CustomLayout::new(kind, stock.parse()?, participants.map(str::parse).transpose()?)
-    }
-
-    #[test]
-    fn users_need_a_key_of_their_own_and_a_counter_has_none() {
-        assert!(layout(Kind::Hash, "s:<id>", Some("p:<id>")).is_ok());
-        assert!(layout(Kind::Counter, "s:<id>", None).is_ok());
-        for (kind, participants, why) in [
-            (Kind::Set, None, "`participants` is missing"),
-            (Kind::Counter, Some("p:<id>"), "leave it out"),
-            (Kind::Hash, Some("s:<id>"), "the name of another key"),
-            (Kind::Hash, Some("s:<id>:meta"), "the name of another key"),
-        ] {
-            let error = layout(kind, "s:<id>", participants).unwrap_err();
-            assert!(error.contains(why), "{error}");
-        }
     }
 
     #[test]

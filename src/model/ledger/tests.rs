@@ -1,5 +1,22 @@
 use crate::model::ledger::*;
 
+impl Entry {
+    /// An entry of orders as `user units` (of a repair `user from to`), with a comma between.
+    pub(crate) fn of_orders(id: &str, op: &str, orders: &str) -> Self {
+        let mut entry = Self::new(id.parse().unwrap());
+        entry.op = op.into();
+        let column = |at: usize| {
+            let texts: Option<Vec<&str>> = orders.split(", ").map(|order| order.split(' ').nth(at)).collect();
+            texts.map(|texts| texts.join("\t").into_bytes())
+        };
+        if !orders.is_empty() {
+            (entry.users, entry.to) = (column(0), column(2));
+            *(if op == "repair" { &mut entry.from } else { &mut entry.quantity }) = column(1);
+        }
+        entry
+    }
+}
+
 #[test]
 fn before_an_id_is_the_one_that_could_be_written_last() {
     for (id, previous) in [("5-3", "5-2"), ("5-0", "4-18446744073709551615"), ("0-0", "0-0")] {
@@ -34,32 +51,13 @@ fn lines_are_a_range_or_a_list() {
     assert_eq!(entry.line_names(2), ["night:2", "night:3"]);
 }
 
-/// An entry with columns, by name.
-fn entry(columns: &[(&str, &[u8])]) -> Entry {
-    let mut entry = Entry::new(EntryId::ZERO);
-    for (name, texts) in columns {
-        let column = match *name {
-            "users" => &mut entry.users,
-            "quantity" => &mut entry.quantity,
-            "requests" => &mut entry.requests,
-            "reasons" => &mut entry.reasons,
-            "from" => &mut entry.from,
-            "to" => &mut entry.to,
-            other => panic!("{other}"),
-        };
-        *column = Some(texts.to_vec());
-    }
-    entry
-}
-
 #[test]
 fn orders_are_texts_and_never_numbers() {
-    let sale = entry(&[
-        ("users", "0123\t中".as_bytes()),
-        ("quantity", b"2\t9007199254740991"),
-        ("requests", b"r\"1\t"),
-        ("reasons", b"\twhy"),
-    ]);
+    let sale = Entry {
+        requests: Some(b"r\"1\t".to_vec()),
+        reasons: Some(b"\twhy".to_vec()),
+        ..Entry::of_orders("1-0", "deduct", "0123 2, 中 9007199254740991")
+    };
     let rows = sale.rows().unwrap();
     assert_eq!(
         (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
@@ -70,7 +68,8 @@ fn orders_are_texts_and_never_numbers() {
         ("中".as_bytes(), Some(9_007_199_254_740_991), Some("why"))
     );
     // As a backend wrote it that does not speak UTF-8.
-    let other = entry(&[("users", b"\xc4\xe3"), ("quantity", b"1"), ("requests", b"\xff")]);
+    let (users, requests) = (Some(b"\xc4\xe3".to_vec()), Some(b"\xff".to_vec()));
+    let other = Entry { users, requests, ..Entry::of_orders("1-0", "deduct", "7 1") };
     let rows = other.rows().unwrap();
     assert_eq!(
         (rows[0].user(), rows[0].text(0), rows[0].count(1), rows[0].text(2)),
@@ -80,22 +79,17 @@ fn orders_are_texts_and_never_numbers() {
 
 #[test]
 fn orders_move_the_stock_and_a_pause_does_not() {
-    let orders = entry(&[("users", b"a\tb"), ("quantity", b"2\t3")]);
-    let change = |op: &str, entry: &Entry| Entry { op: op.into(), ..entry.clone() }.stock_change();
-    assert_eq!((change("deduct", &orders), change("refund", &orders)), (Some(-5), Some(5)));
-    assert_eq!((change("pause", &orders), change("resume", &orders)), (Some(0), Some(0)));
-    let transfer = Entry { units: Some(b"7".to_vec()), ..Entry::new(EntryId::ZERO) };
-    assert_eq!((change("lend", &transfer), change("borrow", &transfer)), (Some(-7), Some(7)));
-    let repaired = |by: &[u8]| Entry { stock_change: Some(by.to_vec()), ..Entry::new(EntryId::ZERO) };
-    assert_eq!(
-        [b"3", &b"-2"[..], b"+2", b"02"].map(|by| change("repair", &repaired(by))),
-        [Some(3), Some(-2), None, None]
-    );
+    let change = |op: &str| Entry::of_orders("1-0", op, "a 2, b 3").stock_change();
+    assert_eq!((change("deduct"), change("refund")), (Some(-5), Some(5)));
+    assert_eq!((change("pause"), change("resume")), (Some(0), Some(0)));
     for op in ["preheat", "update", "repair", "sell", "lend", "borrow"] {
-        assert_eq!(change(op, &orders), None, "{op}");
+        assert_eq!(change(op), None, "{op}");
     }
-    let unreadable = entry(&[("users", b"a"), ("quantity", b"many")]);
-    assert_eq!(change("deduct", &unreadable), None);
+    let transfer = |op| Entry { units: Some(b"7".to_vec()), ..Entry::of_orders("1-0", op, "") }.stock_change();
+    assert_eq!((transfer("lend"), transfer("borrow")), (Some(-7), Some(7)));
+    let repaired = |by: &str| Entry { stock_change: Some(by.into()), ..Entry::of_orders("1-0", "repair", "") };
+    assert_eq!(["3", "-2", "+2", "02"].map(|by| repaired(by).stock_change()), [Some(3), Some(-2), None, None]);
+    assert_eq!(Entry::of_orders("1-0", "deduct", "a many").stock_change(), None);
 }
 
 #[test]
@@ -103,27 +97,27 @@ fn holds_take_units_as_purchases_do_and_return_them_as_refunds_do() {
     let named = |is: fn(Op) -> bool| Op::ALL.iter().copied().filter(|op| is(*op)).collect::<Vec<_>>();
     assert_eq!(named(Op::takes), [Op::Deduct, Op::Hold]);
     assert_eq!(named(Op::returns), [Op::Refund, Op::Release, Op::Expire]);
-    let orders = entry(&[("users", b"a\tb"), ("quantity", b"2\t3")]);
     for op in Op::ALL {
         let sign = i64::from(op.returns()) - i64::from(op.takes());
-        let change = Entry { op: op.name().into(), ..orders.clone() }.stock_change();
+        let change = Entry::of_orders("1-0", op.name(), "a 2, b 3").stock_change();
         assert_eq!(change.unwrap_or(0), 5 * sign, "{op}");
     }
 }
 
 #[test]
 fn one_quantity_is_that_of_all_and_a_repair_has_two() {
-    let sale = entry(&[("users", b"a\tb"), ("quantity", b"3")]);
+    let sale = Entry { quantity: Some(b"3".to_vec()), ..Entry::of_orders("1-0", "deduct", "a 1, b 1") };
     assert_eq!(sale.rows().unwrap().iter().map(|row| row.count(1)).collect::<Vec<_>>(), [Some(3), Some(3)]);
-    let repair = entry(&[("users", b"a"), ("from", b"3"), ("to", b"1")]);
+    let repair = Entry::of_orders("1-0", "repair", "a 3 1");
     let rows = repair.rows().unwrap();
     assert_eq!((rows[0].user(), rows[0].count(1), rows[0].count(2)), (&b"a"[..], Some(3), Some(1)));
 }
 
 #[test]
 fn columns_of_another_length_are_refused() {
-    assert!(entry(&[("users", b"a"), ("quantity", b"1\t2")]).holdings().is_err());
-    let refused = entry(&[("users", b"a\tb"), ("requests", b"r")]).rows().unwrap_err();
-    assert_eq!(refused, "requests: 1 texts for 2 users");
-    assert!(entry(&[]).rows().unwrap().is_empty());
+    let two_quantities = Entry { quantity: Some(b"1\t2".to_vec()), ..Entry::of_orders("1-0", "deduct", "a 1") };
+    assert!(two_quantities.holdings().is_err());
+    let one_request = Entry { requests: Some(b"r".to_vec()), ..Entry::of_orders("1-0", "deduct", "a 1, b 1") };
+    assert_eq!(one_request.rows().unwrap_err(), "requests: 1 texts for 2 users");
+    assert!(Entry::new(EntryId::ZERO).rows().unwrap().is_empty());
 }

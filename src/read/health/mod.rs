@@ -312,6 +312,20 @@ mod tests {
     use super::*;
     use crate::model::layout::Kind;
 
+    impl Reading {
+        /// Of a server of which nothing could be read.
+        pub(crate) fn unread() -> Self {
+            Self {
+                info: Err(String::new()),
+                settings: Err(String::new()),
+                slow_calls: Err(String::new()),
+                clock: Err(String::new()),
+                dry_run: Err(String::new()),
+                rights: Err(String::new()),
+            }
+        }
+    }
+
     #[test]
     fn a_slow_call_of_ours_is_known_by_its_sha1_and_by_its_text() {
         let bulk = |text: &str| Value::BulkString(text.into());

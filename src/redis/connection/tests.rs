@@ -40,8 +40,9 @@ fn whole(bytes: &[u8]) -> Connection {
 }
 
 #[test]
-fn a_page_is_read_the_same_wherever_it_is_split() {
-    let page = b"*2\r\n$2\r\n17\r\n*4\r\n$3\r\na\nb\r\n$1\r\n2\r\n$0\r\n\r\n$2\r\n10\r\n*0\r\n";
+fn texts_and_numbers_are_read_the_same_wherever_a_reply_is_split() {
+    let page = b"*2\r\n$2\r\n17\r\n*4\r\n$3\r\na\nb\r\n$1\r\n2\r\n$0\r\n\r\n$2\r\n10\r\n*0\r\n\
+        *2\r\n:0\r\n:1\r\n*4\r\n$-1\r\n$2\r\n\r\n\r\n$0\r\n\r\n$-1\r\n:7\r\n";
     for split in 0..page.len() {
         let interrupted = Err(io::ErrorKind::Interrupted.into());
         let split = [Ok(page[..=split].to_vec()), interrupted, Ok(page[split + 1..].to_vec())];
@@ -52,14 +53,6 @@ fn a_page_is_read_the_same_wherever_it_is_split() {
         assert_eq!(connection.texts(4).unwrap(), [&b"a\nb"[..], b"2", b"", b"10"]);
         assert_eq!(connection.array().unwrap(), 0);
         assert!(connection.texts(0).unwrap().is_empty());
-    }
-}
-
-#[test]
-fn numbers_and_absent_texts_are_read_wherever_they_are_split() {
-    let reply = b"*2\r\n:0\r\n:1\r\n*4\r\n$-1\r\n$2\r\n\r\n\r\n$0\r\n\r\n$-1\r\n:7\r\n";
-    for split in 0..reply.len() {
-        let mut connection = pieces([Ok(reply[..=split].to_vec()), Ok(reply[split + 1..].to_vec())], b"");
         assert_eq!(connection.array().unwrap(), 2);
         assert_eq!([connection.number().unwrap(), connection.number().unwrap()], [0, 1]);
         assert_eq!(connection.array().unwrap(), 4);
@@ -68,21 +61,23 @@ fn numbers_and_absent_texts_are_read_wherever_they_are_split() {
     }
 }
 
+const REPLIES: [&[u8]; 9] = [
+    b"+OK\r\n",
+    b"-NOSCRIPT no such script\r\n",
+    b":-7\r\n",
+    b"$4\r\na\nb\n\r\n",
+    b"$-1\r\n",
+    b"*3\r\n:1\r\n*2\r\n$0\r\n\r\n$-1\r\n:2\r\n",
+    b"*0\r\n",
+    b"*-1\r\n",
+    b"+PONG\r\n",
+];
+
 #[test]
 fn replies_are_read_as_redis_rs_reads_them() {
-    let all: [&[u8]; 8] = [
-        b"+OK\r\n",
-        b"+PONG\r\n",
-        b":-7\r\n",
-        b"$3\r\na\nb\r\n",
-        b"$-1\r\n",
-        b"*3\r\n:1\r\n$0\r\n\r\n*1\r\n$-1\r\n",
-        b"*-1\r\n",
-        b"-NOSCRIPT no such script\r\n",
-    ];
-    let bytes = all.concat();
+    let bytes = REPLIES.concat();
     let mut connection = pieces(bytes.chunks(7).map(|piece| Ok(piece.to_vec())), b"");
-    for reply in all {
+    for reply in REPLIES {
         assert_eq!(connection.reply().unwrap(), redis::parse_redis_value(reply).unwrap());
     }
     assert!(matches!(connection.reply().unwrap_err(), StoreError::Unreachable { .. }));
@@ -119,7 +114,7 @@ fn a_reply_without_end_is_an_error_before_it_fills_the_memory() {
 }
 
 #[test]
-fn failures_are_told_apart() {
+fn failures_have_their_kinds() {
     let array = |mut connection: Connection| connection.array().unwrap_err();
     assert!(matches!(array(whole(b"-NOPERM no `hscan`\r\n")), StoreError::Permission { .. }));
     assert!(matches!(array(whole(b"-LOADING wait\r\n")), error if error.is_transient()));
@@ -140,17 +135,7 @@ fn failures_are_told_apart() {
 
 #[test]
 fn a_reply_is_there_when_its_last_byte_is() {
-    let replies: [&[u8]; 8] = [
-        b"+OK\r\n",
-        b"-ERR no\r\n",
-        b":1\r\n",
-        b"$-1\r\n",
-        b"$4\r\na\nb\n\r\n",
-        b"*0\r\n",
-        b"*3\r\n:1\r\n*2\r\n$0\r\n\r\n$-1\r\n:2\r\n",
-        b"*-1\r\n",
-    ];
-    for reply in replies {
+    for reply in REPLIES {
         for end in 0..reply.len() {
             assert!(!has_reply(&reply[..end]), "{end} of {reply:?}");
         }

@@ -209,14 +209,8 @@ mod tests {
             ("127.0.0.1:7000", "127.0.0.1", "127.0.0.1"),
             ("/run/r.sock", "127.0.0.1", "127.0.0.1"),
         ] {
-            let reading = Reading {
-                info: Ok(Info::parse(&text.replace("HOST", host))),
-                settings: Err(String::new()),
-                slow_calls: Err(String::new()),
-                clock: Err(String::new()),
-                dry_run: Err(String::new()),
-                rights: Err(String::new()),
-            };
+            let info = Ok(Info::parse(&text.replace("HOST", host)));
+            let reading = Reading { info, ..Reading::unread() };
             let fix = role(&reading, name, false, "redis", &fixes()).fix.unwrap();
             assert_eq!(fix, format!("seckill doctor --url redis://{expected}:6379"), "{name} {host}");
         }

@@ -251,24 +251,23 @@ fn backlog(feed: &Feed) -> String {
 mod tests {
     use super::*;
 
-    fn entry(op: &str, stock: &str, quantity: &str) -> Entry {
-        let mut entry = Entry::new(EntryId::ZERO);
-        (entry.op, entry.stock) = (op.into(), Some(stock.into()));
-        if !quantity.is_empty() {
-            (entry.users, entry.quantity) = (Some(br#"["a"]"#.to_vec()), Some(quantity.into()));
-        }
-        entry
+    fn entry(op: &str, stock: &str, orders: &str) -> Entry {
+        Entry { stock: Some(stock.into()), ..Entry::of_orders("0-0", op, orders) }
     }
 
     #[test]
     fn only_what_no_entry_explains_is_foreign() {
-        let entries =
-            [entry("refund", "8", "1"), entry("deduct", "7", "2"), entry("pause", "9", ""), entry("preheat", "10", "")];
+        let entries = [
+            entry("refund", "8", "a 1"),
+            entry("deduct", "7", "a 2"),
+            entry("pause", "9", ""),
+            entry("preheat", "10", ""),
+        ];
         assert_eq!(unexplained(Some(8), &entries[..2]), [0; 0]);
         // Somebody took one between preheat and pause, and one since.
         assert_eq!(unexplained(Some(7), &entries), [-1, -1]);
         // An update says itself what the stock is.
-        assert_eq!(unexplained(Some(20), &[entry("update", "20", ""), entry("deduct", "7", "2")]), [0; 0]);
+        assert_eq!(unexplained(Some(20), &[entry("update", "20", ""), entry("deduct", "7", "a 2")]), [0; 0]);
         assert_eq!(unexplained(None, &entries[..2]), [0; 0]);
     }
 }

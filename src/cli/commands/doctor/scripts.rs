@@ -150,14 +150,7 @@ mod tests {
     use crate::cli::commands::doctor::row::CheckStatus;
 
     fn reading(ahead_us: i64, uncertainty_us: i64) -> Reading {
-        Reading {
-            info: Err(String::new()),
-            settings: Err(String::new()),
-            slow_calls: Err(String::new()),
-            clock: Ok(Clock { ahead_us, uncertainty_us }),
-            rights: Err(String::new()),
-            dry_run: Err(String::new()),
-        }
+        Reading { clock: Ok(Clock { ahead_us, uncertainty_us }), ..Reading::unread() }
     }
 
     #[test]

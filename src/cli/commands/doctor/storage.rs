@@ -327,10 +327,7 @@ mod tests {
         let reading = Reading {
             info: Ok(Info::parse(&format!("role:master\r\naof_enabled:0\r\n{replicas}"))),
             settings: Ok(settings.collect()),
-            slow_calls: Err(String::new()),
-            clock: Err(String::new()),
-            dry_run: Err(String::new()),
-            rights: Err(String::new()),
+            ..Reading::unread()
         };
         Node { name: "10.0.0.1:6379".to_owned(), redis_cli: Vec::new(), username: None, reading: Ok(reading) }
     }
@@ -381,14 +378,6 @@ mod tests {
              and 1 of 3 primaries has no replica."
         );
         assert_eq!(line(&[]), "");
-    }
-
-    #[test]
-    fn limits_are_read_by_class() {
-        let text = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60";
-        assert_eq!(limit(text, "slave"), Some(REPLICA));
-        assert_eq!(limit(text, "pubsub"), Some(Limit { hard: 32 << 20, soft: 8 << 20 }));
-        assert_eq!(limit(text, "replica"), None);
     }
 
     #[test]

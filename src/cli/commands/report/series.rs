@@ -154,14 +154,12 @@ mod tests {
 
     fn sales(orders: &[(u64, &str, &str)]) -> Sales {
         let mut sales = Sales::new(None);
-        let mut add = |at: u64, op: &str, units: Option<&str>| {
-            let mut entry = Entry::new(format!("{at}-0").parse().unwrap());
-            (entry.op, entry.total) = (op.into(), Some("100".into()));
-            (entry.users, entry.quantity) = (units.map(|_| br#"["a"]"#.to_vec()), units.map(Into::into));
-            sales.add(&entry);
+        let mut add = |at: u64, op: &str, orders: &str| {
+            let entry = Entry::of_orders(&format!("{at}-0"), op, orders);
+            sales.add(&Entry { total: Some("100".into()), ..entry });
         };
-        add(1000, "preheat", None);
-        orders.iter().for_each(|(at, op, units)| add(*at, op, Some(units)));
+        add(1000, "preheat", "");
+        orders.iter().for_each(|(at, op, units)| add(*at, op, &format!("a {units}")));
         sales
     }
 

@@ -316,31 +316,39 @@ memory  warn    without maxm…
         }
     }
 
-    fn one_row() -> Vec<Vec<Cell>> {
-        vec![vec![Cell::text("1001"), Cell::text("Double-11 phone").flexible(), Cell::bar(0.5), Cell::number(50)]]
+    /// The widths of the columns that have room, and the names of those that have none.
+    fn fit<const N: usize>(names: [&str; N], row: [Cell; N], most: usize) -> (Vec<usize>, Vec<String>) {
+        let fitted = Table::new(&names, &[row.into()], Some(most), false);
+        (fitted.columns.iter().map(|column| column.width).collect(), fitted.hidden)
     }
 
-    fn widths(most: Option<usize>) -> Vec<usize> {
-        let fitted = Table::new(&["activity", "title", "share", "left"], &one_row(), most, false);
-        fitted.columns.iter().map(|column| column.width).collect()
+    const NAMES: [&str; 4] = ["activity", "title", "share", "left"];
+
+    fn sold() -> [Cell; 4] {
+        [Cell::text("1001"), Cell::text("Double-11 phone").flexible(), Cell::bar(0.5), Cell::number(50)]
     }
 
     #[test]
-    fn what_loses_least_is_narrowed_first() {
-        assert_eq!(widths(None), [8, 15, 15, 4]);
-        assert_eq!(widths(Some(48)), [8, 15, 15, 4]);
-        assert_eq!(widths(Some(43)), [8, 15, 10, 4]);
-        assert_eq!(widths(Some(36)), [8, 8, 10, 4]);
-        assert_eq!(widths(Some(30)), [8, 8, 4, 4]);
-        assert_eq!(widths(Some(26)), [8, 4, 4, 4]);
+    fn what_loses_least_is_narrowed_first_and_a_number_is_left_out_rather_than_cut() {
+        for (most, widths) in [
+            (48, &[8, 15, 15, 4][..]),
+            (43, &[8, 15, 10, 4]),
+            (36, &[8, 8, 10, 4]),
+            (30, &[8, 8, 4, 4]),
+            (26, &[8, 4, 4, 4]),
+            (5, &[5]),
+        ] {
+            assert_eq!(fit(NAMES, sold(), most).0, widths, "{most}");
+        }
+        let (widths, hidden) = fit(NAMES, sold(), 20);
+        assert_eq!((widths.len(), hidden), (3, vec!["LEFT".to_owned()]));
     }
 
     #[test]
     fn spare_columns_go_before_a_title_is_cut_short_and_widths_stay() {
         let mut floors = vec![0, 20];
         let mut fit = |most, spare| {
-            let fitted =
-                Table::steady(&["activity", "title", "share", "left"], &one_row(), (most, spare), false, &mut floors);
+            let fitted = Table::steady(&NAMES, &[sold().into()], (most, spare), false, &mut floors);
             fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
         };
         assert_eq!(fit(80, 2), [8, 20, 15, 4]);
@@ -352,50 +360,33 @@ memory  warn    without maxm…
 
     #[test]
     fn an_empty_column_goes_before_anything_is_cut() {
-        let rows = vec![vec![Cell::text("a user of a shop").flexible(), Cell::text(""), Cell::number(50)]];
-        let fit = |most| Table::new(&["user", "reason", "left"], &rows, Some(most), false);
-        assert!(fit(30).hidden.is_empty());
-        assert_eq!((fit(29).hidden, fit(29).columns[0].width), (vec!["REASON".to_owned()], 16));
+        let row = || [Cell::text("a user of a shop").flexible(), Cell::text(""), Cell::number(50)];
+        let fit = |most| fit(["user", "reason", "left"], row(), most);
+        assert!(fit(30).1.is_empty());
+        assert_eq!(fit(29), (vec![16, 4], vec!["REASON".to_owned()]));
     }
 
     #[test]
-    fn a_minor_column_goes_before_a_title_is_cut_short() {
-        let title = || Cell::text("Double-11 phone").flexible();
-        let rows = vec![vec![title(), Cell::text("1".repeat(36)).minor(), Cell::number(50)]];
-        let widths = |most| {
-            let fitted = Table::new(&["title", "request", "left"], &rows, Some(most), false);
-            fitted.columns.iter().map(|column| column.width).collect::<Vec<_>>()
-        };
+    fn a_minor_column_goes_before_a_title_is_cut_short_and_before_the_last_one() {
+        let row = || [Cell::text("Double-11 phone").flexible(), Cell::text("1".repeat(36)).minor(), Cell::number(50)];
+        let widths = |most| fit(["title", "request", "left"], row(), most).0;
         assert_eq!((widths(56), widths(55)), (vec![12, 36, 4], vec![15, 4]));
-    }
-
-    #[test]
-    fn a_minor_column_goes_before_the_last_one() {
-        let rows = vec![vec![Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")]];
-        let fit = |most| Table::new(&["strategy", "mean", "errors", "verdict"], &rows, Some(most), false);
-        assert!(fit(31).hidden.is_empty());
-        assert_eq!((fit(30).hidden, fit(25).columns.len()), (vec!["MEAN".to_owned()], 3));
-        assert_eq!(fit(24).hidden, ["MEAN", "VERDICT"]);
+        let row = || [Cell::text("lua"), Cell::number("1.5").minor(), Cell::number(50), Cell::text("ok")];
+        let hidden = |most| fit(["strategy", "mean", "errors", "verdict"], row(), most).1;
+        assert_eq!([31, 30, 25].map(|most| hidden(most).join(" ")), ["", "MEAN", "MEAN"]);
+        assert_eq!(hidden(24), ["MEAN", "VERDICT"]);
     }
 
     #[test]
     fn times_are_relative_before_a_column_is_cut_or_dropped() {
         let time = || Cell::time(Millis::new(0));
-        let rows = vec![vec![Cell::text("a user of a shop").flexible(), time(), time(), Cell::number(50)]];
-        let fit = |most| Table::new(&["user", "begin", "end", "left"], &rows, Some(most), false);
-        let widths = |most| fit(most).columns.iter().map(|column| column.width).collect::<Vec<_>>();
-        assert_eq!(widths(76), [16, 25, 25, 4]);
-        assert_eq!(widths(75), [16, 25, 11, 4]);
-        assert_eq!(widths(48), [16, 11, 11, 4]);
-        assert_eq!(widths(47), [15, 11, 11, 4]);
-        assert_eq!(fit(30).hidden, ["LEFT"]);
-    }
-
-    #[test]
-    fn a_number_is_left_out_rather_than_cut() {
-        let fitted = Table::new(&["activity", "title", "share", "left"], &one_row(), Some(20), false);
-        assert_eq!(fitted.columns.len(), 3);
-        assert_eq!(fitted.hidden, ["LEFT"]);
-        assert_eq!(widths(Some(5)), [5]);
+        let row = || [Cell::text("a user of a shop").flexible(), time(), time(), Cell::number(50)];
+        let fit = |most| fit(["user", "begin", "end", "left"], row(), most);
+        for (most, widths) in
+            [(76, [16, 25, 25, 4]), (75, [16, 25, 11, 4]), (48, [16, 11, 11, 4]), (47, [15, 11, 11, 4])]
+        {
+            assert_eq!(fit(most).0, widths, "{most}");
+        }
+        assert_eq!(fit(30).1, ["LEFT"]);
     }
 }

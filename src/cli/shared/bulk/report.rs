@@ -351,39 +351,16 @@ mod tests {
         assert_eq!((reported.orders, reported.applied, reported.replayed), (5, 2, 1));
     }
 
-    fn rows(tallies: &Tallies, activity: usize) -> Vec<(&'static str, u64, Option<u64>)> {
-        let row = |entry: &Entry| SummaryRow::new("a", entry);
-        tallies.of(activity).iter().map(row).map(|row| (row.status, row.orders, row.units)).collect()
-    }
-
     #[test]
-    fn counts_add_up_whatever_was_refused_before() {
-        let mut tallies = Tallies::default();
-        for (activity, status, units) in
-            [(1, Status::OutOfStock, 2), (0, Status::Replayed, 3), (1, Status::Ok, 4), (0, Status::Replayed, 3)]
-        {
-            tallies.add(activity, Some(status), units);
-        }
-        assert_eq!(rows(&tallies, 1), [("ok", 1, Some(4)), ("out_of_stock", 1, Some(2))]);
-        tallies.split_replayed(0, 1);
-        assert_eq!(rows(&tallies, 0), [("replayed", 1, Some(3)), ("refused_before", 1, Some(3))]);
-        tallies.split_replayed(1, 7);
-        assert_eq!(rows(&tallies, 1).len(), 2, "nothing was replayed there");
-        assert!(tallies.is_refused());
-    }
-
-    #[test]
-    fn units_are_unknown_only_if_quantities_differ() {
-        let mut tallies = Tallies::default();
-        tallies.add(0, Some(Status::Replayed), 1);
-        tallies.add(0, Some(Status::Replayed), 2);
-        assert!(!tallies.is_refused());
-        tallies.split_replayed(0, 1);
-        assert_eq!(rows(&tallies, 0), [("replayed", 1, None), ("refused_before", 1, None)]);
-        let mut all = Tallies::default();
-        all.add(0, Some(Status::Replayed), 1);
-        all.add(0, Some(Status::Replayed), 2);
-        all.split_replayed(0, 5);
-        assert_eq!(rows(&all, 0), [("refused_before", 2, Some(3))]);
+    fn units_refused_before_are_known_if_quantities_are_equal_or_all_were_refused() {
+        let replayed_and_refused = |quantities: [u32; 2], refused| {
+            let mut tallies = Tallies::default();
+            quantities.into_iter().for_each(|units| tallies.add(0, Some(Status::Replayed), units));
+            tallies.split_replayed(0, refused);
+            let row = |entry: &Entry| SummaryRow::new("a", entry);
+            tallies.of(0).iter().map(row).map(|row| (row.status, row.orders, row.units)).collect::<Vec<_>>()
+        };
+        assert_eq!(replayed_and_refused([3, 3], 1), [("replayed", 1, Some(3)), ("refused_before", 1, Some(3))]);
+        assert_eq!(replayed_and_refused([1, 2], 5), [("refused_before", 2, Some(3))]);
     }
 }
