@@ -7,7 +7,7 @@ pub enum Chaos {
     Kill,
     /// `kill -9`, and a start with data that lack so much of what was written last.
     Loss {
-        bytes: u64,
+        bytes: usize,
     },
     /// It answers nothing until so many milliseconds have passed.
     Freeze {

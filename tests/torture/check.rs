@@ -235,12 +235,8 @@ impl Heard<'_> {
         }
         let decided = said.iter().filter(|said| !said.is_paused && said.status != "replayed");
         let decided: Vec<&str> = decided.map(|said| said.status.as_str()).collect();
-        let is_twice = decided.len() > 1 && decided.contains(&"ok");
-        // A run that was killed may have decided it.
-        let runs =
-            || self.events.iter().filter(|event| matches!(event.what, What::File { file: of, .. } if of == file));
-        let is_never = decided.is_empty() && runs().all(Event::is_answered);
-        if (is_twice || is_never) && order.items.iter().all(|(activity, _)| self.stays(*activity)) {
+        let stays = order.items.iter().all(|(activity, _)| self.stays(*activity));
+        if stays && decided.len() > 1 && decided.contains(&"ok") {
             return Err(format!("{name}: line {line} was decided as {decided:?}"));
         }
         Ok(())

@@ -27,6 +27,9 @@ const FOREIGN: &str = "local stock, by = tonumber(redis.call('GET', KEYS[1]) or 
     end \
     if change ~= 0 then redis.call('INCRBY', KEYS[1], change) end";
 
+/// How the writes of a call end in an append-only file.
+const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
+
 /// How stock and counter change.
 fn effect(write: Foreign) -> (&'static str, &'static str) {
     match write {
@@ -76,7 +79,7 @@ pub fn arm(proxy: &Proxy, mut rng: Rng, (percent, is_cluster): (usize, bool), re
 }
 
 /// Does what the plan has, each when so many calls have ended. `first` is the length of the data that is never lost.
-pub fn wreak(servers: &mut Servers, history: &History, schedule: &Schedule, first: u64) {
+pub fn wreak(servers: &mut Servers, history: &History, schedule: &Schedule, first: usize) {
     for (after, chaos) in &schedule.chaos {
         if !history.wait_for(*after) {
             return;
@@ -92,10 +95,13 @@ pub fn wreak(servers: &mut Servers, history: &History, schedule: &Schedule, firs
             }
             (Chaos::Loss { bytes }, Servers::One(redis)) => {
                 redis.kill9();
-                let file = fs::File::options().write(true).open(writes_of(redis)).unwrap();
-                let length = file.metadata().unwrap().len();
-                // The server drops the call that is torn when it starts.
-                file.set_len(length.saturating_sub(*bytes).max(first)).unwrap();
+                let path = writes_of(redis);
+                let mut writes = fs::read(&path).unwrap();
+                writes.truncate(writes.len().saturating_sub(*bytes).max(first));
+                // Behind a whole call: a server that starts with half of one in its file may mix it with a later one.
+                let end = memchr::memmem::rfind(&writes, EXEC).map_or(0, |at| at + EXEC.len());
+                writes.truncate(end.max(first));
+                fs::write(&path, writes).unwrap();
                 redis.restart();
             }
             (Chaos::Freeze { ms }, Servers::One(redis)) => {

@@ -83,7 +83,7 @@ fn play(world: &World<'_>, servers: &mut Servers) {
         // The group is there before anything can be trimmed.
         world.perform("feed", Way::Direct(servers), &Step::of(What::Feed { activity, exec: false }));
     }
-    let first = if let Servers::One(redis) = &*servers { fs::metadata(writes_of(redis)).unwrap().len() } else { 0 };
+    let first = if let Servers::One(redis) = &*servers { fs::read(writes_of(redis)).unwrap().len() } else { 0 };
     let mut rng = schedule.rng.clone();
     // Some know one node only.
     let seeds = |index: usize| if index.is_multiple_of(2) { schedule.nodes / 2 } else { 1 };

@@ -344,7 +344,7 @@ impl Draw {
 
     fn chaos(&mut self, loses_data: bool) -> Chaos {
         match self.rng.below(6) {
-            0 | 1 if loses_data => Chaos::Loss { bytes: self.rng.range(1, 10_000) },
+            0 | 1 if loses_data => Chaos::Loss { bytes: self.rng.below(10_000) + 1 },
             0..3 => Chaos::Kill,
             3 => Chaos::Freeze { ms: self.rng.range(50, 900) },
             4 => Chaos::FlushScripts,
