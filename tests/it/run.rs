@@ -45,9 +45,6 @@ fn the_sale_night_is_large_and_sells_each_phone_once() {
         .stderr_has("rush on phone: 20000 buyers in");
     assert_eq!(redis.int("seckill:stock:phone"), 0);
     assert_eq!(redis.hgetall("seckill:participants:phone").len(), 100);
-    let units: u64 =
-        redis.hgetall("seckill:participants:earbuds").values().map(|units| units.parse::<u64>().unwrap()).sum();
-    assert_eq!(units, 500);
 }
 
 const FAILING: &str = "
@@ -88,15 +85,16 @@ fn keep_going_does_the_rest_and_fails_all_the_same() {
 #[test]
 fn a_step_that_expects_nothing_passes_whatever_its_status() {
     let redis = TestRedis::start();
+    redis.cmd(("HSET", "seckill:stock:broken", "a", "1"));
     let rows = redis
-        .seckill(["run", "-", "-o", "jsonl"])
-        .stdin("steps: [{deduct: {activity: none, user: 7}}, {pause: none}]")
+        .seckill(["run", "-", "--yes", "-o", "jsonl"])
+        .stdin("steps: [{deduct: {activity: none, user: 7}}, {deduct: {activity: broken, user: 7}}]")
         .code(0)
+        .stderr_has("seckill:stock:broken")
         .jsonl();
-    assert_eq!(rows[0]["status"], "not_preheated");
-    assert_eq!(rows[1]["status"], "not_preheated");
-    assert_eq!(rows[1]["passed"], true);
-    assert_eq!(rows[1]["expected"], Value::Null);
+    for (row, status) in rows.iter().zip(["not_preheated", "corrupt"]) {
+        assert_eq!((&row["status"], &row["passed"], &row["expected"]), (&status.into(), &true.into(), &Value::Null));
+    }
 }
 
 #[test]
@@ -187,15 +185,11 @@ steps:
 }
 
 #[test]
-fn json_tells_the_steps_and_how_the_sale_stands() {
+fn json_has_the_steps_and_each_activity_as_it_is_then() {
     let redis = TestRedis::start();
     let document = redis.seckill(["run", "fixtures/seckill.yaml", "-o", "json"]).code(0).json();
-    assert_eq!(steps(&document).len(), 8);
-    let sight = &document["activities"][0];
-    assert_eq!(sight["activity"], "1001");
-    assert_eq!(sight["stock"], 7);
-    assert_eq!(sight["participants"][0]["user"], "12345");
-    assert_eq!(sight["participants"][0]["bought"], 2);
+    assert_eq!((steps(&document).len(), &document["activities"][0]["stock"]), (8, &7.into()));
+    assert_eq!(document["activities"][0]["participants"][0]["user"], "12345");
 }
 
 #[test]
@@ -217,17 +211,6 @@ steps:
         .stdout_has("deduct a=2 for 7          ok: stock 3, bought 2, quantity 2")
         .stdout_has("Stock\nACTIVITY")
         .stdout_has("Participants\nACTIVITY");
-}
-
-#[test]
-fn a_corrupt_key_is_a_status_and_is_named() {
-    let redis = TestRedis::start();
-    redis.cmd(("HSET", "seckill:stock:broken", "a", "1"));
-    redis
-        .seckill(["run", "-", "--yes", "-o", "jsonl"])
-        .stdin("steps: [{deduct: {activity: broken, user: 7}, expect: corrupt}]")
-        .code(0)
-        .stderr_has("seckill:stock:broken");
 }
 
 #[test]

@@ -22,9 +22,7 @@ fn tables_and_messages_have_the_zone_and_other_formats_utc() {
     let order = ["deduct", "later", "--user", "7"];
     redis.seckill(order).code(3).stderr_has("`later` starts at 2200-11-10T16:00:00+00:00");
     redis.seckill(order).args(["--timezone", "Asia/Shanghai"]).code(3).stderr_has("at 2200-11-11T00:00:00+08:00");
-    for zone in ["Asia/Shanghai", ":Asia/Shanghai", "CST-8", "+08:00"] {
-        redis.seckill(order).env("TZ", zone).code(3).stderr_has("at 2200-11-11T00:00:00+08:00");
-    }
+    redis.seckill(order).env("TZ", "CST-8").code(3).stderr_has("at 2200-11-11T00:00:00+08:00");
     let both = redis.seckill(order).env("TZ", "Asia/Shanghai").args(["--timezone", "America/New_York"]).code(3);
     both.stderr_has("at 2200-11-10T11:00:00-05:00");
     redis.seckill(["deduct", "over", "--user", "7"]).code(3).stderr_has("`over` ended at 2001-01-01T00:00:00+00:00");
@@ -44,46 +42,21 @@ fn tables_and_messages_have_the_zone_and_other_formats_utc() {
 fn an_unknown_time_zone_is_a_usage_error() {
     seckill(["inspect", "--timezone", "Mars/Base"]).code(2).stderr_has("`Mars/Base`").stderr_has("Asia/Shanghai");
     seckill(["inspect"]).env("TZ", "Mars/Base").code(2).stderr_has("`TZ`").stderr_has("Asia/Shanghai");
-    seckill(["inspect"]).env("TZ", "../../etc/passwd").code(2);
     let redis = windows();
     redis.seckill(["inspect"]).env("TZ", "").code(0);
     redis.seckill(["inspect", "--timezone", "UTC"]).env("TZ", "Mars/Base").code(0);
 }
 
 #[test]
-fn flags_accept_every_form_of_a_time() {
+fn a_flag_has_a_time_in_the_zone_and_none_before_1970() {
     let redis = TestRedis::start();
-    let starts_at = |text: &str| {
+    for (text, millis) in [("2026-11-11 01:00", "1794330000000"), ("1960-01-01", "0")] {
         let args = ["preheat", "--id", "7", "--stock", "5", "--reset", "--yes", "--timezone", "Asia/Shanghai"];
         redis.seckill(args).args(["--starts-at", text]).code(0);
-        redis.meta("seckill:meta:7")["starts_at"].clone()
-    };
-    for (text, millis) in [
-        ("2026-11-10T16:00:00Z", "1794326400000"),
-        ("2026-11-11T00:00:00.5+08:00", "1794326400500"),
-        ("2026-11-11", "1794326400000"),
-        ("2026-11-11 01:00", "1794330000000"),
-        ("2026-11-11T01:00:01", "1794330001000"),
-        ("9999-12-31T23:59:59Z", "253402300799000"),
-        ("1960-01-01", "0"),
-    ] {
-        assert_eq!(starts_at(text), millis, "{text}");
+        assert_eq!(redis.meta("seckill:meta:7")["starts_at"], millis, "{text}");
     }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
-    let number = |text: String| text.parse::<u128>().unwrap();
-    let hour_ago = number(starts_at("1h"));
-    // It was asked for between `now` and a minute later, and `now` is older than the answer.
-    assert!((now - 3_660_000..=now + 60_000 - 3_600_000).contains(&hour_ago), "{now} {hour_ago}");
-    let today = number(starts_at("today"));
-    assert_eq!((today + 8 * 3_600_000) % 86_400_000, 0, "midnight in Shanghai");
-    assert!(now < today + 86_400_000 + 60_000, "the last midnight");
-    for wrong in ["tomorrow", "1794326400000", "2026-11-31", "10:00", ""] {
-        redis
-            .seckill(["preheat", "--id", "8", "--stock", "1", "--starts-at", wrong])
-            .code(2)
-            .stderr_has("2026-11-21 10:00")
-            .stderr_has("1h (ago)");
-    }
+    let wrong = redis.seckill(["preheat", "--id", "8", "--stock", "1", "--starts-at", "tomorrow"]).code(2);
+    wrong.stderr_has("2026-11-21 10:00").stderr_has("1h (ago)");
 }
 
 #[test]
@@ -100,24 +73,18 @@ fn a_window_in_the_far_past_or_future_is_shown_as_a_time() {
 }
 
 #[test]
-fn the_ledger_is_read_and_trimmed_by_every_form_of_a_time() {
+fn a_ledger_is_read_and_trimmed_by_times_of_both_forms() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "7", "--stock", "5"]).code(0);
-    redis.seckill(["deduct", "7", "--user", "1"]).code(0);
-    for since in ["1h", "1960-01-01", "2026-01-01 10:00"] {
+    for (since, count) in [("1h", 1), ("2026-01-01 10:00", 1), ("2200-01-01", 0)] {
         let rows = redis.seckill(["ledger", "7", "--since", since, "-o", "jsonl"]).code(0).jsonl();
-        assert_eq!(rows.len(), 2, "{since}");
+        assert_eq!(rows.len(), count, "{since}");
     }
-    redis.seckill(["ledger", "7", "--since", "2200-01-01", "-o", "jsonl"]).code(0).stdout_is("");
     redis.seckill(["ledger", "7", "--since", "soon"]).code(2).stderr_has("1h (ago)");
     redis.seckill(["ledger", "trim", "7", "--before", "1h", "--dry-run", "-o", "csv"]).code(0).stdout_has(",ok,0,");
-    redis.seckill(["ledger", "trim", "7", "--before", "2200-01-01", "--dry-run"]).code(0);
     redis.seckill(["ledger", "trim", "7", "--before", "1h ago"]).code(2).stderr_has("\"2026-11-21 10:00\"");
-    redis
-        .seckill(["reconcile", "7", "--orders", "-", "--as-of", "today", "-v"])
-        .stdin("activity,user,quantity\n7,1,1\n")
-        .run()
-        .stderr_has("as of 20");
+    let audit = redis.seckill(["reconcile", "7", "--orders", "-", "--as-of", "today", "-v"]);
+    audit.stdin("activity,user,quantity\n7,1,1\n").run().stderr_has("as of 20");
 }
 
 #[test]

@@ -83,6 +83,7 @@ fn an_error_is_one_object_whatever_kind_it_is() {
             assert!(error["error"].is_string() && error.get("hint").is_some(), "{line}: {error}");
         }
         seckill(["-o", format]).code(2).error_json();
+        redis.seckill(["deduct", "--user", "7"]).env("SECKILL_OUTPUT", format).code(2).error_json();
     }
 }
 
@@ -96,6 +97,8 @@ fn no_format_sends_control_characters_to_a_terminal() {
     redis.seckill(["inspect", "8"]).seen().code(3).stderr_lacks("\u{1b}[2J").stderr_has("\\u{1b}[2J");
     redis.seckill(["inspect", "9"]).code(0).stdout_has("a\\u{1b}[2Jb\\u{9b}");
     redis.seckill(["deduct", "9", "--user", "\u{1b}[2J"]).code(2).stderr_lacks("\u{1b}");
+    redis.seckill(["preheat", "--id", "10", "--stock", "1", "--title", "x\u{1b}[31my"]).run();
+    redis.seckill(["inspect"]).run().stdout_lacks("\u{1b}");
 }
 
 #[test]
