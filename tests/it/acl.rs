@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use crate::support::scripts::{SCRIPTS, commands};
-use crate::support::{COUPON, Call, LAYOUTS, Layout, SECKILL, SKU, TestCluster, TestRedis, seckill};
+use crate::support::{COUPON, Call, LAYOUTS, Layout, SECKILL, SKU, TestCluster, TestRedis, read, seckill};
 
 /// A user of the page.
 struct Role {
@@ -19,7 +18,7 @@ struct Role {
 const ROLES: [&str; 3] = ["reader", "clerk", "operator"];
 
 fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/acl.md")).unwrap()
+    read("docs/acl.md")
 }
 
 /// The words of a text that are rights.

@@ -5,12 +5,12 @@
 //! and a `#!` without a place for that text anywhere on stderr.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::support::{TestRedis, seckill};
+use crate::support::{TestRedis, root, seckill};
 
 fn bad() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bad")
+    root().join("tests/it/bad")
 }
 
 /// What a file says must be reported about it.

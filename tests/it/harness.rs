@@ -121,7 +121,7 @@ fn a_lost_request_is_not_run_and_a_lost_reply_is() {
 
 #[test]
 fn a_fault_waits_for_the_command_it_is_meant_for() {
-    let (redis, proxy) = network();
+    let (_redis, proxy) = network();
     proxy.inject(When::Next("INCR"), Fault::LoseReply);
     let mut client = connect(&proxy);
     assert_eq!(exchange(&mut client, b"*1\r\n$4\r\nPING\r\n", 7), "+PONG\r\n");

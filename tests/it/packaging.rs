@@ -8,15 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::binary;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
+use crate::support::{binary, read, root};
 
 fn workflow(name: &str) -> Value {
     let text = read(&format!(".github/workflows/{name}"));
@@ -118,7 +110,7 @@ fn what_units_name_is_installed_with_them() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_str().unwrap();
         let install = || {
-            let mut command = Command::new(self::root().join("scripts/install"));
+            let mut command = Command::new(crate::support::root().join("scripts/install"));
             command.arg(binary()).env("DESTDIR", root).env("PREFIX", prefix);
             let output = command.output().unwrap();
             assert!(output.status.success(), "{output:?}");

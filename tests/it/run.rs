@@ -1,11 +1,10 @@
 //! `run`: fixtures as they come with the tool, expectations that fail, and what stops a run.
 
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{TestRedis, wait_until};
+use crate::support::{TestRedis, root, wait_until};
 
 /// The steps of `-o json`.
 fn steps(document: &Value) -> Vec<Value> {
@@ -14,7 +13,7 @@ fn steps(document: &Value) -> Vec<Value> {
 
 #[test]
 fn every_fixture_that_comes_with_the_tool_passes() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let fixtures = root().join("fixtures");
     let mut count = 0;
     for entry in fs::read_dir(&fixtures).unwrap() {
         let file = entry.unwrap().path();

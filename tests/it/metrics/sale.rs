@@ -128,17 +128,6 @@ fn scripts_of_all_callers_are_counted_with_how_long_they_took() {
 }
 
 #[test]
-fn a_replica_that_is_in_step_has_a_lag() {
-    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
-    let replica = TestRedis::start();
-    follow(&replica, &primary);
-    crate::support::wait_until("it has acknowledged", || {
-        samples(&metrics(&primary, &["inspect"], 0), "seckill_replica_lag_bytes").len() == 1
-    });
-    assert_eq!(samples(&metrics(&primary, &["inspect"], 0), "seckill_replicas").len(), 1);
-}
-
-#[test]
 fn a_server_has_one_name_in_all_labels_without_a_login() {
     let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
     let replica = TestRedis::start();

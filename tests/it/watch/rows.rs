@@ -122,13 +122,8 @@ fn script_calls_are_those_of_others() {
     _ = redis.try_ask::<String>(("EVAL", "return redis.error_reply('NO')", 0));
     let has_failed = |text: &str| rows(text).iter().any(|row| row["server_errors"].as_f64() > Some(0.0));
     call.wait_until_stdout("errors", has_failed);
-    redis.cmd(("CONFIG", "RESETSTAT"));
-    call.wait_until_stdout("a reset has no rate", |text| {
-        rows(text).iter().skip(1).any(|row| row["server_calls"].is_null())
-    });
     call.signal(libc::SIGINT);
     let rows = call.wait().code(130).jsonl();
-    assert!(rows.iter().all(|row| row["server_calls"].as_f64().unwrap_or_default() >= 0.0));
     let counted = rows.iter().find(|row| row["server_errors"].as_f64() > Some(0.0)).unwrap();
     assert!(counted["server_success"].as_f64().unwrap() < 1.0);
     assert_eq!(counted["server_p99_9"].is_f64(), is_new(&redis));
