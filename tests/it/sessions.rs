@@ -193,7 +193,9 @@ macro_rules! sessions {
     };
 }
 
-sessions! { files holds inspect keys pause preheat reconcile selection shards why }
+sessions! {
+    backends files formats holds inspect keys layouts pause preheat reconcile run selection shards times why
+}
 
 #[test]
 fn every_file_is_a_test() {

@@ -43,20 +43,6 @@ fn stock_buyers_and_states_of_each_activity() {
 }
 
 #[test]
-fn users_and_other_commands_have_no_metrics() {
-    let redis = sale();
-    for args in [&["inspect", "1", "--user", "7"][..], &["inspect", "--all"], &["inspect", "1", "--top", "3"]] {
-        redis.seckill(["-o", "prometheus"]).args(args).code(2).stdout_is("").stderr_has("no users");
-    }
-    for args in
-        [&["ledger", "1"][..], &["deduct", "1", "--user", "7"], &["reconcile", "--differences"], &["script", "list"]]
-    {
-        redis.seckill(["-o", "prometheus"]).args(args).code(2).stdout_is("").stderr_has("-o prometheus");
-    }
-    assert_eq!(redis.int(&SECKILL.stock("1")), 47);
-}
-
-#[test]
 fn a_trimmed_ledger_has_as_many_entries_as_ever() {
     let redis = sale();
     let entries = |redis: &TestRedis| samples(&metrics(redis, &["inspect", "1"], 0), "seckill_ledger_entries_total");
