@@ -94,26 +94,20 @@ fn memory_that_is_nearly_full_fails() {
 }
 
 #[test]
-fn buffers_that_cut_readers_off_or_fill_the_memory_are_warned_of() {
+fn buffers_and_hanging_scripts_have_bounds_that_fit_a_sale() {
     let redis = TestRedis::start();
     assert_row(&redis, "output_buffers", "ok", "normal unlimited, replica 256 MB, pubsub 32 MB");
-    for (setting, found) in [
-        ("replica 1mb 1mb 60", "replica 1 MB"),
-        ("normal 1mb 0 0", "normal 1 MB"),
-        ("pubsub 0 0 0", "one slow subscriber"),
-    ] {
-        redis.config_set("client-output-buffer-limit", setting);
-        assert_fixed(&redis, "output_buffers", "warn", found, "ok");
-    }
-}
-
-#[test]
-fn a_script_that_hangs_must_be_stoppable_in_time() {
-    let redis = TestRedis::start();
     assert_row(&redis, "busy_reply", "ok", "5000 ms");
-    for (millis, found) in [("0", "never"), ("10", "BUSY errors"), ("600000", "only after 10m")] {
-        redis.config_set("lua-time-limit", millis);
-        assert_fixed(&redis, "busy_reply", "warn", found, "ok");
+    for (check, setting, value, found) in [
+        ("output_buffers", "client-output-buffer-limit", "replica 1mb 1mb 60", "replica 1 MB"),
+        ("output_buffers", "client-output-buffer-limit", "normal 1mb 0 0", "normal 1 MB"),
+        ("output_buffers", "client-output-buffer-limit", "pubsub 0 0 0", "one slow subscriber"),
+        ("busy_reply", "lua-time-limit", "0", "never"),
+        ("busy_reply", "lua-time-limit", "10", "BUSY errors"),
+        ("busy_reply", "lua-time-limit", "600000", "only after 10m"),
+    ] {
+        redis.config_set(setting, value);
+        assert_fixed(&redis, check, "warn", found, "ok");
     }
 }
 
@@ -150,12 +144,19 @@ fn a_clock_that_is_off_opens_sales_at_the_wrong_time() {
 #[test]
 fn each_script_and_what_it_calls_is_tried_and_nothing_remains() {
     let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    for layout in LAYOUTS {
+        redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "5"]).code(0);
+        redis.seckill(["-l", layout.name, "deduct", "1", "--user", "7"]).code(0);
+    }
     let before = redis.dump_all();
     for layout in LAYOUTS {
         let rows = redis.seckill(["doctor", "-o", "json", "-l", layout.name]).run().json();
         assert_eq!(of_check(&rows, "scripts")[0]["found"], format!("all {} run", SCRIPTS.len()), "{}", layout.name);
         assert!(of_check(&rows, "rights").iter().all(|row| row["status"] == "ok"), "{rows:#}");
+        for check in ["keys", "expiry", "foreign_writes"] {
+            let row = &of_check(&rows, check)[0];
+            assert_eq!((&row["status"], &row["target"]), (&"ok".into(), &layout.name.into()), "{row:#}");
+        }
     }
     redis.assert_unchanged_since(&before);
 }
