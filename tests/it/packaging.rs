@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{binary, read, root};
 
 fn workflow(name: &str) -> Value {
-    let text = read(&format!(".github/workflows/{name}"));
+    let text = read(format!(".github/workflows/{name}"));
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
