@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use crate::support::scripts::{SCRIPTS, commands};
-use crate::support::{COUPON, Call, LAYOUTS, Layout, SECKILL, SKU, TestCluster, TestRedis, seckill};
+use crate::support::{COUPON, Call, LAYOUTS, Layout, SECKILL, SKU, TestCluster, TestRedis, read, seckill};
 
 /// A user of the page.
 struct Role {
@@ -19,7 +18,7 @@ struct Role {
 const ROLES: [&str; 3] = ["reader", "clerk", "operator"];
 
 fn page() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/acl.md")).unwrap()
+    read("docs/acl.md")
 }
 
 /// The words of a text that are rights.
@@ -298,28 +297,6 @@ fn what_a_role_is_not_for_is_refused_and_nothing_is_written() {
         for line in changes.iter().chain(more) {
             shop.call_as(name, line).code(4).stdout_is("").stderr_has("hint: ").stderr_lacks("secret");
         }
-    }
-    shop.redis.assert_unchanged_since(&before);
-}
-
-#[test]
-fn a_right_that_is_given_for_some_keys_alone_is_looked_for_at_each_key() {
-    let shop = Shop::open(SECKILL);
-    if !shop.redis.scripts_can_check_permissions() {
-        return;
-    }
-    let rights = role("operator").rights;
-    // Whatever becomes of an adoption, the activity is listed.
-    shop.redis.cmd(("SADD", "seckill:activities", "77"));
-    let before = shop.redis.dump_all();
-    for (right, only, line) in [
-        ("+unlink", "(+unlink ~seckill:stock:*)", "preheat --id 1 --stock 5 --reset --yes"),
-        ("+unlink", "(+unlink ~seckill:stock:*)", "archive 3 --to archives --yes"),
-        ("+persist", "(+persist ~seckill:stock:*)", "preheat --id 77 --adopt --total 100 --yes"),
-    ] {
-        let rest = rights.iter().filter(|other| *other != right).cloned();
-        shop.allow("operator", &rest.chain([only.to_owned()]).collect::<Vec<_>>());
-        shop.call_as("operator", line).code(4).stderr_has(&right[1..].to_uppercase());
     }
     shop.redis.assert_unchanged_since(&before);
 }

@@ -2,16 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: impl AsRef<Path>) -> String {
-    let path = root().join(path);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
+use crate::support::{read, root};
 
 /// The Markdown pages in a folder, sorted.
 fn pages_in(folder: &str) -> Vec<String> {

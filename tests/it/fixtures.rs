@@ -5,12 +5,12 @@
 //! and a `#!` without a place for that text anywhere on stderr.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::support::{TestRedis, seckill};
+use crate::support::{TestRedis, root, seckill};
 
 fn bad() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bad")
+    root().join("tests/it/bad")
 }
 
 /// What a file says must be reported about it.
@@ -56,39 +56,8 @@ fn every_bad_fixture_is_refused_with_its_place_and_writes_nothing() {
 #[test]
 fn no_server_is_needed_to_refuse_a_fixture() {
     seckill(["run", "negative_stock.yaml"]).in_dir(&bad()).code(2).stderr_has("negative_stock.yaml:4:12:");
-}
 
-#[test]
-fn standard_input_is_a_fixture_too() {
-    let redis = TestRedis::start();
-    redis.seckill(["run", "-"]).stdin("steps: [1]").code(2).stderr_has("<stdin>:1:9: step: `1]` is a single value");
-    redis.seckill(["preheat", "-"]).stdin("activities: [{id: 1001, stock: 10}]").code(0);
-    assert_eq!(redis.int("seckill:stock:1001"), 10);
-}
-
-#[test]
-fn a_file_that_is_not_there_is_named() {
     seckill(["run", "no-such.yaml"]).code(2).stderr_has("cannot read `no-such.yaml`: no such file or directory");
-}
-
-#[test]
-fn an_error_is_one_object_for_machines() {
-    let error = seckill(["run", "negative_stock.yaml", "-o", "json"]).in_dir(&bad()).code(2).error_json();
-    assert_eq!(error["code"], 2);
-    assert!(error["error"].as_str().unwrap().starts_with("negative_stock.yaml:4:12: stock: `-5` is not"));
-}
-
-#[test]
-fn the_flag_may_not_contradict_the_file_and_the_environment_gives_way() {
-    let redis = TestRedis::start();
-    let fixture = "layout: coupon\nactivities: [{id: c, stock: 1}]";
-    redis
-        .seckill(["run", "-", "--layout", "sku"])
-        .stdin(fixture)
-        .code(2)
-        .stderr_has("`--layout sku` contradicts the fixture");
-    redis.seckill(["run", "-"]).stdin(fixture).env("SECKILL_LAYOUT", "sku").code(0);
-    assert_eq!(redis.int("coupon:stock:c"), 1);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn expand(tree: &str, base: &[String], found: &mut BTreeSet<Vec<String>>) {
 
 /// The modules below `src` with their texts.
 fn modules() -> Vec<(Vec<String>, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let root = crate::support::root().join("src");
     let module_of = |file: &PathBuf| module(file.strip_prefix(&root).unwrap());
     source_files(&root).iter().map(|file| (module_of(file), fs::read_to_string(file).unwrap())).collect()
 }

@@ -1,7 +1,5 @@
 //! The options every command takes: where the server is, who logs in, which layout, in what form the answer comes.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::support::{TestRedis, seckill};
 
 /// A server with one activity of 10 units.
@@ -19,56 +17,6 @@ fn the_server_is_the_flag_then_seckill_url_then_redis_url() {
     seckill(["inspect", "1001"]).env("SECKILL_URL", &redis.url()).env("REDIS_URL", nowhere).code(0);
     seckill(["inspect", "1001"]).without_env("SECKILL_URL").env("REDIS_URL", &redis.url()).code(0);
     seckill(["inspect", "1001"]).env("SECKILL_URL", nowhere).env("REDIS_URL", &redis.url()).code(5);
-}
-
-#[test]
-fn a_url_that_is_none_is_told_with_an_example() {
-    seckill(["inspect", "-u", "http://10.0.0.5"])
-        .code(2)
-        .stderr_has("`--url`")
-        .stderr_has("redis://")
-        .stderr_lacks("http");
-}
-
-#[test]
-fn flags_that_contradict_each_other_are_usage_errors() {
-    seckill(["inspect", "--embedded", "-u", "redis://10.0.0.5"]).code(2).stderr_has("--embedded");
-    seckill(["inspect", "-q", "-v"]).code(2);
-    seckill(["preheat", "--id", "1", "--stock", "1", "--update", "--reset"]).code(2);
-    seckill(["refund", "1", "--user", "7", "--all", "--quantity", "2"]).code(2);
-}
-
-#[test]
-fn a_password_comes_from_a_file_or_the_environment_and_is_never_shown() {
-    let redis = TestRedis::with(["--requirepass", "open sesame"]);
-    let plain = redis.url().replace(":open%20sesame@", "").split('?').next().unwrap().to_owned();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("password");
-    std::fs::write(&file, "open sesame\n").unwrap();
-    let wrong = folder.path().join("wrong");
-    std::fs::write(&wrong, "guess").unwrap();
-    for path in [&file, &wrong] {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
-
-    seckill(["inspect", "-u", &plain, "--password-file", file.to_str().unwrap()]).code(0);
-    seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", "open sesame").code(0);
-    seckill(["inspect", "-u", &plain]).env("REDISCLI_AUTH", "open sesame").code(0);
-    seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", "open sesame").env("REDISCLI_AUTH", "guess").code(0);
-    seckill(["inspect", "-u", &plain]).code(4).stderr_has("--password-file");
-    seckill(["inspect", "-u", &plain, "--password-file", wrong.to_str().unwrap()])
-        .code(4)
-        .stderr_has("SECKILL_PASSWORD")
-        .stderr_lacks("guess");
-    seckill(["inspect", "-u", &plain, "--password-file", "/nonexistent"]).code(2).stderr_has("/nonexistent");
-}
-
-#[test]
-fn a_password_in_the_url_is_masked_in_errors() {
-    seckill(["inspect", "-u", "redis://me:se@cret@127.0.0.1:1", "--timeout", "1s"])
-        .code(5)
-        .stderr_has("redis://me:***@127.0.0.1:1")
-        .stderr_lacks("cret@");
 }
 
 #[test]
@@ -91,40 +39,10 @@ fn the_layout_is_the_flag_then_the_fixture_then_the_environment() {
 }
 
 #[test]
-fn every_format_tells_the_same_order() {
+fn the_format_is_the_flag_then_the_environment() {
     let redis = preheated();
-    let order = ["deduct", "1001", "--user", "7", "--request", "a"];
-    redis.seckill(order).code(0);
-    let row = "1001,7,1,replayed,9,1,a\n";
-    let header = "activity,user,quantity,status,stock,bought,request\n";
-    redis.seckill(order).args(["-o", "csv"]).code(0).stdout_is(&format!("{header}{row}"));
-    redis.seckill(order).args(["-o", "tsv"]).code(0).stdout_is(&format!("{header}{row}").replace(',', "\t"));
-    let line = r#"{"activity":"1001","user":"7","quantity":1,"status":"replayed","stock":9,"bought":1,"request":"a"}"#;
-    redis.seckill(order).args(["-o", "jsonl"]).code(0).stdout_is(&format!("{line}\n"));
-    let value = redis.seckill(order).args(["-o", "json"]).code(0).json();
-    assert_eq!(value, serde_json::from_str::<serde_json::Value>(line).unwrap());
-    redis
-        .seckill(order)
-        .args(["-o", "yaml"])
-        .code(0)
-        .stdout_has("activity: \"1001\"")
-        .stdout_has("status: replayed")
-        .stdout_has("stock: 9");
-    redis.seckill(order).env("SECKILL_OUTPUT", "csv").code(0).stdout_is(&format!("{header}{row}"));
-    redis.seckill(order).args(["-o", "table"]).env("SECKILL_OUTPUT", "csv").code(0).stdout_has("ACTIVITY");
-}
-
-#[test]
-fn errors_follow_the_format() {
-    for format in ["json", "jsonl", "yaml"] {
-        let error = seckill(["inspect", "-o", format]).code(5).error_json();
-        assert_eq!(error["code"], 5, "{error}");
-        assert!(error["hint"].as_str().unwrap().contains("--url"), "{error}");
-    }
-    let error = seckill(["deduct", "-o", "json"]).code(2).error_json();
-    assert_eq!(error["code"], 2, "{error}");
-    seckill(["deduct", "--user", "7"]).env("SECKILL_OUTPUT", "jsonl").code(2).error_json();
-    seckill(["inspect"]).code(5).stderr_has("error: ").stderr_has("hint: ");
+    redis.seckill(["inspect"]).env("SECKILL_OUTPUT", "csv").code(0).stdout_has("activity,title,");
+    redis.seckill(["inspect", "-o", "table"]).env("SECKILL_OUTPUT", "csv").code(0).stdout_has("ACTIVITY");
 }
 
 #[test]
@@ -174,16 +92,6 @@ fn a_reader_that_has_enough_ends_it_quietly() {
 }
 
 #[test]
-fn control_characters_of_a_backend_never_reach_a_table() {
-    let redis = TestRedis::start();
-    redis.cmd(("SET", "seckill:stock:9", 5));
-    redis.cmd(("HSET", "seckill:participants:9", "a\u{1b}[2Jb", 1));
-    redis.seckill(["inspect", "9"]).code(0).stdout_lacks("\u{1b}").stdout_has("a\\u{1b}[2Jb");
-    redis.seckill(["preheat", "--id", "10", "--stock", "1", "--title", "x\u{1b}[31my"]).run();
-    redis.seckill(["inspect"]).run().stdout_lacks("\u{1b}");
-}
-
-#[test]
 fn who_and_why_stand_in_the_ledger() {
     let redis = preheated();
     redis
@@ -199,74 +107,6 @@ fn who_and_why_stand_in_the_ledger() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_happen_and_changes_nothing() {
-    let redis = preheated();
-    redis.seckill(["deduct", "1001", "--user", "7", "--request", "a"]).code(0);
-    let before = redis.dump_all();
-    redis
-        .seckill(["deduct", "1001", "--user", "7", "--quantity", "2", "--dry-run", "-o", "csv"])
-        .code(0)
-        .stdout_has(",ok,7,3,");
-    redis
-        .seckill(["deduct", "1001", "--user", "7", "--quantity", "3", "--dry-run"])
-        .code(3)
-        .stdout_has("limit_exceeded");
-    redis.seckill(["refund", "1001", "--user", "7", "--all", "--dry-run", "-o", "csv"]).code(0).stdout_has(",ok,10,0,");
-    redis.seckill(["multi-deduct", "1001=2", "--user", "8", "--dry-run"]).code(0).stdout_has("ok");
-    redis.seckill(["pause", "1001", "--dry-run"]).code(0).stdout_has("paused");
-    redis.seckill(["resume", "1001", "--dry-run"]).code(0).stdout_has("replayed");
-    redis.seckill(["preheat", "--id", "1001", "--stock", "20", "--update", "--dry-run"]).code(0).stdout_has("10 → 20");
-    redis.seckill(["preheat", "--id", "1001", "--stock", "20", "--reset", "--dry-run"]).code(0).stdout_has("reset");
-    redis.seckill(["preheat", "--id", "5", "--stock", "20", "--dry-run"]).code(0).stdout_has("create");
-    redis.assert_unchanged_since(&before);
-}
-
-#[test]
-fn preheat_takes_every_field_from_flags() {
-    let redis = TestRedis::start();
-    redis
-        .seckill([
-            "preheat",
-            "--id",
-            "7",
-            "--stock",
-            "50",
-            "--per-user-limit",
-            "2",
-            "--title",
-            "手机",
-            "--reason",
-            "new",
-        ])
-        .args(["--starts-at", "2026-11-11T00:00:00+08:00", "--ends-at", "2026-11-11T02:00:00+08:00", "-o", "json"])
-        .code(0)
-        .stdout_has(r#""action":"create""#);
-    let meta = redis.meta("seckill:meta:7");
-    let wanted = [
-        ("ends_at", "1794333600000"),
-        ("epoch", "1"),
-        ("ledger", "1"),
-        ("per_user_limit", "2"),
-        ("repairs", "0"),
-        ("starts_at", "1794326400000"),
-        ("state", "live"),
-        ("title", "手机"),
-        ("total", "50"),
-    ];
-    let meta: Vec<(&str, &str)> = meta.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
-    assert_eq!(meta, wanted);
-    assert_eq!(redis.xrange("seckill:ledger:7")[0].1["reason"], "new");
-    redis.seckill(["preheat", "--id", "7"]).code(2).stderr_has("--stock");
-    redis.seckill(["preheat", "--stock", "7"]).code(2).stderr_has("--id");
-    redis
-        .seckill(["preheat", "--id", "8", "--stock", "1"])
-        .args(["--starts-at", "2026-11-11T02:00:00+08:00", "--ends-at", "2026-11-11T00:00:00+08:00"])
-        .code(2)
-        .stderr_has("ends");
-    redis.seckill(["preheat", "--id", "8", "--stock", "1", "--starts-at", "tomorrow"]).code(2).stderr_has("today");
-}
-
-#[test]
 fn preheat_takes_only_the_activities_that_are_named() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "fixtures/double11.yaml", "--activity", "phone", "--activity", "case"]).code(0);
@@ -274,8 +114,6 @@ fn preheat_takes_only_the_activities_that_are_named() {
     redis.seckill(["preheat", "fixtures/double11.yaml", "--activity", "fridge"]).code(2).stderr_has("`fridge`");
     redis.seckill(["preheat", "fixtures/seckill.yaml", "fixtures/seckill.yaml"]).code(2).stderr_has("more than one");
     redis.seckill(["preheat", "fixtures/seckill.yaml", "fixtures/sku.yaml"]).code(2).stderr_has("layout");
-    redis.seckill(["preheat", "-"]).stdin("activities:\n  - {id: 5, stock: 1}\n").code(0);
-    assert_eq!(redis.int("seckill:stock:5"), 1);
 }
 
 #[test]
@@ -285,21 +123,4 @@ fn preheat_warns_of_every_policy_but_noeviction() {
     redis.seckill(["preheat", "--id", "1", "--stock", "1"]).code(0).stderr_has("allkeys-lru").stderr_has("noeviction");
     redis.config_set("maxmemory-policy", "noeviction");
     redis.seckill(["preheat", "--id", "2", "--stock", "1"]).code(0).stderr("");
-}
-
-#[test]
-fn pause_refuses_purchases_only() {
-    let redis = preheated();
-    redis.seckill(["deduct", "1001", "--user", "7"]).code(0);
-    redis.seckill(["pause", "1001", "--reason", "wrong price"]).code(0).stdout_has("paused");
-    redis.seckill(["deduct", "1001", "--user", "8"]).code(3).stdout_has("paused");
-    redis.seckill(["multi-deduct", "1001=1", "--user", "8"]).code(3).stdout_has("paused");
-    redis.seckill(["refund", "1001", "--user", "7"]).code(0);
-    redis.seckill(["inspect"]).code(0).stdout_has("paused");
-    redis.seckill(["resume", "1001"]).code(0);
-    redis.seckill(["deduct", "1001", "--user", "8"]).code(0);
-    let ops: Vec<String> =
-        redis.xrange("seckill:ledger:1001").into_iter().map(|(_, entry)| entry["op"].clone()).collect();
-    assert_eq!(ops, ["preheat", "deduct", "pause", "refund", "resume", "deduct"]);
-    redis.seckill(["pause", "1001", "404"]).code(3).stdout_has("not_preheated");
 }

@@ -8,18 +8,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::binary;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: &str) -> String {
-    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
+use crate::support::{binary, read, root};
 
 fn workflow(name: &str) -> Value {
-    let text = read(&format!(".github/workflows/{name}"));
+    let text = read(format!(".github/workflows/{name}"));
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -105,6 +97,14 @@ fn the_image_is_built_from_all_that_cargo_names() {
     assert!(last.contains(&"USER 65532:65532") && last.contains(&r#"ENTRYPOINT ["/seckill"]"#), "{last:?}");
 }
 
+/// Installs the binary below a folder.
+#[track_caller]
+fn install(folder: &Path, prefix: &str) {
+    let mut command = Command::new(root().join("scripts/install"));
+    let output = command.arg(binary()).env("DESTDIR", folder).env("PREFIX", prefix).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// Paths that a unit names.
 fn paths_of(unit: &str) -> Vec<String> {
     let starts = ["ExecStart=", "EnvironmentFile=-", "Documentation=file://"];
@@ -117,13 +117,7 @@ fn what_units_name_is_installed_with_them() {
     for (prefix, settings) in [("/usr", "/etc"), ("/usr/local", "/etc"), ("/opt/seckill", "/opt/seckill/etc")] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_str().unwrap();
-        let install = || {
-            let mut command = Command::new(self::root().join("scripts/install"));
-            command.arg(binary()).env("DESTDIR", root).env("PREFIX", prefix);
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-        };
-        install();
+        install(folder.path(), prefix);
         for unit in ["seckill-metrics", "seckill-audit"] {
             let units = format!("{root}{prefix}/lib/systemd/system");
             let text = fs::read_to_string(format!("{units}/{unit}.service")).unwrap();
@@ -138,7 +132,7 @@ fn what_units_name_is_installed_with_them() {
         let settings = format!("{root}{settings}/seckill/metrics.env");
         assert_eq!(fs::metadata(&settings).unwrap().permissions().mode() & 0o777, 0o600);
         fs::write(&settings, "SECKILL_URL=redis://mine").unwrap();
-        install();
+        install(folder.path(), prefix);
         assert_eq!(fs::read_to_string(&settings).unwrap(), "SECKILL_URL=redis://mine");
     }
 }
@@ -165,9 +159,7 @@ fn files_below(root: &Path, folder: &Path, files: &mut BTreeSet<String>) {
 #[test]
 fn both_packages_have_all_that_is_installed() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(root().join("scripts/install"));
-    let output = command.arg(binary()).env("DESTDIR", folder.path()).env("PREFIX", "/usr").output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    install(folder.path(), "/usr");
     let mut installed = BTreeSet::new();
     files_below(folder.path(), folder.path(), &mut installed);
     assert!(installed.contains("usr/bin/seckill") && installed.contains("etc/seckill/metrics.env"), "{installed:?}");

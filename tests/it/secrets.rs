@@ -108,7 +108,14 @@ fn the_password_file_may_be_a_pipe_and_is_read_with_care() {
     let right = file("right", b"open sesame ");
     seckill(["inspect", "--password-file", &right]).env("SECKILL_URL", &with_wrong).code(0);
     seckill(["inspect", "-u", &plain, "--password-file", &right]).env("SECKILL_PASSWORD", "guess").code(0);
-    seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", "").env("REDISCLI_AUTH", "open sesame ").code(0);
+    let named = |first: &str, second: &str| {
+        seckill(["inspect", "-u", &plain]).env("SECKILL_PASSWORD", first).env("REDISCLI_AUTH", second)
+    };
+    named("", "open sesame ").code(0);
+    named("open sesame ", "guess").code(0);
+    named("", "").code(4).stderr_has("--password-file");
+    let wrong = seckill(["inspect", "-u", &plain, "--password-file", &file("wrong", b"guess")]).code(4);
+    wrong.stderr_has("SECKILL_PASSWORD").stderr_lacks("guess");
 
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();

@@ -48,9 +48,10 @@ fn an_order_is_sent_to_the_new_primary_after_a_failover() {
     assert!(watched.primary.hget("seckill:participants:1", "8").is_some());
 }
 
-/// Applies a file slowly, lets something happen in its middle, and holds the result against the file.
-fn file_through(watched: &mut Watched, happens: impl FnOnce(&mut Watched)) {
+#[test]
+fn a_file_is_applied_exactly_once_though_its_primary_is_killed() {
     const ORDERS: u32 = 6000;
+    let mut watched = Watched::start();
     watched.sentinel.seckill(["preheat", "--id", "1", "--stock", "10000"]).code(0);
     watched.wait_until_in_step();
     let folder = tempfile::tempdir().unwrap();
@@ -62,23 +63,13 @@ fn file_through(watched: &mut Watched, happens: impl FnOnce(&mut Watched)) {
     let run = watched.sentinel.seckill(["deduct", "--rate", "2000", "--timeout", "2s", "-o", "json"]);
     let run = run.args(["--from", &file]).spawn();
     wait_until("the file is on its way", || watched.primary.int("seckill:stock:1") < 9500);
-    happens(watched);
+    watched.primary.kill9();
     let ended = run.wait().code(0).json();
     assert_eq!((&ended[0]["status"], &ended[0]["orders"]), (&"ok".into(), &ORDERS.into()), "{ended}");
     assert_eq!(watched.replica.int("seckill:stock:1"), 10_000 - i64::from(ORDERS));
     let audit = watched.sentinel.seckill(["reconcile", "1", "-o", "json", "--orders", &file]).code(0).json();
     assert_eq!(audit["verdict"], "match", "{audit}");
     watched.sentinel.seckill(["deduct", "--from", &file]).code(0).stdout_has("replayed");
-}
-
-#[test]
-fn a_file_is_applied_exactly_once_through_a_failover() {
-    file_through(&mut Watched::start(), |watched| watched.fail_over());
-}
-
-#[test]
-fn a_file_is_applied_exactly_once_though_its_primary_is_killed() {
-    file_through(&mut Watched::start(), |watched| watched.primary.kill9());
 }
 
 #[test]

@@ -14,14 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
 use redis::Value;
 use tempfile::TempDir;
 
 use crate::support::scripts::line as shown;
 use crate::support::transcript::{self, Player, words};
-use crate::support::{LAYOUTS, Layout, TestRedis, write_now};
+use crate::support::{LAYOUTS, Layout, TestRedis, root, write_now};
 
 const NAMES: [&str; 6] = ["stock", "meta", "requests", "ledger", "participants", "units"];
 
@@ -182,7 +181,7 @@ fn masked(text: &str) -> String {
 
 #[track_caller]
 fn is_as_stored(name: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/sessions").join(format!("{name}.txt"));
+    let path = root().join("tests/it/sessions").join(format!("{name}.txt"));
     transcript::is_as_stored(&path, |name| LAYOUTS.into_iter().find(|layout| layout.name == name).map(Session::of));
 }
 
@@ -194,11 +193,13 @@ macro_rules! sessions {
     };
 }
 
-sessions! { files holds inspect keys pause preheat reconcile selection shards why }
+sessions! {
+    backends files formats holds inspect keys layouts pause preheat reconcile run selection shards times why
+}
 
 #[test]
 fn every_file_is_a_test() {
-    let files = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/sessions")).unwrap();
+    let files = fs::read_dir(root().join("tests/it/sessions")).unwrap();
     let found: BTreeSet<String> =
         files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(found, ALL.iter().map(|name| (*name).to_owned()).collect());

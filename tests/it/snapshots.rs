@@ -2,18 +2,16 @@
 //!
 //! `SNAPSHOTS=overwrite cargo test --test it snapshots` writes them anew; read the difference before it is committed.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anstyle_svg::{Term, WIN10_CONSOLE};
-use snapbox::{Assert, Data};
 
-use crate::support::{TestRedis, seckill};
+use crate::support::transcript::is_text_as_stored;
+use crate::support::{TestRedis, root, seckill};
 
 #[track_caller]
-fn is_as_stored(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots").join(name);
-    Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(&path, None).raw());
+pub fn is_as_stored(name: &str, text: &str) {
+    is_text_as_stored(&root().join("tests/it/snapshots").join(name), text);
 }
 
 /// The commands of the help that begins with a list of them, in groups or not; without `help`.

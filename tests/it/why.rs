@@ -51,16 +51,6 @@ fn a_hold_that_ended_says_how_and_when_and_by_whom() {
         json_call(&redis, layout, "deduct 1 --user 7 --request plain").code(0);
         assert!(find("plain").get("state").is_none() && find("plain").get("ended_at").is_none());
     }
-    // Without a ledger, its record says how it ended.
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "-"]).stdin("activities: [{id: 1, stock: 5, ledger: false}]").code(0);
-    for line in ["hold 1 --user 7 --for 1h --request h", "release 1 --request h"] {
-        redis.seckill([]).args(line.split(' ')).code(0);
-    }
-    let found = json_call(&redis, SECKILL, "inspect --request h").code(0);
-    let row = found.json()[0].clone();
-    assert_eq!((&row["state"], &row["time"], row.get("ended_at")), (&json!("released"), &Value::Null, None));
-    found.stderr_has("when and by whom is not recorded");
 }
 
 /// Entries of single orders, as backends write them: more than a page, and more orders of one user than are kept.

@@ -1,14 +1,9 @@
 //! What goes wrong while a server is loaded: nothing is sold twice, and nothing remains.
 
-use super::{oversold, row, server};
+use super::{oversold, row, server, wait_for_orders};
 use crate::support::{Authority, Running, TestCluster, TestRedis, seckill, wait_until};
 
 const FOREVER: [&str; 9] = ["bench", "--yes", "--duration", "60s", "--clients", "20", "-o", "json", "--strategy"];
-
-/// Waits until a load test sells.
-fn wait_for_orders(redis: &TestRedis) {
-    wait_until("orders are sold", || redis.ask::<Vec<String>>(("KEYS", "seckill:participants:bench-*")).len() == 1);
-}
 
 fn begin(redis: &TestRedis, strategy: &str) -> Running {
     let running = redis.seckill(FOREVER).args([strategy]).spawn();

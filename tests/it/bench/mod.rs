@@ -5,7 +5,7 @@ mod options;
 
 use serde_json::Value;
 
-use crate::support::{Outcome, TestCluster, TestRedis};
+use crate::support::{Outcome, TestCluster, TestRedis, wait_until};
 
 /// The row of a strategy.
 #[track_caller]
@@ -13,6 +13,11 @@ fn row(outcome: &Outcome, strategy: &str) -> Value {
     let rows = outcome.json();
     let found = rows.as_array().unwrap().iter().find(|row| row["strategy"] == strategy);
     found.unwrap_or_else(|| panic!("no {strategy} in {rows}")).clone()
+}
+
+/// Waits until a load test sells.
+fn wait_for_orders(redis: &TestRedis) {
+    wait_until("orders are sold", || redis.ask::<Vec<String>>(("KEYS", "seckill:participants:bench-*")).len() == 1);
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{row, server};
+use super::{row, server, wait_for_orders};
 use crate::support::{TestRedis, seckill};
 
 #[test]
@@ -26,34 +26,13 @@ fn the_server_must_be_named_and_loading_it_confirmed() {
 }
 
 #[test]
-fn a_dry_run_says_what_would_be_sold() {
-    let (redis, unchanged) = server();
-    let line = ["bench", "--dry-run", "--scenario", "multi-short", "--strategy", "lua,lock,lua", "-o", "json"];
-    let rows = redis.seckill(line).code(0).json();
-    let expected = |strategy: &str| {
-        serde_json::json!({"strategy": strategy, "activities": 3, "stock": 10_000, "per_user_limit": 1, "orders": 100_000,
-            "clients": 1000, "dry_run": true})
-    };
-    assert_eq!(rows, serde_json::json!([expected("lua"), expected("lock")]));
-    unchanged(&redis);
-}
-
-#[test]
 fn thresholds_decide_the_verdict_and_the_exit_code() {
     let redis = TestRedis::start();
-    for (judge, verdict, code) in [
-        ("p99<1h:2h", "ok", 0),
-        ("mean<1ns:1h", "warn", 0),
-        ("p99.9<1ns:2ns", "fail", 3),
-        ("qps>1000000000:1", "warn", 0),
-        ("errors<0%:1%", "warn", 0),
-    ] {
+    for (judge, verdict, code) in [("p99<1h:2h", "ok", 0), ("mean<1ns:1h", "warn", 0), ("p99.9<1ns:2ns", "fail", 3)] {
         let line = ["bench", "--yes", "--orders", "20", "--clients", "4", "-o", "json", "--judge", "p50<1h:2h"];
         let run = redis.seckill(line).args(["--judge", judge]).code(code);
         assert_eq!(row(&run, "lua")["verdict"], verdict, "{judge}");
     }
-    redis.seckill(["bench", "--yes", "--judge", "p99"]).code(2).stderr_has("expected METRIC<GOOD:BAD");
-    redis.seckill(["bench", "--yes", "--orders", "1", "--duration", "1s"]).code(2).stderr_has("cannot be used with");
 }
 
 #[test]
@@ -75,9 +54,7 @@ fn with_a_rate_a_pause_of_the_server_counts_for_every_order_that_should_have_sta
     for strategy in ["lua", "batch"] {
         let line = ["bench", "--yes", "--rate", "200", "--orders", "200", "--clients", "1", "-o", "json"];
         let running = redis.seckill(line).args(["--strategy", strategy]).spawn();
-        crate::support::wait_until("orders are sold", || {
-            redis.ask::<Vec<String>>(("KEYS", "seckill:participants:bench-*")).len() == 1
-        });
+        wait_for_orders(&redis);
         redis.freeze();
         std::thread::sleep(std::time::Duration::from_millis(400));
         redis.thaw();
@@ -94,9 +71,7 @@ fn orders_that_no_client_is_free_for_are_dropped_and_counted_as_errors() {
     let redis = TestRedis::start();
     let line = ["bench", "--yes", "--rate", "1000", "--duration", "1s", "--clients", "1", "--timeout", "300ms"];
     let running = redis.seckill(line).args(["-o", "json"]).spawn();
-    crate::support::wait_until("orders are sold", || {
-        redis.ask::<Vec<String>>(("KEYS", "seckill:participants:bench-*")).len() == 1
-    });
+    wait_for_orders(&redis);
     redis.freeze();
     std::thread::sleep(std::time::Duration::from_millis(700));
     redis.thaw();

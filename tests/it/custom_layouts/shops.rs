@@ -1,12 +1,12 @@
 //! The files in `layouts/`: contracts that are seen often, each beside a backend that sells with a plain script.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::support::TestRedis;
+use crate::support::{TestRedis, root};
 
 /// The script in the comment of a file, and the file.
 fn shop(name: &str) -> (PathBuf, String) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("layouts").join(name);
+    let file = root().join("layouts").join(name);
     let text = std::fs::read_to_string(&file).unwrap();
     let comment: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('#')).collect();
     let comment = comment.join("\n");
@@ -16,9 +16,10 @@ fn shop(name: &str) -> (PathBuf, String) {
 
 #[test]
 fn every_file_of_a_layout_is_tested_here() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("layouts");
-    let mut names: Vec<String> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(root().join("layouts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     assert_eq!(names, ["coupons.yaml", "hm-dianping.yaml", "stock.yaml"]);
 }

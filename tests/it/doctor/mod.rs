@@ -7,8 +7,11 @@ mod rights;
 mod sale;
 mod servers;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use serde_json::Value;
 
+use crate::support::transcript::words;
 use crate::support::{Fault, Proxy, TestRedis, seckill};
 
 /// The rows of a check.
@@ -30,6 +33,15 @@ fn of_check(rows: &Value, check: &str) -> Vec<Value> {
 fn info_says(proxy: &Proxy, lines: &str) -> Value {
     let reply: &'static str = Box::leak(format!("${}\r\n{lines}\r\n", lines.len()).into_boxed_str());
     proxy.decide(move |command| (command == "INFO").then_some(Fault::Reply(reply)));
+    proxy.seckill(["doctor", "-o", "json"]).code(3).json()
+}
+
+/// All rows if the server's clock is ahead by that many seconds.
+#[track_caller]
+fn at_another_time(proxy: &Proxy, seconds: u64) -> Value {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds;
+    let reply: &'static str = Box::leak(format!("*2\r\n$10\r\n{now}\r\n$1\r\n0\r\n").into_boxed_str());
+    proxy.decide(move |command| (command == "TIME").then_some(Fault::Reply(reply)));
     proxy.seckill(["doctor", "-o", "json"]).code(3).json()
 }
 
@@ -84,24 +96,4 @@ fn paste(redis: &TestRedis, fix: &str) {
             _ => panic!("no command to paste: {fix}"),
         }
     }
-}
-
-/// The words of a line, as a shell reads them.
-fn words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut is_quoted, mut has_word) = (Vec::new(), String::new(), false, false);
-    for c in line.chars() {
-        match c {
-            '\'' => (is_quoted, has_word) = (!is_quoted, true),
-            ' ' if !is_quoted => {
-                words.extend(has_word.then(|| std::mem::take(&mut word)));
-                has_word = false;
-            }
-            c => {
-                word.push(c);
-                has_word = true;
-            }
-        }
-    }
-    words.extend(has_word.then_some(word));
-    words
 }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::{metrics, promtool, run};
-use crate::support::{TestRedis, binary, follow};
+use crate::support::{TestRedis, binary, follow, read, root};
 
 fn contrib(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib").join(path)
+    root().join("contrib").join(path)
 }
 
 #[test]
@@ -39,11 +39,10 @@ fn every_metric_of_rules_and_documents_is_printed() {
     for command in ["inspect", "reconcile"] {
         printed += &metrics(&primary, &[command], 0);
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for file in [
         contrib("prometheus/seckill.rules.yml"),
         contrib("prometheus/seckill.test.yml"),
-        root.join("docs/monitoring.md"),
+        root().join("docs/monitoring.md"),
     ] {
         let text = fs::read_to_string(&file).unwrap();
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
@@ -69,7 +68,7 @@ fn every_metric_of_rules_and_documents_is_printed() {
 
 /// The rows of the table that begins with these columns, without backticks.
 fn rows(page: &str, columns: &str) -> Vec<Vec<String>> {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
+    let page = read(page);
     let (_, table) = page.split_once(&format!("\n| {columns} |")).unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();

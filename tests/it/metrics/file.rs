@@ -45,12 +45,3 @@ fn a_server_that_does_not_answer_is_down_in_the_file_and_exit_5() {
     let wrong = redis.seckill(["inspect", "-o", "prometheus"]).env("SECKILL_PASSWORD", "wrong");
     assert_eq!(samples(&wrong.code(4).stdout, "seckill_up"), ["command=\"inspect\" 0"]);
 }
-
-#[test]
-fn a_file_needs_metrics_and_a_place() {
-    let redis = TestRedis::start();
-    redis.seckill(["inspect", "--to", "x.prom"]).code(2).stderr_has("`--to` needs `-o prometheus`");
-    redis.seckill(["reconcile", "--to", "x.prom", "-o", "json"]).code(2).stderr_has("`--to` needs `-o prometheus`");
-    redis.seckill(["inspect", "-o", "prometheus", "--to", "-"]).code(2);
-    redis.seckill(["inspect", "-o", "prometheus", "--to", "/no/such/directory/x"]).code(1).stdout_is("");
-}

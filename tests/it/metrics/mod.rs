@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::support::TestRedis;
+use crate::support::{TestRedis, root};
 
 /// The samples of a family, without the labels that all have.
 fn samples(text: &str, family: &str) -> Vec<String> {
@@ -28,7 +28,7 @@ fn metrics(redis: &TestRedis, args: &[&str], code: i32) -> String {
 
 /// Prometheus' own tool, if this machine has it. If `make test` could fetch it, it must be there.
 fn promtool() -> Option<PathBuf> {
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join(".servers/promtool");
+    let fetched = root().join(".servers/promtool");
     let found = match std::env::var("SECKILL_TEST_PROMTOOL") {
         Ok(name) if name == "skip" => None,
         Ok(path) if !path.is_empty() => {

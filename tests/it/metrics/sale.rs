@@ -43,20 +43,6 @@ fn stock_buyers_and_states_of_each_activity() {
 }
 
 #[test]
-fn users_and_other_commands_have_no_metrics() {
-    let redis = sale();
-    for args in [&["inspect", "1", "--user", "7"][..], &["inspect", "--all"], &["inspect", "1", "--top", "3"]] {
-        redis.seckill(["-o", "prometheus"]).args(args).code(2).stdout_is("").stderr_has("no users");
-    }
-    for args in
-        [&["ledger", "1"][..], &["deduct", "1", "--user", "7"], &["reconcile", "--differences"], &["script", "list"]]
-    {
-        redis.seckill(["-o", "prometheus"]).args(args).code(2).stdout_is("").stderr_has("-o prometheus");
-    }
-    assert_eq!(redis.int(&SECKILL.stock("1")), 47);
-}
-
-#[test]
 fn a_trimmed_ledger_has_as_many_entries_as_ever() {
     let redis = sale();
     let entries = |redis: &TestRedis| samples(&metrics(redis, &["inspect", "1"], 0), "seckill_ledger_entries_total");
@@ -125,17 +111,6 @@ fn scripts_of_all_callers_are_counted_with_how_long_they_took() {
         .map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
         .collect();
     assert!(buckets.is_sorted() && buckets.len() == 19, "{buckets:?}");
-}
-
-#[test]
-fn a_replica_that_is_in_step_has_a_lag() {
-    let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
-    let replica = TestRedis::start();
-    follow(&replica, &primary);
-    crate::support::wait_until("it has acknowledged", || {
-        samples(&metrics(&primary, &["inspect"], 0), "seckill_replica_lag_bytes").len() == 1
-    });
-    assert_eq!(samples(&metrics(&primary, &["inspect"], 0), "seckill_replicas").len(), 1);
 }
 
 #[test]

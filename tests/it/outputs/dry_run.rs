@@ -47,39 +47,3 @@ fn every_row_of_a_dry_run_says_so() {
     }
     redis.assert_unchanged_since(&before);
 }
-
-#[test]
-fn a_real_row_says_nothing_about_dry_runs() {
-    let redis = sale();
-    for format in ["table", "json", "jsonl", "csv", "tsv", "yaml"] {
-        for line in ["deduct 1001 --user 8 --quantity 4", "pause 1001", "resume 1001"] {
-            redis.seckill(["-o", format]).args(line.split(' ')).run().stdout_lacks("dry");
-        }
-    }
-}
-
-#[test]
-fn a_dry_run_has_no_request() {
-    let redis = sale();
-    for line in ["deduct 1001 --user 8", "refund 1001 --user 7", "multi-deduct --user 8 1001=1"] {
-        for more in [&[][..], &["--request", "named-by-the-user"]] {
-            let call =
-                |format| redis.seckill([]).args(line.split(' ')).args(["--dry-run", "-o", format]).args(more).code(0);
-            assert!(call("json").json()["request"].is_null(), "{line}");
-            call("csv").stdout_lacks("named-by-the-user").stdout_has(",,true");
-            let table = call("table").stdout_lacks("named-by-the-user");
-            assert!(!table.stdout.contains("019"), "{}", table.stdout);
-        }
-    }
-}
-
-#[test]
-fn a_dry_run_of_a_file_prints_its_sums() {
-    let redis = sale();
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "activity,user,quantity\n1001,a,2\n1002,b,1\n1001,c,1\n").unwrap();
-    let call =
-        |format| redis.seckill(["deduct", "--from", file.path().to_str().unwrap(), "--dry-run", "-o", format]).code(0);
-    call("csv").stdout_is("activity,orders,units,dry_run\n1001,2,3,true\n1002,1,1,true\n");
-    call("table").stdout_has("Dry run: nothing was changed\nACTIVITY");
-}

@@ -36,23 +36,6 @@ fn not_preheated_names_the_layout_that_has_the_activity() {
 }
 
 #[test]
-fn a_file_of_orders_names_the_layout_too() {
-    let redis = TestRedis::start();
-    for id in ["1", "2", "3"] {
-        redis.seckill(["preheat", "--id", id, "--stock", "5", "-l", "coupon"]).code(0);
-    }
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), "activity,user\n1,a\n2,b\n3,c\n404,d\n").unwrap();
-    let path = file.path().to_str().unwrap();
-    for format in ["table", "json", "jsonl", "csv"] {
-        redis
-            .seckill(["deduct", "--from", path, "-o", format])
-            .code(3)
-            .stderr_has("hint: `1` and 2 more exist in the layout `coupon`: add `--layout coupon`\n");
-    }
-}
-
-#[test]
 fn a_hint_needs_no_right_and_costs_nothing_unless_it_is_wanted() {
     let redis = TestRedis::start();
     redis.seckill(["preheat", "--id", "1", "--stock", "5", "-l", "sku"]).code(0);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::layout::json_call;
-use crate::support::{COUPON, SECKILL, SKU, TestRedis};
+use crate::support::{COUPON, Layout, SECKILL, SKU, TestRedis};
 
 /// Activities, each with a different key damaged.
 fn damaged(count: usize) -> TestRedis {
@@ -80,16 +80,21 @@ fn warnings_are_bounded_however_many_keys_are_corrupt() {
     }
 }
 
+/// Lets a backend sell a unit to a user whose name is no text.
+fn sell_to_bytes(redis: &TestRedis, layout: Layout) {
+    let user = &b"\xc4\xe3"[..];
+    match layout.kind {
+        "hash" => redis.cmd(("HSET", layout.participants("1"), user, 1)),
+        _ => redis.cmd(("SADD", layout.participants("1"), user)),
+    };
+}
+
 #[test]
 fn a_user_who_is_not_utf8_is_shown_by_bytes() {
     for layout in [SECKILL, SKU, COUPON] {
         let redis = TestRedis::start();
         json_call(&redis, layout, "preheat --id 1 --stock 5").code(0);
-        let add = if layout.kind == "hash" { "HSET" } else { "SADD" };
-        let mut command = redis::cmd(add);
-        command.arg(layout.participants("1")).arg(b"\xc4\xe3");
-        let command = if layout.kind == "hash" { command.arg(1) } else { &mut command };
-        command.exec(&mut redis.connection()).unwrap();
+        sell_to_bytes(&redis, layout);
         json_call(&redis, layout, "deduct 1 --user plain").code(0);
 
         let call = |line: &str, format: &str| redis.seckill(["-l", layout.name, "-o", format]).args(line.split(' '));
@@ -116,11 +121,7 @@ fn a_user_who_is_not_utf8_can_be_refunded_by_bytes() {
     for layout in [SECKILL, SKU, COUPON] {
         let redis = TestRedis::start();
         redis.cmd(("SET", layout.stock("1"), 4));
-        let mut command = redis::cmd(if layout.kind == "hash" { "HSET" } else { "SADD" });
-        command.arg(layout.participants("1")).arg(b"\xc4\xe3");
-        let command = if layout.kind == "hash" { command.arg(1) } else { &mut command };
-        command.exec(&mut redis.connection()).unwrap();
-
+        sell_to_bytes(&redis, layout);
         let call = |format: &str, more: &[&str]| {
             redis.seckill(["refund", "1", "--quantity", "1", "-l", layout.name, "-o", format]).args(more)
         };

@@ -75,35 +75,6 @@ fn messages_wrap_between_words_and_never_in_a_command() {
 }
 
 #[test]
-fn a_time_is_relative_only_where_it_has_no_room_and_only_for_people() {
-    let redis = sale();
-    for user in ["a", "b"] {
-        redis.seckill(["hold", "1001", "--user", user, "--for", "100d"]).code(0);
-    }
-    let holds = "inspect 1001 --holds";
-    assert_eq!(printed(&redis, holds, 80).matches("in 100 d").count(), 2);
-    assert!(!printed(&redis, holds, 100).contains("in 100 d"));
-    for format in ["json", "jsonl", "csv", "tsv", "yaml"] {
-        let outcome = redis.seckill(["inspect", "1001", "--holds", "-o", format]).env("COLUMNS", "40").code(0);
-        outcome.stdout_lacks("in 100 d").stdout_lacks("…");
-    }
-}
-
-#[test]
-fn of_uuids_of_one_second_the_ends_are_shown() {
-    let redis = sale();
-    for user in ["a", "b"] {
-        redis.seckill(["hold", "1001", "--user", user, "--for", "100d"]).code(0);
-    }
-    let names = redis.seckill(["inspect", "1001", "--holds", "-o", "name"]).code(0).stdout;
-    let text = printed(&redis, "inspect 1001 --holds", 60);
-    for id in names.lines() {
-        assert!(text.contains(&format!("{}  ", &id[id.len() - 12..])) && !text.contains(id), "{text}");
-    }
-    assert_eq!(text.matches("1001      …").count(), 2, "{text}");
-}
-
-#[test]
 fn a_shortened_request_id_stands_whole_below_the_table() {
     let redis = sale();
     redis.seckill(["hold", "1001", "--user", "a", "--for", "100d"]).code(0);

@@ -89,10 +89,6 @@ fn holds_are_orders_and_those_that_nobody_paid_are_no_refunds() {
     run("hold 1001 --user c --for 15m --request r3");
     run("confirm 1001 --request r1");
     run("release 1001 --request r2");
-    let row = report(&redis, SECKILL);
-    let found = ["orders", "holds", "held", "confirmed", "released", "refunds", "sold", "counters", "verdict"]
-        .map(|name| row[name].clone());
-    assert_eq!(json!(found), json!([3, 3, 1, 1, 3, 0, 3, 3, "match"]));
     redis
         .seckill(["report", "1001"])
         .code(0)
@@ -150,21 +146,12 @@ fn sums_that_differ_are_named_with_the_time_they_differ_from() {
     let row = report(&redis, SECKILL);
     assert_eq!(json!([row["verdict"], row["objection"]]), json!(["drift", "stock"]));
     redis.seckill(["report", "1001"]).code(0).stdout_has("drift: the stock of 9 is 3 units too many");
-    redis.cmd(("DECRBY", SECKILL.stock("1001"), 3));
-    redis.cmd(("HINCRBY", SECKILL.participants("1001"), "user-7", 2));
-    let row = report(&redis, SECKILL);
-    assert_eq!(json!([row["verdict"], row["objection"], row["counters"]]), json!(["drift", "participants", 996]));
-    redis.cmd(("HINCRBY", SECKILL.participants("1001"), "user-7", -2));
     // A backend that writes no ledger, in the midst of a sale.
-    redis.cmd(("DECRBY", SECKILL.stock("1001"), 2));
-    let again = ["preheat", "--id", "1001", "--stock", "1001", "--update"];
-    redis.seckill(again).code(0);
-    let shown = redis.seckill(["report", "1001"]).code(0).stdout;
-    let (stock, since) = ("drift: the stock of 5 is 2 units too few, since 20", " or shortly before");
-    assert!(
-        shown.replace("\n           ", " ").contains(stock) && shown.contains("shortly") && !since.is_empty(),
-        "{shown}"
-    );
+    redis.cmd(("DECRBY", SECKILL.stock("1001"), 5));
+    redis.seckill(["preheat", "--id", "1001", "--stock", "1001", "--update"]).code(0);
+    let shown = redis.seckill(["report", "1001"]).code(0).stdout_has("shortly").stdout;
+    let stock = "drift: the stock of 5 is 2 units too few, since 20";
+    assert!(shown.replace("\n           ", " ").contains(stock), "{shown}");
 }
 
 #[test]

@@ -29,6 +29,20 @@ struct Sale {
 }
 
 impl Sale {
+    /// The rules are those of the end of the sale; the ledger begins with so many units.
+    fn begin(stock: i64, title: &str, rules: &[&str]) -> Self {
+        let redis = TestRedis::start();
+        redis
+            .seckill(["preheat", "--id", "1001", "--title", title])
+            .args(["--starts-at", "2021-11-11T00:00:00+08:00", "--ends-at", "2021-11-11T02:00:00+08:00"])
+            .args(rules)
+            .code(0);
+        redis.cmd(("DEL", SECKILL.ledger("1001")));
+        let mut sale = Self { redis, stock, held: BTreeMap::new() };
+        sale.add(0, "preheat", &[("total", &stock.to_string()), ("epoch", "1")]);
+        sale
+    }
+
     fn add(&mut self, after: u64, op: &str, fields: &[(&str, &str)]) {
         let id = format!("{}-0", MIDNIGHT + after);
         let mut entry = vec!["XADD".to_owned(), SECKILL.ledger("1001"), id];
@@ -65,24 +79,7 @@ impl Sale {
 /// A sale as shops have them: a rush that slows down, a pause, more stock, some refunds. The numbers are random, and the same
 /// at each run.
 pub fn rush_of_2021() -> TestRedis {
-    let redis = TestRedis::start();
-    redis
-        .seckill([
-            "preheat",
-            "--id",
-            "1001",
-            "--stock",
-            "12000",
-            "--per-user-limit",
-            "20",
-            "--title",
-            "Double-11 phone",
-        ])
-        .args(["--starts-at", "2021-11-11T00:00:00+08:00", "--ends-at", "2021-11-11T02:00:00+08:00"])
-        .code(0);
-    redis.cmd(("DEL", SECKILL.ledger("1001")));
-    let mut sale = Sale { redis, stock: 10_000, held: BTreeMap::new() };
-    sale.add(0, "preheat", &[("total", "10000"), ("epoch", "1")]);
+    let mut sale = Sale::begin(10_000, "Double-11 phone", &["--stock", "12000", "--per-user-limit", "20"]);
     let mut seed: u64 = 7;
     let mut random = |below: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -122,15 +119,7 @@ pub fn rush_of_2021() -> TestRedis {
 
 /// A sale of 2021: 800 units, and 200 more after a pause; sold out after 4.6 seconds; the last refund a day later.
 pub fn sale_of_2021() -> TestRedis {
-    let redis = TestRedis::start();
-    redis
-        .seckill(["preheat", "--id", "1001", "--stock", "1000", "--per-user-limit", "9"])
-        .args(["--title", "Phone <手机> & \"case\"", "--starts-at", "2021-11-11T00:00:00+08:00"])
-        .args(["--ends-at", "2021-11-11T02:00:00+08:00"])
-        .code(0);
-    redis.cmd(("DEL", SECKILL.ledger("1001")));
-    let mut sale = Sale { redis, stock: 800, held: BTreeMap::new() };
-    sale.add(0, "preheat", &[("total", "800"), ("epoch", "1")]);
+    let mut sale = Sale::begin(800, "Phone <手机> & \"case\"", &["--stock", "1000", "--per-user-limit", "9"]);
     for index in 0..50 {
         sale.orders(500 + index * 20, "deduct", index * 6..index * 6 + 6, 2);
     }

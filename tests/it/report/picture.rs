@@ -1,11 +1,9 @@
 //! `report --svg`: a picture that any viewer can show, and that shows nothing it should not.
 
 use std::fs;
-use std::path::Path;
-
-use snapbox::{Assert, Data};
 
 use super::{rush_of_2021, sale_of_2021};
+use crate::snapshots::is_as_stored;
 use crate::support::{PRODUCT, TestRedis};
 
 /// The picture, which must be XML.
@@ -105,8 +103,7 @@ fn the_picture_of_the_documents_is_drawn_by_the_tool() {
     let text = picture(&rush_of_2021(), "seckill");
     is_sound(&text);
     assert_eq!(overlaps(&text), []);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.svg");
-    Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(&path, None).raw());
+    is_as_stored("../../../docs/report.svg", &text);
 }
 
 #[test]

@@ -1,17 +1,8 @@
 //! What people see of a report.
 
-use std::path::Path;
-
-use snapbox::{Assert, Data};
-
 use super::sale_of_2021;
+use crate::snapshots::is_as_stored;
 use crate::support::TestRedis;
-
-#[track_caller]
-pub fn is_as_stored(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots").join(name);
-    Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(&path, None).raw());
-}
 
 #[test]
 fn a_report_fits_the_terminal() {

@@ -207,17 +207,11 @@ impl TestCluster {
     #[track_caller]
     pub fn move_keys(&self, slot: u16, from: usize, to: usize, count: usize) {
         let keys: BTreeSet<String> = self.nodes[from].ask(("CLUSTER", "GETKEYSINSLOT", slot, 1_000_000));
-        for key in keys.iter().take(count) {
-            self.move_key(key, from, to);
-        }
-    }
-
-    /// Moves one key of a slot that was opened.
-    #[track_caller]
-    pub fn move_key(&self, key: &str, from: usize, to: usize) {
         let port = self.nodes[to].port().unwrap();
-        let moved: String = self.nodes[from].ask(("MIGRATE", "127.0.0.1", port, key, 0, 20_000));
-        assert!(moved == "OK" || moved == "NOKEY", "{moved}");
+        for key in keys.iter().take(count) {
+            let moved: String = self.nodes[from].ask(("MIGRATE", "127.0.0.1", port, key, 0, 20_000));
+            assert!(moved == "OK" || moved == "NOKEY", "{moved}");
+        }
     }
 
     /// Ends a move: the slot is the other node's. The one that takes it hears it first.

@@ -70,6 +70,18 @@ fn free_port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0)).and_then(|found| found.local_addr()).expect("a free port").port()
 }
 
+/// The folder of the repository.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file of the repository.
+#[track_caller]
+pub fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 /// Writes a file as of now. The time is set by hand: what the file system notes may be some milliseconds old, before the last order.
 #[allow(dead_code, reason = "tests/torture does without")]
 pub fn write_now(file: &Path, text: &str) {

@@ -1,7 +1,7 @@
 //! A bad network between the tool and a server, and a count of what went over it.
 //!
 //! It passes whole commands and replies on, so that a fault hits exactly the one a test names. It is
-//! not made for large replies, because each is held until it is complete, nor for pushes (RESP3).
+//! not made for large replies, because each is held until it is complete, nor for RESP3.
 
 mod link;
 mod network;

@@ -1,6 +1,6 @@
 //! As much of the Redis protocol as the proxy needs: where a command or a reply ends.
 
-/// The length of the first whole value in `bytes`, RESP2 or RESP3; None if more must be read.
+/// The length of the first whole value in `bytes`, RESP2; None if more must be read.
 pub fn value_len(bytes: &[u8]) -> Option<usize> {
     let line_len = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
     let count = || -> usize {
@@ -8,21 +8,19 @@ pub fn value_len(bytes: &[u8]) -> Option<usize> {
         digits.parse().unwrap_or(0) // -1 means nil, which has no content
     };
     match bytes[0] {
-        b'$' | b'!' | b'=' if bytes[1] != b'-' => {
+        b'$' if bytes[1] != b'-' => {
             let whole = line_len + count() + 2;
             (bytes.len() >= whole).then_some(whole)
         }
-        b'*' | b'~' => values_len(bytes, line_len, count()),
-        b'%' => values_len(bytes, line_len, 2 * count()),
+        b'*' => {
+            let mut at = line_len;
+            for _ in 0..count() {
+                at += value_len(&bytes[at..])?;
+            }
+            Some(at)
+        }
         _ => Some(line_len),
     }
-}
-
-fn values_len(bytes: &[u8], mut at: usize, count: usize) -> Option<usize> {
-    for _ in 0..count {
-        at += value_len(&bytes[at..])?;
-    }
-    Some(at)
 }
 
 /// Takes the first whole value out of what was read so far.

@@ -148,12 +148,6 @@ impl Watched {
     #[track_caller]
     pub fn fail_over(&self) {
         let () = self.sentinel.ask(("SENTINEL", "FAILOVER", "shop"));
-        self.wait_for_failover();
-    }
-
-    /// Waits until the sentinel names the replica.
-    #[track_caller]
-    pub fn wait_for_failover(&self) {
         wait_until("the sentinel names the replica", || self.sentinel.primary() == self.replica.port().unwrap());
     }
 }

@@ -86,5 +86,11 @@ fn replayed<P: Player>(text: &str, player: impl Fn(&str) -> Option<P>) -> String
 #[track_caller]
 pub fn is_as_stored<P: Player>(path: &Path, player: impl Fn(&str) -> Option<P>) {
     let text = fs::read_to_string(path).unwrap();
-    Assert::new().action_env("SNAPSHOTS").eq(replayed(&text, player), Data::read_from(path, None).raw());
+    is_text_as_stored(path, &replayed(&text, player));
+}
+
+/// Compares a text with what is stored.
+#[track_caller]
+pub fn is_text_as_stored(path: &Path, text: &str) {
+    Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(path, None).raw());
 }

@@ -122,13 +122,8 @@ fn script_calls_are_those_of_others() {
     _ = redis.try_ask::<String>(("EVAL", "return redis.error_reply('NO')", 0));
     let has_failed = |text: &str| rows(text).iter().any(|row| row["server_errors"].as_f64() > Some(0.0));
     call.wait_until_stdout("errors", has_failed);
-    redis.cmd(("CONFIG", "RESETSTAT"));
-    call.wait_until_stdout("a reset has no rate", |text| {
-        rows(text).iter().skip(1).any(|row| row["server_calls"].is_null())
-    });
     call.signal(libc::SIGINT);
     let rows = call.wait().code(130).jsonl();
-    assert!(rows.iter().all(|row| row["server_calls"].as_f64().unwrap_or_default() >= 0.0));
     let counted = rows.iter().find(|row| row["server_errors"].as_f64() > Some(0.0)).unwrap();
     assert!(counted["server_success"].as_f64().unwrap() < 1.0);
     assert_eq!(counted["server_p99_9"].is_f64(), is_new(&redis));
@@ -190,15 +185,8 @@ fn on_a_cluster_all_nodes_are_read_and_a_lost_one_holds_up_no_other() {
 }
 
 #[test]
-fn flags_that_do_not_fit_are_refused() {
+fn who_may_not_read_ends_with_exit_4() {
     let redis = shop(&["a"]);
-    redis.seckill(["inspect", "--count", "2"]).code(2).stderr_has("--watch");
-    for every in ["1ms", "2h", "x"] {
-        redis.seckill(["inspect", &format!("--watch={every}")]).code(2).stderr_has("from 100ms to 1h");
-    }
-    for with in ["--all", "--user=7", "--scan", "--request=r"] {
-        redis.seckill(["inspect", "--watch", with]).code(2).stderr_has("cannot be used with");
-    }
     let denied = redis.seckill(["inspect", "--watch"]).args(["--count", "1"]);
     redis.cmd(["ACL", "SETUSER", "default", "-get"].as_slice());
     denied.code(4);
