@@ -107,7 +107,7 @@ impl World<'_> {
             actor: actor.to_owned(),
             what: what.clone(),
             waits: step.waits,
-            call: outcome.call(),
+            call: outcome.call,
             time,
             code: outcome.status.code(),
             stdout,

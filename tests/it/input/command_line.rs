@@ -69,20 +69,6 @@ fn what_was_meant_is_named_and_never_passed_as_a_value() {
 }
 
 #[test]
-fn an_error_is_wrapped_between_words_at_the_width_of_a_terminal() {
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let call = || seckill(["inspect", "--url", "nonsense"]).without_env("SECKILL_URL").env("NO_COLOR", "1");
-    let whole = call().code(2).stderr;
-    assert_eq!(whole.lines().count(), 2, "a program gets a line each: {whole}");
-    for columns in ["40", "80"] {
-        let shown = call().seen().env("COLUMNS", columns).code(2).stderr;
-        let fits = |line: &str| line.chars().count() <= columns.parse().unwrap() || words(line).len() == 1;
-        assert!(shown.lines().all(fits), "{shown}");
-        assert_eq!(words(&shown), words(&whole));
-    }
-}
-
-#[test]
 fn flags_that_contradict_each_other_are_refused() {
     for line in [
         "inspect -q -v",

@@ -1,6 +1,9 @@
 //! Commands that are given a sharded activity: all its shards, or a clear refusal.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::audit::{on_cluster, sale};
 use super::transfer;
@@ -91,14 +94,19 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
     restored.stderr_has("`1` itself is not on this server").stderr_lacks("hint");
 }
 
-#[test]
-fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
-    let redis = TestRedis::start();
-    let dir = tempfile::tempdir().unwrap();
-    for line in ["preheat --id 1 --stock 12 --shards 3", "deduct 1 --user 7", "deduct 1 --user 8", "pause 1"] {
+/// A server whose sale of three shards is in the files of a directory, with what happened before.
+fn archived(before: &[&str]) -> (TestRedis, TempDir) {
+    let (redis, dir) = (TestRedis::start(), tempfile::tempdir().unwrap());
+    for line in [&["preheat --id 1 --stock 12 --shards 3"], before, &["pause 1"]].concat() {
         on_cluster(&redis, line).code(0);
     }
     on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    (redis, dir)
+}
+
+#[test]
+fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
+    let (redis, dir) = archived(&["deduct 1 --user 7", "deduct 1 --user 8"]);
     let before = redis.dump_all();
     let refused = |line: &str, words: &str| {
         on_cluster(&redis, line).code(3).stdout_has(words).stderr_has("`seckill preheat --restore DIR`");
@@ -131,16 +139,11 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
 
 #[test]
 fn a_refund_while_its_sale_comes_back_from_files_is_made_or_refused() {
-    let redis = TestRedis::start();
-    let dir = tempfile::tempdir().unwrap();
-    for line in ["preheat --id 1 --stock 12 --shards 3", "deduct 1 --user 7 --quantity 2", "pause 1", "script load"] {
-        on_cluster(&redis, line).code(0);
-    }
-    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().join("1").display())).code(0);
+    let (redis, dir) = archived(&["deduct 1 --user 7 --quantity 2", "script load"]);
     let archived = Copy::of(&redis);
-    let file = dir.path().join("refunds.csv");
-    std::fs::write(&file, "activity,user,quantity\n1,7,2\n").unwrap();
-    let from_file = format!("refund --from {}", file.display());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"activity,user,quantity\n1,7,2\n").unwrap();
+    let from_file = format!("refund --from {} --format csv", file.path().display());
     for line in ["refund 1 --user 7 --quantity 2", &from_file] {
         let refund = |proxy: &Proxy| proxy.seckill(["-l", "cluster", "-q"]).args(line.split(' '));
         archived.put_back(&redis);
@@ -154,7 +157,7 @@ fn a_refund_while_its_sale_comes_back_from_files_is_made_or_refused() {
             proxy.inject(When::Nth(command), Fault::HoldRequest);
             let refund = refund(&proxy).spawn();
             proxy.wait_until_held();
-            on_cluster(&redis, &format!("preheat --restore {}", dir.path().join("1").display())).code(0);
+            on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);
             proxy.release();
             let outcome = refund.wait();
             let is_made = outcome.status.code() == Some(0);
@@ -167,12 +170,7 @@ fn a_refund_while_its_sale_comes_back_from_files_is_made_or_refused() {
 
 #[test]
 fn shards_in_files_do_not_come_back_beside_a_later_sale_in_other_shards() {
-    let redis = TestRedis::start();
-    let dir = tempfile::tempdir().unwrap();
-    for line in ["preheat --id 1 --stock 12 --shards 3", "deduct 1 --user 7", "pause 1"] {
-        on_cluster(&redis, line).code(0);
-    }
-    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    let (redis, dir) = archived(&["deduct 1 --user 7"]);
     on_cluster(&redis, "preheat --id 1 --stock 5 --shards 2 --reset --yes").code(0);
     let before = redis.dump_all();
     let rows = on_cluster(&redis, &format!("preheat -o jsonl --restore {}", dir.path().display())).code(3).jsonl();

@@ -83,7 +83,6 @@ pub fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// Writes a file as of now. The time is set by hand: what the file system notes may be some milliseconds old, before the last order.
-#[allow(dead_code, reason = "tests/torture does without")]
 pub fn write_now(file: &Path, text: &str) {
     fs::write(file, text).unwrap();
     fs::File::options().write(true).open(file).unwrap().set_modified(SystemTime::now()).unwrap();

@@ -24,6 +24,7 @@ use super::seckill::{Call, seckill};
 use super::{PATIENCE, TestCluster, TestRedis, short_temp_dir};
 
 /// What happens to a command.
+#[allow(dead_code, reason = "some are for tests/torture")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// The server never sees it, and the connection breaks.
@@ -38,7 +39,6 @@ pub enum Fault {
     CutRequest(usize),
     /// The server runs it; that many bytes of the reply come back, then the connection breaks.
     CutReply(usize),
-    #[allow(dead_code, reason = "for tests/torture")]
     /// The server runs it; that many bytes of the reply come back, and nothing more; the connection stays.
     StallReply(usize),
     /// The server runs it; its reply comes when the test calls `release`.
@@ -47,20 +47,15 @@ pub enum Fault {
     HoldRequest,
     /// The server refuses it with these words, and nothing of it runs; what is in flight behind it runs.
     Refuse(&'static str),
-    #[allow(dead_code, reason = "tests/torture does without")]
     /// The server never sees it; this is the reply, as it goes over the wire.
     Reply(&'static str),
-    #[allow(dead_code, reason = "for tests/torture")]
     /// The server runs it; its reply comes that much later.
     Delay(Duration),
-    #[allow(dead_code, reason = "for tests/torture")]
     /// The connection breaks. The command reaches the server on another connection, just before the next command or,
     /// if there is none, when the test calls `deliver_rest`.
     Late,
-    #[allow(dead_code, reason = "for tests/torture")]
     /// As `Late`, but long after the next command was answered: 20 commands later, or at `deliver_rest`.
     Later,
-    #[allow(dead_code, reason = "for tests/torture")]
     /// The server runs it, and the connection breaks before the reply; then as `Late`: it runs twice.
     Twice,
 }
@@ -109,7 +104,6 @@ impl Proxy {
         Self { dir, port, network, listener: Some(listener) }
     }
 
-    #[allow(dead_code, reason = "for tests/torture")]
     /// A network without faults before each node of a cluster. Nodes that name each other, in redirections and maps, name
     /// these proxies: nothing gets by them.
     pub fn before_all(cluster: &TestCluster) -> Vec<Self> {
@@ -179,7 +173,6 @@ impl Proxy {
         }
     }
 
-    #[allow(dead_code, reason = "for tests/torture")]
     /// Asks `fate` for the fault of each command from now on, by its name; what `inject` arms comes first.
     pub fn decide(&self, fate: impl FnMut(&str) -> Option<Fault> + Send + 'static) {
         self.network.state().decide = Some(Box::new(fate));

@@ -175,7 +175,8 @@ impl Call {
 /// How a call ended. Every check gives it back, so that they chain.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    pub(super) call: String,
+    /// The command line that was run.
+    pub call: String,
     pub status: ExitStatus,
     /// The server that a change named on stderr, before anything else.
     pub target: Option<String>,
@@ -192,12 +193,6 @@ fn unwrapped(text: &str) -> String {
 }
 
 impl Outcome {
-    /// The command line that was run.
-    #[allow(dead_code, reason = "for tests/torture")]
-    pub fn call(&self) -> String {
-        self.call.clone()
-    }
-
     #[track_caller]
     pub fn code(self, expected: i32) -> Self {
         self.expect(self.status.code() == Some(expected), &format!("exit code {expected}"));

@@ -44,7 +44,6 @@ impl TestRedis {
         Self::with([])
     }
 
-    #[allow(dead_code, reason = "tests/torture does without")]
     /// The same with one activity of that many units.
     #[track_caller]
     pub fn selling(activity: &str, stock: u64) -> Self {
