@@ -144,6 +144,17 @@ impl Heard<'_> {
         !self.schedule.drifts && !self.schedule.operator.iter().any(|step| step.resets(Some(activity)))
     }
 
+    /// Whether what was answered about an order stays so.
+    fn keeps(&self, order: &Order) -> bool {
+        order.items.iter().all(|(activity, _)| self.stays(*activity))
+    }
+
+    /// Whether a hold may have ended unpaid: `seed` decides how long it is held.
+    fn may_be_over(&self, order: &Order, seed: &str) -> bool {
+        let is_released = || self.sent(Operation::Release, &order.request).is_some();
+        order.operation == Operation::Hold && (hold_for(seed) != "1h" || is_released())
+    }
+
     /// Whether a reset may have removed what one of several activities knows of an order: it is refused then, and the others have it.
     fn is_torn(&self, order: &Order) -> bool {
         let is_reset =
@@ -157,21 +168,20 @@ impl Heard<'_> {
 
     /// What was answered stays true.
     fn order(&self, sent: &Sent<'_>) -> Result<(), String> {
-        let (Sent { order, answers }, of) = (sent, |it: &(usize, u64)| it.0);
+        let Sent { order, answers } = sent;
         let status =
             |row: &Option<Value>| row.as_ref().map(|row| row["status"].as_str().unwrap_or_default().to_owned());
         let (before, settled): (Vec<_>, Vec<_>) = answers.iter().partition(|(event, _)| !event.is_settled());
         let first = settled.first().and_then(|(_, row)| status(row)).ok_or_else(|| format!("{order:?} stays open"))?;
-        let stays = order.items.iter().map(of).all(|activity| self.stays(activity));
-        let is_kept = |event: &Event| stays || event.waits && order.items.iter().map(of).all(|it| self.only_loss(it));
-        let may_be_over = order.operation == Operation::Hold
-            && (hold_for(&order.request) != "1h" || self.sent(Operation::Release, &order.request).is_some());
+        let stays = self.keeps(order);
+        let is_copied = |event: &Event| event.waits && order.items.iter().all(|(of, _)| self.only_loss(*of));
+        let may_be_over = self.may_be_over(order, &order.request);
         let fits: &[&str] = match order.operation {
             Operation::Hold if may_be_over => &["replayed", "expired", "not_held"],
             Operation::Release => &["replayed", "expired", "not_held"],
             _ => &["replayed"],
         };
-        let done = before.iter().find(|(event, row)| row.as_ref().is_some_and(is_done) && is_kept(event));
+        let done = before.iter().find(|(event, row)| row.as_ref().is_some_and(is_done) && (stays || is_copied(event)));
         if let Some((event, _)) = done.filter(|_| !fits.contains(&first.as_str())) {
             return Err(format!("{order:?}: e{} was answered, and in the end it is {first}", event.number));
         }
@@ -186,8 +196,7 @@ impl Heard<'_> {
     /// One id is one order, and one end of a hold.
     fn once(&self) -> Vec<String> {
         let mut ok: BTreeMap<&str, Vec<(Operation, usize)>> = BTreeMap::new();
-        let stays = |order: &Order| order.items.iter().all(|(activity, _)| self.stays(*activity));
-        for Sent { order, answers } in self.orders.iter().filter(|sent| stays(&sent.order)) {
+        for Sent { order, answers } in self.orders.iter().filter(|sent| self.keeps(&sent.order)) {
             for (event, _) in answers.iter().filter(|(_, row)| row.as_ref().is_some_and(|row| row["status"] == "ok")) {
                 ok.entry(&order.request).or_default().push((order.operation, event.number));
             }
@@ -235,8 +244,7 @@ impl Heard<'_> {
         }
         let decided = said.iter().filter(|said| !said.is_paused && said.status != "replayed");
         let decided: Vec<&str> = decided.map(|said| said.status.as_str()).collect();
-        let stays = order.items.iter().all(|(activity, _)| self.stays(*activity));
-        if stays && decided.len() > 1 && decided.contains(&"ok") {
+        if self.keeps(order) && decided.len() > 1 && decided.contains(&"ok") {
             return Err(format!("{name}: line {line} was decided as {decided:?}"));
         }
         Ok(())
@@ -248,13 +256,11 @@ impl Heard<'_> {
             return (false, true);
         }
         let said = &self.lines[&(file, line)];
-        let stays = order.items.iter().all(|(activity, _)| self.stays(*activity));
+        let stays = self.keeps(order);
         let is_ok = said.iter().any(|said| said.status == "ok" && (stays || said.is_settled));
         let is_denied = |said: &Said| !said.is_paused && !matches!(said.status.as_str(), "ok" | "replayed");
         let was_denied = said.iter().any(|said| is_denied(said) && (stays || said.is_settled));
-        let is_over = order.operation == Operation::Hold
-            && (hold_for(&self.schedule.files[file].name) != "1h"
-                || self.sent(Operation::Release, &order.request).is_some());
+        let is_over = self.may_be_over(order, &self.schedule.files[file].name);
         (is_ok && !is_over, is_ok || !was_denied)
     }
 
@@ -284,7 +290,7 @@ impl Heard<'_> {
         Ok(())
     }
 
-    /// Units that were bought of something else than the tool, by a user whom nobody knows.
+    /// Units that a plain script sold; which user has them is not known.
     fn sold_elsewhere(&self, activity: usize) -> i64 {
         let units = |(_, chaos): &(usize, Chaos)| match *chaos {
             Chaos::Foreign { activity: of, write: Foreign::PlainSale, units } if of == activity => units.cast_signed(),
@@ -393,7 +399,7 @@ impl Heard<'_> {
             }
         }
         let (layout, id) = (self.schedule.layout, &self.schedule.activities[activity].id);
-        let ledger = servers.seckill().args(["-l", layout.name, "-o", "jsonl", "ledger", id]).run().stdout;
+        let ledger = servers.seckill().args(["-l", layout.name, "-o", "jsonl", "ledger", id]).code(0).stdout;
         for line in ledger.lines() {
             let row: Value = serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
             let found = delivered.get(&format!("{} {}", row["id"], row["n"]));

@@ -1,7 +1,7 @@
 use crate::model::activity::*;
 
 impl Snapshot {
-    /// An activity without a meta, of which nobody bought anything.
+    /// An activity without a meta and without buyers.
     pub(crate) fn sample(id: &str, stock: Option<u64>) -> Self {
         Self {
             activity: ActivityId::validated(id.as_bytes()),

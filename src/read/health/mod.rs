@@ -313,7 +313,7 @@ mod tests {
     use crate::model::layout::Kind;
 
     impl Reading {
-        /// Of a server of which nothing could be read.
+        /// A server from which nothing could be read.
         pub(crate) fn unread() -> Self {
             Self {
                 info: Err(String::new()),

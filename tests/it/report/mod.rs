@@ -29,7 +29,7 @@ struct Sale {
 }
 
 impl Sale {
-    /// The rules are those of the end of the sale; the ledger begins with so many units.
+    /// The rules are those of the end of the sale; the ledger begins with this many units.
     fn begin(stock: i64, title: &str, rules: &[&str]) -> Self {
         let redis = TestRedis::start();
         redis

@@ -232,8 +232,8 @@ mod tests {
 
     #[test]
     fn one_quantity_is_that_of_all_orders() {
-        let alike = BatchReply::read(b"oo 5 0 3", Expected { count: 2, has_rows: false, ..ENDS }).unwrap();
-        assert!(alike.orders.iter().all(|order| order.quantity == Some(3)));
+        let equal = BatchReply::read(b"oo 5 0 3", Expected { count: 2, has_rows: false, ..ENDS }).unwrap();
+        assert!(equal.orders.iter().all(|order| order.quantity == Some(3)));
     }
 
     #[test]
