@@ -245,16 +245,17 @@ pub(crate) fn send_home(
         match send_to(store, activity, &shards, home, call) {
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
-                if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
-                    let shard = activity.shard(shards.numbers()[home]);
-                    let found = snapshot::snapshot(store, &shard)?;
-                    match found.status {
-                        // A refund says so of what is archived, too.
-                        _ if found.is_archived() => return Ok(Outcome::of(Status::NotPreheated)),
-                        // It was restored meanwhile.
-                        Status::Ok if found.meta.is_some() && found.stock.is_some() => {}
-                        _ => return Ok(Outcome::corrupt(broken)),
-                    }
+                let Some(broken) = forget_shards(store, activity, &shards, &mut missing) else { continue };
+                if call.wanted.is_some() {
+                    return Ok(Outcome::corrupt(broken));
+                }
+                // Only a refund, which wants no units, says so of what is archived, too.
+                let found = snapshot::snapshot(store, &activity.shard(shards.numbers()[home]))?;
+                match found.status {
+                    _ if found.is_archived() => return Ok(Outcome::of(Status::NotPreheated)),
+                    // It was restored meanwhile.
+                    Status::Ok if found.meta.is_some() && found.stock.is_some() => {}
+                    _ => return Ok(Outcome::corrupt(broken)),
                 }
             }
             Err(ShardFault::Archived) => return Ok(Outcome::of(Status::Ended)),
