@@ -19,7 +19,6 @@ const AT_ONCE: u32 = 500;
 /// # Errors
 /// Any of [`StoreError`]; why nothing can be done is a status.
 pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expired> {
-    let mut missing: Option<Shards> = None;
     'list: loop {
         let shards = match store.directory.get(activity) {
             Some(shards) => shards.clone(),
@@ -35,11 +34,8 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
         for id in shards.ids(activity) {
             match expire_one(store, &id, reason, dry_run)? {
                 Expiry::Done(expired) if expired.status == Status::NotPreheated => {
-                    if let Some(broken) = orders::forget_shards(store, activity, &shards, &mut missing) {
-                        all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
-                        continue;
-                    }
-                    continue 'list;
+                    let Some(broken) = orders::lost_shard(store, activity, &shards)? else { continue 'list };
+                    all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
                 }
                 Expiry::Done(expired) => all.add(expired),
                 Expiry::Sharded(_) => all.add(Expired::nothing(Status::NotPreheated)),

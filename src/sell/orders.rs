@@ -230,7 +230,6 @@ pub(crate) fn send_home(
     user: Option<&[u8]>,
     call: &SingleCall,
 ) -> Result<Outcome> {
-    let mut missing: Option<Shards> = None;
     store.borrower.was_resent = false;
     loop {
         let Some(shards) = store.directory.get(activity).cloned() else {
@@ -245,7 +244,7 @@ pub(crate) fn send_home(
         match send_to(store, activity, &shards, home, call) {
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
-                let Some(broken) = forget_shards(store, activity, &shards, &mut missing) else { continue };
+                let Some(broken) = lost_shard(store, activity, &shards)? else { continue };
                 if call.wanted.is_some() {
                     return Ok(Outcome::corrupt(broken));
                 }
@@ -277,20 +276,14 @@ pub(crate) fn learn(store: &mut Store, activity: &ActivityId, call: &SingleCall,
     }
 }
 
-/// A shard of the list is gone. The list is read again; if it is the same, the shard was lost.
-pub(crate) fn forget_shards(
-    store: &mut Store,
-    activity: &ActivityId,
-    shards: &Shards,
-    before: &mut Option<Shards>,
-) -> Option<Corrupt> {
-    store.directory.forget(activity);
-    if before.as_ref() == Some(shards) {
-        let what = "names a shard that is not there: was it evicted, or removed?".to_owned();
-        return Some(Corrupt { key: store.keys(activity).meta, what });
-    }
-    *before = Some(shards.clone());
-    None
+/// What is wrong with a list that names a shard that is not there; `None` if the activity has another list by now.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn lost_shard(store: &mut Store, activity: &ActivityId, shards: &Shards) -> Result<Option<Corrupt>> {
+    let is_same = store.shards_of(activity)?.as_ref() == Some(shards);
+    let what = || "names a shard that is not there: was it evicted, or removed?".to_owned();
+    Ok(is_same.then(|| Corrupt { key: store.keys(activity).meta, what: what() }))
 }
 
 /// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.

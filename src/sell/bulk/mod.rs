@@ -266,6 +266,7 @@ impl Run {
             at_most: self.retry_for,
             stop: &|| stop(),
         };
+        let failed = |corrupt: &Corrupt| request.failed(format!("key `{}` {}", corrupt.key, corrupt.what));
         let borrowed = self.borrower.borrow(self.lanes.servers(), &request);
         // Until they are acknowledged, ids of units that have arrived keep others from knowing how many are left.
         self.borrower.ack_transfers(self.lanes.servers());
@@ -280,7 +281,11 @@ impl Run {
                 self.orders.refuse_activity(&mut self.states, index, Status::Ended);
                 Ok(())
             }
-            Err(ShardFault::Corrupt(corrupt)) => Err(request.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
+            Err(ShardFault::ListChanged) => match self.orders.lost_shard(&activity, &shards)? {
+                Some(lost) => Err(failed(&lost)),
+                None => Err(ShardFault::ListChanged.into_error(&activity)),
+            },
+            Err(ShardFault::Corrupt(corrupt)) => Err(failed(&corrupt)),
             Err(fault) => Err(fault.into_error(&activity)),
         }
     }

@@ -73,6 +73,21 @@ fn a_shard_in_files_lends_nothing_and_who_needs_its_units_hears_ended() {
 }
 
 #[test]
+fn a_file_says_that_a_shard_is_gone_and_nothing_of_a_reset() {
+    let sale = Sale::new(&[1, 5], None);
+    drop(sale.redis().cmd(("UNLINK", CLUSTER.all_keys(&sale.id(1)))));
+    let gone = "names a shard that is not there: was it evicted, or removed?";
+    let rows = file("activity,user", [1, 0].map(|number| format!("1001,{}", sale.user(number, "u"))));
+    for command in ["deduct", "refund"] {
+        let run = sale.apply(command, &rows).code(3).stderr_has(gone);
+        assert_eq!(summary(&run.json()), [("ok", 1, 1), ("corrupt", 1, 1)], "{command}");
+    }
+    let short = file("activity,user", ["v", "w"].map(|user| format!("1001,{}", sale.user(0, user))));
+    let error = sale.apply("deduct", &short).code(1).error_line();
+    assert!(error["error"].as_str().unwrap().ends_with(gone), "{error}");
+}
+
+#[test]
 fn rows_come_in_the_order_of_the_file_and_name_the_parent() {
     let sale = Sale::on(TestCluster::start(3), &[500, 100, 0, 0]);
     let orders = file("activity,user,request", (0..700).map(|index| format!("1001,u{index},r{index}")));

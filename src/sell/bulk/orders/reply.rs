@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::error::{Result, StoreError};
-use crate::model::{ActivityId, Corrupt, Status};
+use crate::model::{ActivityId, Corrupt, Shards, Status};
 use crate::read::snapshot;
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
@@ -12,6 +12,7 @@ use crate::sell::bulk::orders::decode::{BatchReply, Decoded, Expected, OrderRepl
 use crate::sell::bulk::orders::queue::{Batch, each};
 use crate::sell::bulk::orders::window::{HoldDetails, Row, State};
 use crate::sell::bulk::orders::{JobOrders, OrderCall};
+use crate::sell::orders;
 
 impl JobOrders {
     /// Reads the reply to one batch.
@@ -27,7 +28,7 @@ impl JobOrders {
                     return Ok(Verdict::Short { index, quantity });
                 }
             }
-            Decoded::Refused { status, line, corrupt } => {
+            Decoded::Refused { status, line, mut corrupt } => {
                 match self.fate_of_shard(states, index, status)? {
                     Fate::Reset => return Err(StoreError::Reset { activity: states.shown_name(index).to_owned() }),
                     Fate::Restored => {
@@ -35,6 +36,10 @@ impl JobOrders {
                         return Ok(Verdict::Retry(None));
                     }
                     Fate::Refused => self.refused(states, &batch, status, line),
+                    Fate::Lost(lost) => {
+                        self.refused(states, &batch, Status::Corrupt, line);
+                        corrupt = Some(lost);
+                    }
                 }
                 return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
             }
@@ -160,17 +165,22 @@ impl JobOrders {
     fn fate_of_shard(&mut self, states: &JobStates, index: u32, status: Status) -> Result<Fate> {
         match status {
             Status::Sharded => return Ok(Fate::Reset),
-            Status::NotPreheated if states.is_shard(index) => {}
+            Status::NotPreheated => {}
             _ => return Ok(Fate::Refused),
         }
-        let shard = ActivityId::validated(states.name(index).as_bytes());
-        let found = snapshot::snapshot(&mut self.store, &shard)?;
+        let Some((activity, shards, home)) = states.place(index) else { return Ok(Fate::Refused) };
+        let found = snapshot::snapshot(&mut self.store, &activity.shard(shards.numbers()[home]))?;
         Ok(match found.status {
             _ if found.is_removed() => Fate::Reset,
             _ if found.is_archived() => Fate::Refused,
             Status::Ok if found.meta.is_some() && found.stock.is_some() => Fate::Restored,
-            _ => Fate::Reset,
+            _ => self.lost_shard(&activity, &shards)?.map_or(Fate::Reset, Fate::Lost),
         })
+    }
+
+    /// See [`orders::lost_shard`].
+    pub(crate) fn lost_shard(&mut self, activity: &ActivityId, shards: &Shards) -> Result<Option<Corrupt>> {
+        orders::lost_shard(&mut self.store, activity, shards)
     }
 }
 
@@ -182,4 +192,6 @@ enum Fate {
     Reset,
     /// Files had this shard, and it is back.
     Restored,
+    /// The shard is gone, and the list still names it.
+    Lost(Corrupt),
 }
