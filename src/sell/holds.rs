@@ -31,10 +31,11 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
             },
         };
         let mut all = Expired::nothing(Status::Ok);
-        for id in shards.ids(activity) {
+        for (at, id) in shards.ids(activity).enumerate() {
             match expire_one(store, &id, reason, dry_run)? {
                 Expiry::Done(expired) if expired.status == Status::NotPreheated => {
-                    let Some(broken) = orders::lost_shard(store, activity, &shards)? else { continue 'list };
+                    let Some(found) = orders::shards_now(store, activity, &shards)? else { continue 'list };
+                    let Some(broken) = orders::lost_shard(store, activity, &found[at..=at]) else { continue 'list };
                     all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
                 }
                 Expiry::Done(expired) => all.add(expired),

@@ -11,7 +11,7 @@ use redis::Value;
 use crate::error::{Recovery, Result, StoreError};
 use crate::model::{
     ActivityId, Bought, Corrupt, HoldRecord, HoldState, Millis, Order, Outcome, Quantity, RefundOf, RequestId, Shards,
-    Status, StoredUser, UserId, Wish,
+    Snapshot, Status, StoredUser, UserId, Wish,
 };
 use crate::read::snapshot;
 use crate::redis::call::{Call, RetrySafety};
@@ -244,17 +244,14 @@ pub(crate) fn send_home(
         match send_to(store, activity, &shards, home, call) {
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
-                let Some(broken) = lost_shard(store, activity, &shards)? else { continue };
-                if call.wanted.is_some() {
+                let Some(found) = shards_now(store, activity, &shards)? else { continue };
+                let needed = if call.wanted.is_some() { &found[..] } else { &found[home..=home] };
+                if let Some(broken) = lost_shard(store, activity, needed) {
                     return Ok(Outcome::corrupt(broken));
                 }
-                // Only a refund, which wants no units, says so of what is archived, too.
-                let found = snapshot::snapshot(store, &activity.shard(shards.numbers()[home]))?;
-                match found.status {
-                    _ if found.is_archived() => return Ok(Outcome::of(Status::NotPreheated)),
-                    // It was restored meanwhile.
-                    Status::Ok if found.meta.is_some() && found.stock.is_some() => {}
-                    _ => return Ok(Outcome::corrupt(broken)),
+                // Only a refund, which wants no units, says so of what is archived, too; or it was restored meanwhile.
+                if call.wanted.is_none() && found[home].is_archived() {
+                    return Ok(Outcome::of(Status::NotPreheated));
                 }
             }
             Err(ShardFault::Archived) => return Ok(Outcome::of(Status::Ended)),
@@ -276,14 +273,26 @@ pub(crate) fn learn(store: &mut Store, activity: &ActivityId, call: &SingleCall,
     }
 }
 
-/// What is wrong with a list that names a shard that is not there; `None` if the activity has another list by now.
+/// The shards of a list, for a shard that said that it is none, or of another epoch; `None` if the activity has another list by now.
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn lost_shard(store: &mut Store, activity: &ActivityId, shards: &Shards) -> Result<Option<Corrupt>> {
-    let is_same = store.shards_of(activity)?.as_ref() == Some(shards);
+pub(crate) fn shards_now(store: &mut Store, activity: &ActivityId, shards: &Shards) -> Result<Option<Vec<Snapshot>>> {
+    if store.shards_of(activity)?.as_ref() != Some(shards) {
+        return Ok(None);
+    }
+    let ids: Vec<ActivityId> = shards.ids(activity).collect();
+    snapshot::snapshots(store, &ids).map(Some)
+}
+
+/// What is wrong with a list that names these, if one of them is not there; as `read_shard` of `lua/lib/transfer.lua` decides it.
+pub(crate) fn lost_shard(store: &Store, activity: &ActivityId, found: &[Snapshot]) -> Option<Corrupt> {
+    // What files have has them as well, and of what a reset removed there is no ledger.
+    let has_ledger = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.ledger);
+    let is_there = |shard: &&Snapshot| shard.status == Status::Ok && shard.stock.is_some() && has_ledger(shard);
+    let lost = found.iter().find(|shard| !is_there(shard))?;
     let what = || "names a shard that is not there: was it evicted, or removed?".to_owned();
-    Ok(is_same.then(|| Corrupt { key: store.keys(activity).meta, what: what() }))
+    Some(lost.corrupt.clone().unwrap_or_else(|| Corrupt { key: store.keys(activity).meta, what: what() }))
 }
 
 /// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.

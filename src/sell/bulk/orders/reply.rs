@@ -4,7 +4,6 @@ use redis::Value;
 
 use crate::error::{Result, StoreError};
 use crate::model::{ActivityId, Corrupt, Shards, Status};
-use crate::read::snapshot;
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
 use crate::sell::bulk::job::JobStates;
@@ -169,18 +168,16 @@ impl JobOrders {
             _ => return Ok(Fate::Refused),
         }
         let Some((activity, shards, home)) = states.place(index) else { return Ok(Fate::Refused) };
-        let found = snapshot::snapshot(&mut self.store, &activity.shard(shards.numbers()[home]))?;
-        Ok(match found.status {
-            _ if found.is_removed() => Fate::Reset,
-            _ if found.is_archived() => Fate::Refused,
-            Status::Ok if found.meta.is_some() && found.stock.is_some() => Fate::Restored,
-            _ => self.lost_shard(&activity, &shards)?.map_or(Fate::Reset, Fate::Lost),
-        })
+        let Some(found) = orders::shards_now(&mut self.store, &activity, &shards)? else { return Ok(Fate::Reset) };
+        let lost = orders::lost_shard(&self.store, &activity, &found[home..=home]);
+        let otherwise = if found[home].is_archived() { Fate::Refused } else { Fate::Restored };
+        Ok(lost.map_or(otherwise, Fate::Lost))
     }
 
-    /// See [`orders::lost_shard`].
+    /// What is wrong with a list of shards, unless a reset changed it or made them anew.
     pub(crate) fn lost_shard(&mut self, activity: &ActivityId, shards: &Shards) -> Result<Option<Corrupt>> {
-        orders::lost_shard(&mut self.store, activity, shards)
+        let found = orders::shards_now(&mut self.store, activity, shards)?;
+        Ok(found.and_then(|found| orders::lost_shard(&self.store, activity, &found)))
     }
 }
 
