@@ -4,11 +4,12 @@
 use crate::admin::parent::{self, Changed, Says};
 use crate::error::{Result, StoreError};
 use crate::model::activity::whole;
-use crate::model::{ActivityId, Corrupt, PackedRules, Snapshot, State, Status, StoredState};
+use crate::model::{ActivityId, Corrupt, Meta, PackedRules, Snapshot, State, Status, StoredState};
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::script::PAUSE;
 use crate::script::reply::Reply;
+use crate::sell::orders;
 use crate::store::Store;
 
 /// How often others may change the parent before this gives up.
@@ -41,6 +42,8 @@ pub(crate) struct Paused {
     pub is_stock_lost: bool,
     /// Whether it is `not_preheated` because a preheat of its shards is unfinished.
     pub is_unfinished: bool,
+    /// Whether a shard refused it, and others are paused nevertheless.
+    pub is_partial: bool,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
 }
@@ -48,8 +51,8 @@ pub(crate) struct Paused {
 impl Paused {
     /// Nothing changed.
     pub(crate) fn refused(status: Status) -> Self {
-        let (is_foreign, is_stock_lost, is_unfinished) = (false, false, false);
-        Self { status, state: None, moved: 0, is_foreign, is_stock_lost, is_unfinished, corrupt: None }
+        let (is_foreign, is_stock_lost, is_unfinished, is_partial) = (false, false, false, false);
+        Self { status, state: None, moved: 0, is_foreign, is_stock_lost, is_unfinished, is_partial, corrupt: None }
     }
 }
 
@@ -126,22 +129,35 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
             return Ok(Some(Paused { is_unfinished: true, ..Paused::refused(Status::NotPreheated) }));
         };
         let ids: Vec<ActivityId> = shards.ids(activity).collect();
+        let found = snapshot::snapshots(store, &ids)?;
+        let is_gone =
+            |shard: &Snapshot| shard.status != Status::Corrupt && shard.meta.as_ref().is_none_or(Meta::is_removed);
+        let lost = found.iter().any(is_gone).then(|| {
+            let corrupt = orders::names_lost_shard(store, activity);
+            Paused { corrupt: Some(corrupt), ..Paused::refused(Status::Corrupt) }
+        });
         // The others would sell without it.
-        if pausing.to == Pause::Resume && snapshot::snapshots(store, &ids)?.iter().any(Snapshot::is_archived) {
-            let state = Some(State::Archived.name().to_owned());
-            return Ok(Some(Paused { state, ..Paused::refused(Status::Ended) }));
+        if pausing.to == Pause::Resume && (lost.is_some() || found.iter().any(Snapshot::is_archived)) {
+            let archived =
+                || Paused { state: Some(State::Archived.name().to_owned()), ..Paused::refused(Status::Ended) };
+            return Ok(Some(lost.unwrap_or_else(archived)));
         }
-        let mut states = Vec::with_capacity(ids.len());
+        let (mut states, mut refused) = (Vec::with_capacity(ids.len()), lost);
         for shard in ids {
             let paused = pause_one(store, &shard, pausing)?;
-            if !paused.status.is_done() {
-                return Ok(Some(paused));
+            match paused.status {
+                status if status.is_done() => {
+                    result.status = if status == Status::Ok { status } else { result.status };
+                    result.moved += paused.moved;
+                    states.extend(paused.state);
+                }
+                _ if pausing.to == Pause::Resume => return Ok(Some(paused)),
+                // What is there must not sell, whatever became of the others.
+                _ => refused = refused.or(Some(paused)),
             }
-            if paused.status == Status::Ok {
-                result.status = Status::Ok;
-            }
-            result.moved += paused.moved;
-            states.extend(paused.state);
+        }
+        if let Some(refused) = refused {
+            return Ok(Some(Paused { is_partial: !states.is_empty(), moved: result.moved, ..refused }));
         }
         result.state = whole::state(&states);
         if says.rules.state == state {

@@ -291,8 +291,13 @@ pub(crate) fn lost_shard(store: &Store, activity: &ActivityId, found: &[Snapshot
     let has_ledger = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.ledger);
     let is_there = |shard: &&Snapshot| shard.status == Status::Ok && shard.stock.is_some() && has_ledger(shard);
     let lost = found.iter().find(|shard| !is_there(shard))?;
-    let what = || "names a shard that is not there: was it evicted, or removed?".to_owned();
-    Some(lost.corrupt.clone().unwrap_or_else(|| Corrupt { key: store.keys(activity).meta, what: what() }))
+    Some(lost.corrupt.clone().unwrap_or_else(|| names_lost_shard(store, activity)))
+}
+
+/// What is wrong with the list of an activity that names a shard that is not there.
+pub(crate) fn names_lost_shard(store: &Store, activity: &ActivityId) -> Corrupt {
+    let what = "names a shard that is not there: was it evicted, or removed?".to_owned();
+    Corrupt { key: store.keys(activity).meta, what }
 }
 
 /// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.

@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
-use crate::model::{ActivityId, Status};
+use crate::model::{ActivityId, Corrupt, Status};
 use crate::store::Store;
 
 /// Refuse all purchases of an activity until it is resumed
@@ -83,7 +83,10 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     let mut warnings = out.warnings();
     let (rows, failed) = until_failed(activities.iter().map(|activity| {
         let paused = pause::set_paused(store, activity, pausing)?;
-        warn_of_corrupt(&mut warnings, paused.corrupt.as_ref());
+        match &paused.corrupt {
+            Some(Corrupt { key, what }) if paused.is_partial => warnings.warn(format!("key `{key}` {what}")),
+            corrupt => warn_of_corrupt(&mut warnings, corrupt.as_ref()),
+        }
         explain(activity, &paused, to, dry_run, out);
         Ok::<_, Failure>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
     }));
@@ -130,6 +133,10 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         out.hint(format!(
             "`seckill inspect {activity}` shows it; the `preheat` that began it, given again, finishes it"
         ));
+    }
+    if paused.is_partial {
+        let would_be = if dry_run { "would be" } else { "are" };
+        out.warn(format!("a shard of `{activity}` cannot be paused; all others {would_be}"));
     }
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));

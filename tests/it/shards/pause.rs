@@ -56,3 +56,24 @@ fn what_is_half_preheated_is_not_paused() {
     assert_eq!(refused.json()[0]["status"], "not_preheated");
     redis.assert_unchanged_since(&before);
 }
+
+#[test]
+fn a_shard_that_is_gone_keeps_no_other_one_live_and_none_is_resumed_beside_it() {
+    let redis = preheated(12, 3);
+    let ids = Whole::of(&redis).ids();
+    redis.cmd(("UNLINK", CLUSTER.all_keys(&ids[0])));
+    let states = || {
+        let rules = |id: &String| redis.hget(&CLUSTER.meta(id), "rules").unwrap();
+        ids[1..].iter().map(|id| rules(id)[..6].to_owned()).collect::<Vec<_>>()
+    };
+    let refused = |line: &str, and: &str| {
+        let refused = call(&redis, line).code(3).stderr_has("names a shard that is not there").stderr_has(and);
+        assert_eq!(refused.json()[0]["status"], "corrupt", "{line}");
+    };
+    refused("pause 1001 --dry-run", "all others would be");
+    assert_eq!(states(), ["live 1"; 2]);
+    refused("pause 1001", "a shard of `1001` cannot be paused; all others are");
+    assert_eq!(states(), ["paused"; 2]);
+    refused("resume 1001", "nothing was changed");
+    assert_eq!(states(), ["paused"; 2]);
+}
