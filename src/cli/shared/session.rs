@@ -166,7 +166,7 @@ impl Session {
             ));
         }
         Ok(match address {
-            Address::Socket(socket) => Target::of_socket(&socket, self.global.timeout())?,
+            Address::Socket(socket) => Target::of_socket(&socket, self.global.timeout()),
             Address::Cluster { url, password } => {
                 let mut target = Target::new(&url, "the private cluster", self.global.timeout())?;
                 target.set_password(password);
