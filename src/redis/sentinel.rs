@@ -1,6 +1,8 @@
 //! Connects to a target. If its URL names sentinels, they are asked anew each time which server is the primary: after a
 //! failover it is another one.
 
+use std::collections::BTreeMap;
+
 use redis::Value;
 
 use crate::error::{Result, SentinelFault, ServerKind, StoreError};
@@ -24,7 +26,10 @@ pub(crate) fn connect(target: &Target) -> Result<Connection> {
         let Some((host, port)) = search.ask(target, &sentinel) else { continue };
         match open_primary(&target.node(&host, port)) {
             Ok(connection) => return Ok(connection),
-            Err(error) if is_of_failover(&error) => _ = search.failover.get_or_insert_with(|| error.to_string()),
+            // It may be replaced any moment.
+            Err(error) if error.is_connection() || error.is_transient() => {
+                _ = search.failover.get_or_insert_with(|| error.to_string())
+            }
             Err(error) => return Err(error),
         }
         search.places.push((host, port));
@@ -111,22 +116,13 @@ fn primary_of(connection: &mut Connection, name: &str) -> Result<Named> {
         return Ok(Named::Primary((host, port)));
     }
     let known = connection.request(redis::cmd("SENTINEL").arg("MASTERS")).unwrap_or(Value::Nil);
-    Ok(Named::Nobody(names(&known)))
+    Ok(Named::Nobody(names(known)))
 }
 
 /// The names in a reply to `SENTINEL MASTERS`: a list of fields and values each.
-fn names(masters: &Value) -> Vec<String> {
-    let text = |value: &Value| match value {
-        Value::BulkString(text) => Some(String::from_utf8_lossy(text).into_owned()),
-        _ => None,
-    };
-    let name = |master: &Value| {
-        let Value::Array(fields) = master else { return None };
-        let at = fields.iter().step_by(2).position(|field| text(field).as_deref() == Some("name"))?;
-        text(fields.get(at * 2 + 1)?)
-    };
-    let Value::Array(masters) = masters else { return Vec::new() };
-    masters.iter().filter_map(name).collect()
+fn names(masters: Value) -> Vec<String> {
+    let masters: Vec<BTreeMap<String, String>> = redis::from_redis_value(masters).unwrap_or_default();
+    masters.into_iter().filter_map(|mut fields| fields.remove("name")).collect()
 }
 
 /// Connects to what a sentinel named, and verifies that it is a primary: a sentinel may be late.
@@ -151,11 +147,6 @@ fn open_primary(target: &Target) -> Result<Connection> {
     }
 }
 
-/// Whether a server that a sentinel named may be replaced any moment.
-fn is_of_failover(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unreachable { .. } | StoreError::Timeout { .. }) || error.is_transient()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +156,7 @@ mod tests {
         let text = |text: &str| Value::BulkString(text.into());
         let master = |fields: &[&str]| Value::Array(fields.iter().map(|field| text(field)).collect());
         let masters = Value::Array(vec![master(&["name", "a", "ip", "name"]), master(&["ip", "name", "name", "b"])]);
-        assert_eq!(names(&masters), ["a", "b"]);
-        assert!(names(&Value::Nil).is_empty());
+        assert_eq!(names(masters), ["a", "b"]);
+        assert!(names(Value::Nil).is_empty());
     }
 }

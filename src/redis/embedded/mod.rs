@@ -16,11 +16,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
-use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
-
 use crate::error::cause;
+use crate::redis::connect::Target;
+use crate::redis::connection::Connection;
 use crate::redis::embedded::cluster::Cluster;
 use crate::redis::embedded::directory::Directory;
+use crate::script::reply::Reply;
 
 /// The socket's name within a server's folder.
 const SOCKET: &str = "server.sock";
@@ -310,15 +311,10 @@ fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
     if !socket.exists() {
         return None;
     }
-    let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
-    if let Some(password) = password(folder) {
-        login = login.set_password(password);
-    }
-    // Not as a URL: in that, `%41`, `?` and `#` of a path mean something else.
-    let address = ConnectionAddr::Unix(socket).into_connection_info().ok()?.set_redis_settings(login);
-    let mut connection = Client::open(address).ok()?.get_connection().ok()?;
-    connection.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    command.query(&mut connection).ok()
+    let mut target = Target::of_socket(&socket, END);
+    password(folder).into_iter().for_each(|password| target.set_password(password));
+    let reply = Connection::open(&target).ok()?.request(command).ok()?;
+    Reply::of_command("redis-server").text(Some(&reply)).ok()?
 }
 
 /// The password of the server of a folder, if it has one.
