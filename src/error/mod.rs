@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use redis::{ErrorKind, RedisError};
+use redis::RedisError;
 
 use crate::model::slot::SLOTS;
 
@@ -253,32 +253,25 @@ impl StoreError {
             || why.contains("consumer group") || why.contains("no longer exists"))
     }
 
-    /// What an error reply of the server means; `None` if the connection, not the server, failed.
-    pub fn of_reply(error: &RedisError, server: &str) -> Option<Self> {
-        if error.is_io_error() || matches!(error.kind(), ErrorKind::Parse) {
-            return None;
-        }
+    /// What an error reply of the server means.
+    pub fn of_reply(error: &RedisError, server: &str) -> Self {
         let code = error.code().unwrap_or_default();
         let detail = error.detail().unwrap_or_default();
         let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
         // A call of more than ten arguments, or of a long one, is refused before NOAUTH would be, as a `Protocol error:
         // unauthenticated multibulk length` or `bulk length`.
         let is_missing = code == "NOAUTH" || why.contains("unauthenticated");
-        let login = is_missing
-            || code == "WRONGPASS"
-            || error.kind() == ErrorKind::AuthenticationFailed
-            || why.contains("AUTH");
-        if login {
+        if is_missing || code == "WRONGPASS" || why.contains("AUTH") {
             let why = if is_missing { "a password is required".to_owned() } else { why };
-            return Some(Self::Login { server: server.to_owned(), why });
+            return Self::Login { server: server.to_owned(), why };
         }
         // A script's own call that is refused says so in its text: the code is then ERR.
         let refused = ["NOPERM", "ACL failure", "The user executing the script"];
         if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
-            return Some(Self::Permission { why });
+            return Self::Permission { why };
         }
         if let Some(redirection) = Redirection::read(code, &why) {
-            return Some(Self::Redirected(redirection));
+            return Self::Redirected(redirection);
         }
         let kind = SERVER_KINDS
             .iter()
@@ -289,10 +282,10 @@ impl StoreError {
         if kind == ServerKind::Usage
             && let Some((_, limit)) = why.split_once("is not the limit of the activity, which is ")
         {
-            return Some(Self::OtherLimit { limit: limit.to_owned() });
+            return Self::OtherLimit { limit: limit.to_owned() };
         }
         let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
-        Some(Self::Server { kind, why })
+        Self::Server { kind, why }
     }
 
     /// Why a connection failed, in a few words.

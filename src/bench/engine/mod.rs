@@ -368,11 +368,8 @@ impl Engine<'_> {
             client.order.retries += 1;
             return self.restart(client_index, now);
         }
-        let meaning = StoreError::of_reply(&error, &self.server);
-        let meaning =
-            meaning.unwrap_or_else(|| StoreError::Reply { what: "the server".into(), reply: error.to_string() });
-        match meaning {
-            StoreError::Permission { .. } | StoreError::Login { .. } => {
+        match StoreError::of_reply(&error, &self.server) {
+            meaning @ (StoreError::Permission { .. } | StoreError::Login { .. }) => {
                 self.fatal.get_or_insert(meaning.clone());
                 self.pace.stop();
                 self.end(client_index, Err(meaning), now);

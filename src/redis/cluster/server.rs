@@ -1,6 +1,6 @@
 //! One server, or one node of a cluster: its address, and a connection that is made when it is first needed.
 
-use redis::{Cmd, RedisError, Value};
+use redis::{Cmd, Value};
 
 use crate::error::{Result, SentinelFault, ServerKind, StoreError};
 use crate::redis::connect::Target;
@@ -85,11 +85,7 @@ impl Server {
     /// A reply, or what an error reply means.
     pub(crate) fn checked(&self, reply: Value) -> Result<Value> {
         match reply {
-            Value::ServerError(error) => {
-                let error = RedisError::from(error);
-                let meaning = StoreError::of_reply(&error, &self.target.shown);
-                Err(self.failover(meaning.unwrap_or_else(|| self.target.unreachable(&error))))
-            }
+            Value::ServerError(error) => Err(self.failover(StoreError::of_reply(&error.into(), &self.target.shown))),
             reply => Ok(reply),
         }
     }

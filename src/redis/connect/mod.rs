@@ -246,27 +246,20 @@ impl Target {
 
     /// A socket that failed, in words.
     pub(crate) fn failed(&self, error: io::Error) -> StoreError {
-        match fault(&error) {
-            Some((fault, why)) => StoreError::Tls { server: self.shown.clone(), fault, why },
-            None => self.unreachable(&RedisError::from(error)),
+        let server = self.shown.clone();
+        if let Some((fault, why)) = fault(&error) {
+            return StoreError::Tls { server, fault, why };
         }
-    }
-
-    /// A connection that failed, in words.
-    pub fn unreachable(&self, error: &RedisError) -> StoreError {
+        let error = RedisError::from(error);
         if error.is_timeout() {
-            let waited = humantime::format_duration(self.timeout).to_string();
-            return StoreError::Timeout { server: self.shown.clone(), waited };
+            return StoreError::Timeout { server, waited: humantime::format_duration(self.timeout).to_string() };
         }
-        StoreError::Unreachable { server: self.shown.clone(), why: why(error) }
+        StoreError::Unreachable { server, why: why(&error) }
     }
 }
 
 /// The cause of a broken connection, without the raw `(os error 11)`.
 fn why(error: &RedisError) -> String {
-    if error.is_timeout() {
-        return "no reply in time".to_owned();
-    }
     if error.is_connection_refusal() {
         return "connection refused".to_owned();
     }

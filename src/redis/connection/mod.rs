@@ -117,9 +117,7 @@ impl Connection {
     /// # Errors
     /// As [`value`](Self::value), or what comes is no array.
     pub(crate) fn array(&mut self) -> Result<usize> {
-        let (count, end) = self.head(b'*', 0)?;
-        self.start += end;
-        Ok(count)
+        self.skip_head(b'*')
     }
 
     /// The next value, which is a number.
@@ -312,7 +310,7 @@ impl Connection {
     }
 
     fn meaning(&self, error: &RedisError) -> StoreError {
-        StoreError::of_reply(error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(error))
+        StoreError::of_reply(error, &self.target.shown)
     }
 
     fn oversized(&self) -> StoreError {

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{RedisError, ServerError, Value};
+use redis::{ServerError, Value};
 
 use crate::error::{Redirection, Result, StoreError};
 use crate::redis::cluster::server::Server;
@@ -332,9 +332,7 @@ impl<C: Call> Pipeline<C> {
     }
 
     fn meaning(&self, error: ServerError) -> StoreError {
-        let error = RedisError::from(error);
-        let unknown = || StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() };
-        StoreError::of_reply(&error, &self.server.target.shown).unwrap_or_else(unknown)
+        StoreError::of_reply(&error.into(), &self.server.target.shown)
     }
 }
 
