@@ -95,14 +95,21 @@ impl Node {
     }
 }
 
-/// A reply to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
+/// The next reply, to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
 /// is.
-fn known(server: &Server, command: &str, reply: Value) -> Result<Known<Value>> {
+fn known(server: &mut Server, command: &str) -> Result<Known<Value>> {
+    let reply = server.read()?;
     match server.checked(reply) {
         Ok(value) => Ok(Ok(value)),
         Err(error) if error.is_connection() || matches!(error, StoreError::Login { .. }) => Err(error),
         Err(error) => Ok(Err(reason(command, &error))),
     }
+}
+
+/// Sends a command that goes by this name, and reads its reply.
+fn ask(server: &mut Server, name: &str, command: &Cmd) -> Result<Known<Value>> {
+    server.write(&command.get_packed_command())?;
+    known(server, name)
 }
 
 /// Why a command was refused, in a few words.
@@ -217,11 +224,7 @@ impl Reading {
         commands.extend(SETTINGS.map(|name| ("CONFIG GET", redis::cmd("CONFIG").arg("GET").arg(name).to_owned())));
         let packed: Vec<u8> = commands.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
         server.write(&packed)?;
-        let mut replies = Vec::with_capacity(commands.len());
-        for (name, _) in &commands {
-            let reply = server.read()?;
-            replies.push(known(server, name, reply)?);
-        }
+        let replies = commands.iter().map(|(name, _)| known(server, name)).collect::<Result<Vec<_>>>()?;
         let mut replies = replies.into_iter();
         let mut next = || replies.next().unwrap_or_else(|| Err("no reply".to_owned()));
         let info = next().map(|value| Info::parse(&text(&value)));
@@ -263,9 +266,9 @@ fn clock(server: &mut Server) -> Result<Known<Clock>> {
     let now = || system.unix_time().as_micros();
     server.write(&redis::cmd("TIME").get_packed_command())?;
     let before = now();
-    let reply = server.read()?;
+    let reply = known(server, "TIME")?;
     let after = now();
-    let reply = match known(server, "TIME", reply)? {
+    let reply = match reply {
         Ok(Value::Array(parts)) => parts,
         Ok(other) => return Ok(Err(format!("TIME replied {other:?}"))),
         Err(why) => return Ok(Err(why)),

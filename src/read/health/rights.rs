@@ -9,7 +9,7 @@
 use redis::Value;
 
 use crate::error::{Result, ServerKind, StoreError};
-use crate::read::health::{Known, known, reason, text};
+use crate::read::health::{self, Known, reason, text};
 use crate::redis::cluster::server::Server;
 use crate::script::Script;
 use crate::script::keys::Keys;
@@ -46,9 +46,7 @@ pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Re
     let all: Vec<&Vec<String>> = calls.iter().flatten().collect();
     let json = serde_json::to_string(&all).unwrap_or_default();
     let mut eval = redis::cmd("EVAL");
-    server.write(&eval.arg(ASK).arg(0).arg(json).get_packed_command())?;
-    let reply = server.read()?;
-    let replies = match known(server, "EVAL", reply)? {
+    let replies = match health::ask(server, "EVAL", eval.arg(ASK).arg(0).arg(json))? {
         Ok(Value::Array(replies)) => replies,
         Ok(_) => return by_user(server, rights, keys),
         Err(why) => return Ok(Err(why)),
@@ -102,11 +100,7 @@ fn on_key(right: &str, key: &str) -> Vec<String> {
 
 /// Reads the user's own rules, on a server whose scripts cannot ask.
 fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>> {
-    let mut request = |words: &[&str]| {
-        server.write(&redis::cmd("ACL").arg(words).get_packed_command())?;
-        let reply = server.read()?;
-        known(server, &format!("ACL {}", words[0]), reply)
-    };
+    let mut request = |words: &[&str]| health::ask(server, &format!("ACL {}", words[0]), redis::cmd("ACL").arg(words));
     let name = match request(&["WHOAMI"])? {
         Ok(name) => text(&name),
         Err(why) => return Ok(Err(why)),

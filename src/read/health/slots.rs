@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::error::Result;
 use crate::model::slot::SLOTS;
-use crate::read::health::{known, text};
+use crate::read::health::{ask, text};
 use crate::redis::cluster::map::{MapNode, NodeLine, read_ranges};
 use crate::redis::cluster::server::Server;
 
@@ -122,9 +122,7 @@ impl Slots {
 
 /// Asks for a text. Who may not ask learns nothing.
 fn asked(server: &mut Server, what: &str) -> Result<String> {
-    server.write(&redis::cmd("CLUSTER").arg(what).get_packed_command())?;
-    let reply = server.read()?;
-    Ok(known(server, "CLUSTER", reply)?.map_or_else(|_| String::new(), |value| text(&value)))
+    Ok(ask(server, "CLUSTER", redis::cmd("CLUSTER").arg(what))?.map_or_else(|_| String::new(), |value| text(&value)))
 }
 
 #[cfg(test)]
