@@ -87,17 +87,12 @@ pub(crate) fn hold_records<I: Display>(
 
 /// Units that some users hold open.
 pub(crate) fn open_units(store: &mut Store, keys: &Keys, users: &[&[u8]]) -> Result<Vec<i64>> {
-    let mut command = redis::cmd("HMGET");
-    command.arg(&keys.requests);
-    for user in users {
-        command.arg([b"\to:", *user].concat());
-    }
-    let reply = Reply::of_command("HMGET");
-    let values = reply.array(store.servers.command(&keys.requests, &command)?)?;
-    values
-        .iter()
-        .map(|value| Ok(reply.count(Some(value))?.and_then(|units| i64::try_from(units).ok()).unwrap_or(0)))
-        .collect()
+    let fields = users.iter().map(|user| [b"\to:", *user].concat());
+    let units = |text: Option<Vec<u8>>| {
+        let stored = Reply::of_command("HMGET").count(text.map(Value::BulkString).as_ref())?;
+        Ok(stored.and_then(|units| i64::try_from(units).ok()).unwrap_or(0))
+    };
+    store.servers.fields(&keys.requests, fields)?.into_iter().map(units).collect()
 }
 
 /// Units that some users hold open of an activity, in their order.

@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 use crate::error::StoreError;
+use crate::model::number::whole_bytes;
 use crate::model::{ActivityId, Bought, Kind};
 use crate::redis::scan::Scan;
 use crate::store::Store;
@@ -50,10 +51,7 @@ pub(crate) fn each<E: From<StoreError>>(
     }
     // The units of a set are in a key of their own: a page of them is read for each page of the set, on another
     // connection, because the set's next page is under way.
-    let mut beside = match keys.units {
-        Some(units) => Some((store.connect_new()?, units)),
-        None => None,
-    };
+    let mut beside = keys.units.map(|units| (store.unconnected_copy(), units));
     store.servers.scan(Scan::Set(&participants), |members| {
         let units = match &mut beside {
             Some((store, units)) if !members.is_empty() => store.servers.fields(units, members)?,
@@ -75,8 +73,5 @@ pub(crate) fn each<E: From<StoreError>>(
 
 /// The units a record holds, or its text if it is no number.
 fn number(bytes: &[u8]) -> Result<u64, String> {
-    std::str::from_utf8(bytes)
-        .ok()
-        .and_then(crate::model::number::whole)
-        .ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
+    whole_bytes(bytes).ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
+use crate::model::number::signed;
 use crate::model::{ActivityId, Layout, Millis};
 pub(crate) use crate::read::health::rights::Granted;
 use crate::read::health::rights::{DryRun, dry_run};
@@ -125,13 +126,7 @@ fn reason(command: &str, error: &StoreError) -> String {
 
 /// A text; bytes that are no UTF-8 are shown as such.
 fn text(value: &Value) -> String {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::SimpleString(text) => text.clone(),
-        Value::VerbatimString { text, .. } => text.clone(),
-        Value::Int(number) => number.to_string(),
-        _ => String::new(),
-    }
+    Reply::of_command("").text(Some(value)).ok().flatten().unwrap_or_default()
 }
 
 impl Servers {
@@ -268,17 +263,10 @@ fn clock(server: &mut Server) -> Result<Known<Clock>> {
     let before = now();
     let reply = known(server, "TIME")?;
     let after = now();
-    let reply = match reply {
-        Ok(Value::Array(parts)) => parts,
-        Ok(other) => return Ok(Err(format!("TIME replied {other:?}"))),
-        Err(why) => return Ok(Err(why)),
-    };
-    let part = |at: usize| Reply::of_command("TIME").count(reply.get(at)).ok().flatten().unwrap_or_default();
-    let there = part(0) * 1_000_000 + part(1);
+    let there = reply.and_then(|value| Reply::clock(&value).map_err(|_| format!("TIME replied {value:?}")));
     let number = |micros: u128| i64::try_from(micros).unwrap_or(i64::MAX);
-    let here = number(before.midpoint(after));
-    let ahead_us = i64::try_from(there).unwrap_or(i64::MAX).saturating_sub(here);
-    Ok(Ok(Clock { ahead_us, uncertainty_us: number(after.saturating_sub(before)) / 2 }))
+    let (here, uncertainty_us) = (number(before.midpoint(after)), number(after.saturating_sub(before)) / 2);
+    Ok(there.map(|there| Clock { ahead_us: signed(there).saturating_sub(here), uncertainty_us }))
 }
 
 fn slow_calls(value: Value) -> Known<Vec<SlowCall>> {

@@ -13,6 +13,7 @@ use crate::read::health::{self, Known, reason, text};
 use crate::redis::cluster::server::Server;
 use crate::script::Script;
 use crate::script::keys::Keys;
+use crate::script::reply::Reply;
 
 /// Whether a user has a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,12 +111,11 @@ fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Kn
         Ok(_) => return Ok(Err("ACL GETUSER knows no such user".to_owned())),
         Err(why) => return Ok(Err(why)),
     };
-    let field = |wanted: &str| fields.chunks(2).find(|pair| text(&pair[0]) == wanted).and_then(|pair| pair.get(1));
-    let patterns: Vec<Vec<u8>> = match field("keys") {
+    let patterns: Vec<Vec<u8>> = match Reply::field(&fields, "keys") {
         Some(Value::Array(patterns)) => patterns.iter().map(|pattern| text(pattern).into_bytes()).collect(),
         _ => Vec::new(),
     };
-    let rules = field("commands").map(text).unwrap_or_default();
+    let rules = Reply::field(&fields, "commands").map(text).unwrap_or_default();
     // A category is all of its commands.
     let mut steps: Vec<(bool, Vec<String>)> = Vec::new();
     for rule in rules.split(' ') {

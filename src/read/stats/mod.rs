@@ -59,7 +59,7 @@ pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<Server
     let nodes = store.servers.primaries();
     let of_node = |node: &usize| {
         let node = *node;
-        sections.iter().map(move |section| Call::at_node(node, &info_command(*section)))
+        sections.iter().map(move |section| Call::at_node(node, redis::cmd("INFO").arg(section.name())))
     };
     let calls: Vec<Call> = nodes.iter().flat_map(of_node).collect();
     let mut outcomes = store.servers.fan_out(&calls, None).into_iter();
@@ -67,7 +67,8 @@ pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<Server
     for node in nodes {
         let outcomes: Vec<_> = outcomes.by_ref().take(sections.len()).collect();
         let found = outcomes.into_iter().try_fold(Info::default(), |mut info, outcome| {
-            info.add(&text(outcome.map_err(CallFailure::into_error)?)?);
+            let text = outcome.map_err(CallFailure::into_error)?;
+            info.add(&Reply::of_command("INFO").text(Some(&text))?.unwrap_or_default());
             Ok(info)
         });
         replies.push(ServerInfo { server: store.servers.node(node).target.node_label(), info: found });
@@ -84,18 +85,6 @@ pub(crate) fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec
     let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups_command(ledger))).collect();
     let answers = store.servers.call_all(&calls).into_iter();
     answers.map(|answer| read_groups(answer.map(Answer::value))).collect()
-}
-
-fn info_command(section: Section) -> Cmd {
-    redis::cmd("INFO").arg(section.name()).to_owned()
-}
-
-/// The text of a reply to INFO: a verbatim string if a proxy speaks RESP3.
-fn text(value: Value) -> Result<String> {
-    match value {
-        Value::VerbatimString { text, .. } => Ok(text),
-        value => Ok(Reply::of_command("INFO").text(Some(&value))?.unwrap_or_default()),
-    }
 }
 
 /// Asks for the groups of a ledger.
@@ -117,10 +106,7 @@ pub(crate) fn read_groups(answer: Result<Value>) -> Result<Vec<GroupStats>> {
 
 fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats> {
     let fields = reply.array(group)?;
-    let field = |name: &str| {
-        let is_named = |pair: &&[Value]| matches!(&pair[0], Value::BulkString(known) if known == name.as_bytes());
-        fields.chunks(2).find(is_named).and_then(|pair| pair.get(1))
-    };
+    let field = |name: &str| Reply::field(&fields, name);
     let name = reply.text(field("name"))?.ok_or_else(|| reply.invalid(&fields))?;
     // Valkey counted below zero after entries were removed: that is no number either.
     let lag = reply.count(field("lag")).ok().flatten();

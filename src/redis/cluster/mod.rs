@@ -114,28 +114,18 @@ impl Servers {
 
     /// The node that serves a slot, or probably does. Without a slot, any that was not found to be down.
     pub(crate) fn node_of(&self, slot: Option<u16>) -> usize {
-        if let Some(owner) = slot.and_then(|slot| self.owners.get(usize::from(slot))).filter(|owner| **owner != UNKNOWN)
-        {
-            return usize::from(*owner);
+        if let Some(owner) = self.owner(slot) {
+            return owner;
         }
         let guess = usize::from(slot.unwrap_or(0)) * self.seeds / usize::from(SLOTS);
         let count = self.nodes.len();
         (guess..guess + count).map(|index| index % count).find(|index| !self.nodes[*index].is_down).unwrap_or(guess)
     }
 
-    /// Connects to any of them.
-    ///
-    /// # Errors
-    /// None can be reached.
-    pub(crate) fn connect_any(&mut self) -> Result<()> {
-        let mut failed = None;
-        for node in &mut self.nodes {
-            match node.connection() {
-                Ok(_) => return Ok(()),
-                Err(error) => _ = failed.get_or_insert(error),
-            }
-        }
-        failed.map_or(Ok(()), Err)
+    /// The node that serves a slot, if that is known.
+    fn owner(&self, slot: Option<u16>) -> Option<usize> {
+        let owner = self.owners.get(usize::from(slot?)).filter(|owner| **owner != UNKNOWN)?;
+        Some(usize::from(*owner))
     }
 
     /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
@@ -334,8 +324,7 @@ impl Servers {
 
     /// Whether another node may know who serves a slot of which nothing is known.
     pub(crate) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
-        let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);
-        !is_known && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down)
+        self.owner(slot).is_none() && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down)
     }
 
     /// Whether any of them ever accepted a connection.

@@ -13,7 +13,7 @@ use crate::model::number::signed;
 use crate::model::{
     ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, StoredUser,
 };
-use crate::read::{history, ledger, participants, snapshot};
+use crate::read::{ledger, participants, snapshot};
 use crate::report::merged::MergedLedgers;
 use crate::report::units_a_user::UnitsAUser;
 use crate::report::{Balance, Objection, Sales};
@@ -49,7 +49,7 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
     let mut first_entry = None;
-    history::set_background(store, snapshot.state() == State::Live);
+    store.throttle.set_live(snapshot.state() == State::Live);
     let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
     let progress = out.progress("reading the ledger", 0);
     ledger::each_entry(store, activity, after, last, |entry| {
