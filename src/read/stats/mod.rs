@@ -159,20 +159,14 @@ fn read(value: Value) -> Result<Durations> {
     let mut durations = Durations::default();
     for fields in reply.array(value)?.into_iter().skip(1).step_by(2) {
         let fields = reply.array(fields)?;
+        durations.calls += reply.count(Reply::field(&fields, "calls"))?.unwrap_or_default();
+        let Some(Value::Array(buckets)) = Reply::field(&fields, "histogram_usec") else { continue };
         let mut before = 0;
-        for pair in fields.chunks(2) {
-            match (reply.text(pair.first())?.as_deref(), pair.get(1)) {
-                (Some("calls"), calls) => durations.calls += reply.count(calls)?.unwrap_or_default(),
-                (Some("histogram_usec"), Some(Value::Array(buckets))) => {
-                    for bucket in buckets.chunks(2) {
-                        let bound = reply.count(bucket.first())?.unwrap_or_default();
-                        let so_far = reply.count(bucket.get(1))?.unwrap_or_default();
-                        *durations.buckets.entry(bound).or_default() += so_far.saturating_sub(before);
-                        before = so_far;
-                    }
-                }
-                _ => {}
-            }
+        for bucket in buckets.chunks(2) {
+            let bound = reply.count(bucket.first())?.unwrap_or_default();
+            let so_far = reply.count(bucket.get(1))?.unwrap_or_default();
+            *durations.buckets.entry(bound).or_default() += so_far.saturating_sub(before);
+            before = so_far;
         }
     }
     Ok(durations)
