@@ -63,8 +63,8 @@ impl Search<'_> {
             (answer, _) => answer,
         };
         match answer {
-            Ok(Named::Primary(place)) => Some(place).filter(|place| !self.places.contains(place)),
-            Ok(Named::Nobody(known)) => {
+            Ok(Ok(place)) => Some(place).filter(|place| !self.places.contains(place)),
+            Ok(Err(known)) => {
                 self.known.get_or_insert_default().extend(known);
                 None
             }
@@ -103,20 +103,14 @@ impl Search<'_> {
     }
 }
 
-/// What a sentinel said.
-enum Named {
-    Primary(Place),
-    /// It does not know the name, but these.
-    Nobody(Vec<String>),
-}
-
-fn primary_of(connection: &mut Connection, name: &str) -> Result<Named> {
+/// The primary of that name; if the sentinel does not know it, the names that it knows.
+fn primary_of(connection: &mut Connection, name: &str) -> Result<Result<Place, Vec<String>>> {
     let place = connection.request(redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name))?;
-    if let Ok((host, port)) = redis::from_redis_value::<Place>(place) {
-        return Ok(Named::Primary((host, port)));
+    if let Ok(place) = redis::from_redis_value(place) {
+        return Ok(Ok(place));
     }
     let known = connection.request(redis::cmd("SENTINEL").arg("MASTERS")).unwrap_or(Value::Nil);
-    Ok(Named::Nobody(names(known)))
+    Ok(Err(names(known)))
 }
 
 /// The names in a reply to `SENTINEL MASTERS`: a list of fields and values each.

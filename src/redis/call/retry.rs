@@ -125,7 +125,7 @@ impl Servers {
                 // EVAL loads and runs in one; what ran already is replayed.
                 Err(CallFailure::NoScript) if !by_text => {
                     by_text = true;
-                    attempts.ask_again(asks, node);
+                    attempts.ask = asks.then_some(node);
                     continue;
                 }
                 Err(failure @ (CallFailure::NoScript | CallFailure::NotReplicated)) => return Err(failure.into_error()),
@@ -234,11 +234,6 @@ impl Attempts {
             Some(node) => (node, true),
             None => (servers.node_of(slot), false),
         }
-    }
-
-    /// The next attempt goes to the node that this one went to, as this one did.
-    pub(crate) fn ask_again(&mut self, asks: bool, node: usize) {
-        self.ask = asks.then_some(node);
     }
 
     /// Whether the next attempt, at another node, needs no pause.

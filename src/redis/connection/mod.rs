@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-use redis::{Cmd, RedisError, Value};
+use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
 use crate::redis::connect::Target;
@@ -77,7 +77,7 @@ impl Connection {
     /// The connection broke.
     pub(crate) fn send(&mut self, packed: &[u8]) -> Result<()> {
         let sent = self.socket.write_all(packed).and_then(|()| self.socket.flush());
-        sent.map_err(|error| self.broken(error))
+        sent.map_err(|error| self.target.failed(error))
     }
 
     /// The reply that comes next, whole; an error reply is a value too.
@@ -93,7 +93,7 @@ impl Connection {
     /// # Errors
     /// As [`reply`](Self::reply), or the server replied with an error.
     pub(crate) fn value(&mut self) -> Result<Value> {
-        self.reply()?.extract_error().map_err(|error| self.meaning(&error))
+        self.reply()?.extract_error().map_err(|error| StoreError::of_reply(&error, &self.target.shown))
     }
 
     /// Sends one command and gives its reply.
@@ -234,7 +234,7 @@ impl Connection {
                 .and_then(|number| Some((usize::try_from(number).ok()?, end)))
                 .ok_or_else(|| self.unexpected(line)),
             Some((b'-', _)) => match redis::parse_redis_value(line) {
-                Ok(Value::ServerError(error)) => Err(self.meaning(&error.into())),
+                Ok(Value::ServerError(error)) => Err(StoreError::of_reply(&error.into(), &self.target.shown)),
                 _ => Err(self.unexpected(line)),
             },
             _ => Err(self.unexpected(line)),
@@ -282,7 +282,7 @@ impl Connection {
     /// Reads what is there, or waits for it.
     fn fill(&mut self) -> Result<()> {
         self.make_room()?;
-        self.read_some().map_err(|error| self.broken(error))
+        self.read_some().map_err(|error| self.target.failed(error))
     }
 
     /// Reads what has come into the room that there is.
@@ -305,14 +305,6 @@ impl Connection {
         Ok(())
     }
 
-    fn broken(&self, error: io::Error) -> StoreError {
-        self.target.failed(error)
-    }
-
-    fn meaning(&self, error: &RedisError) -> StoreError {
-        StoreError::of_reply(error, &self.target.shown)
-    }
-
     fn oversized(&self) -> StoreError {
         StoreError::Oversized { server: self.target.shown.clone() }
     }
@@ -332,7 +324,7 @@ impl Connection {
     /// # Errors
     /// The system cannot do that.
     pub(crate) fn stop_waiting(&mut self) -> Result<()> {
-        self.socket.stop_waiting().map_err(|error| self.broken(error))?;
+        self.socket.stop_waiting().map_err(|error| self.target.failed(error))?;
         self.buffer = vec![0; POLLED_BUFFER];
         (self.start, self.end) = (0, 0);
         Ok(())
@@ -364,7 +356,7 @@ impl Connection {
         match written {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(self.broken(error)),
+            Err(error) => Err(self.target.failed(error)),
         }
     }
 
@@ -381,7 +373,7 @@ impl Connection {
             match self.read_some() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(self.broken(error)),
+                Err(error) => return Err(self.target.failed(error)),
             }
         }
     }
