@@ -46,20 +46,17 @@ impl Millis {
 
     /// `in 16 h`, `3 min ago`, `now`: at most [`RELATIVE_WIDTH`] characters in the years 0 to 9999.
     pub(crate) fn relative_to(self, now: Self) -> String {
-        const MINUTE: u64 = 60;
-        const HOUR: u64 = 60 * MINUTE;
-        const DAY: u64 = 24 * HOUR;
         const YEAR: u64 = 365 * DAY;
-        let seconds = (self.0.abs_diff(now.0) + 500) / 1000;
-        let (step, unit) = match seconds {
+        let apart = (self.0.abs_diff(now.0) + SECOND / 2) / SECOND * SECOND;
+        let (step, unit) = match apart {
             0 => return "now".to_owned(),
-            _ if seconds < 2 * MINUTE => (1, "s"),
-            _ if seconds < 2 * HOUR => (MINUTE, "min"),
-            _ if seconds < 2 * DAY => (HOUR, "h"),
-            _ if seconds < 2 * YEAR => (DAY, "d"),
+            _ if apart < 2 * MINUTE => (SECOND, "s"),
+            _ if apart < 2 * HOUR => (MINUTE, "min"),
+            _ if apart < 2 * DAY => (HOUR, "h"),
+            _ if apart < 2 * YEAR => (DAY, "d"),
             _ => (YEAR, "y"),
         };
-        let count = (seconds + step / 2) / step;
+        let count = (apart + step / 2) / step;
         if self > now { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
     }
 
