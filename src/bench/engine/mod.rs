@@ -78,8 +78,7 @@ struct Engine<'r> {
     timers: BinaryHeap<Reverse<(Instant, usize, u64, Alarm)>>,
     measured: Measured,
     out: Outgoing,
-    timeout: Duration,
-    server: String,
+    target: Target,
     must_succeed: bool,
     /// Orders that ended since progress was reported.
     ended: u64,
@@ -140,7 +139,7 @@ pub(crate) fn load(
         active: began,
         pause: SHORTEST_PAUSE,
     };
-    let timeout = store.servers.target().timeout;
+    let target = store.servers.target().clone();
     let mut engine = Engine {
         free: (0..connections.len()).collect(),
         clients: connections.into_iter().map(client).collect(),
@@ -148,14 +147,13 @@ pub(crate) fn load(
         strategy: strategy::of(options.strategy, store, sale),
         sale,
         slots,
-        pace: Pace::new(options.pace, began, timeout),
+        pace: Pace::new(options.pace, began, target.timeout),
         poller,
         opener: Opener::start(store.servers.unconnected_copy()),
         timers: BinaryHeap::new(),
         measured: Measured::new()?,
         out: Outgoing::default(),
-        timeout,
-        server: store.servers.target().shown.clone(),
+        target,
         must_succeed: options.must_succeed,
         ended: 0,
         answered: began,
@@ -185,7 +183,7 @@ impl Engine<'_> {
             let due = [Some(next_tick), next_order, self.timers.peek().map(|Reverse((due, ..))| *due)];
             let due = due.into_iter().flatten().min().unwrap_or(next_tick);
             let wait = due.saturating_duration_since(now);
-            self.poller.wait(wait, &mut ready).map_err(|error| self.io_error(&error))?;
+            self.poller.wait(wait, &mut ready).map_err(|error| self.target.failed(error))?;
             for client_index in ready.drain(..) {
                 self.receive(client_index);
             }
@@ -222,11 +220,9 @@ impl Engine<'_> {
     fn start(&mut self, client_index: usize, number: u64, started: Instant, now: Instant) {
         let baskets = self.sale.baskets.len();
         let client = &mut self.clients[client_index];
-        let order = &mut client.order;
-        (order.number, order.basket, order.started, order.sent) = (number, client_index % baskets, started, now);
-        (order.stage, order.retries, order.may_have_run, order.by_text) = (0, 0, false, false);
-        order.status = Status::Ok;
-        write_user(&mut order.user, self.sale.buyers.number(number));
+        let mut user = std::mem::take(&mut client.order.user);
+        write_user(&mut user, self.sale.buyers.number(number));
+        client.order = Order { number, basket: client_index % baskets, user, started, ..Order::new(now) };
         client.pause = SHORTEST_PAUSE;
         self.busy += 1;
         self.advance(client_index, now);
@@ -270,7 +266,7 @@ impl Engine<'_> {
             && is_all == was_blocked
             && let Err(error) = self.poller.set_writes(client_index, connection, !is_all)
         {
-            sent = Err(self.io_error(&error));
+            sent = Err(self.target.failed(error));
         }
         if let Err(error) = sent {
             self.lose(client_index, error, now);
@@ -321,10 +317,6 @@ impl Engine<'_> {
         }
     }
 
-    fn io_error(&self, error: &std::io::Error) -> StoreError {
-        StoreError::Unreachable { server: self.server.clone(), why: crate::error::cause(error) }
-    }
-
     /// Reads what came for a client.
     fn receive(&mut self, client_index: usize) {
         if !self.clients[client_index].unsent.is_empty() {
@@ -368,7 +360,7 @@ impl Engine<'_> {
             client.order.retries += 1;
             return self.restart(client_index, now);
         }
-        match StoreError::of_reply(&error, &self.server) {
+        match StoreError::of_reply(&error, &self.target.shown) {
             meaning @ (StoreError::Permission { .. } | StoreError::Login { .. }) => {
                 self.fatal.get_or_insert(meaning.clone());
                 self.pace.stop();
@@ -393,7 +385,7 @@ impl Engine<'_> {
 
     /// Whether an order that nothing ran of may be tried again.
     fn may_pass(&self, client_index: usize, error: &StoreError, now: Instant) -> bool {
-        let is_in_time = now - self.clients[client_index].order.sent < self.timeout * TIMEOUTS;
+        let is_in_time = now - self.clients[client_index].order.sent < self.target.timeout * TIMEOUTS;
         is_in_time && (error.is_transient() || matches!(error, StoreError::Redirected(_)))
     }
 
@@ -441,7 +433,7 @@ impl Engine<'_> {
             State::Free => self.free.retain(|free| *free != client_index),
             // It is sent once its timer is due.
             State::Pausing | State::Unconnected => {}
-            State::Waiting if is_repeatable && now - client.order.sent < self.timeout * TIMEOUTS => {
+            State::Waiting if is_repeatable && now - client.order.sent < self.target.timeout * TIMEOUTS => {
                 client.order.retries += 1;
                 client.order.may_have_run = true;
                 self.restart(client_index, now);
@@ -457,7 +449,7 @@ impl Engine<'_> {
     fn unknown(&self, client_index: usize, error: &StoreError) -> StoreError {
         let request = format!("{}-{}", self.sale.run, self.clients[client_index].order.number);
         StoreError::Unknown {
-            server: self.server.clone(),
+            server: self.target.shown.clone(),
             why: error.why(),
             recovery: Some(Recovery::SameRequest(request)),
         }
@@ -478,7 +470,7 @@ impl Engine<'_> {
         while let Some((client_index, opened)) = self.opener.next() {
             let added = opened.and_then(|connection| match self.poller.add(client_index, &connection) {
                 Ok(()) => Ok(connection),
-                Err(error) => Err(self.io_error(&error)),
+                Err(error) => Err(self.target.failed(error)),
             });
             let client = &mut self.clients[client_index];
             match added {
@@ -491,7 +483,7 @@ impl Engine<'_> {
                     }
                 }
                 Err(error) => {
-                    if client.state == State::Unconnected && now - client.order.sent >= self.timeout * TIMEOUTS {
+                    if client.state == State::Unconnected && now - client.order.sent >= self.target.timeout * TIMEOUTS {
                         let error = if client.order.may_have_run { self.unknown(client_index, &error) } else { error };
                         self.end(client_index, Err(error), now);
                     }
@@ -505,9 +497,11 @@ impl Engine<'_> {
     fn find_silent(&mut self, now: Instant) {
         for client_index in 0..self.clients.len() {
             let client = &self.clients[client_index];
-            if client.state == State::Waiting && client.connection.is_some() && now - client.active >= self.timeout {
-                let waited = humantime::format_duration(self.timeout).to_string();
-                let error = StoreError::Timeout { server: self.server.clone(), waited };
+            if client.state == State::Waiting
+                && client.connection.is_some()
+                && now - client.active >= self.target.timeout
+            {
+                let error = self.target.failed(std::io::ErrorKind::TimedOut.into());
                 self.lose(client_index, error, now);
             }
         }
@@ -516,15 +510,15 @@ impl Engine<'_> {
     /// Ends the run if no client has had a connection for long.
     fn find_dead(&mut self, now: Instant) {
         let is_dead = self.clients.iter().all(|client| client.connection.is_none());
-        if is_dead && now - self.answered >= self.timeout * TIMEOUTS && self.fatal.is_none() {
+        if is_dead && now - self.answered >= self.target.timeout * TIMEOUTS && self.fatal.is_none() {
             let why = "all connections broke, and none could be opened again".to_owned();
-            self.fatal = Some(StoreError::Unreachable { server: self.server.clone(), why });
+            self.fatal = Some(StoreError::Unreachable { server: self.target.shown.clone(), why });
             self.pace.stop();
             for client_index in 0..self.clients.len() {
                 if self.clients[client_index].state == State::Unconnected {
                     let error = self.unknown(
                         client_index,
-                        &StoreError::Unreachable { server: self.server.clone(), why: String::new() },
+                        &StoreError::Unreachable { server: self.target.shown.clone(), why: String::new() },
                     );
                     self.end(client_index, Err(error), now);
                 }
