@@ -8,7 +8,7 @@ use redis::Value;
 use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::hold::OpenHold;
-use crate::model::{ActivityId, HoldRecord, HoldState, Millis, Snapshot, UserId};
+use crate::model::{ActivityId, HoldRecord, HoldState, Snapshot, UserId};
 use crate::read::snapshot;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -30,7 +30,7 @@ pub(crate) fn open_holds<E: From<StoreError>>(
 ) -> Result<(), E> {
     let keys = store.keys(activity);
     let Some(deadlines) = keys.deadlines.clone() else { return Ok(()) };
-    let upto = if overdue { clock(store, activity)?.get().to_string() } else { "+inf".to_owned() };
+    let upto = if overdue { snapshot::snapshot(store, activity)?.at.get().to_string() } else { "+inf".to_owned() };
     let reply = Reply::of_command("ZRANGEBYSCORE");
     let (mut from, mut seen) = ("-inf".to_owned(), Vec::<String>::new());
     loop {
@@ -117,10 +117,6 @@ pub(crate) fn open_by_user(store: &mut Store, activity: &ActivityId) -> Result<H
         Ok::<_, StoreError>(())
     })?;
     Ok(open)
-}
-
-fn clock(store: &mut Store, activity: &ActivityId) -> Result<Millis> {
-    Ok(snapshot::snapshot(store, activity)?.at)
 }
 
 /// A score as it is sent to ask for it again.
