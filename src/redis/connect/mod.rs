@@ -117,7 +117,11 @@ impl Target {
 
     /// A server at a unix socket. The path is no URL: it may hold any character.
     pub fn of_socket(path: &Path, timeout: Duration) -> Self {
-        let hosts = vec![ConnectionAddr::Unix(path.to_owned())];
+        Self::of_hosts(vec![ConnectionAddr::Unix(path.to_owned())], timeout)
+    }
+
+    /// Servers without a login: at least one.
+    pub(crate) fn of_hosts(hosts: Vec<ConnectionAddr>, timeout: Duration) -> Self {
         Self::of(Address { hosts, login: RedisConnectionInfo::default(), primary: None }, timeout)
     }
 
