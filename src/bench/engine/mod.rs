@@ -10,13 +10,12 @@ use redis::{RedisError, Value};
 use crate::bench::opener::{Opener, Poller, open_all};
 use crate::bench::pace::{Pace, Turn};
 use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
-use crate::bench::{
-    LONGEST_PAUSE, LoadOptions, Measured, SHORTEST_PAUSE, Sale, StrategyName, TIMEOUTS, strategy, write_user,
-};
+use crate::bench::{LoadOptions, Measured, Sale, StrategyName, TIMEOUTS, strategy, write_user};
 use crate::error::{Recovery, Result, StoreError};
 use crate::model::order::{Corrupt, Items};
 use crate::model::status::Status;
 use crate::redis::call::Call;
+use crate::redis::call::retry::{LONGEST_PAUSE, SHORTEST_PAUSE};
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
 use crate::script::keys::Keys;

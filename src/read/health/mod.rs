@@ -17,7 +17,6 @@ pub(crate) use crate::read::health::rights::Granted;
 use crate::read::health::rights::{DryRun, dry_run};
 pub(crate) use crate::read::health::slots::{NodeName, Slots};
 pub(crate) use crate::read::stats::info::{Info, ReplicaInfo, Role};
-use crate::redis::cluster::Servers;
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Target;
 use crate::script::Script;
@@ -64,7 +63,8 @@ pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health> {
         let keys = unused_keys(server, layout, None);
         return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, layout, Some(&keys))?] });
     }
-    let slots = store.servers.slots()?;
+    let reached = store.servers.primaries().into_iter().find(|node| store.servers.node(*node).connection().is_ok());
+    let slots = Slots::of(store.servers.node(reached.unwrap_or(0)))?;
     let seed = store.servers.target().clone();
     let mut nodes = Vec::with_capacity(slots.members.len());
     for member in &slots.members {
@@ -127,15 +127,6 @@ fn reason(command: &str, error: &StoreError) -> String {
 /// A text; bytes that are no UTF-8 are shown as such.
 fn text(value: &Value) -> String {
     Reply::of_command("").text(Some(value)).ok().flatten().unwrap_or_default()
-}
-
-impl Servers {
-    /// Who serves which slots, as any node says.
-    fn slots(&mut self) -> Result<Slots> {
-        let node = self.primaries().into_iter().find(|node| self.node(*node).connection().is_ok());
-        let server = self.node(node.unwrap_or(0));
-        Slots::of(server)
-    }
 }
 
 /// The settings that are asked for. Never those that hold a password.

@@ -204,8 +204,8 @@ impl<'c> Doubt<'c> {
 }
 
 /// The first pause before another attempt, and the longest.
-const SHORTEST: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_secs(1);
+pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long a cluster may take to replace a primary: `cluster-node-timeout` of 15 s and an election. Sentinels take as
 /// long as `down-after-milliseconds` and some seconds.
 const FAILOVER: Duration = Duration::from_secs(30);
@@ -225,7 +225,7 @@ pub(crate) struct Attempts {
 impl Attempts {
     /// None yet.
     pub(crate) fn new(servers: &Servers) -> Self {
-        Self { began: servers.system().now(), pause: SHORTEST, others: 0, ask: None }
+        Self { began: servers.system().now(), pause: SHORTEST_PAUSE, others: 0, ask: None }
     }
 
     /// The node of the next attempt, and whether it is to be sent `ASKING` first.
@@ -251,7 +251,7 @@ impl Attempts {
             return Err(servers.explained(error));
         }
         servers.system().sleep(self.pause);
-        self.pause = (self.pause * 2).min(LONGEST);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
+use crate::redis::call::retry::{LONGEST_PAUSE, SHORTEST_PAUSE};
 use crate::redis::pipeline::{CALL_WEIGHT, NAP};
 use crate::redis::system::System;
 
@@ -85,10 +86,6 @@ impl RateLimit {
     }
 }
 
-/// The first backoff, and the longest.
-const SHORTEST: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_secs(1);
-
 /// What is over sooner is not reported.
 const SILENT: Duration = Duration::from_millis(500);
 
@@ -119,7 +116,15 @@ pub(crate) enum Attempt {
 impl Outage {
     /// One that begins now. The first attempt comes at once: a script that is not there only needs to be loaded.
     pub(crate) fn new(now: Instant, error: StoreError, may_have_run: bool) -> Self {
-        Self { since: now, next_try: now, backoff: SHORTEST, error, may_have_run, is_closed: false, is_reported: false }
+        Self {
+            since: now,
+            next_try: now,
+            backoff: SHORTEST_PAUSE,
+            error,
+            may_have_run,
+            is_closed: false,
+            is_reported: false,
+        }
     }
 
     /// Records a failure: the first one, or one more of an outage that is not over.
@@ -129,7 +134,7 @@ impl Outage {
             return;
         };
         outage.next_try = now + outage.backoff;
-        outage.backoff = (outage.backoff * 2).min(LONGEST);
+        outage.backoff = (outage.backoff * 2).min(LONGEST_PAUSE);
         outage.may_have_run |= may_have_run;
         outage.is_closed = false;
         outage.error = error;
