@@ -114,12 +114,9 @@ impl Servers {
                 Some(node) => (node, false),
                 None => attempts.node(self, first.slot),
             };
-            let sending = Sending { attempt: doubt.attempt, asks, wait, is_alone: !self.is_followed(node) };
+            let sending = Sending { attempt: doubt.attempt, asks, wait };
             let failure = match self.node(node).exchange(calls, sending, by_text) {
                 Ok((values, replicas)) => {
-                    if replicas.is_some() {
-                        self.found_replica(node);
-                    }
                     return Ok(Answer { values, replicas, node, was_resent: doubt.attempt == Try::Retry });
                 }
                 // EVAL loads and runs in one; what ran already is replayed.
