@@ -225,9 +225,7 @@ impl Engine<'_> {
         client.pause = SHORTEST_PAUSE;
         self.busy += 1;
         self.advance(client_index, now);
-        if let Some(due) = self.strategy.keep(&self.clients[client_index].order, now, &mut Outgoing::default()) {
-            self.timers.push(Reverse((due, client_index, number, Alarm::Keep)));
-        }
+        self.keep(client_index, now);
     }
 
     /// Lets the strategy continue with a client's order, and does what it says.
