@@ -41,7 +41,7 @@ impl Layout {
             Self::Coupon => "coupon",
             Self::Product => "product",
             Self::Cluster => "cluster",
-            Self::Custom(custom) => custom.stock().as_str(),
+            Self::Custom(custom) => custom.stock.as_str(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Layout {
             Self::Sku => Kind::Set,
             Self::Coupon => Kind::Coupon,
             Self::Product => Kind::Counter,
-            Self::Custom(custom) => custom.kind(),
+            Self::Custom(custom) => custom.kind,
         }
     }
 
@@ -173,10 +173,14 @@ const OWN: [&str; 5] = ["meta", "requests", "ledger", "units", "deadlines"];
 /// The keys of a shop: where it keeps units and buyers, and how it records these.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct CustomLayout {
-    kind: Kind,
-    stock: Pattern,
-    participants: Option<Pattern>,
-    index: String,
+    /// How it records participants.
+    pub(crate) kind: Kind,
+    /// The key of the units left.
+    pub(crate) stock: Pattern,
+    /// The key of who bought, if anybody is recorded.
+    pub(crate) participants: Option<Pattern>,
+    /// The set of all activities that were preheated.
+    pub(crate) index: String,
 }
 
 /// As it is written in files.
@@ -221,26 +225,6 @@ impl CustomLayout {
         }
         let index = format!("{stock}:activities");
         Ok(once(Self { kind, stock, participants, index }))
-    }
-
-    /// How it records participants.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The key of the units left.
-    pub fn stock(&self) -> &Pattern {
-        &self.stock
-    }
-
-    /// The key of who bought, if anybody is recorded.
-    pub fn participants(&self) -> Option<&Pattern> {
-        self.participants.as_ref()
-    }
-
-    /// The set of all activities that were preheated.
-    pub fn index(&self) -> &str {
-        &self.index
     }
 
     /// The key of this activity that would also be one of another activity, or the index. Of two activities that cannot both
@@ -378,9 +362,9 @@ mod tests {
         assert_eq!((layout.name(), &*layout.to_string()), ("named:<id>:left", "named:<id>:left"));
         assert_eq!((layout.kind(), Layout::named(layout.name())), (Kind::Counter, None));
         let Layout::Custom(custom) = layout else { unreachable!() };
-        assert_eq!((custom.index(), custom.participants()), ("named:<id>:left:activities", None));
+        assert_eq!((&*custom.index, &custom.participants), ("named:<id>:left:activities", &None));
         let users = CustomLayout::new(Kind::Set, "s:<id>".parse().unwrap(), Some("p:<id>".parse().unwrap())).unwrap();
-        assert_eq!(users.participants().map(Pattern::as_str), Some("p:<id>"));
+        assert_eq!(users.participants.as_ref().map(Pattern::as_str), Some("p:<id>"));
     }
 
     #[test]

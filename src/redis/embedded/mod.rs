@@ -81,7 +81,7 @@ impl Embedded {
 
 fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Target), EmbeddedError> {
     let arguments = ["--port".to_owned(), "0".to_owned()];
-    let mut server = Server::spawn(program, directory.path(), directory.kept, &arguments)?;
+    let mut server = Server::spawn(program, &directory.path, directory.kept, &arguments)?;
     server.wait_until(answers)?;
     let target = Target::of_socket(&server.folder.join(SOCKET), END);
     Ok((vec![server], target))
@@ -91,7 +91,7 @@ fn start_cluster(program: &Path, directory: &Directory, nodes: usize) -> Result<
     let mut tries = 0;
     loop {
         tries += 1;
-        let cluster = Cluster::prepare(directory.path(), nodes)?;
+        let cluster = Cluster::prepare(&directory.path, nodes)?;
         match start_nodes(program, directory, &cluster) {
             Ok(servers) => return Ok((servers, cluster.target())),
             // Somebody else may have taken a port since it was found free.

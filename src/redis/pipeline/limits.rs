@@ -17,7 +17,8 @@ const BURST: Duration = Duration::from_millis(50);
 /// How much is in flight at most, and the rate limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
-    orders: usize,
+    /// The most orders of a call.
+    pub(crate) orders: usize,
     calls: usize,
     rate: Option<NonZeroU32>,
 }
@@ -47,11 +48,6 @@ impl Limits {
         self.orders = self.orders.min((orders_per_second.get() / 100).max(1) as usize);
         self.rate = Some(orders_per_second);
         self
-    }
-
-    /// The most orders of a call.
-    pub(crate) fn most_orders(&self) -> usize {
-        self.orders
     }
 
     /// The most weight in flight.
@@ -99,8 +95,8 @@ pub(crate) struct Outage {
     pub(crate) error: StoreError,
     /// Whether calls were in flight when the connection broke: nobody knows whether they ran.
     may_have_run: bool,
-    /// Whether the server answers again; only a call that succeeds ends the outage.
-    is_closed: bool,
+    /// Whether the server answers again; only a call that succeeds ends the outage. Until then nothing is sent but attempts to reconnect.
+    pub(crate) is_closed: bool,
     is_reported: bool,
 }
 
@@ -138,16 +134,6 @@ impl Outage {
         outage.may_have_run |= may_have_run;
         outage.is_closed = false;
         outage.error = error;
-    }
-
-    /// Whether nothing may be sent but attempts to reconnect.
-    pub(crate) fn is_open(&self) -> bool {
-        !self.is_closed
-    }
-
-    /// The server answers again.
-    pub(crate) fn close(&mut self) {
-        self.is_closed = true;
     }
 
     /// What to do now. `Report` comes once.

@@ -89,7 +89,7 @@ impl<C: Call> Pipeline<C> {
 
     /// What it can do. `wants_to_send`: whether the owner has a call.
     pub(crate) fn readiness(&self, wants_to_send: bool) -> Readiness {
-        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && outage.is_open()) {
+        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && !outage.is_closed) {
             return Readiness::Outage(outage.due(self.retry_for));
         }
         if wants_to_send && self.has_room() {
@@ -110,7 +110,7 @@ impl<C: Call> Pipeline<C> {
     /// Whether a call may be sent now, except for the rate limit.
     pub(crate) fn has_room(&self) -> bool {
         (self.is_idle() || !self.is_draining)
-            && !self.outage.as_ref().is_some_and(Outage::is_open)
+            && self.outage.as_ref().is_none_or(|outage| outage.is_closed)
             && self.weight <= self.limits.most_weight() / 2
     }
 
@@ -312,7 +312,7 @@ impl<C: Call> Pipeline<C> {
             }
             Attempt::Now => {
                 match self.load_script() {
-                    Ok(()) => self.outage.iter_mut().for_each(Outage::close),
+                    Ok(()) => self.outage.iter_mut().for_each(|outage| outage.is_closed = true),
                     Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
                     Err(error) => Outage::record(&mut self.outage, self.system.now(), error, false),
                 }

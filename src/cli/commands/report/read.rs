@@ -198,7 +198,7 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     progress.finish();
     let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
-    let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit()).ok());
+    let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit).ok());
     let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
     let series = Series::new(&sales, meta.starts_at);
     let snapshot =
