@@ -15,11 +15,6 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// The index key of this store's layout, for messages.
-pub(crate) fn index_key(store: &Store) -> &'static str {
-    Keys::index(store.layout)
-}
-
 /// The other layouts; on a cluster there are none.
 fn others(store: &Store) -> Vec<Layout> {
     let is_other = |layout: &Layout| *layout != store.layout && !store.servers.is_cluster();

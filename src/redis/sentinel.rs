@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use crate::error::{Result, SentinelFault, ServerKind, StoreError};
+use crate::redis::cluster::map::Place;
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
-
-/// A host and a port.
-type Place = (String, u16);
 
 /// Opens a connection to the server, or to the primary that the sentinels name.
 ///

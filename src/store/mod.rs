@@ -67,7 +67,7 @@ impl Store {
     /// Calls wait for no failover: `doctor` reports that a node is down, instead of waiting for another.
     #[must_use]
     pub fn without_waiting_for_failover(mut self) -> Self {
-        self.servers.fail_fast();
+        self.servers.is_patient = false;
         self
     }
 

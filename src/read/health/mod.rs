@@ -68,7 +68,7 @@ pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health> {
     let seed = store.servers.target().clone();
     let mut nodes = Vec::with_capacity(slots.members.len());
     for member in &slots.members {
-        let mut server = Server::new(seed.node(&member.host, member.port));
+        let mut server = Server::new(seed.node(&member.0, member.1));
         let slot = slots.first_slots.iter().find(|(primary, _)| primary == member);
         let keys = slot.map(|(_, slot)| unused_keys(&server, layout, Some(*slot)));
         let node = Node::ask(&mut server, rights, layout, keys.as_ref());

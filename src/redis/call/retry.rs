@@ -242,7 +242,7 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<()> {
         let timeout = servers.target().timeout * 3;
-        let most = if servers.waits_for_failover() { timeout.max(FAILOVER) } else { timeout };
+        let most = if servers.is_patient && servers.fail_over() { timeout.max(FAILOVER) } else { timeout };
         // What sends a reply that no sale has is no server of ours, now or later.
         if matches!(error, StoreError::Oversized { .. }) || servers.system().now() - self.began + self.pause >= most {
             return Err(servers.explained(error));

@@ -47,7 +47,7 @@ pub(crate) struct Servers {
     /// Whether the map was read.
     pub(crate) has_map: bool,
     /// Whether a call waits for a failover; else only as long as for one server.
-    is_patient: bool,
+    pub(crate) is_patient: bool,
 }
 
 impl Servers {
@@ -58,16 +58,6 @@ impl Servers {
         let seeds = nodes.len();
         let (owners, has_map, is_patient) = (Vec::new(), false, true);
         Self { target, layout, kind, seeds, nodes, owners, has_map, is_patient }
-    }
-
-    /// Waits for no failover from now on.
-    pub(crate) fn fail_fast(&mut self) {
-        self.is_patient = false;
-    }
-
-    /// Whether a call waits until another server has taken over.
-    pub(crate) fn waits_for_failover(&self) -> bool {
-        self.is_patient && self.fail_over()
     }
 
     /// The same servers, without a connection.
