@@ -8,7 +8,7 @@
 mod looks;
 mod raw;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use crate::error::{Result, StoreError};
@@ -16,7 +16,7 @@ use crate::model::activity::whole::whole;
 use crate::model::{ActivityId, EntryId, Layout, Millis, Op, Snapshot, StoredUser};
 use crate::read::snapshot;
 use crate::read::stats::GroupStats;
-use crate::read::watch::looks::Rights;
+use crate::read::watch::looks::Ask;
 use crate::read::watch::raw::{Change, Raw};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
@@ -40,7 +40,8 @@ pub(crate) struct Watched {
     readings: usize,
     /// The server's clock, and when it was read.
     clock: Option<(Millis, Instant)>,
-    rights: Rights,
+    /// What this user of the server may not ask, as far as is known.
+    refused: BTreeSet<Ask>,
 }
 
 /// One of them.
