@@ -183,9 +183,7 @@ impl<C: Call> Pipeline<C> {
         self.weight -= CALL_WEIGHT + call.weight();
         let Value::ServerError(error) = value else { return Ok(Event::Reply(call, value)) };
         if error.code() == NO_SCRIPT {
-            self.is_draining = true;
-            let error = self.meaning(error);
-            Outage::record(&mut self.outage, self.system.now(), error, false);
+            self.back_off(self.meaning(error));
         } else {
             let meaning = self.meaning(error.clone());
             if call.handles(&meaning) {
@@ -283,8 +281,7 @@ impl<C: Call> Pipeline<C> {
         if !is_retryable(&error) {
             return Err(error);
         }
-        self.is_draining = true;
-        Outage::record(&mut self.outage, self.system.now(), error, false);
+        self.back_off(error);
         Ok(())
     }
 
