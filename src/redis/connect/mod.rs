@@ -5,7 +5,7 @@ pub(crate) mod address;
 
 use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -202,7 +202,7 @@ impl Target {
 
     /// Whether two URLs name the same data: a server in common, and the same database and primary. Login and TLS do not matter.
     pub fn is_same_server(&self, other: &Self) -> bool {
-        let servers = |target: &Self| target.address.hosts.iter().map(Place::of).collect::<Vec<_>>();
+        let servers = |target: &Self| target.address.hosts.iter().map(identity).collect::<Vec<_>>();
         let (own, others) = (servers(self), servers(other));
         let data = |target: &Self| (target.address.login.db(), target.address.primary.clone());
         data(self) == data(other) && own.iter().any(|place| others.contains(place))
@@ -278,25 +278,16 @@ fn why(error: &RedisError) -> String {
 }
 
 /// Where a server is, whichever way that is written.
-#[derive(PartialEq)]
-enum Place {
-    Host(String, u16),
-    Socket(PathBuf),
-    Other(String),
-}
-
-impl Place {
-    fn of(address: &ConnectionAddr) -> Self {
-        match address {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                let host = host.trim_end_matches('.').to_lowercase();
-                let is_own = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-                Self::Host(if is_own { "localhost".to_owned() } else { host }, *port)
-            }
-            ConnectionAddr::Unix(path) => Self::Socket(path.canonicalize().unwrap_or_else(|_| path.clone())),
-            // redis-rs may learn to reach servers in other ways.
-            other => Self::Other(other.to_string()),
+fn identity(address: &ConnectionAddr) -> String {
+    match address {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            let host = host.trim_end_matches('.').to_lowercase();
+            let is_own = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+            format!("{}:{port}", if is_own { "localhost" } else { &host })
         }
+        ConnectionAddr::Unix(path) => path.canonicalize().as_ref().unwrap_or(path).display().to_string(),
+        // redis-rs may learn to reach servers in other ways.
+        other => other.to_string(),
     }
 }
 
