@@ -99,18 +99,13 @@ pub(crate) fn load(
 ) -> Result<Measured> {
     let slot = |items: &Items| Keys::of(store.layout, &items[0].0).slot();
     let slots: Vec<Option<u16>> = sale.baskets.iter().map(slot).collect();
-    let targets: Vec<Target> = slots
-        .iter()
-        .map(|slot| {
-            let node = store.servers.node_of(*slot);
-            store.servers.node(node).target.clone()
-        })
-        .collect();
+    let nodes: Vec<usize> = slots.iter().map(|slot| store.servers.node_of(*slot)).collect();
+    let targets: Vec<Target> = nodes.iter().map(|node| store.servers.node(*node).target.clone()).collect();
     if options.strategy == StrategyName::Lua {
         let has_several = sale.baskets.iter().any(|items| items.len() > 1);
         let scripts = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
         let script = scripts.of(store.layout.kind());
-        for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {
+        for node in nodes.into_iter().collect::<BTreeSet<usize>>() {
             match store.servers.call(&Call::at_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))) {
                 // Who may not do that sends the text with the first orders.
                 Ok(_) | Err(StoreError::Permission { .. }) => {}
