@@ -120,7 +120,11 @@ enum LayoutForm {
 impl Serialize for Layout {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Custom(custom) => custom.written().serialize(serializer),
+            Self::Custom(custom) => {
+                let participants = custom.participants.as_ref().map(ToString::to_string);
+                let keys = WrittenKeys { stock: custom.stock.to_string(), participants };
+                Written { kind: custom.kind, keys }.serialize(serializer)
+            }
             named => serializer.serialize_str(named.name()),
         }
     }
@@ -131,7 +135,13 @@ impl<'de> Deserialize<'de> for Layout {
         match LayoutForm::deserialize(deserializer)? {
             LayoutForm::Named(name) => Self::named(&name)
                 .ok_or_else(|| D::Error::unknown_variant(&name, &["seckill", "sku", "coupon", "product", "cluster"])),
-            LayoutForm::Custom(written) => written.layout().map(Self::Custom).map_err(D::Error::custom),
+            LayoutForm::Custom(Written { kind, keys }) => {
+                let layout = || {
+                    let participants = keys.participants.as_deref().map(str::parse).transpose()?;
+                    CustomLayout::new(kind, keys.stock.parse()?, participants)
+                };
+                layout().map(Self::Custom).map_err(D::Error::custom)
+            }
         }
     }
 }
@@ -186,7 +196,7 @@ pub struct CustomLayout {
 /// As it is written in files.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+struct Written {
     kind: Kind,
     keys: WrittenKeys,
 }
@@ -244,19 +254,6 @@ impl CustomLayout {
             };
             (key == self.index || patterns.iter().any(of_shorter)).then_some(key)
         })
-    }
-
-    pub(crate) fn written(&self) -> Written {
-        let participants = self.participants.as_ref().map(ToString::to_string);
-        Written { kind: self.kind, keys: WrittenKeys { stock: self.stock.to_string(), participants } }
-    }
-}
-
-impl Written {
-    pub(crate) fn layout(self) -> Result<&'static CustomLayout, String> {
-        let Self { kind, keys } = self;
-        let participants = keys.participants.map(|text| text.parse()).transpose()?;
-        CustomLayout::new(kind, keys.stock.parse()?, participants)
     }
 }
 
