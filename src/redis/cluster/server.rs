@@ -102,20 +102,15 @@ impl Server {
 
     /// A reply, or what an error reply means.
     pub(crate) fn checked(&self, reply: Value) -> Result<Value> {
-        match reply {
-            Value::ServerError(error) => Err(self.failover(StoreError::of_reply(&error.into(), &self.target.shown))),
-            reply => Ok(reply),
-        }
-    }
-
-    /// The sentinels will name another server for one that is no primary any more.
-    fn failover(&self, error: StoreError) -> StoreError {
-        match (self.target.primary_name(), error) {
+        let Value::ServerError(error) = reply else { return Ok(reply) };
+        let error = StoreError::of_reply(&error.into(), &self.target.shown);
+        Err(match (self.target.primary_name(), error) {
+            // The sentinels will name another server for one that is no primary any more.
             (Some(primary), StoreError::Server { kind: ServerKind::ReadOnly, why }) => {
                 SentinelFault::Failover { primary: primary.to_owned(), why }.into()
             }
             (_, error) => error,
-        }
+        })
     }
 
     /// The same server with the connection, which is made again here if it is needed.
