@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use redis::Value;
 
 use crate::error::{Result, SentinelFault, ServerKind, StoreError};
-use crate::redis::cluster::map::Place;
-use crate::redis::connect::Target;
+use crate::redis::connect::{Place, Target};
 use crate::redis::connection::Connection;
 
 /// Opens a connection to the server, or to the primary that the sentinels name.

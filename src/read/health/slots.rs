@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use crate::error::Result;
 use crate::model::slot::SLOTS;
 use crate::read::health::{ask, text};
-use crate::redis::cluster::map::{MapNode, NodeLine, Place, read_ranges};
+use crate::redis::cluster::map::{MapNode, NodeLine, read_ranges};
 use crate::redis::cluster::server::Server;
+use crate::redis::connect::Place;
 
 /// A cluster.
 #[derive(Debug, Default)]

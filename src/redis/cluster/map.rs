@@ -8,9 +8,6 @@ use crate::error::Result;
 use crate::model::slot::SLOTS;
 use crate::script::reply::Reply;
 
-/// A host and a port.
-pub(crate) type Place = (String, u16);
-
 /// A node, as another one names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MapNode {

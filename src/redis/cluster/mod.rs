@@ -325,8 +325,8 @@ impl Servers {
     /// The layout has no keys for a cluster.
     pub(crate) fn learn(&mut self, error: &StoreError) -> Result<()> {
         match error {
-            StoreError::Redirected(_) => self.found_cluster(),
-            StoreError::Server {
+            StoreError::Redirected(_)
+            | StoreError::Server {
                 kind: ServerKind::CrossSlot | ServerKind::Moving | ServerKind::ClusterDown, ..
             } => self.found_cluster(),
             _ => Ok(()),

@@ -20,6 +20,9 @@ use crate::redis::tls::{Tls, fault, is_spoken_on};
 /// How long a server that speaks TLS may take to answer a greeting, at least: it decides between two exit codes.
 const GREETING: Duration = Duration::from_secs(2);
 
+/// A host and a port.
+pub(crate) type Place = (String, u16);
+
 /// Where the server is and how to log in.
 #[derive(Debug, Clone)]
 pub struct Target {
