@@ -46,8 +46,10 @@ pub(crate) fn open_holds<E: From<StoreError>>(
         let Some((_, last)) = found.last().cloned() else { return Ok(()) };
         let is_end = found.len() < PAGE + seen.len();
         let new: Vec<String> = found.iter().map(|(id, _)| id.clone()).filter(|id| !seen.contains(id)).collect();
-        for hold in records(store, &keys, &new)? {
-            each(hold)?;
+        for (request, record) in new.iter().zip(hold_records(store, &keys, &new)?) {
+            if let Some(record) = record.filter(|record| record.state == HoldState::Held) {
+                each(OpenHold { request: request.clone(), record })?;
+            }
         }
         if is_end {
             return Ok(());
@@ -59,16 +61,6 @@ pub(crate) fn open_holds<E: From<StoreError>>(
         }
         from = last;
     }
-}
-
-/// Those of some ids that are held.
-fn records(store: &mut Store, keys: &Keys, ids: &[String]) -> Result<Vec<OpenHold>> {
-    let records = ids.iter().zip(hold_records(store, keys, ids)?);
-    let held = |(id, record): (&String, Option<HoldRecord>)| {
-        let record = record.filter(|record| record.state == HoldState::Held)?;
-        Some(OpenHold { request: id.clone(), record })
-    };
-    Ok(records.filter_map(held).collect())
 }
 
 /// What is stored of the holds with some ids.
