@@ -50,13 +50,10 @@ struct Search<'t> {
 impl Search<'_> {
     /// Asks one of them; a server that was tried already is none.
     fn ask(&mut self, target: &Target, sentinel: &Target) -> Option<Place> {
-        let answer = Connection::open(sentinel).and_then(|mut connection| primary_of(&mut connection, self.primary));
-        let answer = match (answer, target.sentinel_login()) {
+        let ask = |sentinel: &Target| Connection::open(sentinel).and_then(|mut it| primary_of(&mut it, self.primary));
+        let answer = match (ask(sentinel), target.with_login(sentinel)) {
             // Only now: a sentinel without a password refuses any.
-            (Err(StoreError::Login { .. }), Some(login)) => {
-                let mut connection = Connection::open_as(sentinel, Some(&login));
-                connection.as_mut().map_err(|error| error.clone()).and_then(|it| primary_of(it, self.primary))
-            }
+            (Err(StoreError::Login { .. }), Some(sentinel)) => ask(&sentinel),
             (answer, _) => answer,
         };
         match answer {

@@ -89,12 +89,14 @@ impl Target {
         self.address.hosts.iter().map(|host| self.at(host.clone(), RedisConnectionInfo::default())).collect()
     }
 
-    /// How to log in to a sentinel that wants it: with the sentinels' own password, else as to the servers.
-    pub(crate) fn sentinel_login(&self) -> Option<redis::Cmd> {
-        match &self.sentinel_password {
-            Some(own) => login(&RedisConnectionInfo::default().set_password(own)),
-            None => login(&self.address.login),
-        }
+    /// A sentinel that wants a login: with the sentinels' own password, else as to the servers; `None` without a password.
+    pub(crate) fn with_login(&self, sentinel: &Self) -> Option<Self> {
+        let login = match &self.sentinel_password {
+            Some(own) => RedisConnectionInfo::default().set_password(own),
+            None => self.address.login.clone().set_db(0),
+        };
+        login.password()?;
+        Some(Self { shown: sentinel.shown.clone(), ..sentinel.at(sentinel.address.hosts[0].clone(), login) })
     }
 
     /// Whether the server is spoken to over TLS.
@@ -240,13 +242,15 @@ impl Target {
 
     /// The first commands: login and database, if the URL has them.
     pub(crate) fn handshake(&self) -> Vec<redis::Cmd> {
-        let mut commands: Vec<redis::Cmd> = login(&self.address.login).into_iter().collect();
+        let login = &self.address.login;
+        let auth = |password| redis::cmd("AUTH").arg(login.username()).arg(password).to_owned();
+        let mut commands: Vec<redis::Cmd> = login.password().map(auth).into_iter().collect();
         // TLS shakes hands with the first bytes: a certificate that is refused must not look like an order in doubt.
         if commands.is_empty() && self.has_tls() {
             commands.push(redis::cmd("PING"));
         }
-        if self.address.login.db() != 0 {
-            commands.push(redis::cmd("SELECT").arg(self.address.login.db()).to_owned());
+        if login.db() != 0 {
+            commands.push(redis::cmd("SELECT").arg(login.db()).to_owned());
         }
         commands
     }
@@ -292,11 +296,4 @@ fn identity(address: &ConnectionAddr) -> String {
         // redis-rs may learn to reach servers in other ways.
         other => other.to_string(),
     }
-}
-
-/// The command that logs in, if there is a password. We send it ourselves, so that it is bounded in time.
-fn login(login: &RedisConnectionInfo) -> Option<redis::Cmd> {
-    let mut auth = redis::cmd("AUTH");
-    login.username().into_iter().for_each(|username| _ = auth.arg(username));
-    Some(auth.arg(login.password()?).to_owned())
 }

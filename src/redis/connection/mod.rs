@@ -44,14 +44,9 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub(crate) fn open(target: &Target) -> Result<Self> {
-        Self::open_as(target, None)
-    }
-
-    /// The same, with this login instead of the target's.
-    pub(crate) fn open_as(target: &Target, login: Option<&Cmd>) -> Result<Self> {
         let socket = target.open().map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
-        for command in login.into_iter().chain(&target.handshake()) {
+        for command in &target.handshake() {
             connection.request(command)?;
         }
         Ok(connection)
