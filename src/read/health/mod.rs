@@ -86,7 +86,7 @@ fn unused_keys(server: &Server, layout: Layout, slot: Option<u16>) -> Keys {
 
 impl Node {
     fn ask(server: &mut Server, rights: &[String], layout: Layout, unused_keys: Option<&Keys>) -> Result<Self> {
-        let target = server.connection()?.target().clone();
+        let target = server.connection()?.target.clone();
         Ok(Self::new(&target, Ok(Reading::of(server, rights, layout, unused_keys)?)))
     }
 

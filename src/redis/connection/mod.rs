@@ -31,7 +31,8 @@ const MAX_DEPTH: usize = 16;
 /// A connection, and what came in on it and was not read yet.
 pub(crate) struct Connection {
     socket: Box<dyn Socket>,
-    target: Target,
+    /// The server that was reached: behind sentinels, the primary that they named.
+    pub(crate) target: Target,
     buffer: Vec<u8>,
     /// The unread bytes of the buffer.
     start: usize,
@@ -55,11 +56,6 @@ impl Connection {
     /// What becomes readable when bytes come; `None` if bytes are here already.
     pub(crate) fn drained_socket(&self) -> Option<&dyn Socket> {
         (self.start == self.end).then_some(&*self.socket)
-    }
-
-    /// The server that was reached: behind sentinels, the primary that they named.
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
     }
 
     fn over(socket: Box<dyn Socket>, target: Target) -> Self {
