@@ -7,7 +7,7 @@ use crate::bench;
 use crate::error::{Result, StoreError};
 use crate::model::slot::SLOTS;
 use crate::model::{ActivityId, FieldChange, Kind, Limit, Plan, Preheat, Status, Units};
-use crate::read::{holders, index};
+use crate::read::holders;
 use crate::script::keys::Keys;
 use crate::store::Store;
 
@@ -89,7 +89,7 @@ pub(crate) fn remove(made: &mut Vec<ActivityId>, store: &mut Store) -> Result<()
         for key in keys_of(store, id) {
             store.servers.command(&key, redis::cmd("UNLINK").arg(&key))?;
         }
-        let index = index::index_key(store);
+        let index = Keys::index(store.layout);
         store.servers.command(index, redis::cmd("SREM").arg(index).arg(id.as_str()))?;
         made.pop();
     }
@@ -103,7 +103,7 @@ pub(crate) fn commands(left: &[ActivityId], store: &Store) -> Vec<String> {
         keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()
     };
     let all = left.iter().flat_map(unlink);
-    all.chain(left.iter().map(|id| format!("SREM {} {id}", index::index_key(store)))).collect()
+    all.chain(left.iter().map(|id| format!("SREM {} {id}", Keys::index(store.layout)))).collect()
 }
 
 fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {

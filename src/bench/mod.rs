@@ -110,10 +110,6 @@ pub(crate) fn primary_count(store: &mut Store) -> Result<Option<usize>> {
 /// The longest that an order is tried, in timeouts: as for any other call.
 const TIMEOUTS: u32 = 3;
 
-/// The first pause before another try, and the longest.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
 /// An hour: what takes longer counts as that.
 const LONGEST_NANOS: u64 = 3_600_000_000_000;
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use redis::{ErrorKind, RedisError};
+use redis::RedisError;
 
+use crate::model::names::names;
 use crate::model::slot::SLOTS;
 
 /// What a server did, or why it did not.
@@ -48,7 +49,7 @@ pub enum StoreError {
     #[error("the activities of this order are in several slots of the cluster: {}", slots_in_words(slots))]
     SpreadOrder { slots: Vec<(String, u16)> },
     /// The server answered with an error of a known kind.
-    #[error("the server {}: {why}", kind.says())]
+    #[error("the server {kind}: {why}")]
     Server { kind: ServerKind, why: String },
     /// A write was sent, and whether it happened could not be settled.
     #[error(
@@ -168,56 +169,39 @@ pub enum Recovery {
     Inspect(String),
 }
 
-/// Errors that a server is known to answer with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerKind {
-    /// Still reading its data.
-    Loading,
-    /// A replica, or set to read only.
-    ReadOnly,
-    /// Out of memory.
-    OutOfMemory,
-    /// Another script runs.
-    Busy,
-    /// Cannot write its data to disk.
-    Misconfigured,
-    /// Too few replicas are connected.
-    NoReplicas,
-    /// A node of a cluster was asked for keys of several slots.
-    CrossSlot,
-    /// No node of the cluster serves any slot.
-    NoSlots,
-    /// A slot is being moved to another node, and only some keys of the activity are there.
-    Moving,
-    /// The cluster does not serve the slot.
-    ClusterDown,
-    /// A key of the wrong type.
-    WrongType,
-    /// What was given does not fit together, as only the script could find out.
-    Usage,
-    /// Anything else.
-    Other,
+names! {
+    /// Errors that a server is known to answer with, by what messages say of the server.
+    pub enum ServerKind {
+        /// Still reading its data.
+        Loading = "is still loading its data",
+        /// A replica, or set to read only.
+        ReadOnly = "is read-only",
+        /// Out of memory.
+        OutOfMemory = "is out of memory",
+        /// Another script runs.
+        Busy = "is busy with a script",
+        /// Cannot write its data to disk.
+        Misconfigured = "cannot save its data and refuses writes",
+        /// Too few replicas are connected.
+        NoReplicas = "has too few replicas and refuses writes",
+        /// A node of a cluster was asked for keys of several slots.
+        CrossSlot = "serves the keys of one slot in a call",
+        /// No node of the cluster serves any slot.
+        NoSlots = "is a node of a cluster in which nobody serves any slot",
+        /// A slot is being moved to another node, and only some keys of the activity are there.
+        Moving = "is moving these keys to another node of the cluster",
+        /// The cluster does not serve the slot.
+        ClusterDown = "belongs to a cluster that does not serve these keys",
+        /// A key of the wrong type.
+        WrongType = "found a key of the wrong type",
+        /// What was given does not fit together, as only the script could find out.
+        Usage = "refused what was given",
+        /// Anything else.
+        Other = "answered with an error",
+    }
 }
 
 impl ServerKind {
-    fn says(self) -> &'static str {
-        match self {
-            Self::Loading => "is still loading its data",
-            Self::ReadOnly => "is read-only",
-            Self::OutOfMemory => "is out of memory",
-            Self::Busy => "is busy with a script",
-            Self::Misconfigured => "cannot save its data and refuses writes",
-            Self::NoReplicas => "has too few replicas and refuses writes",
-            Self::CrossSlot => "serves the keys of one slot in a call",
-            Self::NoSlots => "is a node of a cluster in which nobody serves any slot",
-            Self::Moving => "is moving these keys to another node of the cluster",
-            Self::ClusterDown => "belongs to a cluster that does not serve these keys",
-            Self::WrongType => "found a key of the wrong type",
-            Self::Usage => "refused what was given",
-            Self::Other => "answered with an error",
-        }
-    }
-
     /// Whether nothing ran and somebody may be about to correct it: a run that can wait sends again.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::ReadOnly | Self::OutOfMemory | Self::Misconfigured | Self::NoReplicas)
@@ -253,32 +237,25 @@ impl StoreError {
             || why.contains("consumer group") || why.contains("no longer exists"))
     }
 
-    /// What an error reply of the server means; `None` if the connection, not the server, failed.
-    pub fn of_reply(error: &RedisError, server: &str) -> Option<Self> {
-        if error.is_io_error() || matches!(error.kind(), ErrorKind::Parse) {
-            return None;
-        }
+    /// What an error reply of the server means.
+    pub fn of_reply(error: &RedisError, server: &str) -> Self {
         let code = error.code().unwrap_or_default();
         let detail = error.detail().unwrap_or_default();
         let why = if detail.is_empty() { error.to_string() } else { detail.to_owned() };
         // A call of more than ten arguments, or of a long one, is refused before NOAUTH would be, as a `Protocol error:
         // unauthenticated multibulk length` or `bulk length`.
         let is_missing = code == "NOAUTH" || why.contains("unauthenticated");
-        let login = is_missing
-            || code == "WRONGPASS"
-            || error.kind() == ErrorKind::AuthenticationFailed
-            || why.contains("AUTH");
-        if login {
+        if is_missing || code == "WRONGPASS" || why.contains("AUTH") {
             let why = if is_missing { "a password is required".to_owned() } else { why };
-            return Some(Self::Login { server: server.to_owned(), why });
+            return Self::Login { server: server.to_owned(), why };
         }
         // A script's own call that is refused says so in its text: the code is then ERR.
         let refused = ["NOPERM", "ACL failure", "The user executing the script"];
         if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
-            return Some(Self::Permission { why });
+            return Self::Permission { why };
         }
         if let Some(redirection) = Redirection::read(code, &why) {
-            return Some(Self::Redirected(redirection));
+            return Self::Redirected(redirection);
         }
         let kind = SERVER_KINDS
             .iter()
@@ -289,10 +266,10 @@ impl StoreError {
         if kind == ServerKind::Usage
             && let Some((_, limit)) = why.split_once("is not the limit of the activity, which is ")
         {
-            return Some(Self::OtherLimit { limit: limit.to_owned() });
+            return Self::OtherLimit { limit: limit.to_owned() };
         }
         let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
-        Some(Self::Server { kind, why })
+        Self::Server { kind, why }
     }
 
     /// Why a connection failed, in a few words.

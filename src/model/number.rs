@@ -24,6 +24,11 @@ pub(crate) fn whole(text: &str) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
+/// The same for a text that may be in any encoding.
+pub(crate) fn whole_bytes(text: &[u8]) -> Option<u64> {
+    whole(std::str::from_utf8(text).ok()?)
+}
+
 /// Units as a number that may be compared with one below zero.
 pub(crate) fn signed(units: u64) -> i64 {
     i64::try_from(units).unwrap_or(i64::MAX)

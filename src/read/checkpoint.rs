@@ -20,7 +20,7 @@ pub(crate) const USERS: usize = 500;
 /// Units of a user that nobody recorded.
 const UNKNOWN: &str = "?";
 /// Pages that are read at once: about half a millisecond of the server's time.
-const AT_ONCE: u64 = 10;
+const AT_ONCE: usize = 10;
 
 /// Gives each page of a checkpoint, `None` for one that is gone, until `each` returns false.
 pub(crate) fn each_page(
@@ -29,16 +29,13 @@ pub(crate) fn each_page(
     checkpoint: &Checkpoint,
     mut each: impl FnMut(Option<&[u8]>) -> bool,
 ) -> Result<()> {
-    let mut from = 0;
-    while from < checkpoint.pages {
-        let upto = (from + AT_ONCE).min(checkpoint.pages);
-        let fields = (from..upto).map(|page| format!("\tc:{}:{page}", checkpoint.name));
+    for from in (0..checkpoint.pages).step_by(AT_ONCE) {
+        let fields = (from..checkpoint.pages).take(AT_ONCE).map(|page| format!("\tc:{}:{page}", checkpoint.name));
         for page in store.servers.fields(&keys.requests, fields)? {
             if !each(page.as_deref()) {
                 return Ok(());
             }
         }
-        from = upto;
     }
     Ok(())
 }

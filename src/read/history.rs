@@ -3,6 +3,7 @@
 use redis::Value;
 
 use crate::error::Result;
+use crate::model::number::{whole, whole_bytes};
 use crate::model::{ActivityId, Checkpoint, HoldRecord};
 use crate::read::checkpoint::{self, Page};
 use crate::redis::call::Call;
@@ -34,11 +35,6 @@ pub(crate) struct Known {
 /// Operations of which files of orders exist.
 const JOB_OPERATIONS: [&str; 6] = ["deduct", "refund", "multi_deduct", "hold", "confirm", "release"];
 
-/// Whether what is read page by page lets those who buy go first.
-pub(crate) fn set_background(store: &mut Store, is_live: bool) {
-    store.throttle.set_live(is_live);
-}
-
 /// What a user held by the entries before a checkpoint, page by page.
 ///
 /// # Errors
@@ -66,7 +62,7 @@ pub(crate) fn carried(
 /// # Errors
 /// Any of `StoreError`.
 pub(crate) fn known_requests(store: &mut Store, activities: &[ActivityId], request: &str) -> Result<Vec<Known>> {
-    let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, crate::model::number::whole(line)?)));
+    let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, whole(line)?)));
     let mut fields = vec![request.to_owned(), format!("\th:{request}")];
     if let Some((job, _)) = line {
         fields.extend(JOB_OPERATIONS.iter().map(|operation| format!("\tj:{operation}:{job}")));
@@ -85,9 +81,7 @@ pub(crate) fn known_requests(store: &mut Store, activities: &[ActivityId], reque
         };
         let (record, hold) = (text(), text().and_then(|record| HoldRecord::read(&record)));
         let reached = |value: &Value| match value {
-            Value::BulkString(text) => {
-                std::str::from_utf8(text).ok().and_then(|text| crate::model::number::whole(text.split(' ').next()?))
-            }
+            Value::BulkString(text) => whole_bytes(text.split(|byte| *byte == b' ').next()?),
             _ => None,
         };
         let is_decided =

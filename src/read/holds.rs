@@ -8,7 +8,7 @@ use redis::Value;
 use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::hold::OpenHold;
-use crate::model::{ActivityId, HoldRecord, HoldState, Millis, Snapshot, UserId};
+use crate::model::{ActivityId, HoldRecord, HoldState, Snapshot, UserId};
 use crate::read::snapshot;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -30,7 +30,7 @@ pub(crate) fn open_holds<E: From<StoreError>>(
 ) -> Result<(), E> {
     let keys = store.keys(activity);
     let Some(deadlines) = keys.deadlines.clone() else { return Ok(()) };
-    let upto = if overdue { clock(store, activity)?.get().to_string() } else { "+inf".to_owned() };
+    let upto = if overdue { snapshot::snapshot(store, activity)?.at.get().to_string() } else { "+inf".to_owned() };
     let reply = Reply::of_command("ZRANGEBYSCORE");
     let (mut from, mut seen) = ("-inf".to_owned(), Vec::<String>::new());
     loop {
@@ -46,8 +46,10 @@ pub(crate) fn open_holds<E: From<StoreError>>(
         let Some((_, last)) = found.last().cloned() else { return Ok(()) };
         let is_end = found.len() < PAGE + seen.len();
         let new: Vec<String> = found.iter().map(|(id, _)| id.clone()).filter(|id| !seen.contains(id)).collect();
-        for hold in records(store, &keys, &new)? {
-            each(hold)?;
+        for (request, record) in new.iter().zip(hold_records(store, &keys, &new)?) {
+            if let Some(record) = record.filter(|record| record.state == HoldState::Held) {
+                each(OpenHold { request: request.clone(), record })?;
+            }
         }
         if is_end {
             return Ok(());
@@ -59,16 +61,6 @@ pub(crate) fn open_holds<E: From<StoreError>>(
         }
         from = last;
     }
-}
-
-/// Those of some ids that are held.
-fn records(store: &mut Store, keys: &Keys, ids: &[String]) -> Result<Vec<OpenHold>> {
-    let records = ids.iter().zip(hold_records(store, keys, ids)?);
-    let held = |(id, record): (&String, Option<HoldRecord>)| {
-        let record = record.filter(|record| record.state == HoldState::Held)?;
-        Some(OpenHold { request: id.clone(), record })
-    };
-    Ok(records.filter_map(held).collect())
 }
 
 /// What is stored of the holds with some ids.
@@ -87,17 +79,12 @@ pub(crate) fn hold_records<I: Display>(
 
 /// Units that some users hold open.
 pub(crate) fn open_units(store: &mut Store, keys: &Keys, users: &[&[u8]]) -> Result<Vec<i64>> {
-    let mut command = redis::cmd("HMGET");
-    command.arg(&keys.requests);
-    for user in users {
-        command.arg([b"\to:", *user].concat());
-    }
-    let reply = Reply::of_command("HMGET");
-    let values = reply.array(store.servers.command(&keys.requests, &command)?)?;
-    values
-        .iter()
-        .map(|value| Ok(reply.count(Some(value))?.and_then(|units| i64::try_from(units).ok()).unwrap_or(0)))
-        .collect()
+    let fields = users.iter().map(|user| [b"\to:", *user].concat());
+    let units = |text: Option<Vec<u8>>| {
+        let stored = Reply::of_command("HMGET").count(text.map(Value::BulkString).as_ref())?;
+        Ok(stored.and_then(|units| i64::try_from(units).ok()).unwrap_or(0))
+    };
+    store.servers.fields(&keys.requests, fields)?.into_iter().map(units).collect()
 }
 
 /// Units that some users hold open of an activity, in their order.
@@ -122,10 +109,6 @@ pub(crate) fn open_by_user(store: &mut Store, activity: &ActivityId) -> Result<H
         Ok::<_, StoreError>(())
     })?;
     Ok(open)
-}
-
-fn clock(store: &mut Store, activity: &ActivityId) -> Result<Millis> {
-    Ok(snapshot::snapshot(store, activity)?.at)
 }
 
 /// A score as it is sent to ask for it again.

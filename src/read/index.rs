@@ -15,20 +15,17 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
 
-/// The index key of this store's layout, for messages.
-pub(crate) fn index_key(store: &Store) -> &'static str {
-    Keys::index(store.layout)
+/// The other layouts; on a cluster there are none.
+fn others(store: &Store) -> Vec<Layout> {
+    let is_other = |layout: &Layout| *layout != store.layout && !store.servers.is_cluster();
+    Layout::NAMED.into_iter().filter(is_other).collect()
 }
 
 /// The other layouts whose index names activities, and how many. One call each, of constant time; an index that
 /// cannot be read counts as empty, because this is only asked for a hint.
 pub(crate) fn other_layouts(store: &mut Store) -> Vec<(Layout, i64)> {
     let mut found = Vec::new();
-    // On a cluster there are no others.
-    if store.servers.is_cluster() {
-        return found;
-    }
-    for layout in Layout::NAMED.into_iter().filter(|layout| *layout != store.layout) {
+    for layout in others(store) {
         let size = store.servers.command(Keys::index(layout), redis::cmd("SCARD").arg(Keys::index(layout)));
         if let Ok(Value::Int(count)) = size
             && count > 0
@@ -51,11 +48,7 @@ pub(crate) fn has_meta(store: &mut Store, activity: &ActivityId) -> Result<bool>
 
 /// The other layouts in which each of these activities exists.
 pub(crate) fn layouts_with(store: &mut Store, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
-    let others: Vec<Layout> = Layout::NAMED.into_iter().filter(|layout| *layout != store.layout).collect();
-    // On a cluster there are no others.
-    if store.servers.is_cluster() {
-        return Vec::new();
-    }
+    let others = others(store);
     let mut calls = Vec::with_capacity(activities.len() * others.len());
     for activity in activities {
         for layout in &others {
@@ -70,7 +63,7 @@ pub(crate) fn layouts_with(store: &mut Store, activities: &[&ActivityId]) -> Vec
         let known = others.iter().zip(found).filter(|(_, value)| exists(value));
         known.map(|(layout, _)| *layout).collect()
     };
-    found.chunks(others.len()).map(layouts).collect()
+    found.chunks(others.len().max(1)).map(layouts).collect()
 }
 
 /// The set in which backends after the tutorial hm-dianping keep the buyers of an activity, beside a stock with our name.

@@ -30,11 +30,15 @@ const CONSUMER: &str = "seckill";
 /// # Errors
 /// Any of [`StoreError`].
 pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>> {
+    Ok(page(store, activity, None, after.to_string())?.into_iter().filter_map(|(_, entry)| entry).collect())
+}
+
+/// A page behind an entry, for a group if one is named.
+fn page(store: &mut Store, activity: &ActivityId, group: Option<&str>, after: String) -> Result<Vec<Named>> {
     let key = store.keys(activity).ledger;
-    let command = read_command(None, None, std::slice::from_ref(&key), [after.to_string()]);
-    let entries =
-        streams("XREAD", store.servers.command(&key, &command)?)?.into_iter().flat_map(|(_, entries)| entries);
-    Ok(entries.filter_map(|(_, entry)| entry).collect())
+    let command = read_command(group, None, std::slice::from_ref(&key), &[after]);
+    let streams = streams(group, store.servers.command(&key, &command)?)?;
+    Ok(streams.into_iter().flat_map(|(_, entries)| entries).collect())
 }
 
 /// What is added to ledgers behind the entries given, by their place in the list; waits for it, but not for long.
@@ -73,20 +77,13 @@ pub(crate) fn group(
     group: &str,
     after: EntryId,
 ) -> Result<Vec<(EntryId, Option<Entry>)>> {
-    let key = store.keys(activity).ledger;
-    let mut read = |from: &str| {
-        let command = read_command(Some(group), None, std::slice::from_ref(&key), [from.to_owned()]);
-        let streams = streams("XREADGROUP", store.servers.command(&key, &command)?)?;
-        Ok::<_, StoreError>(streams.into_iter().flat_map(|(_, entries)| entries).collect::<Vec<_>>())
-    };
-    let after = after.to_string();
-    let pending = read(&after)?;
+    let pending = page(store, activity, Some(group), after.to_string())?;
     if !pending.is_empty() {
         return Ok(pending);
     }
     // The reply may be lost and the call sent again, to find nothing: what was taken is then pending, in order.
-    read(">")?;
-    read(&after)
+    page(store, activity, Some(group), ">".to_owned())?;
+    page(store, activity, Some(group), after.to_string())
 }
 
 /// Waits until a group gets something new from ledgers, but not for long. Returns the places in the list of those
@@ -129,10 +126,9 @@ fn news(store: &mut Store, group: Option<&str>, keys: &[String], after: &[String
         store.servers.system().sleep(MAX_BLOCK);
         return Ok(Vec::new());
     }
-    let what = if group.is_some() { "XREADGROUP" } else { "XREAD" };
     if !must_poll(store, keys)? {
         let command = read_command(group, Some(block(store)), keys, after);
-        let read = streams(what, store.servers.command(&keys[0], &command)?)?.into_iter();
+        let read = streams(group, store.servers.command(&keys[0], &command)?)?.into_iter();
         let place = |key: &str| keys.iter().position(|known| known == key);
         return Ok(read.filter_map(|(key, entries)| Some((place(&key)?, entries))).collect());
     }
@@ -142,7 +138,7 @@ fn news(store: &mut Store, group: Option<&str>, keys: &[String], after: &[String
     let calls: Vec<Call> = keys.iter().zip(after).map(command).collect();
     let mut news = Vec::new();
     for (ledger, value) in store.servers.read_all(&calls)?.into_iter().enumerate() {
-        let entries: Vec<Named> = streams(what, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
+        let entries: Vec<Named> = streams(group, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
         if !entries.is_empty() {
             news.push((ledger, entries));
         }
@@ -219,27 +215,24 @@ fn page_size(page: &[Entry]) -> usize {
 }
 
 /// The command that reads behind an entry of each of some ledgers, for a group if one is named; with `block` it waits so many ms.
-fn read_command<A: AsRef<str>>(
-    group: Option<&str>,
-    block: Option<u128>,
-    keys: &[String],
-    after: impl IntoIterator<Item = A>,
-) -> Cmd {
-    let mut command = redis::cmd(if group.is_some() { "XREADGROUP" } else { "XREAD" });
+fn read_command(group: Option<&str>, block: Option<u128>, keys: &[String], after: &[String]) -> Cmd {
+    let mut command = redis::cmd(read_name(group));
     group.iter().for_each(|group| _ = command.arg("GROUP").arg(group).arg(CONSUMER));
     command.arg("COUNT").arg(SHOWN);
     block.iter().for_each(|block| _ = command.arg("BLOCK").arg(block));
-    command.arg("STREAMS").arg(keys);
-    after.into_iter().for_each(|after| _ = command.arg(after.as_ref()));
-    command
+    command.arg("STREAMS").arg(keys).arg(after).to_owned()
+}
+
+fn read_name(group: Option<&str>) -> &'static str {
+    if group.is_some() { "XREADGROUP" } else { "XREAD" }
 }
 
 /// An entry with its id: one that was trimmed has nothing else.
 type Named = (EntryId, Option<Entry>);
 
 /// The streams of a reply that have entries, by key.
-fn streams(what: &str, value: Value) -> Result<Vec<(String, Vec<Named>)>> {
-    let reply = Reply::of_command(what);
+fn streams(group: Option<&str>, value: Value) -> Result<Vec<(String, Vec<Named>)>> {
+    let reply = Reply::of_command(read_name(group));
     if value == Value::Nil {
         return Ok(Vec::new());
     }

@@ -3,6 +3,7 @@
 use std::hash::BuildHasher;
 
 use crate::error::StoreError;
+use crate::model::number::whole_bytes;
 use crate::model::{ActivityId, Bought, Kind};
 use crate::redis::scan::Scan;
 use crate::store::Store;
@@ -39,35 +40,25 @@ pub(crate) fn each<E: From<StoreError>>(
     let kind = store.layout.kind();
     store.servers.discover()?;
     let (begins_again, mut known) = (store.servers.fail_over(), Known::default());
-    if kind == Kind::Hash {
-        return store.servers.scan(Scan::Hash(&participants), |members| {
-            let mut members = members.as_chunks().0.iter();
-            members.try_for_each(|[user, units]| match begins_again && !known.insert(user) {
-                true => Ok(()),
-                false => each(user, number(units).map(Bought::Units)),
-            })
-        });
-    }
     // The units of a set are in a key of their own: a page of them is read for each page of the set, on another
     // connection, because the set's next page is under way.
-    let mut beside = match keys.units {
-        Some(units) => Some((store.connect_new()?, units)),
-        None => None,
+    let mut beside = keys.units.map(|units| (store.unconnected_copy(), units));
+    let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
+    let (scan, width) = match kind {
+        Kind::Hash => (Scan::Hash(&participants), 2),
+        _ => (Scan::Set(&participants), 1),
     };
-    store.servers.scan(Scan::Set(&participants), |members| {
+    store.servers.scan(scan, |page| {
         let units = match &mut beside {
-            Some((store, units)) if !members.is_empty() => store.servers.fields(units, members)?,
+            Some((store, units)) if !page.is_empty() => store.servers.fields(units, page)?,
             _ => Vec::new(),
         };
-        let alone = if kind == Kind::Coupon { Bought::Units(1) } else { Bought::Unknown };
-        for (at, user) in members.iter().enumerate() {
-            if begins_again && !known.insert(user) {
+        for (at, member) in page.chunks_exact(width).enumerate() {
+            if begins_again && !known.insert(member[0]) {
                 continue;
             }
-            match units.get(at) {
-                Some(Some(units)) => each(user, number(units).map(Bought::Units))?,
-                _ => each(user, Ok(alone))?,
-            }
+            let units = member.get(1).copied().or_else(|| units.get(at)?.as_deref());
+            each(member[0], units.map_or(Ok(alone), |units| number(units).map(Bought::Units)))?;
         }
         Ok(())
     })
@@ -75,8 +66,5 @@ pub(crate) fn each<E: From<StoreError>>(
 
 /// The units a record holds, or its text if it is no number.
 fn number(bytes: &[u8]) -> Result<u64, String> {
-    std::str::from_utf8(bytes)
-        .ok()
-        .and_then(crate::model::number::whole)
-        .ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
+    whole_bytes(bytes).ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

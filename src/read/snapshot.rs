@@ -146,9 +146,7 @@ type NoNumber = (&'static str, String);
 
 /// The text of a field in the flat list of a meta.
 fn text(reply: &Reply<'_>, flat: &[Value], name: &str) -> Option<String> {
-    let is_named = |value: &Value| matches!(value, Value::BulkString(bytes) if bytes == name.as_bytes());
-    let field = flat.chunks(2).find(|pair| is_named(&pair[0])).and_then(|pair| pair.get(1));
-    reply.text(field).ok().flatten()
+    reply.text(Reply::field(flat, name)).ok().flatten()
 }
 
 /// The number in a field of it.

@@ -56,8 +56,8 @@ impl<E> From<StoreError> for ScanFailure<E> {
 }
 
 impl Servers {
-    /// Walks all pages of a key. On a cluster and behind Sentinel the scan begins again if the key moves to another node, or the
-    /// node is lost: `each` then gets members that it had already.
+    /// Walks all pages of a key, or of the keys of all primaries, which may come twice. On a cluster and behind Sentinel the scan begins
+    /// again if the key moves to another node, or a node is lost: `each` then gets members that it had already.
     ///
     /// # Errors
     /// Any of [`StoreError`], and whatever `each` fails with.
@@ -67,56 +67,43 @@ impl Servers {
         mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
     ) -> Result<(), E> {
         self.check_layout()?;
-        let (Scan::Hash(key) | Scan::Set(key)) = scan else { return self.scan_keys(scan, each) };
-        let slot = Some(slot(key.as_bytes()));
-        let mut attempts = Attempts::new(self);
-        loop {
-            let (node, asks) = attempts.node(self, slot);
-            let connection = self.node(node).connect_new().map_err(ScanFailure::Store);
-            let stopped = match connection.and_then(|mut connection| connection.scan(scan, asks, &mut each)) {
-                Ok(()) => return Ok(()),
-                Err(ScanFailure::Reader(error)) => return Err(error),
-                Err(ScanFailure::Store(error)) => error,
-            };
-            self.learn(&stopped)?;
-            if !self.may_begin_again(&stopped) {
-                return Err(self.explained(stopped).into());
-            }
-            self.recover(&mut attempts, slot, node, stopped)?;
-        }
-    }
-
-    /// The same for the keys of all primaries; keys may come twice.
-    fn scan_keys<E: From<StoreError>>(
-        &mut self,
-        scan: Scan<'_>,
-        mut each: impl FnMut(&[&[u8]]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.discover()?;
+        let slot = match scan {
+            Scan::Hash(key) | Scan::Set(key) => Some(slot(key.as_bytes())),
+            Scan::Keys(_) => self.discover().map(|()| None)?,
+        };
         let mut attempts = Attempts::new(self);
         // A slot that moves may leave one node after its scan for another before that one's: then all begins again.
         let mut changes = 0;
         loop {
             let map = self.owners.clone();
-            let walked = self.primaries().into_iter().try_for_each(|node| {
+            let nodes = match slot {
+                Some(_) => vec![attempts.node(self, slot)],
+                None => self.primaries().into_iter().map(|node| (node, false)).collect(),
+            };
+            let walked = nodes.into_iter().try_for_each(|(node, asks)| {
                 let connection = self.node(node).connect_new().map_err(ScanFailure::Store);
-                connection.and_then(|mut it| it.scan(scan, false, &mut each)).map_err(|stopped| (node, stopped))
+                connection.and_then(|mut it| it.scan(scan, asks, &mut each)).map_err(|stopped| (node, stopped))
             });
-            match walked {
-                Ok(()) if !self.is_cluster() => return Ok(()),
+            let (node, stopped) = match walked {
+                Ok(()) if slot.is_some() || !self.is_cluster() => return Ok(()),
                 Ok(()) => {
                     self.read_map(None)?;
                     if self.owners == map || changes == MAX_SCANS {
                         return Ok(());
                     }
                     changes += 1;
+                    continue;
                 }
                 Err((_, ScanFailure::Reader(error))) => return Err(error),
-                Err((node, ScanFailure::Store(error))) if self.may_begin_again(&error) => match self.is_cluster() {
-                    true => self.wait_for_failover(&mut attempts, node, error)?,
-                    false => self.recover(&mut attempts, None, node, error)?,
-                },
-                Err((_, ScanFailure::Store(error))) => return Err(self.explained(error).into()),
+                Err((node, ScanFailure::Store(error))) => (node, error),
+            };
+            self.learn(&stopped)?;
+            if !self.may_begin_again(&stopped) {
+                return Err(self.explained(stopped).into());
+            }
+            match slot.is_none() && self.is_cluster() {
+                true => self.wait_for_failover(&mut attempts, node, stopped)?,
+                false => self.recover(&mut attempts, slot, node, stopped)?,
             }
         }
     }

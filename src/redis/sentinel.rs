@@ -1,14 +1,13 @@
 //! Connects to a target. If its URL names sentinels, they are asked anew each time which server is the primary: after a
 //! failover it is another one.
 
+use std::collections::BTreeMap;
+
 use redis::Value;
 
 use crate::error::{Result, SentinelFault, ServerKind, StoreError};
-use crate::redis::connect::Target;
+use crate::redis::connect::{Place, Target};
 use crate::redis::connection::Connection;
-
-/// A host and a port.
-type Place = (String, u16);
 
 /// Opens a connection to the server, or to the primary that the sentinels name.
 ///
@@ -24,7 +23,10 @@ pub(crate) fn connect(target: &Target) -> Result<Connection> {
         let Some((host, port)) = search.ask(target, &sentinel) else { continue };
         match open_primary(&target.node(&host, port)) {
             Ok(connection) => return Ok(connection),
-            Err(error) if is_of_failover(&error) => _ = search.failover.get_or_insert_with(|| error.to_string()),
+            // It may be replaced any moment.
+            Err(error) if error.is_connection() || error.is_transient() => {
+                _ = search.failover.get_or_insert_with(|| error.to_string())
+            }
             Err(error) => return Err(error),
         }
         search.places.push((host, port));
@@ -48,18 +50,15 @@ struct Search<'t> {
 impl Search<'_> {
     /// Asks one of them; a server that was tried already is none.
     fn ask(&mut self, target: &Target, sentinel: &Target) -> Option<Place> {
-        let answer = Connection::open(sentinel).and_then(|mut connection| primary_of(&mut connection, self.primary));
-        let answer = match (answer, target.sentinel_login()) {
+        let ask = |sentinel: &Target| Connection::open(sentinel).and_then(|mut it| primary_of(&mut it, self.primary));
+        let answer = match (ask(sentinel), target.with_login(sentinel)) {
             // Only now: a sentinel without a password refuses any.
-            (Err(StoreError::Login { .. }), Some(login)) => {
-                let mut connection = Connection::open_as(sentinel, Some(&login));
-                connection.as_mut().map_err(|error| error.clone()).and_then(|it| primary_of(it, self.primary))
-            }
+            (Err(StoreError::Login { .. }), Some(sentinel)) => ask(&sentinel),
             (answer, _) => answer,
         };
         match answer {
-            Ok(Named::Primary(place)) => Some(place).filter(|place| !self.places.contains(place)),
-            Ok(Named::Nobody(known)) => {
+            Ok(Ok(place)) => Some(place).filter(|place| !self.places.contains(place)),
+            Ok(Err(known)) => {
                 self.known.get_or_insert_default().extend(known);
                 None
             }
@@ -98,35 +97,20 @@ impl Search<'_> {
     }
 }
 
-/// What a sentinel said.
-enum Named {
-    Primary(Place),
-    /// It does not know the name, but these.
-    Nobody(Vec<String>),
-}
-
-fn primary_of(connection: &mut Connection, name: &str) -> Result<Named> {
+/// The primary of that name; if the sentinel does not know it, the names that it knows.
+fn primary_of(connection: &mut Connection, name: &str) -> Result<Result<Place, Vec<String>>> {
     let place = connection.request(redis::cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(name))?;
-    if let Ok((host, port)) = redis::from_redis_value::<Place>(place) {
-        return Ok(Named::Primary((host, port)));
+    if let Ok(place) = redis::from_redis_value(place) {
+        return Ok(Ok(place));
     }
     let known = connection.request(redis::cmd("SENTINEL").arg("MASTERS")).unwrap_or(Value::Nil);
-    Ok(Named::Nobody(names(&known)))
+    Ok(Err(names(known)))
 }
 
 /// The names in a reply to `SENTINEL MASTERS`: a list of fields and values each.
-fn names(masters: &Value) -> Vec<String> {
-    let text = |value: &Value| match value {
-        Value::BulkString(text) => Some(String::from_utf8_lossy(text).into_owned()),
-        _ => None,
-    };
-    let name = |master: &Value| {
-        let Value::Array(fields) = master else { return None };
-        let at = fields.iter().step_by(2).position(|field| text(field).as_deref() == Some("name"))?;
-        text(fields.get(at * 2 + 1)?)
-    };
-    let Value::Array(masters) = masters else { return Vec::new() };
-    masters.iter().filter_map(name).collect()
+fn names(masters: Value) -> Vec<String> {
+    let masters: Vec<BTreeMap<String, String>> = redis::from_redis_value(masters).unwrap_or_default();
+    masters.into_iter().filter_map(|mut fields| fields.remove("name")).collect()
 }
 
 /// Connects to what a sentinel named, and verifies that it is a primary: a sentinel may be late.
@@ -151,11 +135,6 @@ fn open_primary(target: &Target) -> Result<Connection> {
     }
 }
 
-/// Whether a server that a sentinel named may be replaced any moment.
-fn is_of_failover(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unreachable { .. } | StoreError::Timeout { .. }) || error.is_transient()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +144,7 @@ mod tests {
         let text = |text: &str| Value::BulkString(text.into());
         let master = |fields: &[&str]| Value::Array(fields.iter().map(|field| text(field)).collect());
         let masters = Value::Array(vec![master(&["name", "a", "ip", "name"]), master(&["ip", "name", "name", "b"])]);
-        assert_eq!(names(&masters), ["a", "b"]);
-        assert!(names(&Value::Nil).is_empty());
+        assert_eq!(names(masters), ["a", "b"]);
+        assert!(names(Value::Nil).is_empty());
     }
 }

@@ -9,8 +9,8 @@ use crate::model::{Entry, Op};
 #[derive(Debug)]
 pub(crate) struct MergedLedgers {
     shards: Vec<Shard>,
-    /// Lent and not borrowed. Below zero while an entry of a borrow came before that of its lend, which another clock timed.
-    in_transit: i64,
+    /// Units that were lent and not borrowed. Below zero while an entry of a borrow came before that of its lend, which another clock timed.
+    pub(crate) in_transit: i64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -63,11 +63,6 @@ impl MergedLedgers {
             }
             _ => Some(self.whole(entry.clone())),
         }
-    }
-
-    /// Units that no shard sold, with those in transit.
-    pub(crate) fn in_transit(&self) -> i64 {
-        self.in_transit
     }
 
     fn whole(&self, mut entry: Entry) -> Entry {

@@ -164,7 +164,7 @@ fn merged(first: &[Entry], rest: &[(usize, Entry)]) -> (Sales, i64) {
     let (mut merged, preheat) = MergedLedgers::new(first).unwrap();
     let mut sales = sales(&[preheat]);
     rest.iter().filter_map(|(shard, entry)| merged.next(*shard, entry)).for_each(|entry| sales.add(&entry));
-    (sales, merged.in_transit())
+    (sales, merged.in_transit)
 }
 
 #[test]

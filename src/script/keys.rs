@@ -41,7 +41,7 @@ impl Keys {
             Layout::Sku => Some(format!("bought:{activity}")),
             Layout::Coupon => Some(own("user")),
             Layout::Product => None,
-            Layout::Custom(custom) => custom.participants().map(|participants| participants.key(activity)),
+            Layout::Custom(custom) => custom.participants.as_ref().map(|participants| participants.key(activity)),
         };
         let units = (layout.kind() == Kind::Set).then(|| own("units"));
         let deadlines = layout.kind().has_users().then(|| own("deadlines"));
@@ -68,7 +68,7 @@ impl Keys {
             Layout::Coupon => format!("coupon:{part}:{activity}"),
             Layout::Product => format!("product_{part}_{activity}"),
             Layout::Cluster => format!("seckill:{{{activity}}}:{part}"),
-            Layout::Custom(custom) => format!("{}:{part}", custom.stock().key(activity)),
+            Layout::Custom(custom) => format!("{}:{part}", custom.stock.key(activity)),
         }
     }
 
@@ -126,7 +126,7 @@ impl Keys {
             Layout::Coupon => "coupon:activities",
             Layout::Product => "product:activities",
             Layout::Cluster => "seckill:cluster:activities",
-            Layout::Custom(custom) => custom.index(),
+            Layout::Custom(custom) => &custom.index,
         }
     }
 
@@ -138,7 +138,7 @@ impl Keys {
             Layout::Coupon => ("coupon:stock:", ""),
             Layout::Product => ("product_stock_", ""),
             Layout::Cluster => ("seckill:{", "}:stock"),
-            Layout::Custom(custom) => custom.stock().parts(),
+            Layout::Custom(custom) => custom.stock.parts(),
         }
     }
 

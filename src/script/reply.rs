@@ -3,6 +3,7 @@
 use redis::Value;
 
 use crate::error::{Result, StoreError};
+use crate::model::number::whole_bytes;
 use crate::model::{Bought, Corrupt, Entry, EntryId, Shards, Status};
 use crate::script::Script;
 use crate::script::keys::Keys;
@@ -43,13 +44,23 @@ impl<'a> Reply<'a> {
         match value {
             None | Some(Value::Nil | Value::Boolean(false)) => Ok(None),
             Some(Value::Int(number)) => u64::try_from(*number).map(Some).map_err(|_| self.invalid(value)),
-            Some(Value::BulkString(bytes)) => std::str::from_utf8(bytes)
-                .ok()
-                .and_then(crate::model::number::whole)
-                .map(Some)
-                .ok_or_else(|| self.invalid(value)),
+            Some(Value::BulkString(bytes)) => whole_bytes(bytes).map(Some).ok_or_else(|| self.invalid(value)),
             other => Err(self.invalid(other)),
         }
+    }
+
+    /// The value of a field in a flat list of names and values.
+    pub(crate) fn field<'v>(fields: &'v [Value], name: &str) -> Option<&'v Value> {
+        let is_named = |pair: &&[Value]| matches!(&pair[0], Value::BulkString(known) if known == name.as_bytes());
+        fields.chunks(2).find(is_named)?.get(1)
+    }
+
+    /// What `TIME` says, in microseconds since 1970.
+    pub(crate) fn clock(value: &Value) -> Result<u64> {
+        let reply = Self::of_command("TIME");
+        let Value::Array(parts) = value else { return Err(reply.invalid(value)) };
+        let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
+        Ok(part(0)?.saturating_mul(1_000_000).saturating_add(part(1)?))
     }
 
     /// What a user holds, `?` if it is unknown; it may be absent.

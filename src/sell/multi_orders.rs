@@ -204,7 +204,7 @@ pub(crate) fn order_over_slots(store: &mut Store, order: &MultiOrder, dry_run: b
 fn find_replicas(store: &mut Store) -> Result<()> {
     let servers = &mut store.servers;
     let is_known = store.knows_replicas && servers.has_map;
-    if is_known && servers.primaries().into_iter().all(|node| servers.is_followed(node)) {
+    if is_known && servers.primaries().into_iter().all(|node| !servers.node(node).is_alone) {
         return Ok(());
     }
     servers.look_for_replicas()?;

@@ -67,7 +67,7 @@ impl Store {
     /// Calls wait for no failover: `doctor` reports that a node is down, instead of waiting for another.
     #[must_use]
     pub fn without_waiting_for_failover(mut self) -> Self {
-        self.servers.fail_fast();
+        self.servers.is_patient = false;
         self
     }
 
@@ -84,16 +84,6 @@ impl Store {
     /// The server, for messages: its URL without a password.
     pub fn server_name(&self) -> &str {
         &self.servers.target().shown
-    }
-
-    /// A second connection to the same server, made now; of a cluster, to one of the nodes.
-    ///
-    /// # Errors
-    /// The server cannot be reached, or refuses the login.
-    pub fn connect_new(&self) -> Result<Self> {
-        let mut other = self.unconnected_copy();
-        other.servers.connect_any()?;
-        Ok(other)
     }
 
     /// A store of the same server, which is connected to when it is first asked. What one of the two changed, the other
@@ -127,10 +117,7 @@ impl Store {
     /// # Errors
     /// Any of `StoreError`.
     pub(crate) fn now(&mut self) -> Result<Millis> {
-        let reply = Reply::of_command("TIME");
-        let parts = reply.array(self.servers.ask_any(&redis::cmd("TIME"))?)?;
-        let part = |at: usize| reply.count(parts.get(at)).map(Option::unwrap_or_default);
-        Ok(Millis::new(part(0)? * 1000 + part(1)? / 1000))
+        Ok(Millis::new(Reply::clock(&self.servers.ask_any(&redis::cmd("TIME"))?)? / 1000))
     }
 }
 

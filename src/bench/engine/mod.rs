@@ -10,13 +10,12 @@ use redis::{RedisError, Value};
 use crate::bench::opener::{Opener, Poller, open_all};
 use crate::bench::pace::{Pace, Turn};
 use crate::bench::strategy::{Next, Order, Outgoing, Strategy};
-use crate::bench::{
-    LONGEST_PAUSE, LoadOptions, Measured, SHORTEST_PAUSE, Sale, StrategyName, TIMEOUTS, strategy, write_user,
-};
+use crate::bench::{LoadOptions, Measured, Sale, StrategyName, TIMEOUTS, strategy, write_user};
 use crate::error::{Recovery, Result, StoreError};
 use crate::model::order::{Corrupt, Items};
 use crate::model::status::Status;
 use crate::redis::call::Call;
+use crate::redis::call::retry::{LONGEST_PAUSE, SHORTEST_PAUSE};
 use crate::redis::connect::Target;
 use crate::redis::connection::Connection;
 use crate::script::keys::Keys;
@@ -78,8 +77,7 @@ struct Engine<'r> {
     timers: BinaryHeap<Reverse<(Instant, usize, u64, Alarm)>>,
     measured: Measured,
     out: Outgoing,
-    timeout: Duration,
-    server: String,
+    target: Target,
     must_succeed: bool,
     /// Orders that ended since progress was reported.
     ended: u64,
@@ -101,18 +99,13 @@ pub(crate) fn load(
 ) -> Result<Measured> {
     let slot = |items: &Items| Keys::of(store.layout, &items[0].0).slot();
     let slots: Vec<Option<u16>> = sale.baskets.iter().map(slot).collect();
-    let targets: Vec<Target> = slots
-        .iter()
-        .map(|slot| {
-            let node = store.servers.node_of(*slot);
-            store.servers.node(node).target.clone()
-        })
-        .collect();
+    let nodes: Vec<usize> = slots.iter().map(|slot| store.servers.node_of(*slot)).collect();
+    let targets: Vec<Target> = nodes.iter().map(|node| store.servers.node(*node).target.clone()).collect();
     if options.strategy == StrategyName::Lua {
         let has_several = sale.baskets.iter().any(|items| items.len() > 1);
         let scripts = if has_several { &MULTI_DEDUCT } else { &DEDUCT };
         let script = scripts.of(store.layout.kind());
-        for node in slots.iter().map(|slot| store.servers.node_of(*slot)).collect::<BTreeSet<usize>>() {
+        for node in nodes.into_iter().collect::<BTreeSet<usize>>() {
             match store.servers.call(&Call::at_node(node, redis::cmd("SCRIPT").arg("LOAD").arg(script.text))) {
                 // Who may not do that sends the text with the first orders.
                 Ok(_) | Err(StoreError::Permission { .. }) => {}
@@ -140,7 +133,7 @@ pub(crate) fn load(
         active: began,
         pause: SHORTEST_PAUSE,
     };
-    let timeout = store.servers.target().timeout;
+    let target = store.servers.target().clone();
     let mut engine = Engine {
         free: (0..connections.len()).collect(),
         clients: connections.into_iter().map(client).collect(),
@@ -148,14 +141,13 @@ pub(crate) fn load(
         strategy: strategy::of(options.strategy, store, sale),
         sale,
         slots,
-        pace: Pace::new(options.pace, began, timeout),
+        pace: Pace::new(options.pace, began, target.timeout),
         poller,
         opener: Opener::start(store.servers.unconnected_copy()),
         timers: BinaryHeap::new(),
         measured: Measured::new()?,
         out: Outgoing::default(),
-        timeout,
-        server: store.servers.target().shown.clone(),
+        target,
         must_succeed: options.must_succeed,
         ended: 0,
         answered: began,
@@ -185,7 +177,7 @@ impl Engine<'_> {
             let due = [Some(next_tick), next_order, self.timers.peek().map(|Reverse((due, ..))| *due)];
             let due = due.into_iter().flatten().min().unwrap_or(next_tick);
             let wait = due.saturating_duration_since(now);
-            self.poller.wait(wait, &mut ready).map_err(|error| self.io_error(&error))?;
+            self.poller.wait(wait, &mut ready).map_err(|error| self.target.failed(error))?;
             for client_index in ready.drain(..) {
                 self.receive(client_index);
             }
@@ -222,17 +214,13 @@ impl Engine<'_> {
     fn start(&mut self, client_index: usize, number: u64, started: Instant, now: Instant) {
         let baskets = self.sale.baskets.len();
         let client = &mut self.clients[client_index];
-        let order = &mut client.order;
-        (order.number, order.basket, order.started, order.sent) = (number, client_index % baskets, started, now);
-        (order.stage, order.retries, order.may_have_run, order.by_text) = (0, 0, false, false);
-        order.status = Status::Ok;
-        write_user(&mut order.user, self.sale.buyers.number(number));
+        let mut user = std::mem::take(&mut client.order.user);
+        write_user(&mut user, self.sale.buyers.number(number));
+        client.order = Order { number, basket: client_index % baskets, user, started, ..Order::new(now) };
         client.pause = SHORTEST_PAUSE;
         self.busy += 1;
         self.advance(client_index, now);
-        if let Some(due) = self.strategy.keep(&self.clients[client_index].order, now, &mut Outgoing::default()) {
-            self.timers.push(Reverse((due, client_index, number, Alarm::Keep)));
-        }
+        self.keep(client_index, now);
     }
 
     /// Lets the strategy continue with a client's order, and does what it says.
@@ -270,7 +258,7 @@ impl Engine<'_> {
             && is_all == was_blocked
             && let Err(error) = self.poller.set_writes(client_index, connection, !is_all)
         {
-            sent = Err(self.io_error(&error));
+            sent = Err(self.target.failed(error));
         }
         if let Err(error) = sent {
             self.lose(client_index, error, now);
@@ -321,10 +309,6 @@ impl Engine<'_> {
         }
     }
 
-    fn io_error(&self, error: &std::io::Error) -> StoreError {
-        StoreError::Unreachable { server: self.server.clone(), why: crate::error::cause(error) }
-    }
-
     /// Reads what came for a client.
     fn receive(&mut self, client_index: usize) {
         if !self.clients[client_index].unsent.is_empty() {
@@ -368,11 +352,8 @@ impl Engine<'_> {
             client.order.retries += 1;
             return self.restart(client_index, now);
         }
-        let meaning = StoreError::of_reply(&error, &self.server);
-        let meaning =
-            meaning.unwrap_or_else(|| StoreError::Reply { what: "the server".into(), reply: error.to_string() });
-        match meaning {
-            StoreError::Permission { .. } | StoreError::Login { .. } => {
+        match StoreError::of_reply(&error, &self.target.shown) {
+            meaning @ (StoreError::Permission { .. } | StoreError::Login { .. }) => {
                 self.fatal.get_or_insert(meaning.clone());
                 self.pace.stop();
                 self.end(client_index, Err(meaning), now);
@@ -396,7 +377,7 @@ impl Engine<'_> {
 
     /// Whether an order that nothing ran of may be tried again.
     fn may_pass(&self, client_index: usize, error: &StoreError, now: Instant) -> bool {
-        let is_in_time = now - self.clients[client_index].order.sent < self.timeout * TIMEOUTS;
+        let is_in_time = now - self.clients[client_index].order.sent < self.target.timeout * TIMEOUTS;
         is_in_time && (error.is_transient() || matches!(error, StoreError::Redirected(_)))
     }
 
@@ -444,7 +425,7 @@ impl Engine<'_> {
             State::Free => self.free.retain(|free| *free != client_index),
             // It is sent once its timer is due.
             State::Pausing | State::Unconnected => {}
-            State::Waiting if is_repeatable && now - client.order.sent < self.timeout * TIMEOUTS => {
+            State::Waiting if is_repeatable && now - client.order.sent < self.target.timeout * TIMEOUTS => {
                 client.order.retries += 1;
                 client.order.may_have_run = true;
                 self.restart(client_index, now);
@@ -460,7 +441,7 @@ impl Engine<'_> {
     fn unknown(&self, client_index: usize, error: &StoreError) -> StoreError {
         let request = format!("{}-{}", self.sale.run, self.clients[client_index].order.number);
         StoreError::Unknown {
-            server: self.server.clone(),
+            server: self.target.shown.clone(),
             why: error.why(),
             recovery: Some(Recovery::SameRequest(request)),
         }
@@ -481,7 +462,7 @@ impl Engine<'_> {
         while let Some((client_index, opened)) = self.opener.next() {
             let added = opened.and_then(|connection| match self.poller.add(client_index, &connection) {
                 Ok(()) => Ok(connection),
-                Err(error) => Err(self.io_error(&error)),
+                Err(error) => Err(self.target.failed(error)),
             });
             let client = &mut self.clients[client_index];
             match added {
@@ -494,7 +475,7 @@ impl Engine<'_> {
                     }
                 }
                 Err(error) => {
-                    if client.state == State::Unconnected && now - client.order.sent >= self.timeout * TIMEOUTS {
+                    if client.state == State::Unconnected && now - client.order.sent >= self.target.timeout * TIMEOUTS {
                         let error = if client.order.may_have_run { self.unknown(client_index, &error) } else { error };
                         self.end(client_index, Err(error), now);
                     }
@@ -508,9 +489,11 @@ impl Engine<'_> {
     fn find_silent(&mut self, now: Instant) {
         for client_index in 0..self.clients.len() {
             let client = &self.clients[client_index];
-            if client.state == State::Waiting && client.connection.is_some() && now - client.active >= self.timeout {
-                let waited = humantime::format_duration(self.timeout).to_string();
-                let error = StoreError::Timeout { server: self.server.clone(), waited };
+            if client.state == State::Waiting
+                && client.connection.is_some()
+                && now - client.active >= self.target.timeout
+            {
+                let error = self.target.failed(std::io::ErrorKind::TimedOut.into());
                 self.lose(client_index, error, now);
             }
         }
@@ -519,15 +502,15 @@ impl Engine<'_> {
     /// Ends the run if no client has had a connection for long.
     fn find_dead(&mut self, now: Instant) {
         let is_dead = self.clients.iter().all(|client| client.connection.is_none());
-        if is_dead && now - self.answered >= self.timeout * TIMEOUTS && self.fatal.is_none() {
+        if is_dead && now - self.answered >= self.target.timeout * TIMEOUTS && self.fatal.is_none() {
             let why = "all connections broke, and none could be opened again".to_owned();
-            self.fatal = Some(StoreError::Unreachable { server: self.server.clone(), why });
+            self.fatal = Some(StoreError::Unreachable { server: self.target.shown.clone(), why });
             self.pace.stop();
             for client_index in 0..self.clients.len() {
                 if self.clients[client_index].state == State::Unconnected {
                     let error = self.unknown(
                         client_index,
-                        &StoreError::Unreachable { server: self.server.clone(), why: String::new() },
+                        &StoreError::Unreachable { server: self.target.shown.clone(), why: String::new() },
                     );
                     self.end(client_index, Err(error), now);
                 }

@@ -1,5 +1,6 @@
 //! Our script: one call an order, which checks and takes in one step.
 
+use std::fmt::Write;
 use std::time::Instant;
 
 use redis::Value;
@@ -17,7 +18,6 @@ use crate::sell::multi_orders;
 pub(crate) struct Lua {
     baskets: Vec<Items>,
     kind: Kind,
-
     operator: String,
     reason: String,
     /// Request ids begin with it.
@@ -58,16 +58,10 @@ impl Lua {
         }
     }
 
-    /// The request id of an order.
-    fn set_request(&mut self, order: &Order) {
-        use std::fmt::Write;
+    fn call(&mut self, order: &Order, out: &mut Outgoing) {
         self.request.clear();
         // Writing to a text cannot fail.
         let _ = write!(self.request, "{}-{}", self.run, order.number);
-    }
-
-    fn call(&mut self, order: &Order, out: &mut Outgoing) {
-        self.set_request(order);
         let Items { packed_keys, key_count, quantities, .. } = &self.baskets[order.basket];
         let user = if self.kind.has_users() { order.user.as_str() } else { "" };
         let mode = if order.may_have_run { "retry" } else { "first" };

@@ -21,11 +21,12 @@ use crate::store::Store;
 /// The strategy of that name; `batch`, which has no clients, is none of these.
 pub(crate) fn of(name: StrategyName, store: &Store, sale: &Sale) -> Box<dyn Strategy> {
     let (layout, timeout) = (store.layout, store.servers.target().timeout);
+    let plain = || Plain::new(layout, sale);
     match name {
         StrategyName::Lua | StrategyName::Batch => Box::new(lua::Lua::new(layout, &store.operator, sale)),
-        StrategyName::Watch => Box::new(watch::Watch::new(Plain::new(layout, sale), true)),
-        StrategyName::Lock => Box::new(lock::Lock::new(Plain::new(layout, sale), layout, sale, timeout)),
-        StrategyName::Naive => Box::new(watch::Watch::new(Plain::new(layout, sale), false)),
+        StrategyName::Watch => Box::new(watch::Watch { plain: plain(), is_watching: true }),
+        StrategyName::Lock => Box::new(lock::Lock::new(plain(), layout, sale, timeout)),
+        StrategyName::Naive => Box::new(watch::Watch { plain: plain(), is_watching: false }),
     }
 }
 

@@ -20,15 +20,11 @@ const MAX_TRIES: u64 = 20;
 
 /// See the [module](self).
 pub(crate) struct Watch {
-    plain: Plain,
-    is_watching: bool,
+    pub(crate) plain: Plain,
+    pub(crate) is_watching: bool,
 }
 
 impl Watch {
-    pub(crate) fn new(plain: Plain, is_watching: bool) -> Self {
-        Self { plain, is_watching }
-    }
-
     fn begin(&self, order: &mut Order, out: &mut Outgoing) -> Next {
         order.stage = READ;
         if self.is_watching {

@@ -12,7 +12,7 @@ use crate::cli::output::{Format, Output};
 use crate::cli::shared::target::{self, InUse, Login, Standing};
 use crate::model::{ActivityId, Layout};
 use crate::redis::connect::Target;
-use crate::redis::embedded::{Address, Embedded, EmbeddedError, Wait};
+use crate::redis::embedded::{Embedded, EmbeddedError, Wait};
 use crate::store::{Replicated, Store};
 
 pub use crate::cli::input::window::now as own_clock;
@@ -149,14 +149,14 @@ impl Session {
         let kept = (!directory.as_os_str().is_empty()).then_some(directory);
         let nodes = self.global.nodes.map(usize::from);
         // A server whose stop is not yet arranged must not be left behind by a Ctrl-C.
-        let address = interrupt::uncut(|| {
+        let mut target = interrupt::uncut(|| {
             let wait =
                 Wait { at_most: self.global.timeout(), stop: &interrupt::requested, note: &|note| self.out.note(note) };
             let server = Embedded::start(kept, nodes, &wait)?;
-            let address = server.address().clone();
+            let target = server.target.clone();
             // It must stop however the command ends, Ctrl-C included.
             interrupt::at_exit(move || drop(server));
-            Ok::<_, EmbeddedError>(address)
+            Ok::<_, EmbeddedError>(target)
         })
         .map_err(Failure::from)?;
         if kept.is_none() {
@@ -165,14 +165,8 @@ impl Session {
                 "a private {what} was started; its data is discarded at the end (`--embedded=DIR` keeps it)"
             ));
         }
-        Ok(match address {
-            Address::Socket(socket) => Target::of_socket(&socket, self.global.timeout())?,
-            Address::Cluster { url, password } => {
-                let mut target = Target::new(&url, "the private cluster", self.global.timeout())?;
-                target.set_password(password);
-                target
-            }
-        })
+        target.timeout = self.global.timeout();
+        Ok(target)
     }
 }
 

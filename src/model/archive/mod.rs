@@ -77,9 +77,8 @@ impl Part {
     /// Whether a line can be of it, by the number of its texts.
     pub fn accepts(self, kind: Kind, texts: usize) -> bool {
         match self {
-            part if part.is_set(kind) => texts == 1,
             Self::Ledger => texts >= 3 && texts % 2 == 1,
-            _ => texts == 2,
+            part => texts == part.columns(kind).len(),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Layout {
             Self::Coupon => "coupon",
             Self::Product => "product",
             Self::Cluster => "cluster",
-            Self::Custom(custom) => custom.stock().as_str(),
+            Self::Custom(custom) => custom.stock.as_str(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Layout {
             Self::Sku => Kind::Set,
             Self::Coupon => Kind::Coupon,
             Self::Product => Kind::Counter,
-            Self::Custom(custom) => custom.kind(),
+            Self::Custom(custom) => custom.kind,
         }
     }
 
@@ -120,7 +120,11 @@ enum LayoutForm {
 impl Serialize for Layout {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Custom(custom) => custom.written().serialize(serializer),
+            Self::Custom(custom) => {
+                let participants = custom.participants.as_ref().map(ToString::to_string);
+                let keys = WrittenKeys { stock: custom.stock.to_string(), participants };
+                Written { kind: custom.kind, keys }.serialize(serializer)
+            }
             named => serializer.serialize_str(named.name()),
         }
     }
@@ -131,7 +135,13 @@ impl<'de> Deserialize<'de> for Layout {
         match LayoutForm::deserialize(deserializer)? {
             LayoutForm::Named(name) => Self::named(&name)
                 .ok_or_else(|| D::Error::unknown_variant(&name, &["seckill", "sku", "coupon", "product", "cluster"])),
-            LayoutForm::Custom(written) => written.layout().map(Self::Custom).map_err(D::Error::custom),
+            LayoutForm::Custom(Written { kind, keys }) => {
+                let layout = || {
+                    let participants = keys.participants.as_deref().map(str::parse).transpose()?;
+                    CustomLayout::new(kind, keys.stock.parse()?, participants)
+                };
+                layout().map(Self::Custom).map_err(D::Error::custom)
+            }
         }
     }
 }
@@ -173,16 +183,20 @@ const OWN: [&str; 5] = ["meta", "requests", "ledger", "units", "deadlines"];
 /// The keys of a shop: where it keeps units and buyers, and how it records these.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct CustomLayout {
-    kind: Kind,
-    stock: Pattern,
-    participants: Option<Pattern>,
-    index: String,
+    /// How it records participants.
+    pub(crate) kind: Kind,
+    /// The key of the units left.
+    pub(crate) stock: Pattern,
+    /// The key of who bought, if anybody is recorded.
+    pub(crate) participants: Option<Pattern>,
+    /// The set of all activities that were preheated.
+    pub(crate) index: String,
 }
 
 /// As it is written in files.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Written {
+struct Written {
     kind: Kind,
     keys: WrittenKeys,
 }
@@ -223,26 +237,6 @@ impl CustomLayout {
         Ok(once(Self { kind, stock, participants, index }))
     }
 
-    /// How it records participants.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The key of the units left.
-    pub fn stock(&self) -> &Pattern {
-        &self.stock
-    }
-
-    /// The key of who bought, if anybody is recorded.
-    pub fn participants(&self) -> Option<&Pattern> {
-        self.participants.as_ref()
-    }
-
-    /// The set of all activities that were preheated.
-    pub fn index(&self) -> &str {
-        &self.index
-    }
-
     /// The key of this activity that would also be one of another activity, or the index. Of two activities that cannot both
     /// be there, that with the shorter id can.
     pub fn taken(&self, activity: &ActivityId) -> Option<String> {
@@ -260,19 +254,6 @@ impl CustomLayout {
             };
             (key == self.index || patterns.iter().any(of_shorter)).then_some(key)
         })
-    }
-
-    pub(crate) fn written(&self) -> Written {
-        let participants = self.participants.as_ref().map(ToString::to_string);
-        Written { kind: self.kind, keys: WrittenKeys { stock: self.stock.to_string(), participants } }
-    }
-}
-
-impl Written {
-    pub(crate) fn layout(self) -> Result<&'static CustomLayout, String> {
-        let Self { kind, keys } = self;
-        let participants = keys.participants.map(|text| text.parse()).transpose()?;
-        CustomLayout::new(kind, keys.stock.parse()?, participants)
     }
 }
 
@@ -378,9 +359,9 @@ mod tests {
         assert_eq!((layout.name(), &*layout.to_string()), ("named:<id>:left", "named:<id>:left"));
         assert_eq!((layout.kind(), Layout::named(layout.name())), (Kind::Counter, None));
         let Layout::Custom(custom) = layout else { unreachable!() };
-        assert_eq!((custom.index(), custom.participants()), ("named:<id>:left:activities", None));
+        assert_eq!((&*custom.index, &custom.participants), ("named:<id>:left:activities", &None));
         let users = CustomLayout::new(Kind::Set, "s:<id>".parse().unwrap(), Some("p:<id>".parse().unwrap())).unwrap();
-        assert_eq!(users.participants().map(Pattern::as_str), Some("p:<id>"));
+        assert_eq!(users.participants.as_ref().map(Pattern::as_str), Some("p:<id>"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::model::names::names;
-use crate::model::number::whole;
+use crate::model::number::{whole, whole_bytes};
 use crate::model::time::Millis;
 
 /// Names an entry: the server's clock in Unix ms, and a number within that millisecond.
@@ -36,10 +36,7 @@ impl EntryId {
 
     /// The last that could be written before an instant.
     pub fn before(at: Millis) -> Self {
-        match at.get().checked_sub(1) {
-            Some(millis) => Self { millis, number: u64::MAX },
-            None => Self::ZERO,
-        }
+        Self::first_at(at).previous()
     }
 
     /// The id right before this one.
@@ -223,7 +220,7 @@ impl Entry {
 
     /// A field of digits.
     pub(crate) fn count(field: Option<&[u8]>) -> Option<u64> {
-        whole(std::str::from_utf8(field?).ok()?)
+        whole_bytes(field?)
     }
 
     /// The number of the other shard of a transfer.

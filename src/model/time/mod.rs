@@ -46,20 +46,17 @@ impl Millis {
 
     /// `in 16 h`, `3 min ago`, `now`: at most [`RELATIVE_WIDTH`] characters in the years 0 to 9999.
     pub(crate) fn relative_to(self, now: Self) -> String {
-        const MINUTE: u64 = 60;
-        const HOUR: u64 = 60 * MINUTE;
-        const DAY: u64 = 24 * HOUR;
         const YEAR: u64 = 365 * DAY;
-        let seconds = (self.0.abs_diff(now.0) + 500) / 1000;
-        let (step, unit) = match seconds {
+        let apart = (self.0.abs_diff(now.0) + SECOND / 2) / SECOND * SECOND;
+        let (step, unit) = match apart {
             0 => return "now".to_owned(),
-            _ if seconds < 2 * MINUTE => (1, "s"),
-            _ if seconds < 2 * HOUR => (MINUTE, "min"),
-            _ if seconds < 2 * DAY => (HOUR, "h"),
-            _ if seconds < 2 * YEAR => (DAY, "d"),
+            _ if apart < 2 * MINUTE => (SECOND, "s"),
+            _ if apart < 2 * HOUR => (MINUTE, "min"),
+            _ if apart < 2 * DAY => (HOUR, "h"),
+            _ if apart < 2 * YEAR => (DAY, "d"),
             _ => (YEAR, "y"),
         };
-        let count = (seconds + step / 2) / step;
+        let count = (apart + step / 2) / step;
         if self > now { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
     }
 
@@ -142,13 +139,7 @@ const MIDNIGHT: Time = Time::constant(0, 0, 0, 0);
 
 /// A time of the command line. Only [`GivenTime::at`] makes an instant of it: zone and clock are known later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GivenTime(Form);
-
-/// How far from now a sale may be: a hundred years.
-const FARTHEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(crate) enum GivenTime {
     /// With an offset.
     Instant(Millis),
     /// A date, or a date and time, of the zone's clocks.
@@ -160,6 +151,9 @@ enum Form {
     /// That long after now.
     FromNow(Duration),
 }
+
+/// How far from now a sale may be: a hundred years.
+const FARTHEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 impl GivenTime {
     /// What a text must be, for errors.
@@ -174,12 +168,12 @@ impl GivenTime {
     }
 
     fn in_zone<E>(self, zone: &Zone, now: impl FnOnce() -> Result<Millis, E>) -> Result<Millis, E> {
-        Ok(match self.0 {
-            Form::Instant(at) => at,
-            Form::Clock(clock) => zone.instant(clock),
-            Form::Today => zone.instant(zone.civil(now()?).date().to_datetime(MIDNIGHT)),
-            Form::Ago(duration) => Millis(now()?.0.saturating_sub(millis(duration))),
-            Form::FromNow(duration) => Millis(now()?.0.saturating_add(millis(duration))),
+        Ok(match self {
+            Self::Instant(at) => at,
+            Self::Clock(clock) => zone.instant(clock),
+            Self::Today => zone.instant(zone.civil(now()?).date().to_datetime(MIDNIGHT)),
+            Self::Ago(duration) => Millis(now()?.0.saturating_sub(millis(duration))),
+            Self::FromNow(duration) => Millis(now()?.0.saturating_add(millis(duration))),
         })
     }
 }
@@ -193,26 +187,26 @@ impl FromStr for GivenTime {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Ok(at) = text.parse() {
-            return Ok(Self(Form::Instant(at)));
+            return Ok(Self::Instant(at));
         }
         if text == "today" {
-            return Ok(Self(Form::Today));
+            return Ok(Self::Today);
         }
         if let Ok(duration) = humantime::parse_duration(text) {
-            return Ok(Self(Form::Ago(duration)));
+            return Ok(Self::Ago(duration));
         }
         let from_now = text.strip_prefix('+').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         if let Some(duration) =
             from_now.and_then(|rest| humantime::parse_duration(rest).ok()).filter(|it| *it <= FARTHEST)
         {
-            return Ok(Self(Form::FromNow(duration)));
+            return Ok(Self::FromNow(duration));
         }
         let clock = Pieces::parse(text)
             .ok()
             .filter(|pieces| pieces.offset().is_none() && pieces.time_zone_annotation().is_none());
         clock
             .and_then(|pieces| in_years(pieces.date().to_datetime(pieces.time().unwrap_or(MIDNIGHT))))
-            .map(|clock| Self(Form::Clock(clock)))
+            .map(Self::Clock)
             .ok_or_else(|| format!("`{}` is not {}", text.escape_debug(), Self::EXPECTED))
     }
 }

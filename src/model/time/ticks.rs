@@ -8,39 +8,18 @@ pub(crate) const MINUTE: u64 = 60 * SECOND;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
 pub(crate) const DAY: u64 = 24 * HOUR;
 
-/// Times between two ticks that people count in, in milliseconds.
-const STEPS: [u64; 30] = [
-    10,
-    20,
-    50,
-    100,
-    200,
-    500,
-    SECOND,
-    2 * SECOND,
-    5 * SECOND,
-    10 * SECOND,
-    15 * SECOND,
-    30 * SECOND,
-    MINUTE,
-    2 * MINUTE,
-    5 * MINUTE,
-    10 * MINUTE,
-    15 * MINUTE,
-    30 * MINUTE,
-    HOUR,
-    2 * HOUR,
-    3 * HOUR,
-    6 * HOUR,
-    12 * HOUR,
-    DAY,
-    2 * DAY,
-    7 * DAY,
-    14 * DAY,
-    30 * DAY,
-    100 * DAY,
-    1000 * DAY,
+/// Times between two ticks that people count in: units in milliseconds, and how many of each, the shortest first.
+const STEPS: [(u64, &[u64]); 5] = [
+    (1, &[10, 20, 50, 100, 200, 500]),
+    (SECOND, &[1, 2, 5, 10, 15, 30]),
+    (MINUTE, &[1, 2, 5, 10, 15, 30]),
+    (HOUR, &[1, 2, 3, 6, 12]),
+    (DAY, &[1, 2, 7, 14, 30, 100, 1000]),
 ];
+
+fn steps() -> impl Iterator<Item = u64> {
+    STEPS.into_iter().flat_map(|(unit, counts)| counts.iter().map(move |count| unit * count))
+}
 
 /// A place on an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +82,7 @@ fn ticks(zone: &Zone, from: Millis, to: Millis, most: usize) -> Vec<Tick> {
     let offset = i64::from(zone.offset_at(from.timestamp())) * 1000;
     let length = u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0);
     let wanted = length / (most.max(1) as u64);
-    let step = STEPS.into_iter().find(|step| *step >= wanted).unwrap_or(length.max(1));
+    let step = steps().find(|step| *step >= wanted).unwrap_or(length.max(1));
     let Ok(signed) = i64::try_from(step) else { return Vec::new() };
     let local = from.0.saturating_add(offset);
     let first = local.saturating_add((-local).rem_euclid(signed)).saturating_sub(offset);
@@ -167,9 +146,10 @@ mod tests {
 
     #[test]
     fn steps_are_parts_of_a_day_or_whole_days() {
-        assert!(STEPS.windows(2).all(|pair| pair[0] < pair[1]));
-        assert!(STEPS.iter().all(|step| 86_400_000 % step == 0 || step % 86_400_000 == 0));
-        assert!(STEPS.contains(&60_000) && STEPS.contains(&3_600_000) && STEPS.contains(&86_400_000));
+        let steps: Vec<u64> = steps().collect();
+        assert!(steps.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(steps.iter().all(|step| 86_400_000 % step == 0 || step % 86_400_000 == 0));
+        assert!(steps.contains(&60_000) && steps.contains(&3_600_000) && steps.contains(&86_400_000));
     }
 
     #[test]

@@ -11,12 +11,12 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
+use crate::model::number::signed;
 use crate::model::{ActivityId, Layout, Millis};
 pub(crate) use crate::read::health::rights::Granted;
 use crate::read::health::rights::{DryRun, dry_run};
 pub(crate) use crate::read::health::slots::{NodeName, Slots};
 pub(crate) use crate::read::stats::info::{Info, ReplicaInfo, Role};
-use crate::redis::cluster::Servers;
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Target;
 use crate::script::Script;
@@ -63,11 +63,12 @@ pub(crate) fn health(store: &mut Store, rights: &[String]) -> Result<Health> {
         let keys = unused_keys(server, layout, None);
         return Ok(Health { slots: None, nodes: vec![Node::ask(server, rights, layout, Some(&keys))?] });
     }
-    let slots = store.servers.slots()?;
+    let reached = store.servers.primaries().into_iter().find(|node| store.servers.node(*node).connection().is_ok());
+    let slots = Slots::of(store.servers.node(reached.unwrap_or(0)))?;
     let seed = store.servers.target().clone();
     let mut nodes = Vec::with_capacity(slots.members.len());
     for member in &slots.members {
-        let mut server = Server::new(seed.node(&member.host, member.port));
+        let mut server = Server::new(seed.node(&member.0, member.1));
         let slot = slots.first_slots.iter().find(|(primary, _)| primary == member);
         let keys = slot.map(|(_, slot)| unused_keys(&server, layout, Some(*slot)));
         let node = Node::ask(&mut server, rights, layout, keys.as_ref());
@@ -85,7 +86,7 @@ fn unused_keys(server: &Server, layout: Layout, slot: Option<u16>) -> Keys {
 
 impl Node {
     fn ask(server: &mut Server, rights: &[String], layout: Layout, unused_keys: Option<&Keys>) -> Result<Self> {
-        let target = server.connection()?.target().clone();
+        let target = server.connection()?.target.clone();
         Ok(Self::new(&target, Ok(Reading::of(server, rights, layout, unused_keys)?)))
     }
 
@@ -95,14 +96,21 @@ impl Node {
     }
 }
 
-/// A reply to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
+/// The next reply, to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
 /// is.
-fn known(server: &Server, command: &str, reply: Value) -> Result<Known<Value>> {
+fn known(server: &mut Server, command: &str) -> Result<Known<Value>> {
+    let reply = server.read()?;
     match server.checked(reply) {
         Ok(value) => Ok(Ok(value)),
         Err(error) if error.is_connection() || matches!(error, StoreError::Login { .. }) => Err(error),
         Err(error) => Ok(Err(reason(command, &error))),
     }
+}
+
+/// Sends a command that goes by this name, and reads its reply.
+fn ask(server: &mut Server, name: &str, command: &Cmd) -> Result<Known<Value>> {
+    server.write(&command.get_packed_command())?;
+    known(server, name)
 }
 
 /// Why a command was refused, in a few words.
@@ -118,22 +126,7 @@ fn reason(command: &str, error: &StoreError) -> String {
 
 /// A text; bytes that are no UTF-8 are shown as such.
 fn text(value: &Value) -> String {
-    match value {
-        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-        Value::SimpleString(text) => text.clone(),
-        Value::VerbatimString { text, .. } => text.clone(),
-        Value::Int(number) => number.to_string(),
-        _ => String::new(),
-    }
-}
-
-impl Servers {
-    /// Who serves which slots, as any node says.
-    fn slots(&mut self) -> Result<Slots> {
-        let node = self.primaries().into_iter().find(|node| self.node(*node).connection().is_ok());
-        let server = self.node(node.unwrap_or(0));
-        Slots::of(server)
-    }
+    Reply::of_command("").text(Some(value)).ok().flatten().unwrap_or_default()
 }
 
 /// The settings that are asked for. Never those that hold a password.
@@ -217,11 +210,7 @@ impl Reading {
         commands.extend(SETTINGS.map(|name| ("CONFIG GET", redis::cmd("CONFIG").arg("GET").arg(name).to_owned())));
         let packed: Vec<u8> = commands.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
         server.write(&packed)?;
-        let mut replies = Vec::with_capacity(commands.len());
-        for (name, _) in &commands {
-            let reply = server.read()?;
-            replies.push(known(server, name, reply)?);
-        }
+        let replies = commands.iter().map(|(name, _)| known(server, name)).collect::<Result<Vec<_>>>()?;
         let mut replies = replies.into_iter();
         let mut next = || replies.next().unwrap_or_else(|| Err("no reply".to_owned()));
         let info = next().map(|value| Info::parse(&text(&value)));
@@ -263,19 +252,12 @@ fn clock(server: &mut Server) -> Result<Known<Clock>> {
     let now = || system.unix_time().as_micros();
     server.write(&redis::cmd("TIME").get_packed_command())?;
     let before = now();
-    let reply = server.read()?;
+    let reply = known(server, "TIME")?;
     let after = now();
-    let reply = match known(server, "TIME", reply)? {
-        Ok(Value::Array(parts)) => parts,
-        Ok(other) => return Ok(Err(format!("TIME replied {other:?}"))),
-        Err(why) => return Ok(Err(why)),
-    };
-    let part = |at: usize| Reply::of_command("TIME").count(reply.get(at)).ok().flatten().unwrap_or_default();
-    let there = part(0) * 1_000_000 + part(1);
+    let there = reply.and_then(|value| Reply::clock(&value).map_err(|_| format!("TIME replied {value:?}")));
     let number = |micros: u128| i64::try_from(micros).unwrap_or(i64::MAX);
-    let here = number(before.midpoint(after));
-    let ahead_us = i64::try_from(there).unwrap_or(i64::MAX).saturating_sub(here);
-    Ok(Ok(Clock { ahead_us, uncertainty_us: number(after.saturating_sub(before)) / 2 }))
+    let (here, uncertainty_us) = (number(before.midpoint(after)), number(after.saturating_sub(before)) / 2);
+    Ok(there.map(|there| Clock { ahead_us: signed(there).saturating_sub(here), uncertainty_us }))
 }
 
 fn slow_calls(value: Value) -> Known<Vec<SlowCall>> {

@@ -9,10 +9,11 @@
 use redis::Value;
 
 use crate::error::{Result, ServerKind, StoreError};
-use crate::read::health::{Known, known, reason, text};
+use crate::read::health::{self, Known, reason, text};
 use crate::redis::cluster::server::Server;
 use crate::script::Script;
 use crate::script::keys::Keys;
+use crate::script::reply::Reply;
 
 /// Whether a user has a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +47,7 @@ pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Re
     let all: Vec<&Vec<String>> = calls.iter().flatten().collect();
     let json = serde_json::to_string(&all).unwrap_or_default();
     let mut eval = redis::cmd("EVAL");
-    server.write(&eval.arg(ASK).arg(0).arg(json).get_packed_command())?;
-    let reply = server.read()?;
-    let replies = match known(server, "EVAL", reply)? {
+    let replies = match health::ask(server, "EVAL", eval.arg(ASK).arg(0).arg(json))? {
         Ok(Value::Array(replies)) => replies,
         Ok(_) => return by_user(server, rights, keys),
         Err(why) => return Ok(Err(why)),
@@ -102,11 +101,7 @@ fn on_key(right: &str, key: &str) -> Vec<String> {
 
 /// Reads the user's own rules, on a server whose scripts cannot ask.
 fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Known<Vec<Granted>>> {
-    let mut request = |words: &[&str]| {
-        server.write(&redis::cmd("ACL").arg(words).get_packed_command())?;
-        let reply = server.read()?;
-        known(server, &format!("ACL {}", words[0]), reply)
-    };
+    let mut request = |words: &[&str]| health::ask(server, &format!("ACL {}", words[0]), redis::cmd("ACL").arg(words));
     let name = match request(&["WHOAMI"])? {
         Ok(name) => text(&name),
         Err(why) => return Ok(Err(why)),
@@ -116,12 +111,11 @@ fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Kn
         Ok(_) => return Ok(Err("ACL GETUSER knows no such user".to_owned())),
         Err(why) => return Ok(Err(why)),
     };
-    let field = |wanted: &str| fields.chunks(2).find(|pair| text(&pair[0]) == wanted).and_then(|pair| pair.get(1));
-    let patterns: Vec<Vec<u8>> = match field("keys") {
+    let patterns: Vec<Vec<u8>> = match Reply::field(&fields, "keys") {
         Some(Value::Array(patterns)) => patterns.iter().map(|pattern| text(pattern).into_bytes()).collect(),
         _ => Vec::new(),
     };
-    let rules = field("commands").map(text).unwrap_or_default();
+    let rules = Reply::field(&fields, "commands").map(text).unwrap_or_default();
     // A category is all of its commands.
     let mut steps: Vec<(bool, Vec<String>)> = Vec::new();
     for rule in rules.split(' ') {

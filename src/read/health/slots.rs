@@ -4,26 +4,18 @@ use std::collections::BTreeSet;
 
 use crate::error::Result;
 use crate::model::slot::SLOTS;
-use crate::read::health::{known, text};
+use crate::read::health::{ask, text};
 use crate::redis::cluster::map::{MapNode, NodeLine, read_ranges};
 use crate::redis::cluster::server::Server;
-
-/// A node of a cluster, as another one names it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Member {
-    /// Its host.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-}
+use crate::redis::connect::Place;
 
 /// A cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
-    /// Its nodes, by host and port.
-    pub members: Vec<Member>,
+    /// Its nodes.
+    pub members: Vec<Place>,
     /// Those that serve slots, and the first slot of each.
-    pub first_slots: Vec<(Member, u16)>,
+    pub first_slots: Vec<(Place, u16)>,
     /// How many slots no node serves.
     pub uncovered: u16,
     /// `ok`, or `fail` if it refuses calls; `None` if nobody may ask.
@@ -68,10 +60,11 @@ impl Slots {
         let own = server.target.clone();
         let mut slots = Self { uncovered: SLOTS, ..Self::default() };
         let mut members = BTreeSet::new();
+        let place = |node: &MapNode| (node.host.clone(), node.port);
         for range in read_ranges(server.ask(redis::cmd("CLUSTER").arg("SLOTS"))?)? {
             slots.uncovered = slots.uncovered.saturating_sub(range.last - range.first + 1);
-            members.extend([&range.primary].into_iter().chain(&range.replicas).map(Member::of));
-            slots.first_slots.push((Member::of(&range.primary), range.first));
+            members.extend([&range.primary].into_iter().chain(&range.replicas).map(place));
+            slots.first_slots.push((place(&range.primary), range.first));
         }
         let nodes = asked(server, "NODES")?;
         members.extend(nodes.lines().filter_map(|line| slots.add(&NodeLine::read(line)?)));
@@ -83,7 +76,7 @@ impl Slots {
             let shown = own.node(host, port).place();
             shown.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
         };
-        let named = |member: Member| Member { host: host_of(&member.host, member.port), ..member };
+        let named = |(host, port): Place| (host_of(&host, port), port);
         slots.members = members.into_iter().map(named).collect();
         slots.first_slots = slots.first_slots.into_iter().map(|(primary, slot)| (named(primary), slot)).collect();
         slots.members.dedup();
@@ -94,15 +87,9 @@ impl Slots {
     }
 }
 
-impl Member {
-    fn of(node: &MapNode) -> Self {
-        Self { host: node.host.clone(), port: node.port }
-    }
-}
-
 impl Slots {
     /// Adds what a line says of a node; gives the node unless nobody can reach it.
-    fn add(&mut self, node: &NodeLine<'_>) -> Option<Member> {
+    fn add(&mut self, node: &NodeLine<'_>) -> Option<Place> {
         if node.has("noaddr") || node.has("handshake") {
             return None;
         }
@@ -116,15 +103,13 @@ impl Slots {
         }
         let open = node.slots.iter().filter_map(|word| word.strip_prefix('[')?.split_once('-').map(|(slot, _)| slot));
         self.open.extend(open.map(str::to_owned));
-        port.map(|port| Member { host, port })
+        port.map(|port| (host, port))
     }
 }
 
 /// Asks for a text. Who may not ask learns nothing.
 fn asked(server: &mut Server, what: &str) -> Result<String> {
-    server.write(&redis::cmd("CLUSTER").arg(what).get_packed_command())?;
-    let reply = server.read()?;
-    Ok(known(server, "CLUSTER", reply)?.map_or_else(|_| String::new(), |value| text(&value)))
+    Ok(ask(server, "CLUSTER", redis::cmd("CLUSTER").arg(what))?.map_or_else(|_| String::new(), |value| text(&value)))
 }
 
 #[cfg(test)]
@@ -155,10 +140,10 @@ mod tests {
         let mut slots = Slots::default();
         let line = "07c3 127.0.0.1:30004@31004,host slave,fail e7d1 0 1426238317239 4 connected";
         let node = slots.add(&NodeLine::read(line).unwrap());
-        assert_eq!(node, Some(Member { host: "127.0.0.1".into(), port: 30004 }));
+        assert_eq!(node, Some(("127.0.0.1".into(), 30004)));
         let line =
             "6ec2 ::1:30002@31002 myself,master - 0 1426238316232 2 connected 5461-10922 [93->-292f] [77-<-e7d1]";
-        assert_eq!(slots.add(&NodeLine::read(line).unwrap()).unwrap().host, "::1");
+        assert_eq!(slots.add(&NodeLine::read(line).unwrap()).unwrap().0, "::1");
         assert_eq!((slots.failed, slots.open), (vec!["127.0.0.1:30004".into()], vec!["93".into(), "77".into()]));
         let mut none = Slots::default();
         assert!(none.add(&NodeLine::read("x :0@0 master,noaddr - 1 1 1 disconnected").unwrap()).is_none());

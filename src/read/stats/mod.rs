@@ -12,6 +12,7 @@ use crate::model::{ActivityId, EntryId};
 use crate::read::stats::info::{Info, SCRIPT_COMMANDS, Section};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
+use crate::redis::call::fan_out::CallOutcome;
 use crate::redis::call::retry::Answer;
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -56,23 +57,29 @@ pub(crate) fn info(store: &mut Store, sections: &[Section]) -> Result<Vec<Server
         // The server itself says why not.
         _ => (),
     }
-    let nodes = store.servers.primaries();
-    let of_node = |node: &usize| {
-        let node = *node;
-        sections.iter().map(move |section| Call::at_node(node, &info_command(*section)))
+    let commands: Vec<Cmd> = sections.iter().map(|section| redis::cmd("INFO").arg(section.name()).to_owned()).collect();
+    let add = |mut info: Info, outcome: CallOutcome| {
+        let text = outcome.map_err(CallFailure::into_error)?;
+        info.add(&Reply::of_command("INFO").text(Some(&text))?.unwrap_or_default());
+        Ok(info)
     };
-    let calls: Vec<Call> = nodes.iter().flat_map(of_node).collect();
-    let mut outcomes = store.servers.fan_out(&calls, None).into_iter();
-    let mut replies = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        let outcomes: Vec<_> = outcomes.by_ref().take(sections.len()).collect();
-        let found = outcomes.into_iter().try_fold(Info::default(), |mut info, outcome| {
-            info.add(&text(outcome.map_err(CallFailure::into_error)?)?);
-            Ok(info)
-        });
-        replies.push(ServerInfo { server: store.servers.node(node).target.node_label(), info: found });
-    }
-    Ok(replies)
+    let of_server = |(server, outcomes): (String, Vec<CallOutcome>)| {
+        let info = outcomes.into_iter().try_fold(Info::default(), add);
+        ServerInfo { server, info }
+    };
+    Ok(ask_primaries(store, &commands).into_iter().map(of_server).collect())
+}
+
+/// Sends commands to each primary, none twice: what became of them, with its name.
+fn ask_primaries(store: &mut Store, commands: &[Cmd]) -> Vec<(String, Vec<CallOutcome>)> {
+    let nodes = store.servers.primaries();
+    let calls = nodes.iter().flat_map(|node| commands.iter().map(|command| Call::at_node(*node, command)));
+    let mut outcomes = store.servers.fan_out(&calls.collect::<Vec<_>>(), None).into_iter();
+    let mut of_node = |node| {
+        let outcomes = outcomes.by_ref().take(commands.len()).collect();
+        (store.servers.node(node).target.node_label(), outcomes)
+    };
+    nodes.into_iter().map(&mut of_node).collect()
 }
 
 /// The consumer groups of ledgers, in the order of the activities. What has no ledger has no groups.
@@ -84,18 +91,6 @@ pub(crate) fn groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec
     let calls: Vec<Call> = ledgers.iter().map(|ledger| Call::command(ledger, &groups_command(ledger))).collect();
     let answers = store.servers.call_all(&calls).into_iter();
     answers.map(|answer| read_groups(answer.map(Answer::value))).collect()
-}
-
-fn info_command(section: Section) -> Cmd {
-    redis::cmd("INFO").arg(section.name()).to_owned()
-}
-
-/// The text of a reply to INFO: a verbatim string if a proxy speaks RESP3.
-fn text(value: Value) -> Result<String> {
-    match value {
-        Value::VerbatimString { text, .. } => Ok(text),
-        value => Ok(Reply::of_command("INFO").text(Some(&value))?.unwrap_or_default()),
-    }
 }
 
 /// Asks for the groups of a ledger.
@@ -117,10 +112,7 @@ pub(crate) fn read_groups(answer: Result<Value>) -> Result<Vec<GroupStats>> {
 
 fn read_group(reply: &Reply<'_>, group: Value) -> Result<GroupStats> {
     let fields = reply.array(group)?;
-    let field = |name: &str| {
-        let is_named = |pair: &&[Value]| matches!(&pair[0], Value::BulkString(known) if known == name.as_bytes());
-        fields.chunks(2).find(is_named).and_then(|pair| pair.get(1))
-    };
+    let field = |name: &str| Reply::field(&fields, name);
     let name = reply.text(field("name"))?.ok_or_else(|| reply.invalid(&fields))?;
     // Valkey counted below zero after entries were removed: that is no number either.
     let lag = reply.count(field("lag")).ok().flatten();
@@ -153,18 +145,15 @@ impl Durations {
 pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<Durations>)>> {
     store.servers.discover()?;
     let histogram = redis::cmd("LATENCY").arg("HISTOGRAM").arg(&SCRIPT_COMMANDS).to_owned();
-    let nodes = store.servers.primaries();
-    let calls: Vec<Call> = nodes.iter().map(|node| Call::at_node(*node, &histogram)).collect();
-    let mut all = Vec::with_capacity(nodes.len());
-    for (node, outcome) in nodes.into_iter().zip(store.servers.fan_out(&calls, None)) {
-        let durations = match outcome.map_err(CallFailure::into_error) {
-            Ok(value) => Some(read(value)?),
-            Err(error) if error.is_connection() => return Err(error),
-            Err(_) => None,
-        };
-        all.push((store.servers.node(node).target.node_label(), durations));
-    }
-    Ok(all)
+    let of_server = |(server, mut outcomes): (String, Vec<CallOutcome>)| match outcomes
+        .pop()
+        .map(|outcome| outcome.map_err(CallFailure::into_error))
+    {
+        Some(Ok(value)) => Ok((server, Some(read(value)?))),
+        Some(Err(error)) if error.is_connection() => Err(error),
+        _ => Ok((server, None)),
+    };
+    ask_primaries(store, &[histogram]).into_iter().map(of_server).collect()
 }
 
 /// Reads `[command, [calls, n, histogram_usec, [bound, calls so far, …]], …]`.
@@ -173,20 +162,14 @@ fn read(value: Value) -> Result<Durations> {
     let mut durations = Durations::default();
     for fields in reply.array(value)?.into_iter().skip(1).step_by(2) {
         let fields = reply.array(fields)?;
+        durations.calls += reply.count(Reply::field(&fields, "calls"))?.unwrap_or_default();
+        let Some(Value::Array(buckets)) = Reply::field(&fields, "histogram_usec") else { continue };
         let mut before = 0;
-        for pair in fields.chunks(2) {
-            match (reply.text(pair.first())?.as_deref(), pair.get(1)) {
-                (Some("calls"), calls) => durations.calls += reply.count(calls)?.unwrap_or_default(),
-                (Some("histogram_usec"), Some(Value::Array(buckets))) => {
-                    for bucket in buckets.chunks(2) {
-                        let bound = reply.count(bucket.first())?.unwrap_or_default();
-                        let so_far = reply.count(bucket.get(1))?.unwrap_or_default();
-                        *durations.buckets.entry(bound).or_default() += so_far.saturating_sub(before);
-                        before = so_far;
-                    }
-                }
-                _ => {}
-            }
+        for bucket in buckets.chunks(2) {
+            let bound = reply.count(bucket.first())?.unwrap_or_default();
+            let so_far = reply.count(bucket.get(1))?.unwrap_or_default();
+            *durations.buckets.entry(bound).or_default() += so_far.saturating_sub(before);
+            before = so_far;
         }
     }
     Ok(durations)

@@ -31,17 +31,9 @@ const KEPT: usize = 64;
 const GROUPED: usize = 48;
 const UNGROUPED: usize = 16;
 
-/// What this user of the server may do, as far as is known.
-#[derive(Debug, Default)]
-pub(crate) struct Rights {
-    no_transactions: bool,
-    no_groups: bool,
-    no_ledger: bool,
-}
-
 /// What is asked about an activity.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ask {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ask {
     Buyers,
     /// Stock and newest entries at one instant: four replies.
     Look,
@@ -69,19 +61,14 @@ pub(crate) fn look(store: &mut Store, watched: &mut Watched, sold: &[usize], rea
     let mut answers = store.servers.fan_out(&calls, None).into_iter();
     for (activity, ask) in asks {
         let answers: Vec<_> = answers.by_ref().take(ask.replies()).collect();
-        let Watched { activities, newest, rights, .. } = &mut *watched;
+        let Watched { activities, newest, refused, .. } = &mut *watched;
         match activities[activity].take_answers(ask, answers, read, (shown, newest)) {
             Ok(()) => {
                 if matches!(ask, Ask::Look | Ask::Newest) {
                     activities[activity].moved = 0;
                 }
             }
-            Err(CallFailure::Refused(StoreError::Permission { .. })) => match ask {
-                Ask::Buyers => {}
-                Ask::Look => rights.no_transactions = true,
-                Ask::Newest => rights.no_ledger = true,
-                Ask::Groups => rights.no_groups = true,
-            },
+            Err(CallFailure::Refused(StoreError::Permission { .. })) => _ = refused.insert(ask),
             Err(CallFailure::Refused(error)) if !store.servers.may_recover(&error) => return Err(error),
             // The next reading says so, if it stays so.
             Err(_) => {}
@@ -113,12 +100,11 @@ fn asks(store: &Store, watched: &Watched, sold: &[usize]) -> Vec<(usize, Ask)> {
         looked.sort_by_key(|activity| Reverse(watched.activities[*activity].moved));
     }
     looked.truncate(LOOKS);
-    let rights = &watched.rights;
-    let look = if rights.no_transactions { Ask::Newest } else { Ask::Look };
-    if !(rights.no_transactions && rights.no_ledger) {
+    // Who may not use transactions may be allowed to read a ledger all the same.
+    if let Some(look) = [Ask::Look, Ask::Newest].into_iter().find(|ask| !watched.refused.contains(ask)) {
         asks.extend(looked.into_iter().map(|activity| (activity, look)));
     }
-    if !rights.no_groups {
+    if !watched.refused.contains(&Ask::Groups) {
         let has_groups = |activity: &usize| {
             let groups = watched.activities[*activity].view.as_ref().and_then(|view| view.groups.as_ref());
             groups.is_some_and(|groups| !groups.is_empty())

@@ -8,22 +8,21 @@
 mod looks;
 mod raw;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
-
-use redis::Value;
 
 use crate::error::{Result, StoreError};
 use crate::model::activity::whole::whole;
 use crate::model::{ActivityId, EntryId, Layout, Millis, Op, Snapshot, StoredUser};
 use crate::read::snapshot;
 use crate::read::stats::GroupStats;
-use crate::read::watch::looks::Rights;
+use crate::read::watch::looks::Ask;
 use crate::read::watch::raw::{Change, Raw};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::CallFailure;
 use crate::redis::call::fan_out::CallOutcome;
 use crate::script::keys::Keys;
+use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// How often each activity is read whole, whatever its rules say: a title and the type of other keys show there only.
@@ -41,7 +40,8 @@ pub(crate) struct Watched {
     readings: usize,
     /// The server's clock, and when it was read.
     clock: Option<(Millis, Instant)>,
-    rights: Rights,
+    /// What this user of the server may not ask, as far as is known.
+    refused: BTreeSet<Ask>,
 }
 
 /// One of them.
@@ -113,19 +113,6 @@ impl Watched {
         let known: std::collections::HashSet<usize> = whole.iter().copied().collect();
         whole.extend(due.into_iter().filter(|place| !known.contains(place)).take(most));
     }
-}
-
-/// Watches these from now on. What is known of those that were watched before stays known.
-pub(crate) fn watch(store: &Store, watched: &mut Watched, activities: &[ActivityId]) {
-    let known = std::mem::take(&mut watched.activities);
-    let mut known: HashMap<ActivityId, One> = known.into_iter().map(|one| (one.activity.clone(), one)).collect();
-    let one = |activity: &ActivityId| {
-        let keys = store.keys(activity);
-        let new =
-            One { activity: activity.clone(), keys, raw: None, view: None, whole: None, seen: EntryId::ZERO, moved: 0 };
-        known.remove(activity).unwrap_or(new)
-    };
-    watched.activities = activities.iter().map(one).collect();
 }
 
 /// Reads all of them. What cannot be read is old from then on; nothing is asked twice.
@@ -221,16 +208,9 @@ fn why(store: &mut Store, failure: CallFailure) -> StoreError {
 impl Watched {
     /// The server's clock; if it does not say, as far as it must have come since.
     fn now(&mut self, answer: Option<CallOutcome>, read: Instant) -> Millis {
-        let part = |value: &Value| match value {
-            Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse::<u64>().ok(),
-            _ => None,
-        };
-        let clock = match answer {
-            Some(Ok(Value::Array(parts))) => parts.first().and_then(part).zip(parts.get(1).and_then(part)),
-            _ => None,
-        };
+        let clock = answer.and_then(Result::ok).and_then(|value| Reply::clock(&value).ok());
         let at = match (clock, self.clock) {
-            (Some((seconds, micros)), _) => Millis::new(seconds.saturating_mul(1000).saturating_add(micros / 1000)),
+            (Some(micros), _) => Millis::new(micros / 1000),
             (None, Some((at, then))) => {
                 let since = u64::try_from(read.duration_since(then).as_millis()).unwrap_or(u64::MAX);
                 Millis::new(at.get().saturating_add(since))
@@ -243,6 +223,10 @@ impl Watched {
 }
 
 impl One {
+    fn new(keys: Keys, activity: ActivityId) -> Self {
+        Self { activity, keys, raw: None, view: None, whole: None, seen: EntryId::ZERO, moved: 0 }
+    }
+
     /// A plain command about one of its keys, which all have one slot on a cluster.
     fn call(&self, name: &str, arguments: &[&str]) -> Call {
         Call::command(&self.keys.stock, redis::cmd(name).arg(arguments))
@@ -282,7 +266,10 @@ pub(crate) fn watch_wholes(store: &mut Store, watched: &mut Watched, activities:
         all.extend(shards.iter().flat_map(|shards| shards.ids(activity)));
     }
     if !all.iter().eq(watched.activities.iter().map(|one| &one.activity)) {
-        watch(store, watched, &all);
+        let known = std::mem::take(&mut watched.activities);
+        let mut known: HashMap<ActivityId, One> = known.into_iter().map(|one| (one.activity.clone(), one)).collect();
+        let one = |activity| known.remove(&activity).unwrap_or_else(|| One::new(store.keys(&activity), activity));
+        watched.activities = all.into_iter().map(one).collect();
     }
     Ok(())
 }

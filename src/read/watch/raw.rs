@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::error::{ServerKind, StoreError};
-use crate::model::number::whole;
+use crate::model::number::whole_bytes;
 use crate::model::status::Status;
 use crate::redis::call::exchange::CallFailure;
 use crate::redis::call::fan_out::CallOutcome;
@@ -35,7 +35,7 @@ impl Raw {
     /// The number in the stock key.
     pub(crate) fn stock(&self) -> Option<u64> {
         match &self.stock {
-            Some(Value::BulkString(text)) => whole(std::str::from_utf8(text).ok()?),
+            Some(Value::BulkString(text)) => whole_bytes(text),
             _ => None,
         }
     }

@@ -65,14 +65,13 @@ pub(crate) struct Sending {
     pub(crate) attempt: Try,
     /// Each behind `ASKING`: the node is importing their slot.
     pub(crate) asks: bool,
+    /// A node that had no replica says whether it has one by now, instead of waiting: one that comes later gets all that there is.
     pub(crate) wait: Option<ReplicaWait>,
-    /// The node had no replica: instead of waiting it says whether it has one by now. One that comes later gets all that there is.
-    pub(crate) is_alone: bool,
 }
 
 impl Sending {
     /// A first try.
-    pub(crate) const FIRST: Self = Self { attempt: Try::First, asks: false, wait: None, is_alone: false };
+    pub(crate) const FIRST: Self = Self { attempt: Try::First, asks: false, wait: None };
 }
 
 impl Server {
@@ -93,7 +92,7 @@ impl Server {
             call.pack(sending.attempt, by_text(call), &mut bytes);
         }
         match sending.wait {
-            Some(_) if sending.is_alone => bytes.extend(redis::cmd("ROLE").get_packed_command()),
+            Some(_) if self.is_alone => bytes.extend(redis::cmd("ROLE").get_packed_command()),
             Some(wait) => wait.pack(&mut bytes),
             None => {}
         }
@@ -113,10 +112,11 @@ impl Server {
         if sending.wait.is_none() {
             return Ok(None);
         }
-        if sending.is_alone {
+        if self.is_alone {
             // Who may not ask relies on what was said before.
             let role = self.read().map_err(CallFailure::Lost)?;
-            return Ok(if matches!(role, Value::ServerError(_)) || is_alone(&role) { None } else { Some(0) });
+            self.is_alone = matches!(role, Value::ServerError(_)) || is_alone(&role);
+            return Ok(if self.is_alone { None } else { Some(0) });
         }
         let count = self.read().map_err(CallFailure::Lost)?;
         let count = self.checked(count).and_then(|count| Reply::of_command("WAIT").count(Some(&count)));

@@ -83,15 +83,15 @@ impl Servers {
             let node = calls[*at].node.unwrap_or_else(|| self.node_of(calls[*at].slot));
             by_node.entry(node).or_default().push(*at);
         }
+        let sending = Sending { wait, ..Sending::FIRST };
         let mut under_way = Vec::with_capacity(by_node.len());
         for (node, of_node) in by_node {
-            let sending = Sending { wait, is_alone: !self.is_followed(node), ..Sending::FIRST };
             let mut loaded = BTreeSet::new();
             let by_text = |call: &Call| loads && call.called_script().is_some_and(|script| loaded.insert(script.sha1));
             let written = self.node(node).write_calls(of_node.iter().map(|at| &calls[*at]), sending, by_text);
-            under_way.push((node, of_node, sending, written.err()));
+            under_way.push((node, of_node, written.err()));
         }
-        for (node, of_node, sending, mut failed) in under_way {
+        for (node, of_node, mut failed) in under_way {
             for at in &of_node {
                 outcomes[*at] = match &failed {
                     None => self.node(node).read_call(sending),
@@ -108,9 +108,6 @@ impl Servers {
                 }
             }
             let replicas = if failed.is_none() { self.node(node).read_replicas(sending) } else { Ok(None) };
-            if matches!(replicas, Ok(Some(_))) {
-                self.found_replica(node);
-            }
             if !matches!(replicas, Ok(None | Some(1..))) {
                 let replied = of_node.iter().filter(|at| outcomes[**at].is_ok()).copied().collect::<Vec<_>>();
                 replied.into_iter().for_each(|at| outcomes[at] = Err(CallFailure::NotReplicated));

@@ -114,18 +114,15 @@ impl Servers {
                 Some(node) => (node, false),
                 None => attempts.node(self, first.slot),
             };
-            let sending = Sending { attempt: doubt.attempt, asks, wait, is_alone: !self.is_followed(node) };
+            let sending = Sending { attempt: doubt.attempt, asks, wait };
             let failure = match self.node(node).exchange(calls, sending, by_text) {
                 Ok((values, replicas)) => {
-                    if replicas.is_some() {
-                        self.found_replica(node);
-                    }
                     return Ok(Answer { values, replicas, node, was_resent: doubt.attempt == Try::Retry });
                 }
                 // EVAL loads and runs in one; what ran already is replayed.
                 Err(CallFailure::NoScript) if !by_text => {
                     by_text = true;
-                    attempts.ask_again(asks, node);
+                    attempts.ask = asks.then_some(node);
                     continue;
                 }
                 Err(failure @ (CallFailure::NoScript | CallFailure::NotReplicated)) => return Err(failure.into_error()),
@@ -204,8 +201,8 @@ impl<'c> Doubt<'c> {
 }
 
 /// The first pause before another attempt, and the longest.
-const SHORTEST: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_secs(1);
+pub(crate) const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long a cluster may take to replace a primary: `cluster-node-timeout` of 15 s and an election. Sentinels take as
 /// long as `down-after-milliseconds` and some seconds.
 const FAILOVER: Duration = Duration::from_secs(30);
@@ -225,7 +222,7 @@ pub(crate) struct Attempts {
 impl Attempts {
     /// None yet.
     pub(crate) fn new(servers: &Servers) -> Self {
-        Self { began: servers.system().now(), pause: SHORTEST, others: 0, ask: None }
+        Self { began: servers.system().now(), pause: SHORTEST_PAUSE, others: 0, ask: None }
     }
 
     /// The node of the next attempt, and whether it is to be sent `ASKING` first.
@@ -234,11 +231,6 @@ impl Attempts {
             Some(node) => (node, true),
             None => (servers.node_of(slot), false),
         }
-    }
-
-    /// The next attempt goes to the node that this one went to, as this one did.
-    pub(crate) fn ask_again(&mut self, asks: bool, node: usize) {
-        self.ask = asks.then_some(node);
     }
 
     /// Whether the next attempt, at another node, needs no pause.
@@ -250,13 +242,13 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<()> {
         let timeout = servers.target().timeout * 3;
-        let most = if servers.waits_for_failover() { timeout.max(FAILOVER) } else { timeout };
+        let most = if servers.is_patient && servers.fail_over() { timeout.max(FAILOVER) } else { timeout };
         // What sends a reply that no sale has is no server of ours, now or later.
         if matches!(error, StoreError::Oversized { .. }) || servers.system().now() - self.began + self.pause >= most {
             return Err(servers.explained(error));
         }
         servers.system().sleep(self.pause);
-        self.pause = (self.pause * 2).min(LONGEST);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Ok(())
     }
 }

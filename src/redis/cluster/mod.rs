@@ -7,7 +7,7 @@
 pub(crate) mod map;
 pub(crate) mod server;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
@@ -46,12 +46,8 @@ pub(crate) struct Servers {
     pub(crate) owners: Vec<u16>,
     /// Whether the map was read.
     pub(crate) has_map: bool,
-    /// The ids of nodes, as the map has them.
-    ids: BTreeMap<usize, String>,
-    /// The nodes that no replica follows, as a node of the cluster or the single server said when somebody asked last.
-    alone: BTreeSet<usize>,
     /// Whether a call waits for a failover; else only as long as for one server.
-    is_patient: bool,
+    pub(crate) is_patient: bool,
 }
 
 impl Servers {
@@ -61,26 +57,13 @@ impl Servers {
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
         let (owners, has_map, is_patient) = (Vec::new(), false, true);
-        let (ids, alone) = (BTreeMap::new(), BTreeSet::new());
-        Self { target, layout, kind, seeds, nodes, owners, has_map, ids, alone, is_patient }
-    }
-
-    /// Waits for no failover from now on.
-    pub(crate) fn fail_fast(&mut self) {
-        self.is_patient = false;
-    }
-
-    /// Whether a call waits until another server has taken over.
-    pub(crate) fn waits_for_failover(&self) -> bool {
-        self.is_patient && self.fail_over()
+        Self { target, layout, kind, seeds, nodes, owners, has_map, is_patient }
     }
 
     /// The same servers, without a connection.
     pub(crate) fn unconnected_copy(&self) -> Self {
-        let nodes = self.nodes.iter().map(|node| Server::new(node.target.clone())).collect();
-        let (target, owners) = (self.target.clone(), self.owners.clone());
-        let (ids, alone) = (self.ids.clone(), self.alone.clone());
-        Self { target, nodes, owners, ids, alone, ..*self }
+        let nodes = self.nodes.iter().map(Server::unconnected_copy).collect();
+        Self { target: self.target.clone(), nodes, owners: self.owners.clone(), ..*self }
     }
 
     /// Where they are and how to log in, as it was given.
@@ -114,28 +97,18 @@ impl Servers {
 
     /// The node that serves a slot, or probably does. Without a slot, any that was not found to be down.
     pub(crate) fn node_of(&self, slot: Option<u16>) -> usize {
-        if let Some(owner) = slot.and_then(|slot| self.owners.get(usize::from(slot))).filter(|owner| **owner != UNKNOWN)
-        {
-            return usize::from(*owner);
+        if let Some(owner) = self.owner(slot) {
+            return owner;
         }
         let guess = usize::from(slot.unwrap_or(0)) * self.seeds / usize::from(SLOTS);
         let count = self.nodes.len();
         (guess..guess + count).map(|index| index % count).find(|index| !self.nodes[*index].is_down).unwrap_or(guess)
     }
 
-    /// Connects to any of them.
-    ///
-    /// # Errors
-    /// None can be reached.
-    pub(crate) fn connect_any(&mut self) -> Result<()> {
-        let mut failed = None;
-        for node in &mut self.nodes {
-            match node.connection() {
-                Ok(_) => return Ok(()),
-                Err(error) => _ = failed.get_or_insert(error),
-            }
-        }
-        failed.map_or(Ok(()), Err)
+    /// The node that serves a slot, if that is known.
+    fn owner(&self, slot: Option<u16>) -> Option<usize> {
+        let owner = self.owners.get(usize::from(slot?)).filter(|owner| **owner != UNKNOWN)?;
+        Some(usize::from(*owner))
     }
 
     /// The connection that a cursor of a slot is good for: the node, and how often it was connected to.
@@ -256,12 +229,12 @@ impl Servers {
         self.kind = Kind::Cluster;
         self.has_map = true;
         self.owners.clear();
-        self.ids.clear();
+        self.nodes.iter_mut().for_each(|node| node.id.clear());
         for range in ranges {
             let target = self.nodes[from].target.node(&range.primary.host, range.primary.port);
             let index = self.number(target);
             self.set_owner(range.first, range.last, index);
-            self.ids.insert(index, range.primary.id);
+            self.nodes[index].id = range.primary.id;
         }
         self.owners.resize(usize::from(SLOTS), UNKNOWN);
     }
@@ -277,40 +250,25 @@ impl Servers {
             self.discover()?;
         }
         // Who may not ask takes a node for one that has some.
-        self.alone = if self.is_cluster() {
+        if self.is_cluster() {
             // The map says nothing of a replica that has got nothing yet.
             let nodes = self.ask_any(redis::cmd("CLUSTER").arg("NODES")).ok();
             let nodes = Reply::of_command("CLUSTER NODES").text(nodes.as_ref())?;
             let followed = nodes.map(|nodes| followed(&nodes));
-            let is_alone =
-                |id: &String| followed.as_ref().is_some_and(|followed| !id.is_empty() && !followed.contains(id));
-            self.ids.iter().filter(|(_, id)| is_alone(id)).map(|(index, _)| *index).collect()
-        } else if self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
-            BTreeSet::from([0])
+            for node in &mut self.nodes {
+                let is_followed = |followed: &HashSet<String>| node.id.is_empty() || followed.contains(&node.id);
+                node.is_alone = followed.as_ref().is_some_and(|followed| !is_followed(followed));
+            }
         } else {
-            BTreeSet::new()
-        };
+            self.nodes[0].is_alone = self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role));
+        }
         Ok(())
     }
 
     /// Asks one node whether it has replicas. Of one that does not say nothing is known.
     pub(crate) fn look_for_replicas_of(&mut self, node: usize) {
-        if self.node(node).ask(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role)) {
-            self.alone.insert(node);
-        } else {
-            self.alone.remove(&node);
-        }
-    }
-
-    /// Whether a node has replicas, as far as is known: [`look_for_replicas`](Self::look_for_replicas) first. One of which
-    /// nothing is known may have some.
-    pub(crate) fn is_followed(&self, node: usize) -> bool {
-        !self.alone.contains(&node)
-    }
-
-    /// A node that had no replica has one now.
-    pub(crate) fn found_replica(&mut self, node: usize) {
-        self.alone.remove(&node);
+        let node = self.node(node);
+        node.is_alone = node.ask(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role));
     }
 
     /// The nodes that serve slots; the only server if it is no cluster. [`discover`](Self::discover) first.
@@ -334,8 +292,7 @@ impl Servers {
 
     /// Whether another node may know who serves a slot of which nothing is known.
     pub(crate) fn has_other(&self, slot: Option<u16>, but: usize) -> bool {
-        let is_known = slot.and_then(|slot| self.owners.get(usize::from(slot))).is_some_and(|owner| *owner != UNKNOWN);
-        !is_known && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down)
+        self.owner(slot).is_none() && self.nodes.iter().enumerate().any(|(index, node)| index != but && !node.is_down)
     }
 
     /// Whether any of them ever accepted a connection.
@@ -368,8 +325,8 @@ impl Servers {
     /// The layout has no keys for a cluster.
     pub(crate) fn learn(&mut self, error: &StoreError) -> Result<()> {
         match error {
-            StoreError::Redirected(_) => self.found_cluster(),
-            StoreError::Server {
+            StoreError::Redirected(_)
+            | StoreError::Server {
                 kind: ServerKind::CrossSlot | ServerKind::Moving | ServerKind::ClusterDown, ..
             } => self.found_cluster(),
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! One server, or one node of a cluster: its address, and a connection that is made when it is first needed.
 
-use redis::{Cmd, RedisError, Value};
+use redis::{Cmd, Value};
 
 use crate::error::{Result, SentinelFault, ServerKind, StoreError};
 use crate::redis::connect::Target;
@@ -19,6 +19,10 @@ pub(crate) struct Server {
     pub(crate) is_down: bool,
     /// Whether it ever replied.
     pub(crate) has_replied: bool,
+    /// Its id, as the map of a cluster has it; empty if that does not name it.
+    pub(crate) id: String,
+    /// Whether no replica follows it, as it or another node said when somebody asked last. One of which nothing is known may have some.
+    pub(crate) is_alone: bool,
     /// Whether it refused a write because it is no primary: what is sent next goes to whoever is that then.
     is_demoted: bool,
 }
@@ -26,7 +30,21 @@ pub(crate) struct Server {
 impl Server {
     /// Nothing is sent yet.
     pub(crate) fn new(target: Target) -> Self {
-        Self { target, connection: None, connected: 0, is_down: false, has_replied: false, is_demoted: false }
+        Self {
+            target,
+            connection: None,
+            connected: 0,
+            is_down: false,
+            has_replied: false,
+            id: String::new(),
+            is_alone: false,
+            is_demoted: false,
+        }
+    }
+
+    /// The same server without the connection.
+    pub(crate) fn unconnected_copy(&self) -> Self {
+        Self { id: self.id.clone(), is_alone: self.is_alone, ..Self::new(self.target.clone()) }
     }
 
     /// The connection, made now if there is none.
@@ -84,29 +102,20 @@ impl Server {
 
     /// A reply, or what an error reply means.
     pub(crate) fn checked(&self, reply: Value) -> Result<Value> {
-        match reply {
-            Value::ServerError(error) => {
-                let error = RedisError::from(error);
-                let meaning = StoreError::of_reply(&error, &self.target.shown);
-                Err(self.failover(meaning.unwrap_or_else(|| self.target.unreachable(&error))))
-            }
-            reply => Ok(reply),
-        }
-    }
-
-    /// The sentinels will name another server for one that is no primary any more.
-    fn failover(&self, error: StoreError) -> StoreError {
-        match (self.target.primary_name(), error) {
+        let Value::ServerError(error) = reply else { return Ok(reply) };
+        let error = StoreError::of_reply(&error.into(), &self.target.shown);
+        Err(match (self.target.primary_name(), error) {
+            // The sentinels will name another server for one that is no primary any more.
             (Some(primary), StoreError::Server { kind: ServerKind::ReadOnly, why }) => {
                 SentinelFault::Failover { primary: primary.to_owned(), why }.into()
             }
             (_, error) => error,
-        }
+        })
     }
 
     /// The same server with the connection, which is made again here if it is needed.
     pub(crate) fn take(&mut self) -> Self {
-        Self { connection: self.connection.take(), ..Self::new(self.target.clone()) }
+        Self { connection: self.connection.take(), ..self.unconnected_copy() }
     }
 
     /// Forgets a connection that failed.

@@ -3,11 +3,72 @@
 //! URLs of sentinels are `redis+sentinel://[user:pass@]h1:26379,h2:26379/primary[/db]`, and as lettuce writes them
 //! `redis-sentinel://[user:pass@]h1,h2[/db]?sentinelMasterId=primary`. The login is that of the servers.
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
 
-/// Where a server is, and the login in its URL; several if the URL names nodes of a cluster.
-pub(crate) fn read(url: &str) -> Option<Vec<ConnectionInfo>> {
-    each_host(url)?.iter().map(|url| read_one(url)).collect()
+/// Where servers are, and how to log in there.
+#[derive(Debug, Clone)]
+pub(crate) struct Address {
+    /// The server, nodes of one cluster, or the sentinels of a primary: at least one.
+    pub(crate) hosts: Vec<ConnectionAddr>,
+    /// Login and database of the servers; sentinels have their own.
+    pub(crate) login: RedisConnectionInfo,
+    /// The name by which sentinels know the primary; `None` if the hosts are no sentinels.
+    pub(crate) primary: Option<String>,
+}
+
+impl Address {
+    /// Reads a URL, or `host:port`.
+    pub(crate) fn read(url: &str) -> Option<Self> {
+        if url.split_once("://").is_some_and(|(scheme, _)| scheme.contains("sentinel")) {
+            return read_sentinels(url);
+        }
+        Self::of(each_host(url)?.iter().map(|url| read_one(url)).collect::<Option<_>>()?, None)
+    }
+
+    /// Servers that have one login; `None` without any server.
+    pub(crate) fn of(all: Vec<ConnectionInfo>, primary: Option<String>) -> Option<Self> {
+        let login = all.first()?.redis_settings().clone();
+        Some(Self { hosts: all.into_iter().map(|info| info.addr().clone()).collect(), login, primary })
+    }
+
+    /// As it may be shown: made of what was understood, never of the URL's text. Sentinels are shown in the first of the two forms.
+    pub(crate) fn shown(&self) -> String {
+        let (user, password) = (self.login.username(), self.login.password());
+        let login = match (user, password) {
+            (Some(user), Some(_)) => format!("{user}:***@"),
+            // A user alone may be a password in the wrong place.
+            (Some(_), None) => "***@".to_owned(),
+            (None, Some(_)) => ":***@".to_owned(),
+            (None, None) => String::new(),
+        };
+        let database = Some(self.login.db()).filter(|database| *database != 0);
+        let hosts: Vec<String> = self.hosts.iter().filter_map(host_and_port).collect();
+        let path = self.primary.iter().cloned().chain(database.map(|database| database.to_string()));
+        let rest: String = path.map(|part| format!("/{part}")).collect();
+        let rest =
+            format!("{}://{login}{}{rest}", if self.primary.is_some() { "+sentinel" } else { "" }, hosts.join(","));
+        match &self.hosts[0] {
+            ConnectionAddr::Tcp(..) => format!("redis{rest}"),
+            ConnectionAddr::TcpTls { .. } => format!("rediss{rest}"),
+            ConnectionAddr::Unix(path) => {
+                let database = database.map(|database| format!("db={database}"));
+                let user = user.map(|user| format!("user={user}"));
+                let password = password.map(|_| "pass=***".to_owned());
+                let query: Vec<String> = [database, user, password].into_iter().flatten().collect();
+                let mark = if query.is_empty() { "" } else { "?" };
+                format!("unix://{}{mark}{}", path.display(), query.join("&"))
+            }
+            // redis-rs may learn to reach servers in other ways.
+            _ => "the given address".to_owned(),
+        }
+    }
+}
+
+/// A URL behind its scheme: the login with its `@`, the hosts, and what follows them.
+fn split(rest: &str) -> (&str, &str, &str) {
+    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    (login, hosts, after)
 }
 
 /// A URL for each host of one that lists them, with what they have in common.
@@ -20,15 +81,14 @@ fn each_host(url: &str) -> Option<Vec<String>> {
     if scheme.contains("unix") || !rest.contains(',') {
         return Some(vec![url.to_owned()]);
     }
-    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let (login, hosts, after) = split(rest);
     // An empty host would be some default.
     let fits = |host: &&str| !host.is_empty() && !host.starts_with(':');
     hosts.split(',').map(|host| Some(host).filter(fits).map(|host| format!("{scheme}{login}{host}{after}"))).collect()
 }
 
 /// Where one server is, and the login in its URL.
-pub(crate) fn read_one(url: &str) -> Option<ConnectionInfo> {
+fn read_one(url: &str) -> Option<ConnectionInfo> {
     if let Some((scheme, rest)) = url.split_once("://") {
         // `unix:///a?b` would be cut at the `?`, and a password in a query of another name would be ignored.
         let known: &[&str] = if scheme.contains("unix") { &["db", "user", "pass", "protocol"] } else { &["protocol"] };
@@ -66,39 +126,6 @@ fn encrypted(scheme: &str, rest: &str) -> Option<ConnectionInfo> {
     Some(info.set_addr(ConnectionAddr::TcpTls { host, port, insecure, tls_params: None }))
 }
 
-/// As it may be shown: made of what was understood, never of the URL's text.
-pub(crate) fn shown(all: &[ConnectionInfo]) -> String {
-    let Some(info) = all.first() else { return String::new() };
-    let login = match (info.redis_settings().username(), info.redis_settings().password()) {
-        (Some(user), Some(_)) => format!("{user}:***@"),
-        // A user alone may be a password in the wrong place.
-        (Some(_), None) => "***@".to_owned(),
-        (None, Some(_)) => ":***@".to_owned(),
-        (None, None) => String::new(),
-    };
-    let database = match info.redis_settings().db() {
-        0 => String::new(),
-        database => format!("/{database}"),
-    };
-    let hosts: Vec<String> = all.iter().filter_map(|info| host_and_port(info.addr())).collect();
-    let hosts = hosts.join(",");
-    match info.addr() {
-        ConnectionAddr::Tcp(..) => format!("redis://{login}{hosts}{database}"),
-        ConnectionAddr::TcpTls { .. } => format!("rediss://{login}{hosts}{database}"),
-        ConnectionAddr::Unix(path) => {
-            let settings = info.redis_settings();
-            let database = (settings.db() != 0).then(|| format!("db={}", settings.db()));
-            let user = settings.username().map(|user| format!("user={user}"));
-            let password = settings.password().map(|_| "pass=***".to_owned());
-            let query: Vec<String> = [database, user, password].into_iter().flatten().collect();
-            let mark = if query.is_empty() { "" } else { "?" };
-            format!("unix://{}{mark}{}", path.display(), query.join("&"))
-        }
-        // redis-rs may learn to reach servers in other ways.
-        _ => "the given address".to_owned(),
-    }
-}
-
 /// A URL without the password that it may have. A user alone may be a password in the wrong place: then it is `None`, unless the
 /// password is known to be elsewhere.
 pub(crate) fn without_password(url: &str, is_elsewhere: bool) -> Option<String> {
@@ -109,8 +136,8 @@ pub(crate) fn without_password(url: &str, is_elsewhere: bool) -> Option<String> 
         let kept = kept.collect::<Vec<_>>().join("&");
         return Some(format!("{scheme}://{path}{}{kept}", if kept.is_empty() { "" } else { "?" }));
     }
-    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let Some((login, hosts)) = authority.rsplit_once('@') else { return Some(url.to_owned()) };
+    let (login, hosts, after) = split(rest);
+    let Some(login) = login.strip_suffix('@') else { return Some(url.to_owned()) };
     let user = match login.split_once(':') {
         Some((user, _)) => user,
         None if is_elsewhere => login,
@@ -127,21 +154,8 @@ fn host_and_port(address: &ConnectionAddr) -> Option<String> {
 /// The port of a sentinel if the URL has none.
 const PORT: u16 = 26379;
 
-/// The sentinels of a primary.
-pub(crate) struct SentinelUrl {
-    /// Their addresses, each with the login and the database of the servers.
-    pub(crate) sentinels: Vec<ConnectionInfo>,
-    /// The name by which they know the primary.
-    pub(crate) primary: String,
-}
-
-/// Whether a URL names sentinels, be it valid or not.
-pub(crate) fn names_sentinels(url: &str) -> bool {
-    url.split_once("://").is_some_and(|(scheme, _)| scheme.contains("sentinel"))
-}
-
-/// Reads such a URL.
-pub(crate) fn read_sentinels(url: &str) -> Option<SentinelUrl> {
+/// Reads a URL of sentinels.
+fn read_sentinels(url: &str) -> Option<Address> {
     let (scheme, rest) = url.split_once("://")?;
     let (server_scheme, is_lettuce) = match scheme.split_once('+') {
         Some((server, "sentinel")) => (server, false),
@@ -151,8 +165,7 @@ pub(crate) fn read_sentinels(url: &str) -> Option<SentinelUrl> {
     if !["redis", "rediss", "valkey", "valkeys"].contains(&server_scheme) {
         return None;
     }
-    let (authority, after) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+    let (login, hosts, after) = split(rest);
     let (before, fragment) = after.split_once('#').map_or((after, None), |(before, text)| (before, Some(text)));
     let (path, query) = before.split_once('?').map_or((before, None), |(path, query)| (path, Some(query)));
     let path = path.strip_prefix('/').unwrap_or(path);
@@ -191,16 +204,8 @@ pub(crate) fn read_sentinels(url: &str) -> Option<SentinelUrl> {
         let is_host = !host.is_empty() && !host.starts_with(':');
         is_host.then(|| format!("{server_scheme}://{login}{host}{port}/{database}{insecure}"))
     };
-    let sentinels: Option<Vec<_>> = hosts.split(',').map(|host| read_one(&url_of(host)?)).collect();
-    is_name.then_some(SentinelUrl { sentinels: sentinels?, primary: primary.to_owned() })
-}
-
-/// As it may be shown: without the password, in the first of the two forms.
-pub(crate) fn shown_sentinels(url: &SentinelUrl) -> String {
-    let shown = shown(&url.sentinels);
-    let Some((scheme, rest)) = shown.split_once("://") else { return shown };
-    let (hosts, database) = rest.split_at(rest.rfind('/').unwrap_or(rest.len()));
-    format!("{scheme}+sentinel://{hosts}/{}{database}", url.primary)
+    let sentinels = hosts.split(',').map(|host| read_one(&url_of(host)?)).collect::<Option<_>>()?;
+    is_name.then(|| Address::of(sentinels, Some(primary.to_owned()))).flatten()
 }
 
 #[cfg(test)]
@@ -222,7 +227,7 @@ mod tests {
             ("n1:1,n2:2", "redis://n1:1,n2:2"),
             ("unix:///a,b", "unix:///a,b"),
         ] {
-            assert_eq!(read(url).map(|all| shown(&all)).as_deref(), Some(expected), "{url}");
+            assert_eq!(Address::read(url).map(|it| it.shown()).as_deref(), Some(expected), "{url}");
         }
     }
 
@@ -259,7 +264,7 @@ mod tests {
             "redis://me:pw@n1,http://n2",
             "n1,n2",
         ] {
-            assert!(read(url).is_none(), "{url}");
+            assert!(Address::read(url).is_none(), "{url}");
         }
     }
 
@@ -275,7 +280,7 @@ mod tests {
             ("redis-sentinel://h1/0#shop", "redis+sentinel://h1:26379/shop"),
             ("rediss-sentinel://h1?sentinelMasterId=shop#insecure", "rediss+sentinel://h1:26379/shop"),
         ] {
-            let read = read_sentinels(url).map(|url| shown_sentinels(&url)).unwrap_or_default();
+            let read = Address::read(url).map(|it| it.shown()).unwrap_or_default();
             assert_eq!(read, expected, "{url}");
         }
     }
@@ -300,7 +305,7 @@ mod tests {
             "http+sentinel://h1/shop",
             "sentinel://h1/shop",
         ] {
-            assert!(names_sentinels(url) && read_sentinels(url).is_none(), "{url}");
+            assert!(Address::read(url).is_none(), "{url}");
         }
     }
 }

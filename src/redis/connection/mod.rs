@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-use redis::{Cmd, RedisError, Value};
+use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
 use crate::redis::connect::Target;
@@ -31,7 +31,8 @@ const MAX_DEPTH: usize = 16;
 /// A connection, and what came in on it and was not read yet.
 pub(crate) struct Connection {
     socket: Box<dyn Socket>,
-    target: Target,
+    /// The server that was reached: behind sentinels, the primary that they named.
+    pub(crate) target: Target,
     buffer: Vec<u8>,
     /// The unread bytes of the buffer.
     start: usize,
@@ -44,14 +45,9 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub(crate) fn open(target: &Target) -> Result<Self> {
-        Self::open_as(target, None)
-    }
-
-    /// The same, with this login instead of the target's.
-    pub(crate) fn open_as(target: &Target, login: Option<&Cmd>) -> Result<Self> {
         let socket = target.open().map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
-        for command in login.into_iter().chain(&target.handshake()) {
+        for command in &target.handshake() {
             connection.request(command)?;
         }
         Ok(connection)
@@ -60,11 +56,6 @@ impl Connection {
     /// What becomes readable when bytes come; `None` if bytes are here already.
     pub(crate) fn drained_socket(&self) -> Option<&dyn Socket> {
         (self.start == self.end).then_some(&*self.socket)
-    }
-
-    /// The server that was reached: behind sentinels, the primary that they named.
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
     }
 
     fn over(socket: Box<dyn Socket>, target: Target) -> Self {
@@ -77,7 +68,7 @@ impl Connection {
     /// The connection broke.
     pub(crate) fn send(&mut self, packed: &[u8]) -> Result<()> {
         let sent = self.socket.write_all(packed).and_then(|()| self.socket.flush());
-        sent.map_err(|error| self.broken(error))
+        sent.map_err(|error| self.target.failed(error))
     }
 
     /// The reply that comes next, whole; an error reply is a value too.
@@ -93,7 +84,7 @@ impl Connection {
     /// # Errors
     /// As [`reply`](Self::reply), or the server replied with an error.
     pub(crate) fn value(&mut self) -> Result<Value> {
-        self.reply()?.extract_error().map_err(|error| self.meaning(&error))
+        self.reply()?.extract_error().map_err(|error| StoreError::of_reply(&error, &self.target.shown))
     }
 
     /// Sends one command and gives its reply.
@@ -117,9 +108,7 @@ impl Connection {
     /// # Errors
     /// As [`value`](Self::value), or what comes is no array.
     pub(crate) fn array(&mut self) -> Result<usize> {
-        let (count, end) = self.head(b'*', 0)?;
-        self.start += end;
-        Ok(count)
+        self.skip_head(b'*')
     }
 
     /// The next value, which is a number.
@@ -236,7 +225,7 @@ impl Connection {
                 .and_then(|number| Some((usize::try_from(number).ok()?, end)))
                 .ok_or_else(|| self.unexpected(line)),
             Some((b'-', _)) => match redis::parse_redis_value(line) {
-                Ok(Value::ServerError(error)) => Err(self.meaning(&error.into())),
+                Ok(Value::ServerError(error)) => Err(StoreError::of_reply(&error.into(), &self.target.shown)),
                 _ => Err(self.unexpected(line)),
             },
             _ => Err(self.unexpected(line)),
@@ -284,7 +273,7 @@ impl Connection {
     /// Reads what is there, or waits for it.
     fn fill(&mut self) -> Result<()> {
         self.make_room()?;
-        self.read_some().map_err(|error| self.broken(error))
+        self.read_some().map_err(|error| self.target.failed(error))
     }
 
     /// Reads what has come into the room that there is.
@@ -307,14 +296,6 @@ impl Connection {
         Ok(())
     }
 
-    fn broken(&self, error: io::Error) -> StoreError {
-        self.target.failed(error)
-    }
-
-    fn meaning(&self, error: &RedisError) -> StoreError {
-        StoreError::of_reply(error, &self.target.shown).unwrap_or_else(|| self.target.unreachable(error))
-    }
-
     fn oversized(&self) -> StoreError {
         StoreError::Oversized { server: self.target.shown.clone() }
     }
@@ -334,7 +315,7 @@ impl Connection {
     /// # Errors
     /// The system cannot do that.
     pub(crate) fn stop_waiting(&mut self) -> Result<()> {
-        self.socket.stop_waiting().map_err(|error| self.broken(error))?;
+        self.socket.stop_waiting().map_err(|error| self.target.failed(error))?;
         self.buffer = vec![0; POLLED_BUFFER];
         (self.start, self.end) = (0, 0);
         Ok(())
@@ -366,7 +347,7 @@ impl Connection {
         match written {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(self.broken(error)),
+            Err(error) => Err(self.target.failed(error)),
         }
     }
 
@@ -383,7 +364,7 @@ impl Connection {
             match self.read_some() {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(self.broken(error)),
+                Err(error) => return Err(self.target.failed(error)),
             }
         }
     }

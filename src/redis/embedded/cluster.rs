@@ -9,10 +9,12 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use redis::ConnectionAddr;
 use uuid::Uuid;
 
 use crate::error::cause;
-use crate::redis::embedded::{self, EmbeddedError, SETTINGS};
+use crate::redis::connect::Target;
+use crate::redis::embedded::{self, END, EmbeddedError, SETTINGS};
 
 /// Says in a directory how many nodes it has; written last.
 const SIZE: &str = "cluster";
@@ -31,7 +33,7 @@ pub(super) struct Cluster {
     pub folders: Vec<PathBuf>,
     ports: Vec<u16>,
     /// Of all nodes.
-    pub password: String,
+    password: String,
 }
 
 impl Cluster {
@@ -83,10 +85,12 @@ impl Cluster {
         arguments.into_iter().chain(["--cluster-config-file", NODES]).map(str::to_owned).collect()
     }
 
-    /// A URL with all nodes.
-    pub(super) fn url(&self) -> String {
-        let seeds: Vec<String> = self.ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
-        format!("redis://{}", seeds.join(","))
+    /// How to reach all nodes. Nobody else on this machine knows the password.
+    pub(super) fn target(&self) -> Target {
+        let hosts = self.ports.iter().map(|port| ConnectionAddr::Tcp("127.0.0.1".to_owned(), *port));
+        let mut target = Target::of_hosts(hosts.collect(), END);
+        target.set_password(self.password.clone());
+        target
     }
 }
 

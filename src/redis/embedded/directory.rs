@@ -21,7 +21,7 @@ const MAX_PATH: usize = 86;
 /// A directory that nobody else uses while this value lives.
 pub(super) struct Directory {
     /// A path to the data that is short enough for sockets below it.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Whether the data stays.
     pub(super) kept: bool,
     /// Removed last: it is the directory, or holds a short way to it.
@@ -70,11 +70,6 @@ impl Directory {
             let _ = fs::remove_file(folder.join(SOCKET));
         }
         Ok(Self { path, kept: true, _short: short, _lock: lock })
-    }
-
-    /// Where servers run and keep their data.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The number of nodes of the cluster to start here; `None` for one server.

@@ -16,11 +16,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
-use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
-
 use crate::error::cause;
+use crate::redis::connect::Target;
+use crate::redis::connection::Connection;
 use crate::redis::embedded::cluster::Cluster;
 use crate::redis::embedded::directory::Directory;
+use crate::script::reply::Reply;
 
 /// The socket's name within a server's folder.
 const SOCKET: &str = "server.sock";
@@ -37,22 +38,9 @@ const MAX_TRIES: usize = 5;
 pub(crate) struct Embedded {
     // Dropped in this order: servers end before their directory goes.
     _servers: Vec<Server>,
-    address: Address,
+    /// How to reach it.
+    pub(crate) target: Target,
     _directory: Directory,
-}
-
-/// How to reach what was started.
-#[derive(Debug, Clone)]
-pub(crate) enum Address {
-    /// One server, on a unix socket.
-    Socket(PathBuf),
-    /// A cluster.
-    Cluster {
-        /// Names all nodes.
-        url: String,
-        /// Nobody else on this machine knows it.
-        password: String,
-    },
 }
 
 /// How to wait for another command that uses the same directory.
@@ -83,34 +71,29 @@ impl Embedded {
             Some(path) => Directory::kept(path, wait)?,
             None => Directory::discarded()?,
         };
-        let (servers, address) = match directory.nodes(nodes)? {
+        let (servers, target) = match directory.nodes(nodes)? {
             None => start_one(&program, &directory)?,
             Some(nodes) => start_cluster(&program, &directory, nodes)?,
         };
-        Ok(Self { _servers: servers, address, _directory: directory })
-    }
-
-    /// How to reach it.
-    pub(crate) fn address(&self) -> &Address {
-        &self.address
+        Ok(Self { _servers: servers, target, _directory: directory })
     }
 }
 
-fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Address), EmbeddedError> {
+fn start_one(program: &Path, directory: &Directory) -> Result<(Vec<Server>, Target), EmbeddedError> {
     let arguments = ["--port".to_owned(), "0".to_owned()];
-    let mut server = Server::spawn(program, directory.path(), directory.kept, &arguments)?;
+    let mut server = Server::spawn(program, &directory.path, directory.kept, &arguments)?;
     server.wait_until(answers)?;
-    let address = Address::Socket(server.socket());
-    Ok((vec![server], address))
+    let target = Target::of_socket(&server.folder.join(SOCKET), END);
+    Ok((vec![server], target))
 }
 
-fn start_cluster(program: &Path, directory: &Directory, nodes: usize) -> Result<(Vec<Server>, Address), EmbeddedError> {
+fn start_cluster(program: &Path, directory: &Directory, nodes: usize) -> Result<(Vec<Server>, Target), EmbeddedError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let cluster = Cluster::prepare(directory.path(), nodes)?;
+        let cluster = Cluster::prepare(&directory.path, nodes)?;
         match start_nodes(program, directory, &cluster) {
-            Ok(servers) => return Ok((servers, Address::Cluster { url: cluster.url(), password: cluster.password })),
+            Ok(servers) => return Ok((servers, cluster.target())),
             // Somebody else may have taken a port since it was found free.
             Err(EmbeddedError::NotReady { .. }) if tries < MAX_TRIES => {}
             Err(error) => return Err(error),
@@ -268,11 +251,6 @@ impl Server {
             sleep(Duration::from_millis(1));
         }
     }
-
-    /// The socket that it listens on.
-    fn socket(&self) -> PathBuf {
-        self.folder.join(SOCKET)
-    }
 }
 
 impl Drop for Server {
@@ -310,15 +288,10 @@ fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
     if !socket.exists() {
         return None;
     }
-    let mut login = RedisConnectionInfo::default().set_skip_set_lib_name();
-    if let Some(password) = password(folder) {
-        login = login.set_password(password);
-    }
-    // Not as a URL: in that, `%41`, `?` and `#` of a path mean something else.
-    let address = ConnectionAddr::Unix(socket).into_connection_info().ok()?.set_redis_settings(login);
-    let mut connection = Client::open(address).ok()?.get_connection().ok()?;
-    connection.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
-    command.query(&mut connection).ok()
+    let mut target = Target::of_socket(&socket, END);
+    password(folder).into_iter().for_each(|password| target.set_password(password));
+    let reply = Connection::open(&target).ok()?.request(command).ok()?;
+    Reply::of_command("redis-server").text(Some(&reply)).ok()?
 }
 
 /// The password of the server of a folder, if it has one.

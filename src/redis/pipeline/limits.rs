@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
+use crate::redis::call::retry::{LONGEST_PAUSE, SHORTEST_PAUSE};
 use crate::redis::pipeline::{CALL_WEIGHT, NAP};
 use crate::redis::system::System;
 
@@ -16,7 +17,8 @@ const BURST: Duration = Duration::from_millis(50);
 /// How much is in flight at most, and the rate limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
-    orders: usize,
+    /// The most orders of a call.
+    pub(crate) orders: usize,
     calls: usize,
     rate: Option<NonZeroU32>,
 }
@@ -46,11 +48,6 @@ impl Limits {
         self.orders = self.orders.min((orders_per_second.get() / 100).max(1) as usize);
         self.rate = Some(orders_per_second);
         self
-    }
-
-    /// The most orders of a call.
-    pub(crate) fn most_orders(&self) -> usize {
-        self.orders
     }
 
     /// The most weight in flight.
@@ -85,10 +82,6 @@ impl RateLimit {
     }
 }
 
-/// The first backoff, and the longest.
-const SHORTEST: Duration = Duration::from_millis(20);
-const LONGEST: Duration = Duration::from_secs(1);
-
 /// What is over sooner is not reported.
 const SILENT: Duration = Duration::from_millis(500);
 
@@ -102,8 +95,8 @@ pub(crate) struct Outage {
     pub(crate) error: StoreError,
     /// Whether calls were in flight when the connection broke: nobody knows whether they ran.
     may_have_run: bool,
-    /// Whether the server answers again; only a call that succeeds ends the outage.
-    is_closed: bool,
+    /// Whether the server answers again; only a call that succeeds ends the outage. Until then nothing is sent but attempts to reconnect.
+    pub(crate) is_closed: bool,
     is_reported: bool,
 }
 
@@ -119,7 +112,15 @@ pub(crate) enum Attempt {
 impl Outage {
     /// One that begins now. The first attempt comes at once: a script that is not there only needs to be loaded.
     pub(crate) fn new(now: Instant, error: StoreError, may_have_run: bool) -> Self {
-        Self { since: now, next_try: now, backoff: SHORTEST, error, may_have_run, is_closed: false, is_reported: false }
+        Self {
+            since: now,
+            next_try: now,
+            backoff: SHORTEST_PAUSE,
+            error,
+            may_have_run,
+            is_closed: false,
+            is_reported: false,
+        }
     }
 
     /// Records a failure: the first one, or one more of an outage that is not over.
@@ -129,20 +130,10 @@ impl Outage {
             return;
         };
         outage.next_try = now + outage.backoff;
-        outage.backoff = (outage.backoff * 2).min(LONGEST);
+        outage.backoff = (outage.backoff * 2).min(LONGEST_PAUSE);
         outage.may_have_run |= may_have_run;
         outage.is_closed = false;
         outage.error = error;
-    }
-
-    /// Whether nothing may be sent but attempts to reconnect.
-    pub(crate) fn is_open(&self) -> bool {
-        !self.is_closed
-    }
-
-    /// The server answers again.
-    pub(crate) fn close(&mut self) {
-        self.is_closed = true;
     }
 
     /// What to do now. `Report` comes once.

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{RedisError, ServerError, Value};
+use redis::{ServerError, Value};
 
 use crate::error::{Redirection, Result, StoreError};
 use crate::redis::cluster::server::Server;
@@ -89,7 +89,7 @@ impl<C: Call> Pipeline<C> {
 
     /// What it can do. `wants_to_send`: whether the owner has a call.
     pub(crate) fn readiness(&self, wants_to_send: bool) -> Readiness {
-        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && outage.is_open()) {
+        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && !outage.is_closed) {
             return Readiness::Outage(outage.due(self.retry_for));
         }
         if wants_to_send && self.has_room() {
@@ -110,7 +110,7 @@ impl<C: Call> Pipeline<C> {
     /// Whether a call may be sent now, except for the rate limit.
     pub(crate) fn has_room(&self) -> bool {
         (self.is_idle() || !self.is_draining)
-            && !self.outage.as_ref().is_some_and(Outage::is_open)
+            && self.outage.as_ref().is_none_or(|outage| outage.is_closed)
             && self.weight <= self.limits.most_weight() / 2
     }
 
@@ -183,9 +183,7 @@ impl<C: Call> Pipeline<C> {
         self.weight -= CALL_WEIGHT + call.weight();
         let Value::ServerError(error) = value else { return Ok(Event::Reply(call, value)) };
         if error.code() == NO_SCRIPT {
-            self.is_draining = true;
-            let error = self.meaning(error);
-            Outage::record(&mut self.outage, self.system.now(), error, false);
+            self.back_off(self.meaning(error));
         } else {
             let meaning = self.meaning(error.clone());
             if call.handles(&meaning) {
@@ -283,8 +281,7 @@ impl<C: Call> Pipeline<C> {
         if !is_retryable(&error) {
             return Err(error);
         }
-        self.is_draining = true;
-        Outage::record(&mut self.outage, self.system.now(), error, false);
+        self.back_off(error);
         Ok(())
     }
 
@@ -312,7 +309,7 @@ impl<C: Call> Pipeline<C> {
             }
             Attempt::Now => {
                 match self.load_script() {
-                    Ok(()) => self.outage.iter_mut().for_each(Outage::close),
+                    Ok(()) => self.outage.iter_mut().for_each(|outage| outage.is_closed = true),
                     Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
                     Err(error) => Outage::record(&mut self.outage, self.system.now(), error, false),
                 }
@@ -332,9 +329,7 @@ impl<C: Call> Pipeline<C> {
     }
 
     fn meaning(&self, error: ServerError) -> StoreError {
-        let error = RedisError::from(error);
-        let unknown = || StoreError::Reply { what: self.script.name.to_owned(), reply: error.to_string() };
-        StoreError::of_reply(&error, &self.server.target.shown).unwrap_or_else(unknown)
+        StoreError::of_reply(&error.into(), &self.server.target.shown)
     }
 }
 

@@ -103,17 +103,17 @@ impl Tls {
 
     /// With these certificates, which are checked.
     pub(crate) fn with(&self, certificates: &Certificates) -> Result<Self> {
-        let trust = match &certificates.ca {
+        let trusted = match &certificates.ca {
             Some(ca) if self.is_insecure => return Err(ca.invalid(CertificateFault::Insecure)),
-            Some(ca) => Trust::These(roots(ca)?),
-            None if self.is_insecure => Trust::Any,
-            None => Trust::System,
+            Some(ca) => Ok(Some(roots(ca)?)),
+            None => self.trusted(),
         };
         let client = match &certificates.client {
             Some((certificate, key)) => Some((certificate.certificates()?, key.key()?)),
             None => None,
         };
-        let config = configure(trust, client).map_err(|error| unfit_client(&error, certificates.client.as_ref()))?;
+        let config = trusted.and_then(|trusted| configure(trusted, client));
+        let config = config.map_err(|error| unfit_client(&error, certificates.client.as_ref()))?;
         Ok(Self { is_insecure: self.is_insecure, config: OnceLock::from(Arc::new(config)) })
     }
 
@@ -121,8 +121,13 @@ impl Tls {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(config));
         }
-        let config = configure(if self.is_insecure { Trust::Any } else { Trust::System }, None)?;
+        let config = configure(self.trusted()?, None)?;
         Ok(Arc::clone(self.config.get_or_init(|| Arc::new(config))))
+    }
+
+    /// The CAs that are trusted if none is given; `None` if any certificate will do.
+    fn trusted(&self) -> io::Result<Option<RootCertStore>> {
+        if self.is_insecure { Ok(None) } else { of_system().map(Some) }
     }
 
     /// Wraps a socket; the first bytes that are sent shake hands.
@@ -146,25 +151,18 @@ fn unfit_client(error: &io::Error, client: Option<&(Pem, Pem)>) -> StoreError {
     }
 }
 
-/// Which certificates of servers are accepted.
-enum Trust {
-    Any,
-    System,
-    These(RootCertStore),
-}
-
+/// Without trusted CAs any certificate will do.
 fn configure(
-    trust: Trust,
+    trusted: Option<RootCertStore>,
     client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 ) -> io::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     let config = config.map_err(io::Error::other)?;
-    let is_any = matches!(trust, Trust::Any);
-    let config = match trust {
-        Trust::Any => config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
-        Trust::System => config.with_root_certificates(of_system()?),
-        Trust::These(roots) => config.with_root_certificates(roots),
+    let is_any = trusted.is_none();
+    let config = match trusted {
+        Some(roots) => config.with_root_certificates(roots),
+        None => config.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
     };
     let mut config = match client {
         Some((chain, key)) => config.with_client_auth_cert(chain, key).map_err(io::Error::other)?,
@@ -239,7 +237,7 @@ impl Encrypted {
 /// Whether what answers on a socket speaks TLS. What does not takes our greeting for a line that it does not know.
 pub(crate) fn is_spoken_on(socket: &mut (impl Read + Write + ?Sized)) -> bool {
     let greeting = || {
-        let config = Arc::new(configure(Trust::Any, None).ok()?);
+        let config = Arc::new(configure(None, None).ok()?);
         let mut connection = ClientConnection::new(config, ServerName::try_from("localhost").ok()?).ok()?;
         let mut greeting = Vec::new();
         connection.write_tls(&mut greeting).ok()?;

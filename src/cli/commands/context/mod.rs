@@ -383,15 +383,15 @@ fn stored(context: &Context) -> Result<Mapping> {
         layout => (layout.map(|layout| Value::from(layout.name())), None),
     };
     let keys = |custom: &CustomLayout| {
-        let participants = custom.participants().map(|pattern| Value::from(pattern.as_str()));
-        mapping([("stock", Some(Value::from(custom.stock().as_str()))), ("participants", participants)])
+        let participants = custom.participants.as_ref().map(|pattern| Value::from(pattern.as_str()));
+        mapping([("stock", Some(Value::from(custom.stock.as_str()))), ("participants", participants)])
     };
     Ok(mapping([
         ("url", Some(Value::from(context.url.as_str()))),
         ("password_file", path(&context.password_file)?),
         ("password_command", text(&context.password_command)),
         ("layout", named),
-        ("kind", custom.map(|custom| Value::from(custom.kind().name()))),
+        ("kind", custom.map(|custom| Value::from(custom.kind.name()))),
         ("keys", custom.map(|custom| Value::Mapping(keys(custom)))),
         ("timezone", text(&context.timezone)),
         ("cacert", path(&context.cacert)?),

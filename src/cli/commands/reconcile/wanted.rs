@@ -12,6 +12,7 @@ use crate::cli::input::yaml::fixture;
 use crate::cli::shared::selection::{self, ActivitySelector, find};
 use crate::model::{ActivityId, Layout, Units};
 use crate::read::index;
+use crate::script::keys::Keys;
 use crate::store::Store;
 
 /// An activity to audit.
@@ -115,13 +116,13 @@ fn nothing_to_audit(store: &mut Store) -> Failure {
         true => search.to_owned(),
         false => format!("{}; {search}", others.join(", ")),
     };
-    let (layout, index) = (store.layout().name(), index::index_key(store));
+    let (layout, index) = (store.layout().name(), Keys::index(store.layout));
     Failure::new(Exit::Refused, format!("nothing to audit: the index `{index}` of layout `{layout}` is empty"))
         .hint(hint)
 }
 
 fn index_is_lost(activity: &ActivityId, store: &Store) -> Failure {
-    let index = index::index_key(store);
+    let index = Keys::index(store.layout);
     let message = format!(
         "`{activity}` was preheated, but the index `{index}` does not name it: it was lost, and others may be \
          missing too; nothing was audited"

@@ -13,7 +13,7 @@ use crate::model::number::signed;
 use crate::model::{
     ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, StoredUser,
 };
-use crate::read::{history, ledger, participants, snapshot};
+use crate::read::{ledger, participants, snapshot};
 use crate::report::merged::MergedLedgers;
 use crate::report::units_a_user::UnitsAUser;
 use crate::report::{Balance, Objection, Sales};
@@ -49,7 +49,7 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
     let mut first_entry = None;
-    history::set_background(store, snapshot.state() == State::Live);
+    store.throttle.set_live(snapshot.state() == State::Live);
     let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
     let progress = out.progress("reading the ledger", 0);
     ledger::each_entry(store, activity, after, last, |entry| {
@@ -198,7 +198,7 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     progress.finish();
     let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
-    let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit()).ok());
+    let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit).ok());
     let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
     let series = Series::new(&sales, meta.starts_at);
     let snapshot =

@@ -135,7 +135,7 @@ impl Run {
             operation,
             has_users: kind.has_users(),
             has_rows,
-            most_orders: limits.most_orders(),
+            most_orders: limits.orders,
             window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),
             queues: Vec::new(),
             schedule: Schedule::new(),

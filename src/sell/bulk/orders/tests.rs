@@ -170,7 +170,7 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
     let refused = |text: &str| redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
     let meaning = |text: &str| {
         let Value::ServerError(error) = refused(text) else { panic!("no error: {text}") };
-        StoreError::of_reply(&error.into(), "fake").unwrap()
+        StoreError::of_reply(&error.into(), "fake")
     };
     let proxy =
         "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array";
