@@ -143,40 +143,9 @@ impl Run {
         self.states.home(index, &[], line).map(drop)
     }
 
-    /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
-    pub(crate) fn accepts_more(&self) -> bool {
-        self.orders.accepts_more()
-    }
-
-    /// Whether no order can be pushed before some are popped.
-    pub(crate) fn is_full(&self) -> bool {
-        self.orders.is_full()
-    }
-
-    /// Whether no order is left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.orders.is_empty()
-    }
-
     /// Whether nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.lanes.are_idle()
-    }
-
-    /// Removes the first order.
-    pub(crate) fn pop(&mut self) {
-        self.orders.pop();
-    }
-
-    /// Removes the orders before the first decided one; false if none is. For a run that ends early.
-    pub(crate) fn skip_undecided(&mut self) -> bool {
-        while !self.orders.is_empty() {
-            if self.orders.is_decided() {
-                return true;
-            }
-            self.orders.pop();
-        }
-        false
     }
 
     /// Sends what is ready, or receives what is in flight. `flush`: sends calls that are not full too.

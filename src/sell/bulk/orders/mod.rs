@@ -33,7 +33,7 @@ use crate::sell::bulk::orders::encode::Encoder;
 use crate::sell::bulk::orders::multi::MultiSchedule;
 pub(crate) use crate::sell::bulk::orders::multi::status_of_items;
 use crate::sell::bulk::orders::queue::{Batch, Queue, Schedule, each};
-use crate::sell::bulk::orders::window::{DecidedRow, Row, State, Window};
+use crate::sell::bulk::orders::window::{Row, State, Window};
 use crate::sell::bulk::{Job, Limits, Operation, Run, Verdict};
 use crate::store::Store;
 
@@ -172,6 +172,39 @@ impl Run {
         self.orders.push_multi(&self.states, line, &items, texts);
     }
 
+    /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
+    pub(crate) fn accepts_more(&self) -> bool {
+        let JobOrders { multi, schedule, most_orders, .. } = &self.orders;
+        let is_hungry = if self.orders.is_multi() { multi.is_hungry(*most_orders) } else { schedule.is_hungry() };
+        is_hungry && !self.is_full()
+    }
+
+    /// Whether no order can be pushed before some are popped.
+    pub(crate) fn is_full(&self) -> bool {
+        self.orders.window.is_full()
+    }
+
+    /// Whether no order is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.orders.window.is_empty()
+    }
+
+    /// Removes the first order.
+    pub(crate) fn pop(&mut self) {
+        let JobOrders { window, popped, .. } = &mut self.orders;
+        for _ in window.order(window.span().0) {
+            *popped = (*popped).max(window.pop().unwrap_or_default());
+        }
+    }
+
+    /// Removes the orders before the first decided one; false if none is. For a run that ends early.
+    pub(crate) fn skip_undecided(&mut self) -> bool {
+        while !self.is_empty() && self.front().is_none() {
+            self.pop();
+        }
+        !self.is_empty()
+    }
+
     /// The first order, if it is decided; of a multi-order its first item.
     pub(crate) fn front(&self) -> Option<DecidedOrder<'_>> {
         self.front_items().next()
@@ -180,7 +213,7 @@ impl Run {
     /// All items of the first order; none if it is not decided.
     pub(crate) fn front_items(&self) -> impl Iterator<Item = DecidedOrder<'_>> {
         let rows = self.orders.window.order(self.orders.window.span().0);
-        rows.filter_map(|number| self.orders.window.decided(number)).map(|decided| self.decided(decided))
+        rows.filter_map(|number| self.decided(number))
     }
 
     /// The id that an order is named by: its own, or one made of its line.
@@ -188,17 +221,18 @@ impl Run {
         request_of(&self.states.job, order.line, order.request)
     }
 
-    fn decided<'r>(&'r self, decided: DecidedRow<'r>) -> DecidedOrder<'r> {
-        let DecidedRow { row, status, stock, bought, hold } = decided;
-        let [first, second, reason] =
-            self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+    fn decided(&self, number: u64) -> Option<DecidedOrder<'_>> {
+        let window = &self.orders.window;
+        let (status, row) = (window.status(number)?, window.row(number));
+        let (stock, bought, hold) = window.details(number);
+        let [first, second, reason] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let [user, request] = self.orders.operation.columns([first, second]);
         let index = self.states.parent(row.activity);
         let activity = self.states.name(index);
         let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
         let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
         let hold_user = hold.and_then(|hold| hold.user.as_ref());
-        DecidedOrder { order, hold_user, index: index as usize, status, stock, bought, deadline }
+        Some(DecidedOrder { order, hold_user, index: index as usize, status, stock, bought, deadline })
     }
 }
 
@@ -271,23 +305,6 @@ impl JobOrders {
         self.operation == Operation::MultiDeduct
     }
 
-    /// Whether another order is of use before the next [`Run::advance`].
-    pub(crate) fn accepts_more(&self) -> bool {
-        let is_hungry =
-            if self.is_multi() { self.multi.is_hungry(self.most_orders) } else { self.schedule.is_hungry() };
-        is_hungry && !self.window.is_full()
-    }
-
-    /// Whether no order can be pushed before some are popped.
-    pub(crate) fn is_full(&self) -> bool {
-        self.window.is_full()
-    }
-
-    /// Whether no order is left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.window.is_empty()
-    }
-
     /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
     pub(crate) fn wants_to_send<'c>(
         &mut self,
@@ -335,18 +352,6 @@ impl JobOrders {
         match self.is_multi() {
             true => self.put_multi_back(&call),
             false => call.batches.iter().for_each(|batch| self.put_batch_back(states, batch)),
-        }
-    }
-
-    /// Whether the first order is decided.
-    pub(crate) fn is_decided(&self) -> bool {
-        self.window.decided(self.window.span().0).is_some()
-    }
-
-    /// Removes the first order.
-    pub(crate) fn pop(&mut self) {
-        for _ in self.window.order(self.window.span().0) {
-            self.popped = self.popped.max(self.window.pop().unwrap_or_default());
         }
     }
 

@@ -272,8 +272,7 @@ impl JobOrders {
         while !rest.is_empty() {
             let order = self.window.order(rest.start);
             rest.start = order.end;
-            let decided = order.clone().filter_map(|number| self.window.decided(number));
-            let items: Vec<Status> = decided.map(|item| item.status).collect();
+            let items: Vec<Status> = order.clone().filter_map(|number| self.window.status(number)).collect();
             if items.contains(&Status::Sharded) {
                 order.clone().for_each(|number| self.window.row_mut(number).state = State::Waiting);
                 self.multi.put_back(&order);
