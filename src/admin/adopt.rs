@@ -120,14 +120,6 @@ pub(crate) enum AdoptionEnd {
     Overtaken,
 }
 
-/// The result of the last step.
-enum SwitchEnd {
-    Done,
-    Replayed,
-    /// Something changed since it was read.
-    Stale,
-}
-
 impl<'a> Adoption<'a> {
     /// Nothing is done yet.
     pub(crate) fn new(store: &'a mut Store, plan: &'a Plan, reason: Option<&'a str>, scan: &'a mut Scan<'a>) -> Self {
@@ -167,11 +159,7 @@ impl<'a> Adoption<'a> {
     /// # Errors
     /// Any of `StoreError`.
     pub(crate) fn restore_meta(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<AdoptionEnd> {
-        Ok(match self.switch(found, adopted, None, is_paused)? {
-            SwitchEnd::Done => AdoptionEnd::Done(adopted, None),
-            SwitchEnd::Replayed => AdoptionEnd::Replayed(adopted),
-            SwitchEnd::Stale => AdoptionEnd::Moving,
-        })
+        Ok(self.switch(found, adopted, None, is_paused)?.unwrap_or(AdoptionEnd::Moving))
     }
 
     /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
@@ -202,9 +190,9 @@ impl<'a> Adoption<'a> {
             };
             let Some(pages) = self.write_holders(&found, &second, adopted.held)? else { continue };
             match self.switch(&found, adopted, Some(pages), false)? {
-                SwitchEnd::Done => return Ok(AdoptionEnd::Done(adopted, Some(second))),
-                SwitchEnd::Replayed => return Ok(AdoptionEnd::Replayed(adopted)),
-                SwitchEnd::Stale => {}
+                Some(AdoptionEnd::Done(adopted, _)) => return Ok(AdoptionEnd::Done(adopted, Some(second))),
+                Some(end) => return Ok(end),
+                None => {}
             }
         }
         let found = plan_adoption(self.store, &self.plan.id)?;
@@ -269,15 +257,15 @@ impl<'a> Adoption<'a> {
         Ok(Some(count))
     }
 
-    /// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
-    /// `is_paused` is what that ledger says.
+    /// Takes the activity over, in one step; `None` if something changed since it was read. `pages` is `None` if its ledger is whole
+    /// without a checkpoint, and then `is_paused` is what that ledger says.
     fn switch(
         &mut self,
         found: &Adoptable,
         adopted: Adopted,
         pages: Option<u64>,
         is_paused: bool,
-    ) -> Result<SwitchEnd> {
+    ) -> Result<Option<AdoptionEnd>> {
         let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
         let plan = self.plan;
         let arguments = vec![
@@ -297,18 +285,18 @@ impl<'a> Adoption<'a> {
         ];
         let value = adopt(self.store, &plan.id, "switch", arguments)?;
         if is_stale(&value) {
-            return Ok(SwitchEnd::Stale);
+            return Ok(None);
         }
         let reply = Reply::of(&ADOPT);
         match reply.status(reply.array(value)?.first())? {
             Status::Ok => {
                 let keys = self.store.keys(&plan.id);
                 trim::clear(self.store, &keys, &found.epoch)?;
-                Ok(SwitchEnd::Done)
+                Ok(Some(AdoptionEnd::Done(adopted, None)))
             }
-            Status::Replayed => Ok(SwitchEnd::Replayed),
+            Status::Replayed => Ok(Some(AdoptionEnd::Replayed(adopted))),
             // It is corrupt now, or gone.
-            _ => Ok(SwitchEnd::Stale),
+            _ => Ok(None),
         }
     }
 

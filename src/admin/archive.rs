@@ -140,15 +140,6 @@ struct Rest {
     last: Option<String>,
 }
 
-/// How the removal ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Removed {
-    /// The keys are gone.
-    Done,
-    /// Somebody wrote one of them since they were watched; nothing was changed.
-    Changed,
-}
-
 /// Whether an activity can be archived, but for its audit. Nothing is written.
 ///
 /// # Errors
@@ -239,7 +230,7 @@ fn try_archive<F: ArchiveFiles>(
     }
     let sealed = files.publish(manifest)?;
     match remove_watched(store, activity, watch, &found, &sealed) {
-        Ok(Removed::Done) => return Ok(Ok(sealed)),
+        Ok(true) => return Ok(Ok(sealed)),
         // The files may be all that is left.
         Err(error @ StoreError::Unknown { .. }) => return Err(error.into()),
         removed => {
@@ -386,15 +377,15 @@ fn manifest(
     })
 }
 
-/// Removes the keys, if nobody wrote any of them since they were watched. [`StoreError::Unknown`] if nobody can say whether they
-/// were removed, or will be.
+/// Removes the keys, if nobody wrote any of them since they were watched, and says whether they are gone; else nothing was changed.
+/// [`StoreError::Unknown`] if nobody can say whether they were removed, or will be.
 fn remove_watched(
     store: &mut Store,
     activity: &ActivityId,
     watch: Watch,
     found: &Archivable,
     sealed: &Sealed,
-) -> Result<Removed> {
+) -> Result<bool> {
     let Watch { mut connection, keys } = watch;
     let Manifest { name, reason, .. } = &sealed.manifest;
     let by = reason.as_ref().map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
@@ -422,24 +413,24 @@ fn remove_watched(
         }
         Err(error) => return Err(store.servers.explained(error)),
     };
-    if removed == Removed::Done {
+    if removed {
         store.changed(activity);
     }
     Ok(removed)
 }
 
-/// What became of a removal without a reply. If it did not come yet, it comes to nothing: the name is written again, and the meta is
-/// watched.
-fn removed_without_reply(store: &mut Store, activity: &ActivityId, epoch: u64, sealed: &Sealed) -> Result<Removed> {
+/// Whether a removal without a reply came to its end. If it did not come yet, it comes to nothing: the name is written again, and the
+/// meta is watched.
+fn removed_without_reply(store: &mut Store, activity: &ActivityId, epoch: u64, sealed: &Sealed) -> Result<bool> {
     if mark_archive(store, activity, epoch, &sealed.manifest.name)?.is_some() {
-        return Ok(Removed::Changed);
+        return Ok(false);
     }
     let found = plan(store, activity)?;
     if found.sha256() != Some(&sealed.sha256) {
-        return Ok(Removed::Changed);
+        return Ok(false);
     }
     remove_rest(store, activity, &found)?;
-    Ok(Removed::Done)
+    Ok(true)
 }
 
 /// Removes what a removal that was cut left of an archived activity.
@@ -458,17 +449,14 @@ fn call(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Result<V
     store.servers.call(&Call::script(&ARCHIVE, keys.all(), arguments).of_step(step))
 }
 
-/// Reads the replies of the transaction.
-fn executed(connection: &mut Connection) -> Result<Removed> {
+/// Reads the replies of the transaction: whether it removed the keys.
+fn executed(connection: &mut Connection) -> Result<bool> {
     let reply = Reply::of(&ARCHIVE);
     connection.value()?;
-    let Value::Array(values) = connection.value()? else { return Ok(Removed::Changed) };
+    let Value::Array(values) = connection.value()? else { return Ok(false) };
     match reply.array(values.into_iter().next().unwrap_or(Value::Nil))?.first() {
-        Some(Value::Int(STALE)) => Ok(Removed::Changed),
-        code => match reply.status(code)? {
-            Status::Ok | Status::Replayed => Ok(Removed::Done),
-            _ => Ok(Removed::Changed),
-        },
+        Some(Value::Int(STALE)) => Ok(false),
+        code => Ok(matches!(reply.status(code)?, Status::Ok | Status::Replayed)),
     }
 }
 

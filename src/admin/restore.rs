@@ -49,15 +49,6 @@ pub(crate) enum Meddled {
     Written,
 }
 
-/// How a step of a restore ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Restored {
-    /// It is done.
-    Done,
-    /// It was reset meanwhile, or another client wrote to it: what is there instead of what the files have.
-    Stale(Option<String>),
-}
-
 /// Pages that are sent one after the other; while the server writes one, the next is made.
 pub(crate) struct Pages<'a> {
     store: &'a mut Store,
@@ -98,12 +89,11 @@ pub(crate) fn restore<E: From<StoreError>>(
         if !pages.finish()? {
             return Ok(Err(Meddled::Overtaken));
         }
-        if let Restored::Stale(seen) = finish_restore(store, activity, sealed, reason)? {
-            if seen.is_none() {
-                return Ok(Err(Meddled::Overtaken));
+        if let Some(meddled) = finish_restore(store, activity, sealed, reason)? {
+            if meddled == Meddled::Written {
+                call(store, activity, "undo", &sealed.sha256, Vec::new())?;
             }
-            call(store, activity, "undo", &sealed.sha256, Vec::new())?;
-            return Ok(Err(Meddled::Written));
+            return Ok(Err(meddled));
         }
     }
     if found.status.is_done() {
@@ -132,7 +122,12 @@ fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sealed: &Seale
 }
 
 /// Makes the activity what it was, if all that the files have is there, and nothing else.
-fn finish_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed, reason: Option<&str>) -> Result<Restored> {
+fn finish_restore(
+    store: &mut Store,
+    activity: &ActivityId,
+    sealed: &Sealed,
+    reason: Option<&str>,
+) -> Result<Option<Meddled>> {
     let manifest = &sealed.manifest;
     let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
     let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
@@ -142,7 +137,7 @@ fn finish_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed, rea
             arguments.extend([field.0.clone(), value.0.clone()]);
         }
     }
-    done(call(store, activity, "switch", &sealed.sha256, arguments)?)
+    meddled(call(store, activity, "switch", &sealed.sha256, arguments)?)
 }
 
 fn call(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more: Vec<Vec<u8>>) -> Result<Value> {
@@ -199,7 +194,7 @@ impl Pages<'_> {
     /// Waits for the reply to what was sent.
     fn settle(&mut self) -> Result<()> {
         if let Some(page) = self.under_way.take() {
-            self.is_under_way &= done(self.store.servers.finish(page)?)? == Restored::Done;
+            self.is_under_way &= meddled(self.store.servers.finish(page)?)?.is_none();
         }
         Ok(())
     }
@@ -224,15 +219,16 @@ fn groups(manifest: &Manifest) -> Vec<u8> {
     encode_texts(texts)
 }
 
-/// Reads a reply that is `ok`, or says that the restore is not under way.
-fn done(value: Value) -> Result<Restored> {
+/// Reads a reply that is `ok`, or says that the restore is not under way; what is there instead comes with it if another client wrote it.
+fn meddled(value: Value) -> Result<Option<Meddled>> {
     let reply = Reply::of(&RESTORE);
     let values = reply.array(value)?;
     match values.first() {
-        Some(Value::Int(STALE)) => Ok(Restored::Stale(reply.text(values.get(1))?)),
+        Some(Value::Int(STALE)) if reply.text(values.get(1))?.is_some() => Ok(Some(Meddled::Written)),
+        Some(Value::Int(STALE)) => Ok(Some(Meddled::Overtaken)),
         first => match reply.status(first)? {
-            Status::Ok | Status::Replayed => Ok(Restored::Done),
-            Status::Corrupt => Ok(Restored::Stale(None)),
+            Status::Ok | Status::Replayed => Ok(None),
+            Status::Corrupt => Ok(Some(Meddled::Overtaken)),
             _ => Err(reply.invalid(&values)),
         },
     }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::admin::parent::{self, Changed, Parent, Says};
+use crate::admin::parent::{self, Parent, Says};
 use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
 use crate::error::{Result, ServerKind, StoreError};
@@ -100,7 +100,7 @@ impl Preheating<'_> {
             preheat::add_to_index(self.store, [&plan.id])?;
             let clears = is_begun && self.how == Preheat::Reset && !parent.is_absent();
             // Also what another client planned, which may have died before a replica had it.
-            if parent::change_parent(self.store, &plan.id, &mut parent, &says, clears)? == Changed::Stale {
+            if !parent::change_parent(self.store, &plan.id, &mut parent, &says, clears)? {
                 continue;
             }
             if is_begun {
@@ -310,10 +310,7 @@ fn new_plan_id(store: &Store) -> String {
 
 /// Makes the parent say something else.
 fn change(store: &mut Store, activity: &ActivityId, parent: &mut Parent, after: &Says) -> Result<(), ShardFault> {
-    match parent::change_parent(store, activity, parent, after, false)? {
-        Changed::Stale => Err(ShardFault::ListChanged),
-        Changed::Done => Ok(()),
-    }
+    parent::change_parent(store, activity, parent, after, false)?.then_some(()).ok_or(ShardFault::ListChanged)
 }
 
 /// One call for each of some shards, and what they changed. Replicas have all of it then: the plan may go.
