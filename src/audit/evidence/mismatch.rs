@@ -147,7 +147,8 @@ impl LedgerState {
         (!is_equal).then_some(found)
     }
 
-    fn compare(&self, user: u32, holds: Holding, by_ledger: bool, orders: Option<i64>) -> Mismatch {
+    /// What record, ledger and order records say of a user, at the instant at which the ledger state ends.
+    pub(crate) fn compare(&self, user: u32, holds: Holding, by_ledger: bool, orders: Option<i64>) -> Mismatch {
         // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
         let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
         let ledger = if by_ledger && !is_unknown { Some(self.units(user)) } else { None };

@@ -218,16 +218,8 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     let mut missing = (0, Some(0i64));
     let mut newer = (0, Some(0i64));
     for user in evidence.ledger.everybody() {
-        let ledger = evidence.ledger.units(user);
         let holds = holdings.get(&user).map_or_else(|| evidence.ledger.holding(user), |&holds| holds.clone());
-        let mismatch = Mismatch {
-            user,
-            holds,
-            ledger: Some(ledger),
-            orders: Some(0),
-            newer: evidence.ledger.newer(user),
-            open: evidence.ledger.open(user),
-        };
+        let mismatch = evidence.ledger.compare(user, holds, true, Some(0));
         let tally = match mismatch.against_orders() {
             None => continue,
             Some(Class::Timing) => &mut newer,
