@@ -316,7 +316,7 @@ fn send_to(
         return read_of_shard(store, call, value, &at);
     };
     let order = call.call(&store.keys(&at), Modes::BORROW);
-    let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
+    let stop = Arc::clone(&store.stop);
     let request = BorrowRequest {
         activity,
         shards,
@@ -324,10 +324,9 @@ fn send_to(
         quantity,
         request: wanted.request.as_str(),
         order: (!call.dry_run).then_some(&order),
-        system: &*system,
-        began: system.now(),
+        began: store.servers.system().now(),
         at_most: patient(store.servers.target().timeout),
-        stop: &|| stop(),
+        stop: &*stop,
     };
     if call.dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
@@ -398,9 +397,11 @@ fn borrow_and_send(
                 if !is_short(&value, request.quantity) {
                     break Ok(BorrowOutcome::Decided(value));
                 }
-                request.check_time(|| "others took them first".to_owned())?;
+                request.check_time(&store.servers, || "others took them first".to_owned())?;
             }
-            Err(ShardFault::Stopped) => break Err(request.failed("it was interrupted".to_owned()).into()),
+            Err(ShardFault::Stopped) => {
+                break Err(request.failed(&store.servers, "it was interrupted".to_owned()).into());
+            }
             ended => break ended,
         }
     };

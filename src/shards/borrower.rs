@@ -13,7 +13,6 @@ use crate::model::shards::transfer_age;
 use crate::model::{ActivityId, Layout, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
-use crate::redis::system::System;
 use crate::shards::transfer::{
     LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, patience, peek,
     transfer_id,
@@ -103,7 +102,7 @@ impl ShardBorrower {
                 }
             }
             refused.clear();
-            request.check_time(|| match in_transit(&views) {
+            request.check_time(servers, || match in_transit(&views) {
                 0 => "others took them first".to_owned(),
                 1 => "1 unit is on its way between its shards".to_owned(),
                 units => format!("{units} units are on their way between its shards"),
@@ -133,7 +132,7 @@ impl ShardBorrower {
             if let Some(sold_out) = self.prove_sold_out(servers, request, &views)? {
                 return Ok(Some(sold_out));
             }
-            request.check_time(|| "they are sold and returned too quickly to be counted".to_owned())?;
+            request.check_time(servers, || "they are sold and returned too quickly to be counted".to_owned())?;
             servers.system().sleep(pause(servers));
         }
     }
@@ -178,8 +177,8 @@ impl ShardBorrower {
                 LendReply::Nothing => return Ok(None),
                 LendReply::Unreplicated => {
                     let shard = request.activity.shard(donor);
-                    request
-                        .check_time(|| format!("no replica of `{shard}` confirmed that it has what the shard lent"))?;
+                    let why = || format!("no replica of `{shard}` confirmed that it has what the shard lent");
+                    request.check_time(servers, why)?;
                     if (request.stop)() {
                         return Err(ShardFault::Stopped);
                     }
@@ -308,8 +307,6 @@ pub(crate) struct BorrowRequest<'a> {
     pub(crate) request: &'a str,
     /// What is sent to the home together with the units.
     pub(crate) order: Option<&'a Call>,
-    /// By its clock.
-    pub(crate) system: &'a dyn System,
     /// When this began, and how long it may take.
     pub(crate) began: Instant,
     pub(crate) at_most: Duration,
@@ -321,13 +318,10 @@ impl BorrowRequest<'_> {
         self.shards.numbers()[self.home]
     }
 
-    fn lasted(&self) -> Duration {
-        self.system.now() - self.began
-    }
-
     /// The error for what ended before its time.
-    pub(crate) fn failed(&self, why: String) -> StoreError {
-        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.lasted().as_millis()));
+    pub(crate) fn failed(&self, servers: &Servers, why: String) -> StoreError {
+        let lasted = servers.system().now() - self.began;
+        let (activity, waited) = (self.activity.to_string(), format!("{} ms", lasted.as_millis()));
         StoreError::NoUnits { activity, waited, why }
     }
 
@@ -335,8 +329,8 @@ impl BorrowRequest<'_> {
     ///
     /// # Errors
     /// It did.
-    pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<()> {
-        if self.lasted() < self.at_most {
+    pub(crate) fn check_time(&self, servers: &Servers, why: impl FnOnce() -> String) -> Result<()> {
+        if servers.system().now() - self.began < self.at_most {
             return Ok(());
         }
         let waited = humantime::format_duration(self.at_most).to_string();

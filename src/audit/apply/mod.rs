@@ -5,7 +5,6 @@
 //! The scripts write a record that they find once more, so that a wait covers it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -167,7 +166,6 @@ fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: boo
     let (Some((activity, number)), Some(first)) = (shard.parent(), short.first()) else { return Ok(false) };
     let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
     let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return Ok(false) };
-    let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
     let request = BorrowRequest {
         activity: &activity,
         shards: &shards,
@@ -175,10 +173,9 @@ fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: boo
         quantity: short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum(),
         request: &first.id,
         order: None,
-        system: &*system,
-        began: system.now(),
+        began: store.servers.system().now(),
         at_most: patient(store.servers.target().timeout),
-        stop: &|| stop(),
+        stop: &*store.stop,
     };
     if dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request);

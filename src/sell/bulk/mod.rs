@@ -11,7 +11,6 @@ mod operation;
 mod orders;
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Result, ServerKind, StoreError};
@@ -24,7 +23,6 @@ use crate::sell::bulk::lanes::Lanes;
 pub(crate) use crate::sell::bulk::operation::Operation;
 pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, status_of_items};
 use crate::sell::bulk::orders::{JobOrders, OrderCall};
-use crate::shards::ShardBorrower;
 use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
 use crate::shards::transfer::ShardFault;
 use crate::store::Store;
@@ -85,9 +83,7 @@ pub(crate) struct Run {
     /// Shards that need so many units. They get them when no other order can be sent: what is in stock is sold where it is first,
     /// which takes fewest transfers.
     shorts: VecDeque<(u32, u64)>,
-    borrower: ShardBorrower,
     retry_for: Duration,
-    stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Run {
@@ -109,10 +105,8 @@ impl Run {
         let node = servers.primaries().first().copied().unwrap_or(0);
         let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
-        let borrower = store.borrower.for_other_servers();
         let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
-        let stop = Arc::clone(&store.stop);
-        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, borrower, retry_for, stop })
+        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, retry_for })
     }
 
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
@@ -128,7 +122,7 @@ impl Run {
         for parent in self.states.take_found() {
             self.orders.split(&self.states, parent)?;
         }
-        if self.states.are_loaded() && self.lanes.is_cluster() {
+        if self.states.are_loaded() && self.lanes.servers.is_cluster() {
             self.orders.distributed(&self.states, self.lanes.count());
         }
         Ok(true)
@@ -181,7 +175,7 @@ impl Run {
 
     /// The error for a call of several slots, which shows that the only server so far is a node of a cluster.
     fn explain(&mut self, error: StoreError) -> StoreError {
-        self.lanes.found_cluster().err().unwrap_or(error)
+        self.lanes.servers.found_cluster().err().unwrap_or(error)
     }
 
     /// Gives activities of lanes that lost slots to the lanes that have them now.
@@ -221,8 +215,9 @@ impl Run {
             return Ok(());
         }
         let Some((activity, shards, home)) = self.states.place(index) else { return Ok(()) };
-        let (system, stop) = (Arc::clone(self.lanes.servers().system()), Arc::clone(&self.stop));
-        let request = RequestId::of_uuid(system.unique_id());
+        let servers = &mut self.lanes.servers;
+        let Store { borrower, stop, .. } = &mut self.orders.store;
+        let request = RequestId::of_uuid(servers.system().unique_id());
         let request = BorrowRequest {
             activity: &activity,
             shards: &shards,
@@ -230,14 +225,13 @@ impl Run {
             quantity,
             request: request.as_str(),
             order: None,
-            system: &*system,
-            began: system.now(),
+            began: servers.system().now(),
             at_most: self.retry_for,
-            stop: &|| stop(),
+            stop: &**stop,
         };
-        let borrowed = self.borrower.borrow(self.lanes.servers(), &request);
+        let borrowed = borrower.borrow(servers, &request);
         // Until they are acknowledged, ids of units that have arrived keep others from knowing how many are left.
-        self.borrower.ack_transfers(self.lanes.servers());
+        borrower.ack_transfers(servers);
         match borrowed {
             // Its orders are sent again, or whoever asked to stop is heard.
             Ok(BorrowOutcome::Here | BorrowOutcome::Decided(_)) | Err(ShardFault::Stopped) => Ok(()),
@@ -249,7 +243,9 @@ impl Run {
                 self.orders.refuse_activity(&mut self.states, index, Status::Ended);
                 Ok(())
             }
-            Err(ShardFault::Corrupt(corrupt)) => Err(request.failed(format!("key `{}` {}", corrupt.key, corrupt.what))),
+            Err(ShardFault::Corrupt(corrupt)) => {
+                Err(request.failed(servers, format!("key `{}` {}", corrupt.key, corrupt.what)))
+            }
             Err(fault) => Err(fault.into_error(&activity)),
         }
     }

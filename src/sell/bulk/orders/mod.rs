@@ -113,8 +113,8 @@ pub(crate) struct JobOrders {
     /// Shards that need units before anything is sent there.
     held_up: HashSet<u32>,
     multi: MultiSchedule,
-    /// For multi-orders over several slots.
-    store: Store,
+    /// For multi-orders over several slots, and for what borrows units of other shards.
+    pub(super) store: Store,
 }
 
 impl Run {
