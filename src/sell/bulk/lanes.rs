@@ -118,13 +118,10 @@ impl<C: Call> Lanes<C> {
 
     /// A lane has no activities any more; these have them.
     pub(crate) fn hand_over(&mut self, from: usize, to: impl Fn(usize) -> bool) {
-        let (before, rest) = self.lanes.split_at_mut(from);
-        let Some((lane, after)) = rest.split_first_mut() else { return };
-        let others = before
-            .iter_mut()
-            .enumerate()
-            .chain(after.iter_mut().enumerate().map(|(lane_index, it)| (from + 1 + lane_index, it)));
-        lane.pipeline.hand_over(others.filter(|(lane_index, _)| to(*lane_index)).map(|(_, lane)| &mut lane.pipeline));
+        let mut lane = self.lanes.remove(from);
+        let others = self.lanes.iter_mut().enumerate().filter(|(at, _)| to(at + usize::from(*at >= from)));
+        lane.pipeline.hand_over(others.map(|(_, lane)| &mut lane.pipeline));
+        self.lanes.insert(from, lane);
     }
 
     /// A node named another one for a slot. The map is read with the first such reply.

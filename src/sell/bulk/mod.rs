@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{Corrupt, Interner, RequestId, Status};
+use crate::redis::pipeline::Event;
 pub(crate) use crate::redis::pipeline::Limits;
-use crate::redis::pipeline::{Event, Pipeline};
 pub(crate) use crate::sell::bulk::job::Job;
 use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
@@ -50,18 +50,10 @@ pub(crate) enum Step {
 /// What a reply means for its call, or for one activity of it.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Its orders are decided. These keys hold invalid data.
+    /// Its orders are decided, or those that the stock of a shard covers. These keys hold invalid data.
     Decided(Vec<Corrupt>),
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
     Retry(Option<StoreError>),
-    /// The stock of a shard does not cover an order of so many units; it and what follows it wait until they are
-    /// [released](JobOrders::release).
-    Short {
-        /// The shard.
-        index: u32,
-        /// The order's units.
-        quantity: u64,
-    },
     /// Its orders wait again; see [`Step::Rewind`].
     Rewind {
         /// The activity.
@@ -80,35 +72,10 @@ pub(crate) struct Run {
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
     check: Option<Check>,
-    /// Shards that need so many units. They get them when no other order can be sent: what is in stock is sold where it is first,
-    /// which takes fewest transfers.
-    shorts: VecDeque<(u32, u64)>,
     retry_for: Duration,
 }
 
 impl Run {
-    /// Loads the script of the operation. The run takes the store's connections over; the store makes others if
-    /// it is asked again.
-    fn open(
-        store: &mut Store,
-        (limits, retry_for): (Limits, Duration),
-        states: JobStates,
-        orders: JobOrders,
-    ) -> Result<Self> {
-        // A single server says what it is when it is asked for watermarks.
-        if store.servers.is_cluster() {
-            store.servers.discover()?;
-        }
-        let script = states.operation.script(states.layout.kind());
-        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-        let mut servers = store.servers.take();
-        let node = servers.primaries().first().copied().unwrap_or(0);
-        let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
-        let lanes = Lanes::new(servers, node, pipeline);
-        let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
-        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, retry_for })
-    }
-
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
     /// is gone. What is left is loaded by [`advance`](Self::advance), which is slower for decided lines.
     ///
@@ -196,14 +163,14 @@ impl Run {
 
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
     fn end_shortage(&mut self, flush: bool) -> Result<bool> {
-        if self.shorts.is_empty() || !self.lanes.are_idle() {
+        if self.orders.shorts.is_empty() || !self.lanes.are_idle() {
             return Ok(false);
         }
         let Self { orders, states, lanes, .. } = self;
         if (0..lanes.count()).any(|lane| orders.wants_to_send(states, lane, std::iter::empty(), flush)) {
             return Ok(false);
         }
-        let Some((index, quantity)) = self.shorts.pop_front() else { return Ok(false) };
+        let Some((index, quantity)) = self.orders.shorts.pop_front() else { return Ok(false) };
         self.get_units(index, quantity)?;
         self.orders.release(&self.states, index);
         Ok(true)
@@ -291,7 +258,6 @@ impl Run {
 
     /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
     pub(crate) fn restart(&mut self) {
-        self.shorts.clear();
         self.orders.restart(&mut self.states);
         self.check = None;
     }
@@ -344,10 +310,6 @@ impl Run {
                 self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
             }
             Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
-            Verdict::Short { index, quantity } => {
-                self.lanes.succeeded(lane);
-                self.shorts.push_back((index, quantity));
-            }
             Verdict::Rewind { index, line } => {
                 self.lanes.pipeline(lane).retry(None);
                 return Some(Step::Rewind { activity: self.states.shown_name(index).to_owned(), line });

@@ -12,7 +12,7 @@ mod reply;
 mod tests;
 mod window;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use crate::model::time::Millis;
 use crate::redis::pipeline::{Call, Pipeline};
 use crate::script::keys::Keys;
 use crate::sell::bulk::job::JobStates;
+use crate::sell::bulk::lanes::Lanes;
 use crate::sell::bulk::orders::encode::Encoder;
 use crate::sell::bulk::orders::multi::MultiSchedule;
 pub(crate) use crate::sell::bulk::orders::multi::status_of_items;
@@ -112,13 +113,17 @@ pub(crate) struct JobOrders {
     popped: u64,
     /// Shards that need units before anything is sent there.
     held_up: HashSet<u32>,
+    /// How many units an order needs there that the stock does not cover. They get them when no other order can be sent: what is in
+    /// stock is sold where it is first, which takes fewest transfers.
+    pub(super) shorts: VecDeque<(u32, u64)>,
     multi: MultiSchedule,
     /// For multi-orders over several slots, and for what borrows units of other shards.
     pub(super) store: Store,
 }
 
 impl Run {
-    /// Loads the script. `names` are the activities that are known to come.
+    /// Loads the script. `names` are the activities that are known to come. The run takes the store's connections over; the store makes
+    /// others if it is asked again.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -141,14 +146,23 @@ impl Run {
             schedule: Schedule::new(),
             popped: 0,
             held_up: HashSet::new(),
+            shorts: VecDeque::new(),
             multi: MultiSchedule::default(),
             store: store.unconnected_copy(),
         };
-        // Whether multi-orders may be of several slots must be known before the first is sent.
-        if operation == Operation::MultiDeduct && Keys::slots(store.layout) == 1 {
+        // Whether multi-orders may be of several slots must be known before the first is sent. For others a single server says what it
+        // is when it is asked for watermarks.
+        if operation == Operation::MultiDeduct && Keys::slots(store.layout) == 1 || store.servers.is_cluster() {
             store.servers.discover()?;
         }
-        Self::open(store, (limits, retry_for), states, orders)
+        let script = operation.script(kind);
+        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        let mut servers = store.servers.take();
+        let node = servers.primaries().first().copied().unwrap_or(0);
+        let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
+        let lanes = Lanes::new(servers, node, pipeline);
+        let (known_corrupt, corrupt) = (HashSet::new(), VecDeque::new());
+        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, retry_for })
     }
 
     /// Adds an order.
@@ -394,6 +408,7 @@ impl JobOrders {
     /// Removes all orders, because the input is read again from its beginning.
     pub(crate) fn restart(&mut self, states: &mut JobStates) {
         self.held_up.clear();
+        self.shorts.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());

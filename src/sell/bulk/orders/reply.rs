@@ -23,8 +23,7 @@ impl JobOrders {
                 if let Some(rest) = self.decided(states, &batch, batch_reply) {
                     self.held_up.insert(index);
                     self.put_batch_back(states, &rest);
-                    let quantity = u64::from(self.window.row(rest.first).quantity);
-                    return Ok(Verdict::Short { index, quantity });
+                    self.shorts.push_back((index, self.window.row(rest.first).quantity.into()));
                 }
             }
             Decoded::Refused { status, line, corrupt } => {

@@ -33,6 +33,7 @@ fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
         schedule: Schedule::new(),
         popped: 0,
         held_up: HashSet::new(),
+        shorts: VecDeque::new(),
         multi: MultiSchedule::default(),
         store: Store::new(target, Layout::Seckill, String::new()),
     };
