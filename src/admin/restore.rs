@@ -8,7 +8,7 @@ use crate::admin::preheat;
 use crate::error::{Result, StoreError};
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
 use crate::model::status::call_code::STALE;
-use crate::model::{ActivityId, Corrupt, Kind, Status};
+use crate::model::{ActivityId, Corrupt, Status};
 use crate::read::checkpoint::encode_texts;
 use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
@@ -54,7 +54,6 @@ pub(crate) struct Pages<'a> {
     store: &'a mut Store,
     keys: Keys,
     sha256: String,
-    kind: Kind,
     part: Option<Part>,
     texts: Vec<Vec<u8>>,
     bytes: usize,
@@ -84,7 +83,7 @@ pub(crate) fn restore<E: From<StoreError>>(
     }
     found = begin_restore(store, activity, sealed)?;
     if found.status == Status::Ok {
-        let mut pages = restore_pages(store, activity, sealed);
+        let mut pages = Pages::new(store, activity, sealed);
         write(&mut pages)?;
         if !pages.finish()? {
             return Ok(Err(Meddled::Overtaken));
@@ -113,14 +112,6 @@ fn begin_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> R
     restorable(value, &store.keys(activity))
 }
 
-/// Writes lines of the files, page by page.
-fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Pages<'a> {
-    let (keys, kind) = (store.keys(activity), store.layout.kind());
-    let sha256 = sealed.sha256.clone();
-    let is_under_way = true;
-    Pages { store, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None, is_under_way }
-}
-
 /// Makes the activity what it was, if all that the files have is there, and nothing else.
 fn finish_restore(
     store: &mut Store,
@@ -147,7 +138,13 @@ fn call(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more
     store.servers.call(&Call::script(&RESTORE, keys.in_order(), arguments).of_step(step))
 }
 
-impl Pages<'_> {
+impl<'a> Pages<'a> {
+    /// Nothing is sent yet.
+    fn new(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Self {
+        let (keys, sha256, (part, under_way)) = (store.keys(activity), sealed.sha256.clone(), (None, None));
+        Self { store, keys, sha256, part, texts: Vec::new(), bytes: 0, under_way, is_under_way: true }
+    }
+
     /// Adds a line; false if the restore is not under way any more.
     ///
     /// # Errors
@@ -180,7 +177,7 @@ impl Pages<'_> {
 
     fn send(&mut self) -> Result<()> {
         let Some(part) = self.part.filter(|_| !self.texts.is_empty()) else { return Ok(()) };
-        let head = [self.kind.name(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
+        let head = [&*self.store.kind(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
         let page: Vec<Vec<u8>> = head.into_iter().chain(self.texts.drain(..)).collect();
         self.bytes = 0;
         self.settle()?;

@@ -24,8 +24,8 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
         let shards = match store.directory.get(activity) {
             Some(shards) => shards.clone(),
             None => match expire_one(store, activity, reason, dry_run)? {
-                Expiry::Done(expired) => return Ok(expired),
-                Expiry::Sharded(shards) => {
+                Ok(expired) => return Ok(expired),
+                Err(shards) => {
                     store.directory.learn(activity, Some(shards.clone()));
                     shards
                 }
@@ -34,23 +34,28 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
         let mut all = Expired::nothing(Status::Ok);
         for id in shards.ids(activity) {
             match expire_one(store, &id, reason, dry_run)? {
-                Expiry::Done(expired) if expired.status == Status::NotPreheated => {
+                Ok(expired) if expired.status == Status::NotPreheated => {
                     if let Some(broken) = orders::forget_shards(store, activity, &shards, &mut missing) {
                         all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
                         continue;
                     }
                     continue 'list;
                 }
-                Expiry::Done(expired) => all.add(expired),
-                Expiry::Sharded(_) => all.add(Expired::nothing(Status::NotPreheated)),
+                Ok(expired) => all.add(expired),
+                Err(_) => all.add(Expired::nothing(Status::NotPreheated)),
             }
         }
         return Ok(all);
     }
 }
 
-/// Expires a page of the overdue holds of an activity, or of one shard.
-fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expiry> {
+/// Expires a page of the overdue holds of an activity, or of one shard; the shards of one that has its holds there.
+fn expire_one(
+    store: &mut Store,
+    activity: &ActivityId,
+    reason: Option<&str>,
+    dry_run: bool,
+) -> Result<Result<Expired, Shards>> {
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
     let value = settle_many(store, &keys, (AT_ONCE.to_string(), "expire"), Some(reason.unwrap_or_default()), dry_run)?;
@@ -58,7 +63,7 @@ fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dr
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;
     if let Some(shards) = reply.shards(&values)? {
-        return Ok(Expiry::Sharded(shards));
+        return Ok(Err(shards));
     }
     let mut expired = Expired::nothing(status);
     match status {
@@ -81,7 +86,7 @@ fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dr
         Status::Corrupt => expired.corrupt = Some(reply.corrupt(&values, &keys)?),
         _ => {}
     }
-    Ok(Expiry::Done(expired))
+    Ok(Ok(expired))
 }
 
 /// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open. Unless
@@ -126,12 +131,4 @@ fn settle_many(
     let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();
     let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
-}
-
-/// What one call to expire came to.
-#[derive(Debug)]
-enum Expiry {
-    Done(Expired),
-    /// The activity has its holds in shards.
-    Sharded(Shards),
 }

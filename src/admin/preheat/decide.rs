@@ -5,8 +5,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
-    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Shards,
-    Snapshot, Status, StoredState, Units,
+    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Snapshot,
+    Status, StoredState, Units,
 };
 use crate::shards;
 
@@ -57,7 +57,7 @@ impl Found {
     }
 
     /// Numbers of the shards that there are, or that a plan makes, and of those that it removes.
-    fn numbers(&self) -> (Vec<u32>, Vec<u32>) {
+    pub(super) fn numbers(&self) -> (Vec<u32>, Vec<u32>) {
         match self.says.as_ref().map(|says| (&says.plan, &says.shards)) {
             Some((Some(ShardPlan::Start { shards, old }), _)) => (shards.clone(), old.clone()),
             Some((_, Some(shards))) => (shards.numbers().to_vec(), Vec::new()),
@@ -336,13 +336,10 @@ fn half_updated(result: Preheated, says: &Says, found: &Found, target: &PackedRu
     let totals: u64 = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum();
     let left = |total: u64| result.stock_before.and_then(|stock| (stock + total).checked_sub(totals));
     let (before, after) = (left(says.rules.total), left(target.total));
-    match (result.status, result.action) {
-        (Status::OutOfStock | Status::Ok, _) if after.is_some() => {
-            let result = Preheated { stock_before: before, ..begun(result.clone(), Action::Update, target) };
-            Preheated { stock: after, ..result }
-        }
-        _ => Preheated { stock_before: before, ..result.clone() },
+    if after.is_none() || !matches!(result.status, Status::OutOfStock | Status::Ok) {
+        return Preheated { stock_before: before, ..result };
     }
+    Preheated { stock_before: before, stock: after, ..begun(result, Action::Update, target) }
 }
 
 fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, String)) -> (Preheated, Todo) {
@@ -372,13 +369,4 @@ fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, 
     };
     let result = Preheated { shards: counted(&chosen), ..begun(before, action, &target.0) };
     (result, Todo::Begin(Box::new(start(target, chosen, old))))
-}
-
-/// The shards that a parent names, or is to get.
-pub(super) fn named(says: Option<&Says>, plan: &Plan) -> Vec<u32> {
-    match says {
-        Some(Says { plan: Some(ShardPlan::Start { shards, .. }), .. }) => shards.clone(),
-        Some(says) => says.shards.as_ref().map(|shards: &Shards| shards.numbers().to_vec()).unwrap_or_default(),
-        None => shards::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
-    }
 }

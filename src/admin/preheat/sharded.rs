@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::admin::parent::{self, Parent, Says};
-use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
+use crate::admin::preheat::decide::{Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
@@ -34,6 +34,7 @@ use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::orders;
+use crate::shards;
 use crate::shards::transfer::{ShardFault, shard_status};
 use crate::store::Store;
 
@@ -147,7 +148,10 @@ impl Preheating<'_> {
                 Err(corrupt) => found.corrupt = Some(corrupt),
             }
         }
-        let numbers = decide::named(found.says.as_ref(), plan);
+        let numbers = match &found.says {
+            Some(_) => found.numbers().0,
+            None => shards::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
+        };
         let ids: Vec<ActivityId> = numbers.iter().map(|number| plan.id.shard(*number)).collect();
         found.shards = snapshot::snapshots(self.store, &ids)?;
         // A removed shard is made again by a later epoch only.
