@@ -36,7 +36,7 @@ use crate::model::archive::{Bytes, Digest, FileSum, Manifest, Part, Sealed};
 use crate::model::{ActivityId, HoldFor, Kind, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
 use crate::read::holders::holders;
 use crate::read::ledger;
-use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
+use crate::sell::bulk::{Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders};
 use crate::store::Store;
 
@@ -348,13 +348,9 @@ impl Applying<'_> {
         {
             self.next += 1;
             let line = self.next as u64;
-            match &items[..] {
-                _ if self.refused.contains(&line) => {}
-                [(activity, quantity)] if self.file.operation != "multi_deduct" => {
-                    let (activity, quantity) = (activity.as_str(), u32::try_from(quantity.get()).unwrap_or(u32::MAX));
-                    self.run.push(&BulkOrder { line, activity, user, quantity, request, reason: "" })?;
-                }
-                items => self.run.push_multi(line, items, [user, request, ""]),
+            if !self.refused.contains(&line) {
+                let items = items.iter().map(|(activity, quantity)| (activity.as_str(), quantity.get()));
+                self.run.push(line, items, [user, request, ""])?;
             }
         }
         Ok(())
@@ -363,7 +359,7 @@ impl Applying<'_> {
     /// Reports the first lines, as far as they are decided.
     fn report(&mut self) {
         while let Some(decided) = self.run.front() {
-            let (line, deadline) = (decided.order.line, decided.deadline);
+            let (line, deadline) = (decided.line, decided.deadline);
             let items: Vec<Status> = self.run.front_items().map(|item| item.status).collect();
             if items.iter().any(|status| status.code() < 0) {
                 self.refused.insert(line);

@@ -21,7 +21,7 @@ pub(crate) use crate::sell::bulk::job::Job;
 use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
 pub(crate) use crate::sell::bulk::operation::Operation;
-pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, status_of_items};
+pub(crate) use crate::sell::bulk::orders::{DecidedOrder, OrderOptions, status_of_items};
 use crate::sell::bulk::orders::{JobOrders, OrderCall};
 use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
 use crate::shards::transfer::ShardFault;

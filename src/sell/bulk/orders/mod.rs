@@ -19,9 +19,9 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::error::{Result, ServerKind, StoreError};
+use crate::model::id::StoredUser;
 use crate::model::id::interner::Interner;
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::number::{Limit, Quantity};
+use crate::model::number::Limit;
 use crate::model::order::Bought;
 use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
@@ -59,28 +59,19 @@ pub(crate) struct OrderOptions {
     pub retry_for: Duration,
 }
 
-/// One order as the input has it, or one item of a multi-order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BulkOrder<'a> {
-    /// The line where it begins; each is higher than the one before.
+/// One order, or one item of a multi-order, and how it ended.
+#[derive(Debug)]
+pub(crate) struct DecidedOrder<'a> {
+    /// The line where it begins.
     pub line: u64,
-    /// What is sold; a valid id.
+    /// What is sold.
     pub activity: &'a str,
-    /// Who buys, or whose hold is ended; empty if the layout records nobody, or if nobody said it.
+    /// Who buys; empty if the layout records nobody, or if the order ended a hold.
     pub user: &'a str,
     /// How many units.
     pub quantity: u32,
     /// Its own request id, or empty.
     pub request: &'a str,
-    /// Why, or empty.
-    pub reason: &'a str,
-}
-
-/// One order, or one item of a multi-order, and how it ended.
-#[derive(Debug)]
-pub(crate) struct DecidedOrder<'a> {
-    /// The order. That of a hold that it ended has no user.
-    pub order: BulkOrder<'a>,
     /// Whose hold it ended, now or before; `None` if there is no such hold, or if rows are not wanted.
     pub hold_user: Option<&'a StoredUser>,
     /// Which activity it is, counted from 0 in the order in which they were named first.
@@ -165,25 +156,32 @@ impl Run {
         Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, retry_for })
     }
 
-    /// Adds an order.
+    /// Adds an order, with activities and quantities, and with user, request id and reason, each of which may be empty. The line is
+    /// higher than the one before. Only a multi-order has several items.
     ///
     /// # Errors
     /// It has no user, and its activity is sharded.
-    pub(crate) fn push(&mut self, order: &BulkOrder<'_>) -> Result<()> {
-        let index = self.states.number(order.activity);
-        let index = self.states.home(index, order.user.as_bytes(), order.line)?;
-        self.orders.push(&self.states, index, order);
+    pub(crate) fn push<'i>(
+        &mut self,
+        line: u64,
+        items: impl IntoIterator<Item = (&'i str, u64)>,
+        texts: [&str; 3],
+    ) -> Result<()> {
+        let Self { states, orders, .. } = self;
+        // At most a thousand million.
+        let count = |quantity: u64| u32::try_from(quantity).unwrap_or(u32::MAX);
+        if orders.is_multi() {
+            let numbered = |(activity, quantity)| (states.number(activity), count(quantity));
+            let items: Vec<(u32, u32)> = items.into_iter().map(numbered).collect();
+            orders.push_multi(states, line, &items, texts);
+            return Ok(());
+        }
+        for (activity, quantity) in items {
+            let index = states.number(activity);
+            let index = states.home(index, texts[0].as_bytes(), line)?;
+            orders.push(states, index, (line, count(quantity)), texts);
+        }
         Ok(())
-    }
-
-    /// Adds a multi-order, with user, request id and reason; each may be empty.
-    pub(crate) fn push_multi(&mut self, line: u64, items: &[(ActivityId, Quantity)], texts: [&str; 3]) {
-        let numbered = |(activity, quantity): &(ActivityId, Quantity)| {
-            // At most a thousand million.
-            (self.states.number(activity.as_str()), u32::try_from(quantity.get()).unwrap_or(u32::MAX))
-        };
-        let items: Vec<(u32, u32)> = items.iter().map(numbered).collect();
-        self.orders.push_multi(&self.states, line, &items, texts);
     }
 
     /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
@@ -231,7 +229,7 @@ impl Run {
     }
 
     /// The id that an order is named by: its own, or one made of its line.
-    pub(crate) fn request_of(&self, order: &BulkOrder<'_>) -> String {
+    pub(crate) fn request_of(&self, order: &DecidedOrder<'_>) -> String {
         request_of(&self.states.job, order.line, order.request)
     }
 
@@ -239,14 +237,22 @@ impl Run {
         let window = &self.orders.window;
         let (status, row) = (window.status(number)?, window.row(number));
         let (stock, bought, hold) = window.details(number);
-        let [first, second, reason] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        let [first, second, _] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let [user, request] = self.orders.operation.columns([first, second]);
         let index = self.states.parent(row.activity);
-        let activity = self.states.name(index);
-        let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
-        let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
-        let hold_user = hold.and_then(|hold| hold.user.as_ref());
-        Some(DecidedOrder { order, hold_user, index: index as usize, status, stock, bought, deadline })
+        Some(DecidedOrder {
+            line: row.line,
+            activity: self.states.name(index),
+            user,
+            quantity: row.quantity,
+            request,
+            hold_user: hold.and_then(|hold| hold.user.as_ref()),
+            index: index as usize,
+            status,
+            stock,
+            bought,
+            deadline: hold.and_then(|hold| hold.deadline).map(Millis::new),
+        })
     }
 }
 
@@ -255,14 +261,19 @@ fn request_of(job: &Job, line: u64, own: &str) -> String {
 }
 
 impl JobOrders {
-    fn push(&mut self, states: &JobStates, index: u32, order: &BulkOrder<'_>) {
+    fn push(
+        &mut self,
+        states: &JobStates,
+        index: u32,
+        (line, quantity): (u64, u32),
+        [user, request, reason]: [&str; 3],
+    ) {
         self.queues.resize_with(states.count(), Queue::new);
         // A hold is settled by its id, so each has one.
-        let own = (self.operation == Operation::Hold && order.request.is_empty())
-            .then(|| request_of(&states.job, order.line, ""));
-        let [first, second] = self.operation.columns([order.user, own.as_deref().unwrap_or(order.request)]);
-        let number = self.window.push(order.line, index, order.quantity, [first, second, order.reason]);
-        self.encoder.has_requests |= !order.request.is_empty();
+        let own = (self.operation == Operation::Hold && request.is_empty()).then(|| request_of(&states.job, line, ""));
+        let [first, second] = self.operation.columns([user, own.as_deref().unwrap_or(request)]);
+        let number = self.window.push(line, index, quantity, [first, second, reason]);
+        self.encoder.has_requests |= !request.is_empty();
         self.enqueue(states, index, number);
     }
 

@@ -43,9 +43,7 @@ fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
 /// Pushes so many orders, each of the next of these activities.
 fn push(orders: &mut JobOrders, states: &JobStates, lines: Range<u64>, activities: &[u32]) {
     for (line, index) in lines.zip(activities.iter().cycle()) {
-        let name = states.name(*index).to_owned();
-        let order = BulkOrder { line, activity: &name, user: "7", quantity: 1, request: "", reason: "" };
-        orders.push(states, *index, &order);
+        orders.push(states, *index, (line, 1), ["7", "", ""]);
     }
 }
 
@@ -93,8 +91,7 @@ fn reasons_share_a_call_and_nothing_does_where_a_proxy_refuses_that() {
     // Nothing of ours is stored of activity 1, and an order of activity 2 has a reason of its own.
     states.set_epoch(1, "");
     push(&mut orders, &states, 1..7, &[0, 1, 2]);
-    let order = BulkOrder { line: 7, activity: "2", user: "7", quantity: 1, request: "", reason: "gift" };
-    orders.push(&states, 2, &order);
+    orders.push(&states, 2, (7, 1), ["7", "", "gift"]);
     assert_eq!(calls(&mut orders, &states), [vec![(0, 2), (1, 2), (2, 3)]]);
     orders.restart(&mut states);
     orders.can_share = false;
@@ -106,8 +103,7 @@ fn reasons_share_a_call_and_nothing_does_where_a_proxy_refuses_that() {
 fn says_distinct(rows: &[[&str; 2]]) -> bool {
     let (mut orders, states) = run(1);
     for (line, [user, request]) in (1..).zip(rows) {
-        let order = BulkOrder { line, activity: "0", user, quantity: 1, request, reason: "" };
-        orders.push(&states, 0, &order);
+        orders.push(&states, 0, (line, 1), [user, request, ""]);
     }
     let call = orders.next_call(&states, 0, true).unwrap();
     let mut out = Vec::new();
