@@ -331,32 +331,25 @@ fn is_stale(value: &Value) -> bool {
 fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable> {
     let reply = Reply::of(&ADOPT);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
-    let mut found = Adoptable {
+    // Nothing is said of what is not there, or corrupt.
+    let said = if status == Status::Ok { &values[..] } else { &[] };
+    let stage = reply.text(said.get(1))?.and_then(|stage| Stage::named(&stage));
+    if status == Status::Ok && stage.is_none() {
+        return Err(reply.invalid(&values));
+    }
+    let has_stock = reply.text(said.get(10))?.is_some();
+    Ok(Adoptable {
         status,
         corrupt,
-        stage: Stage::Foreign,
-        units: None,
-        total: None,
-        per_user_limit: None,
-        participants: 0,
-        expires: false,
-        epoch: String::new(),
-        last: None,
-    };
-    if status != Status::Ok {
-        return Ok(found);
-    }
-    let stage = reply.text(values.get(1))?.and_then(|stage| Stage::named(&stage));
-    found.stage = stage.ok_or_else(|| reply.invalid(&values))?;
-    let has_stock = reply.text(values.get(10))?.is_some();
-    found.units = if has_stock { reply.count(values.get(2))? } else { None };
-    found.total = reply.count(values.get(4))?;
-    found.per_user_limit = reply.count(values.get(5))?;
-    found.epoch = reply.text(values.get(6))?.unwrap_or_default();
-    found.last = reply.text(values.get(7))?;
-    found.participants = reply.count(values.get(9))?.unwrap_or_default();
-    found.expires = reply.count(values.get(11))? == Some(1);
-    Ok(found)
+        stage: stage.unwrap_or(Stage::Foreign),
+        units: if has_stock { reply.count(said.get(2))? } else { None },
+        total: reply.count(said.get(4))?,
+        per_user_limit: reply.count(said.get(5))?,
+        participants: reply.count(said.get(9))?.unwrap_or_default(),
+        expires: reply.count(said.get(11))? == Some(1),
+        epoch: reply.text(said.get(6))?.unwrap_or_default(),
+        last: reply.text(said.get(7))?,
+    })
 }
 
 /// What was found of an activity.

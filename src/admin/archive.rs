@@ -464,33 +464,20 @@ fn executed(connection: &mut Connection) -> Result<bool> {
 fn archivable(value: Value, keys: &Keys) -> Result<Archivable> {
     let reply = Reply::of(&ARCHIVE);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
-    let mut found = Archivable {
+    let (is_there, is_archived) = (status == Status::Ok, status == Status::Ended);
+    let said = if is_there { &values[..] } else { &[] };
+    let text = |at: usize| reply.text(said.get(at)).map(Option::unwrap_or_default);
+    let epoch = if is_there || is_archived { reply.count(values.get(2))? } else { None };
+    Ok(Archivable {
         status,
         corrupt,
-        state: String::new(),
-        epoch: 0,
-        seen: String::new(),
-        archive: None,
-        holds: 0,
-        unread: None,
-    };
-    match status {
-        Status::Ended => {
-            found.archive = reply.text(values.get(1))?;
-            found.epoch = reply.count(values.get(2))?.unwrap_or_default();
-        }
-        Status::Ok => {
-            let text = |at: usize| reply.text(values.get(at)).map(Option::unwrap_or_default);
-            found.state = text(1)?;
-            found.epoch = reply.count(values.get(2))?.unwrap_or_default();
-            found.seen = text(3)?;
-            found.archive = reply.text(values.get(4))?;
-            found.holds = reply.count(values.get(5))?.unwrap_or_default();
-            found.unread = reply.text(values.get(6))?;
-        }
-        _ => {}
-    }
-    Ok(found)
+        state: text(1)?,
+        epoch: epoch.unwrap_or_default(),
+        seen: text(3)?,
+        archive: reply.text(if is_archived { values.get(1) } else { said.get(4) })?,
+        holds: reply.count(said.get(5))?.unwrap_or_default(),
+        unread: reply.text(said.get(6))?,
+    })
 }
 
 /// Walks all entries of a stream: an id, then fields and values.

@@ -332,7 +332,7 @@ fn send_to(
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
         let reply = read_of_shard(store, call, value, &at)?;
         return Ok(match sold_out {
-            Some(SoldOut { left, .. }) => with_stock(reply, left),
+            Some(SoldOut { left, .. }) => Outcome { stock: Some(left), ..reply },
             None => would_borrow(reply, quantity),
         });
     }
@@ -345,7 +345,8 @@ fn send_to(
             let value = send_single(store, call, &at, modes)?;
             let is_refused = is_out_of_stock(&value);
             let reply = read_of_shard(store, call, value, &at)?;
-            Ok(if is_refused { with_stock(reply, left) } else { reply })
+            // Neither it nor all others together have enough.
+            Ok(if is_refused { Outcome { stock: Some(left), ..reply } } else { reply })
         }
     }
 }
@@ -431,12 +432,6 @@ fn read_of_shard(store: &Store, call: &SingleCall, value: Value, shard: &Activit
     let mut reply = read_reply(store, call, value, shard)?;
     reply.stock = None;
     Ok(reply)
-}
-
-/// The reply of a shard that is short, while neither it nor all others together have enough.
-fn with_stock(mut reply: Outcome, left: u64) -> Outcome {
-    reply.stock = Some(left);
-    reply
 }
 
 /// The reply of a shard that is short to a dry run, if other shards have enough.
