@@ -195,8 +195,8 @@ fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: boo
 fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>> {
     let Some(after) = audited.last else { return Ok(None) };
     let keys = store.keys(activity);
-    let view = see(store, activity, NOBODY)?.0.view;
-    let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
+    let view = see(store, activity, NOBODY)?.0;
+    let (Some(stock), Some(last)) = (view.stock, view.ledger_last) else { return Ok(None) };
     // `None` without the audit's last entry, which a failover lost, and once an entry does not say how the stock moved.
     let (mut expected, mut end) = (None, None);
     ledger::each_entry_of(store, &keys.ledger, after.previous(), last, |entry| {

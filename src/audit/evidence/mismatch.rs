@@ -202,10 +202,9 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::audit::class::Class;
-    use crate::audit::evidence::ActivityView;
     use crate::audit::ledger_state::Compared;
     use crate::audit::ledger_state::order_sums::OrderRows;
-    use crate::model::activity::Meta;
+    use crate::model::activity::{Meta, Snapshot};
     use crate::model::layout::Layout;
     use crate::model::ledger::{Entry, EntryId};
     use crate::model::time::Millis;
@@ -317,8 +316,7 @@ mod tests {
         let compared = orders.map(|_| Compared::unread(None, third, true));
         let mut evidence = Evidence::new(&"1001".parse().unwrap(), layout, None, compared);
         let meta = Meta { total: 100, per_user_limit: Some(5), epoch: 1, ledger: true, ..Meta::default() };
-        evidence.end =
-            Some(ActivityView { at: Millis::new(9), stock: None, meta: Some(meta), last: None, length: None });
+        evidence.end = Some(Snapshot { at: Millis::new(9), meta: Some(meta), ..Snapshot::sample("1001", None) });
         evidence.by_ledger = true;
         ledger.iter().for_each(|order| add(&mut evidence, order));
         let mut rows = OrderRows::default();

@@ -139,7 +139,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
         say(Class::Conservation, instant.stock.map(|stock| RecordedUnits::Units(signed(stock))), by_ledger, None);
     }
     if let Some(named) = evidence.ledger.newest_named().filter(|_| evidence.lost_tail()) {
-        let last = instant.last.map(|last| RecordedUnits::Text(last.to_string()));
+        let last = instant.ledger_last.map(|last| RecordedUnits::Text(last.to_string()));
         say(Class::LostTail, None, last, Some(RecordedUnits::Text(named.to_string())));
         evidence.notes.push(format!(
             "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"

@@ -77,7 +77,7 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
 fn audited(evidence: &Evidence) -> Option<Audited> {
     let end = evidence.end.as_ref()?;
     let has_ledger = end.meta.as_ref().is_some_and(|meta| meta.ledger);
-    Some(Audited { stock: end.stock?, last: end.last.filter(|_| has_ledger) })
+    Some(Audited { stock: end.stock?, last: end.ledger_last.filter(|_| has_ledger) })
 }
 
 impl RepairPlan {

@@ -1,14 +1,14 @@
 //! Judgement of sharded sales, each shard at an instant of its own.
 
 use crate::audit::class::Class;
+use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Evidence};
 use crate::audit::judgement::sharded::{ShardEvidence, ShardedEvidence, judge_shards};
 use crate::audit::ledger_state::transfers::{Direction, TransferEntry};
 use crate::audit::plan::MissingOrders;
 use crate::audit::result::{Audit, Proof, Verdict};
 use crate::model::number::signed;
-use crate::model::{Entry, Layout, Meta, Millis, Shards};
+use crate::model::{Entry, Layout, Meta, Millis, Shards, Snapshot};
 
 /// What a ledger has of a shard: a deduct of a user, or a transfer.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ fn shard(total: u64, ledger: &[Does], surplus: i64) -> Evidence {
     let count = |units: i64| u64::try_from(units).unwrap();
     let meta = Some(Meta { total: count(total), epoch: 1, ledger: true, ..Meta::default() });
     let stock = Some(count(total - sold + surplus));
-    evidence.end = Some(ActivityView { at: Millis::new(READ_AT), stock, meta, last: None, length: None });
+    evidence.end = Some(Snapshot { at: Millis::new(READ_AT), meta, ..Snapshot::sample("1#3", stock) });
     (evidence.by_ledger, evidence.settled) = (true, true);
     for user in evidence.ledger.unseen() {
         let holds = Holding::Units(count(evidence.ledger.units(user)));
