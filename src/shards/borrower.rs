@@ -14,8 +14,7 @@ use crate::model::{ActivityId, Layout, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
 use crate::shards::transfer::{
-    LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, patience, peek,
-    transfer_id,
+    LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, peek, transfer_id,
 };
 
 /// The most units that one transfer asks for: more than any shard has, so that half of the donor's stock comes.
@@ -164,8 +163,7 @@ impl ShardBorrower {
         donor: usize,
         views: &[ShardView],
     ) -> Result<Option<Transferred>, ShardFault> {
-        let by = self.by.clone();
-        let context = self.context(servers, &by, request.activity, views[donor].epoch);
+        let context = TransferContext::new(servers, self.layout, &self.by, (request.activity, views[donor].epoch));
         let (donor, home) = (request.shards.numbers()[donor], request.home_number());
         let id = transfer_id(request.request, attempt, donor, home);
         let need = request.quantity - views[request.home].stock;
@@ -196,10 +194,6 @@ impl ShardBorrower {
             Err(fault) => return Err(fault),
         }
         Ok(Some(Transferred { suffices: units >= need, order: credit.order }))
-    }
-
-    fn context<'a>(&self, servers: &Servers, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
-        TransferContext { layout: self.layout, by, activity, epoch, patience: patience(servers) }
     }
 
     /// Finishes transfers that are older than they should get.
@@ -239,8 +233,7 @@ impl ShardBorrower {
         (donor, epoch): (u32, u64),
         open: &OpenTransfer,
     ) -> Result<Option<bool>> {
-        let by = self.by.clone();
-        let context = self.context(servers, &by, activity, epoch);
+        let context = TransferContext::new(servers, self.layout, &self.by, (activity, epoch));
         let transfer = TransferRequest { id: &open.id, donor, home: open.home, need: 0, want: 0, finished: &[] };
         let units = match context.lend(servers, &transfer) {
             Ok(LendReply::Lent(units)) => units,

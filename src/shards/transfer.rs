@@ -108,7 +108,17 @@ pub(crate) struct CreditReply {
     pub(crate) was_resent: bool,
 }
 
-impl TransferContext<'_> {
+impl<'a> TransferContext<'a> {
+    /// The context of an activity of this epoch.
+    pub(crate) fn new(
+        servers: &Servers,
+        layout: Layout,
+        by: &'a str,
+        (activity, epoch): (&'a ActivityId, u64),
+    ) -> Self {
+        Self { layout, by, activity, epoch, patience: (servers.target().timeout / 2).min(PATIENCE) }
+    }
+
     fn keys(&self, shard: u32) -> Keys {
         Keys::of(self.layout, &self.activity.shard(shard))
     }
@@ -210,10 +220,9 @@ impl PendingAcks {
 
     /// Takes all out of their donors' lists. What fails is left for the finisher.
     pub(crate) fn send(&mut self, servers: &mut Servers, layout: Layout, by: &str) {
-        let patience = patience(servers);
         let mut calls = Vec::new();
         for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.0) {
-            let context = TransferContext { layout, by, activity: &activity, epoch, patience };
+            let context = TransferContext::new(servers, layout, by, (&activity, epoch));
             let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
             calls.push(context.lend_call(&request));
         }
@@ -223,11 +232,6 @@ impl PendingAcks {
 
 /// The longest `WAIT`: the connection must not time out before it.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How long a `WAIT` may take.
-pub(crate) fn patience(servers: &Servers) -> Duration {
-    (servers.target().timeout / 2).min(PATIENCE)
-}
 
 /// Units that a shard lent and that may not have arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]

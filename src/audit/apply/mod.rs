@@ -29,7 +29,7 @@ use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, REPAIR, Script};
 use crate::sell::holds;
 use crate::shards::borrower::{BorrowOutcome, BorrowRequest, patient};
-use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest, patience};
+use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest};
 use crate::store::Store;
 
 /// Repairs a call; all of them are one entry of the ledger.
@@ -300,7 +300,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
         return Ok(Repaired::NotPreheated);
     };
     let by = store.operator.clone();
-    let context = context(store, &by, &activity, *epoch);
+    let context = TransferContext::new(&store.servers, store.layout, &by, (&activity, *epoch));
     let need = if *class == Class::UnbackedTransfer { *units } else { 0 };
     let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
@@ -344,15 +344,11 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
 pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<()> {
     if let Some((activity, donor)) = shard.parent() {
         let by = store.operator.clone();
-        let context = context(store, &by, &activity, epoch);
+        let context = TransferContext::new(&store.servers, store.layout, &by, (&activity, epoch));
         let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
         call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
     }
     Ok(())
-}
-
-fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
-    TransferContext { layout: store.layout, by, activity, epoch, patience: patience(&store.servers) }
 }
 
 /// Calls a script of transfers, which may be sent again, until a replica has what it wrote. What it refused is not repeated.

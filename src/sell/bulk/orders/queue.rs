@@ -129,17 +129,8 @@ impl Queue {
 
     /// Decides all rows that wait, unsent.
     pub(crate) fn refuse_all(&mut self, status: Status, window: &mut Window) {
-        while self.waiting > 0 {
-            let row = window.row_mut(self.head);
-            if row.state == State::Waiting {
-                row.state = State::Decided(status);
-                self.waiting -= 1;
-            }
-            self.before = row.line;
-            self.head += u64::from(row.next);
-            if row.next == 0 {
-                break;
-            }
+        while let Some(batch) = self.take(0, usize::MAX, window, |_| false) {
+            each(&batch, window, |row| row.state = State::Decided(status));
         }
     }
 }

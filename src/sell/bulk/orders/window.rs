@@ -194,12 +194,8 @@ impl Window {
     #[allow(clippy::cast_possible_truncation)] // So are the positions of texts.
     pub(crate) fn pop(&mut self) -> Option<u64> {
         let line = self.rows.pop_front()?.line;
-        if let Some(details) = &mut self.details {
-            details.pop_front();
-        }
-        if let Some(holds) = &mut self.holds {
-            holds.pop_front();
-        }
+        self.details.iter_mut().for_each(|details| _ = details.pop_front());
+        self.holds.iter_mut().for_each(|holds| _ = holds.pop_front());
         self.first += 1;
         let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row));
         // Moving what is left costs little if most is gone.
