@@ -60,17 +60,21 @@ impl Archivable {
 
     /// What of it a manifest says, as the script compares it.
     pub(crate) fn is_as(&self, manifest: &Manifest) -> bool {
-        let lines = |part| manifest.lines(part);
-        let counts =
-            [Part::Requests, Part::Ledger, Part::Participants, Part::Units].map(|part| lines(part).to_string());
-        let last = manifest.last_entry.as_deref().unwrap_or("-");
-        self.seen == format!("{} {last} {} {}", manifest.stock, counts.join(" "), manifest.groups.len())
+        self.seen == format!("{} {} {}", manifest.stock, contents(manifest), manifest.groups.len())
     }
 
     /// The SHA-256 of the manifest that it was archived by.
     pub(crate) fn sha256(&self) -> Option<&str> {
         self.archive.as_deref()?.split(' ').nth(1)
     }
+}
+
+/// The last entry and the numbers of lines that a manifest says, as scripts compare them.
+pub(crate) fn contents(manifest: &Manifest) -> String {
+    let last = manifest.last_entry.as_deref().unwrap_or("-");
+    let [requests, entries, participants, units] =
+        [Part::Requests, Part::Ledger, Part::Participants, Part::Units].map(|part| manifest.lines(part));
+    format!("{last} {requests} {entries} {participants} {units}")
 }
 
 /// Why an activity is not archived now.

@@ -4,6 +4,7 @@
 
 use redis::Value;
 
+use crate::admin::archive::contents;
 use crate::admin::preheat;
 use crate::error::{Result, StoreError};
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
@@ -121,7 +122,7 @@ fn finish_restore(
 ) -> Result<Option<Meddled>> {
     let manifest = &sealed.manifest;
     let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
-    let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
+    let texts = [contents(manifest), by, manifest.stock.clone()].map(String::into_bytes);
     let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
     for (field, value) in &manifest.meta {
         if !OWN_FIELDS.contains(&field.0.as_slice()) {
@@ -195,19 +196,6 @@ impl<'a> Pages<'a> {
         }
         Ok(())
     }
-}
-
-/// What must be there at the end, as the script compares it.
-fn expected(manifest: &Manifest) -> String {
-    let lines = |part| manifest.lines(part);
-    format!(
-        "{} {} {} {} {}",
-        manifest.last_entry.as_deref().unwrap_or("-"),
-        lines(Part::Requests),
-        lines(Part::Ledger),
-        lines(Part::Participants),
-        lines(Part::Units)
-    )
 }
 
 /// The consumer groups as the script reads them: a JSON array. Names are in whatever encoding.
