@@ -22,7 +22,6 @@ pub use crate::sell::orders::finish_transfers;
 pub use crate::store::REWRITE;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -138,14 +137,8 @@ pub fn feed(store: &mut Store, activity: &ActivityId, group: &str, mut each: imp
 }
 
 /// Archives in memory, each as if it were in a directory of its own.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Archives(Mutex<Vec<(Sealed, Lines)>>);
-
-impl fmt::Debug for Archives {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Archives")
-    }
-}
 
 /// Lines of an archive, those of one part one after the other.
 type Lines = Vec<(Part, Vec<Bytes>)>;
@@ -168,10 +161,6 @@ impl Archives {
 
 impl ArchiveFiles for Draft<'_> {
     type Failure = StoreError;
-
-    fn check(&mut self, _: &Archivable) -> Result<()> {
-        Ok(())
-    }
 
     fn begin(&mut self, _: &Archivable) -> Result<()> {
         self.lines.clear();

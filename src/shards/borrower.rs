@@ -254,7 +254,13 @@ impl ShardBorrower {
 
     /// Removes ids whose units have arrived from their donors' lists. What fails is left for the finisher.
     pub(crate) fn ack_transfers(&mut self, servers: &mut Servers) {
-        self.acks.send(servers, self.layout, &self.by);
+        let mut calls = Vec::new();
+        for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.acks.0) {
+            let context = TransferContext::new(servers, self.layout, &self.by, (&activity, epoch));
+            let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
+            calls.push(context.lend_call(&request));
+        }
+        drop(servers.fan_out(&calls, None));
     }
 }
 

@@ -200,7 +200,7 @@ pub(crate) fn shard_status(reply: &Reply<'_>, values: &[Value], keys: &Keys) -> 
 /// Ids of transfers whose units are at their home for sure. They still have to leave the list of the donor: its next `lend`
 /// takes them out. By activity and donor, with the epoch that they belong to.
 #[derive(Debug, Default)]
-pub(crate) struct PendingAcks(BTreeMap<(ActivityId, u32), (u64, Vec<String>)>);
+pub(crate) struct PendingAcks(pub(crate) BTreeMap<(ActivityId, u32), (u64, Vec<String>)>);
 
 impl PendingAcks {
     /// Adds an id. Those of an older epoch are gone with it.
@@ -216,17 +216,6 @@ impl PendingAcks {
     pub(crate) fn take(&mut self, activity: &ActivityId, donor: u32, epoch: u64) -> Vec<String> {
         let known = self.0.remove(&(activity.clone(), donor));
         known.filter(|(of, _)| *of == epoch).map(|(_, ids)| ids).unwrap_or_default()
-    }
-
-    /// Takes all out of their donors' lists. What fails is left for the finisher.
-    pub(crate) fn send(&mut self, servers: &mut Servers, layout: Layout, by: &str) {
-        let mut calls = Vec::new();
-        for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.0) {
-            let context = TransferContext::new(servers, layout, by, (&activity, epoch));
-            let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
-            calls.push(context.lend_call(&request));
-        }
-        drop(servers.fan_out(&calls, None));
     }
 }
 

@@ -27,14 +27,11 @@ impl JobOrders {
                 }
             }
             Decoded::Refused { status, line, corrupt } => {
-                match self.fate_of_shard(states, index, status)? {
-                    Fate::Reset => return Err(StoreError::Reset { activity: states.shown_name(index).to_owned() }),
-                    Fate::Restored => {
-                        self.put_batch_back(states, &batch);
-                        return Ok(Verdict::Retry(None));
-                    }
-                    Fate::Refused => self.refused(states, &batch, status, line),
+                if self.is_restored(states, index, status)? {
+                    self.put_batch_back(states, &batch);
+                    return Ok(Verdict::Retry(None));
                 }
+                self.refused(states, &batch, status, line);
                 return Ok(Verdict::Decided(corrupt.into_iter().collect::<Vec<Corrupt>>()));
             }
             Decoded::Unread(why) => {
@@ -155,30 +152,25 @@ impl JobOrders {
         self.queues[index as usize].refuse_all(status, &mut self.window);
     }
 
-    /// What became of an activity that refuses all. Refunds call a shard `not_preheated` while files have it, too.
-    fn fate_of_shard(&mut self, states: &JobStates, index: u32, status: Status) -> Result<Fate> {
+    /// Whether an activity that refuses all is a shard that files had, and that is back. Refunds call a shard `not_preheated` while files
+    /// have it, too.
+    ///
+    /// # Errors
+    /// A reset made it a sharded one, or gave it other shards.
+    fn is_restored(&mut self, states: &JobStates, index: u32, status: Status) -> Result<bool> {
+        let reset = StoreError::Reset { activity: states.shown_name(index).to_owned() };
         match status {
-            Status::Sharded => return Ok(Fate::Reset),
+            Status::Sharded => return Err(reset),
             Status::NotPreheated if states.is_shard(index) => {}
-            _ => return Ok(Fate::Refused),
+            _ => return Ok(false),
         }
         let shard = ActivityId::validated(states.name(index).as_bytes());
         let found = snapshot::snapshot(&mut self.store, &shard)?;
-        Ok(match found.status {
-            _ if found.is_removed() => Fate::Reset,
-            _ if found.is_archived() => Fate::Refused,
-            Status::Ok if found.meta.is_some() && found.stock.is_some() => Fate::Restored,
-            _ => Fate::Reset,
-        })
+        match found.status {
+            _ if found.is_removed() => Err(reset),
+            _ if found.is_archived() => Ok(false),
+            Status::Ok if found.meta.is_some() && found.stock.is_some() => Ok(true),
+            _ => Err(reset),
+        }
     }
-}
-
-/// What became of an activity that refuses all orders.
-enum Fate {
-    /// It is as it says.
-    Refused,
-    /// A reset made it a sharded one, or gave it other shards.
-    Reset,
-    /// Files had this shard, and it is back.
-    Restored,
 }
