@@ -353,27 +353,25 @@ pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -
 
 /// Calls a script of transfers, which may be sent again, until a replica has what it wrote. What it refused is not repeated.
 fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called> {
-    let (reply, calls) = (Reply::of(script), [call]);
-    let mut called = Called::default();
-    for _ in 0..TRANSFER_TRIES {
+    let (reply, calls, mut tries) = (Reply::of(script), [call], 0);
+    loop {
+        tries += 1;
         let answer = store.servers.send(&calls, Some(ReplicaWait::for_one(patience)), None)?;
-        called = Called { is_replicated: answer.is_replicated(), ..Called::default() };
+        let is_replicated = answer.is_replicated();
         let values = reply.array(answer.value())?;
-        if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
-            called.status = Some(reply.status(values.first())?);
-        }
-        if called.status.is_some_and(Status::is_done) {
-            called.units = reply.count(values.get(1))?;
-        }
-        if called.is_replicated || !called.status.is_some_and(Status::is_done) {
-            break;
+        let status = match values.first() {
+            Some(Value::Int(call_code::OTHER_EPOCH)) => None,
+            code => Some(reply.status(code)?),
+        };
+        let is_done = status.is_some_and(Status::is_done);
+        if is_replicated || !is_done || tries == TRANSFER_TRIES {
+            let units = if is_done { reply.count(values.get(1))? } else { None };
+            return Ok(Called { status, units, is_replicated });
         }
     }
-    Ok(called)
 }
 
 /// The outcome of a call.
-#[derive(Default)]
 struct Called {
     /// `None`: it is of another epoch.
     status: Option<Status>,

@@ -90,7 +90,6 @@ pub(crate) struct DecidedOrder<'a> {
 pub(crate) struct JobOrders {
     encoder: Encoder,
     operation: Operation,
-    has_users: bool,
     has_rows: bool,
     most_orders: usize,
     /// Whether batches may share a call: not if the server, or a proxy before it, refuses such calls. On a cluster
@@ -129,7 +128,6 @@ impl Run {
             encoder: Encoder::new(operation, kind, run, [&states.job.name, states.expected_digest()], has_rows),
             can_share: operation.may_share(),
             operation,
-            has_users: kind.has_users(),
             has_rows,
             most_orders: limits.most_orders(),
             window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),

@@ -103,7 +103,7 @@ impl JobOrders {
     /// The first orders of a batch, or all, were decided. Gives those that were not.
     pub(super) fn decided(&mut self, states: &mut JobStates, batch: &Batch, reply: BatchReply) -> Option<Batch> {
         // What is left in a shard says little of the sale.
-        let is_shard = states.is_shard(batch.activity);
+        let (is_shard, has_users) = (states.is_shard(batch.activity), states.layout.kind().has_users());
         reply.stock.iter().for_each(|stock| states.found_stock(batch.activity, *stock));
         let (mut stock, mut number, mut before) = (reply.stock, batch.first, batch.before);
         let count = batch.count - reply.orders.len();
@@ -116,7 +116,7 @@ impl JobOrders {
             row.state = State::Decided(status);
             before = row.line;
             let next = number + u64::from(row.next);
-            let bought = bought.filter(|_| self.has_users && (user.is_some() || !self.operation.settles()));
+            let bought = bought.filter(|_| has_users && (user.is_some() || !self.operation.settles()));
             let hold = HoldDetails { deadline, user };
             self.window.set_details(number, stock.filter(|_| !is_shard), bought, hold);
             number = next;

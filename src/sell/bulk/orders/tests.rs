@@ -24,7 +24,6 @@ fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
     let orders = JobOrders {
         encoder: Encoder::new(operation, Kind::Hash, ["tester", "", ""], ["j", "d"], false),
         operation,
-        has_users: true,
         has_rows: false,
         most_orders: MOST,
         can_share: true,
