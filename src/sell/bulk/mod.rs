@@ -17,8 +17,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{Corrupt, Interner, RequestId, Status};
 use crate::redis::pipeline::Event;
 pub(crate) use crate::redis::pipeline::Limits;
+use crate::sell::bulk::job::Check;
 pub(crate) use crate::sell::bulk::job::Job;
-use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
 pub(crate) use crate::sell::bulk::operation::Operation;
 pub(crate) use crate::sell::bulk::orders::{DecidedOrder, OrderOptions, status_of_items};
@@ -66,7 +66,6 @@ pub(crate) enum Verdict {
 /// A job being applied.
 pub(crate) struct Run {
     orders: JobOrders,
-    states: JobStates,
     lanes: Lanes<OrderCall>,
     known_corrupt: HashSet<String>,
     corrupt: VecDeque<Corrupt>,
@@ -82,15 +81,15 @@ impl Run {
     /// # Errors
     /// Any of [`StoreError`]; another input has the job's name, for one.
     pub(crate) fn load_watermarks(&mut self) -> Result<bool> {
-        if self.states.are_loaded() || !self.lanes.can_read() {
+        if self.orders.states.are_loaded() || !self.lanes.can_read() {
             return Ok(false);
         }
-        self.states.load(&mut self.lanes)?;
-        for parent in self.states.take_found() {
-            self.orders.split(&self.states, parent)?;
+        self.orders.states.load(&mut self.lanes)?;
+        for parent in self.orders.states.take_found() {
+            self.orders.split(parent)?;
         }
-        if self.states.are_loaded() && self.lanes.servers.is_cluster() {
-            self.orders.distributed(&self.states, self.lanes.count());
+        if self.orders.states.are_loaded() && self.lanes.servers.is_cluster() {
+            self.orders.distributed(self.lanes.count());
         }
         Ok(true)
     }
@@ -100,8 +99,8 @@ impl Run {
     /// # Errors
     /// Its activity is sharded.
     pub(crate) fn check_nameless(&mut self, activity: &str, line: u64) -> Result<()> {
-        let index = self.states.number(activity);
-        self.states.home(index, &[], line).map(drop)
+        let index = self.orders.states.number(activity);
+        self.orders.states.home(index, &[], line).map(drop)
     }
 
     /// Whether nothing is in flight.
@@ -124,9 +123,9 @@ impl Run {
         if self.end_shortage(flush)? || self.decide_alone()? {
             return Ok(Step::Continue);
         }
-        let Self { orders, states, lanes, .. } = self;
+        let Self { orders, lanes, .. } = self;
         let advanced = lanes.advance(|lane, in_flight| {
-            states.are_loaded() && orders.wants_to_send(states, lane, in_flight.iter(), flush)
+            orders.states.are_loaded() && orders.wants_to_send(lane, in_flight.iter(), flush)
         });
         let (lane, mut event) = match advanced {
             Ok(advanced) => advanced,
@@ -134,7 +133,7 @@ impl Run {
             Err(error) => return Err(error),
         };
         if matches!(event, Event::Send) {
-            orders.send(states, lane, lanes.pipeline(lane), flush);
+            orders.send(lane, lanes.pipeline(lane), flush);
             event = lanes.pipeline(lane).flush();
         }
         self.handle(lane, event)
@@ -148,17 +147,18 @@ impl Run {
     /// Gives activities of lanes that lost slots to the lanes that have them now.
     fn distribute(&mut self) {
         while let Some(lane) = self.lanes.next_stale() {
-            if !self.states.leave_lane(lane, &mut self.lanes) {
-                let used: HashSet<usize> = (0..self.states.count_u32()).map(|index| self.states.lane(index)).collect();
+            if !self.orders.states.leave_lane(lane, &mut self.lanes) {
+                let used: HashSet<usize> =
+                    (0..self.orders.states.count_u32()).map(|index| self.orders.states.lane(index)).collect();
                 self.lanes.hand_over(lane, |lane| used.contains(&lane));
             }
-            self.orders.distributed(&self.states, self.lanes.count());
+            self.orders.distributed(self.lanes.count());
         }
     }
 
     /// Decides the first order that no call of the run can have, once those before it are decided; false if there is none.
     fn decide_alone(&mut self) -> Result<bool> {
-        Ok(self.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone(&self.states)?)
+        Ok(self.orders.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone()?)
     }
 
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
@@ -166,22 +166,22 @@ impl Run {
         if self.orders.shorts.is_empty() || !self.lanes.are_idle() {
             return Ok(false);
         }
-        let Self { orders, states, lanes, .. } = self;
-        if (0..lanes.count()).any(|lane| orders.wants_to_send(states, lane, std::iter::empty(), flush)) {
+        let Self { orders, lanes, .. } = self;
+        if (0..lanes.count()).any(|lane| orders.wants_to_send(lane, std::iter::empty(), flush)) {
             return Ok(false);
         }
         let Some((index, quantity)) = self.orders.shorts.pop_front() else { return Ok(false) };
         self.get_units(index, quantity)?;
-        self.orders.release(&self.states, index);
+        self.orders.release(index);
         Ok(true)
     }
 
     /// Gets units for a shard, or proves that there are too few.
     fn get_units(&mut self, index: u32, quantity: u64) -> Result<()> {
-        if self.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
+        if self.orders.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
             return Ok(());
         }
-        let Some((activity, shards, home)) = self.states.place(index) else { return Ok(()) };
+        let Some((activity, shards, home)) = self.orders.states.place(index) else { return Ok(()) };
         let servers = &mut self.lanes.servers;
         let Store { borrower, stop, .. } = &mut self.orders.store;
         let request = RequestId::of_uuid(servers.system().unique_id());
@@ -203,11 +203,11 @@ impl Run {
             // Its orders are sent again, or whoever asked to stop is heard.
             Ok(BorrowOutcome::Here | BorrowOutcome::Decided(_)) | Err(ShardFault::Stopped) => Ok(()),
             Ok(BorrowOutcome::SoldOut(sold_out)) => {
-                self.states.set_fewer_than(index, quantity, sold_out.stocks);
+                self.orders.states.set_fewer_than(index, quantity, sold_out.stocks);
                 Ok(())
             }
             Err(ShardFault::Archived) => {
-                self.orders.refuse_activity(&mut self.states, index, Status::Ended);
+                self.orders.refuse_activity(index, Status::Ended);
                 Ok(())
             }
             Err(ShardFault::Corrupt(corrupt)) => {
@@ -233,12 +233,12 @@ impl Run {
             let (lane, event) = self.lanes.advance(|_, _| false)?;
             return self.handle(lane, event);
         }
-        if check.checked < self.states.count_u32() {
-            self.states.check(check, &mut self.lanes)?;
+        if check.checked < self.orders.states.count_u32() {
+            self.orders.states.check(check, &mut self.lanes)?;
             return Ok(Step::Continue);
         }
         Ok(match check.lost.take() {
-            Some((index, line)) => Step::Rewind { activity: self.states.shown_name(index).to_owned(), line },
+            Some((index, line)) => Step::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line },
             None => Step::Idle,
         })
     }
@@ -258,7 +258,7 @@ impl Run {
 
     /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
     pub(crate) fn restart(&mut self) {
-        self.orders.restart(&mut self.states);
+        self.orders.restart();
         self.check = None;
     }
 
@@ -269,29 +269,29 @@ impl Run {
 
     /// The names of the activities, in the order in which they were named first.
     pub(crate) fn into_names(self) -> Interner {
-        self.states.into_names()
+        self.orders.states.into_names()
     }
 
     /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at
     /// the same time.
     pub(crate) fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.states.refused_before()
+        self.orders.states.refused_before()
     }
 
     fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Step> {
         match event {
             Event::Reply(call, value) => {
                 let mut rewind = None;
-                for verdict in self.orders.reply(&mut self.states, call, value)? {
+                for verdict in self.orders.reply(call, value)? {
                     rewind = rewind.or(self.obey(lane, verdict));
                 }
                 if let Some(step) = rewind {
                     return Ok(step);
                 }
             }
-            Event::Retry(calls) => calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call)),
+            Event::Retry(calls) => calls.into_iter().for_each(|call| self.orders.put_back(call)),
             Event::Redirected { call, to } => {
-                self.orders.put_back(&self.states, call);
+                self.orders.put_back(call);
                 self.lanes.redirected(lane, &to)?;
             }
             Event::Outage(error) => return Ok(Step::Outage(error)),
@@ -312,7 +312,7 @@ impl Run {
             Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
             Verdict::Rewind { index, line } => {
                 self.lanes.pipeline(lane).retry(None);
-                return Some(Step::Rewind { activity: self.states.shown_name(index).to_owned(), line });
+                return Some(Step::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line });
             }
         }
         None

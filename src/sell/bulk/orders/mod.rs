@@ -88,8 +88,8 @@ pub(crate) struct DecidedOrder<'a> {
 
 /// Orders, from the first that was not popped.
 pub(crate) struct JobOrders {
+    pub(super) states: JobStates,
     encoder: Encoder,
-    operation: Operation,
     has_rows: bool,
     most_orders: usize,
     /// Whether batches may share a call: not if the server, or a proxy before it, refuses such calls. On a cluster
@@ -126,8 +126,8 @@ impl Run {
         let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
         let orders = JobOrders {
             encoder: Encoder::new(operation, kind, run, [&states.job.name, states.expected_digest()], has_rows),
+            states,
             can_share: operation.may_share(),
-            operation,
             has_rows,
             most_orders: limits.most_orders(),
             window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),
@@ -151,7 +151,7 @@ impl Run {
         let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
         let (known_corrupt, corrupt) = (HashSet::new(), VecDeque::new());
-        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, retry_for })
+        Ok(Self { orders, lanes, known_corrupt, corrupt, check: None, retry_for })
     }
 
     /// Adds an order, with activities and quantities, and with user, request id and reason, each of which may be empty. The line is
@@ -165,19 +165,19 @@ impl Run {
         items: impl IntoIterator<Item = (&'i str, u64)>,
         texts: [&str; 3],
     ) -> Result<()> {
-        let Self { states, orders, .. } = self;
+        let orders = &mut self.orders;
         // At most a thousand million.
         let count = |quantity: u64| u32::try_from(quantity).unwrap_or(u32::MAX);
         if orders.is_multi() {
-            let numbered = |(activity, quantity)| (states.number(activity), count(quantity));
+            let numbered = |(activity, quantity)| (orders.states.number(activity), count(quantity));
             let items: Vec<(u32, u32)> = items.into_iter().map(numbered).collect();
-            orders.push_multi(states, line, &items, texts);
+            orders.push_multi(line, &items, texts);
             return Ok(());
         }
         for (activity, quantity) in items {
-            let index = states.number(activity);
-            let index = states.home(index, texts[0].as_bytes(), line)?;
-            orders.push(states, index, (line, count(quantity)), texts);
+            let index = orders.states.number(activity);
+            let index = orders.states.home(index, texts[0].as_bytes(), line)?;
+            orders.push(index, (line, count(quantity)), texts);
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Run {
 
     /// The id that an order is named by: its own, or one made of its line.
     pub(crate) fn request_of(&self, order: &DecidedOrder<'_>) -> String {
-        request_of(&self.states.job, order.line, order.request)
+        request_of(&self.orders.states.job, order.line, order.request)
     }
 
     fn decided(&self, number: u64) -> Option<DecidedOrder<'_>> {
@@ -236,11 +236,11 @@ impl Run {
         let (status, row) = (window.status(number)?, window.row(number));
         let (stock, bought, hold) = window.details(number);
         let [first, second, _] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
-        let [user, request] = self.orders.operation.columns([first, second]);
-        let index = self.states.parent(row.activity);
+        let [user, request] = self.orders.states.operation.columns([first, second]);
+        let index = self.orders.states.parent(row.activity);
         Some(DecidedOrder {
             line: row.line,
-            activity: self.states.name(index),
+            activity: self.orders.states.name(index),
             user,
             quantity: row.quantity,
             request,
@@ -259,29 +259,24 @@ fn request_of(job: &Job, line: u64, own: &str) -> String {
 }
 
 impl JobOrders {
-    fn push(
-        &mut self,
-        states: &JobStates,
-        index: u32,
-        (line, quantity): (u64, u32),
-        [user, request, reason]: [&str; 3],
-    ) {
-        self.queues.resize_with(states.count(), Queue::new);
+    fn push(&mut self, index: u32, (line, quantity): (u64, u32), [user, request, reason]: [&str; 3]) {
+        self.queues.resize_with(self.states.count(), Queue::new);
         // A hold is settled by its id, so each has one.
-        let own = (self.operation == Operation::Hold && request.is_empty()).then(|| request_of(&states.job, line, ""));
-        let [first, second] = self.operation.columns([user, own.as_deref().unwrap_or(request)]);
+        let own = (self.states.operation == Operation::Hold && request.is_empty())
+            .then(|| request_of(&self.states.job, line, ""));
+        let [first, second] = self.states.operation.columns([user, own.as_deref().unwrap_or(request)]);
         let number = self.window.push(line, index, quantity, [first, second, reason]);
         self.encoder.has_requests |= !request.is_empty();
-        self.enqueue(states, index, number);
+        self.enqueue(index, number);
     }
 
     /// Puts a new row into the queue of its activity, or decides it.
-    fn enqueue(&mut self, states: &JobStates, index: u32, number: u64) {
-        let (state, queue) = (states.get(index), &mut self.queues[index as usize]);
+    fn enqueue(&mut self, index: u32, number: u64) {
+        let (state, queue) = (self.states.get(index), &mut self.queues[index as usize]);
         let line = self.window.row(number).line;
         // Rows that will be shown are sent again for their stock and units, and those with an id because a repair may have taken
         // them back.
-        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.operation.settles());
+        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.states.operation.settles());
         let is_decided = line <= state.watermark && (!self.has_rows && !may_be_reversed || line <= self.popped);
         match state.refusal {
             _ if is_decided => {
@@ -294,61 +289,60 @@ impl JobOrders {
             }
             None => {
                 queue.append(number, &mut self.window);
-                self.mark_ready(states, index);
+                self.mark_ready(index);
             }
         }
     }
 
-    fn mark_ready(&mut self, states: &JobStates, index: u32) {
+    fn mark_ready(&mut self, index: u32) {
         let queue = &mut self.queues[index as usize];
         if queue.waiting as usize >= self.most_orders && !queue.is_ready && !self.held_up.contains(&index) {
             queue.is_ready = true;
-            self.schedule.push(states.lane(index), index);
+            self.schedule.push(self.states.lane(index), index);
         }
     }
 
     /// Says which lanes have activities.
-    fn use_lanes(&mut self, states: &JobStates) {
-        (0..states.count_u32()).for_each(|index| self.schedule.use_lane(states.lane(index)));
+    fn use_lanes(&mut self) {
+        (0..self.states.count_u32()).for_each(|index| self.schedule.use_lane(self.states.lane(index)));
     }
 
-    fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
-        if let Some(status) = states.get(batch.activity).refusal {
+    fn put_batch_back(&mut self, batch: &Batch) {
+        if let Some(status) = self.states.get(batch.activity).refusal {
             each(batch, &mut self.window, |row| row.state = State::Decided(status));
             return;
         }
         self.queues[batch.activity as usize].put_back(batch, &mut self.window);
-        self.schedule.put_back(states.lane(batch.activity), batch.first);
-        self.mark_ready(states, batch.activity);
+        self.schedule.put_back(self.states.lane(batch.activity), batch.first);
+        self.mark_ready(batch.activity);
     }
 }
 
 impl JobOrders {
     fn is_multi(&self) -> bool {
-        self.operation == Operation::MultiDeduct
+        self.states.operation == Operation::MultiDeduct
     }
 
     /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
     pub(crate) fn wants_to_send<'c>(
         &mut self,
-        states: &JobStates,
         lane: usize,
         in_flight: impl Iterator<Item = &'c OrderCall>,
         flush: bool,
     ) -> bool {
         if self.is_multi() {
-            return self.has_multi_call(states, lane, in_flight, flush);
+            return self.has_multi_call(lane, in_flight, flush);
         }
         self.schedule.has_ready(lane)
-            || (flush && self.schedule.find_oldest(lane, states, &self.window, &self.held_up).is_some())
+            || (flush && self.schedule.find_oldest(lane, &self.states, &self.window, &self.held_up).is_some())
     }
 
     /// Pushes calls to the pipeline of a lane while its buffer has room.
-    pub(crate) fn send(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall>, flush: bool) {
+    pub(crate) fn send(&mut self, lane: usize, pipeline: &mut Pipeline<OrderCall>, flush: bool) {
         while pipeline.buffer_has_room() {
-            let Some(call) = self.next_call(states, lane, flush) else { break };
-            let asks = call.batches.iter().any(|batch| states.asks(batch.activity));
-            pipeline.push(call, asks, |out, call| self.encoder.encode(out, &call.batches, states, &self.window));
+            let Some(call) = self.next_call(lane, flush) else { break };
+            let asks = call.batches.iter().any(|batch| self.states.asks(batch.activity));
+            pipeline.push(call, asks, |out, call| self.encoder.encode(out, &call.batches, &self.states, &self.window));
         }
     }
 
@@ -356,25 +350,25 @@ impl JobOrders {
     ///
     /// # Errors
     /// The run must end.
-    pub(crate) fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Vec<Verdict>> {
+    pub(crate) fn reply(&mut self, call: OrderCall, value: Value) -> Result<Vec<Verdict>> {
         if let Value::ServerError(_) = value {
             // See `OrderCall::handles`.
             self.can_share = false;
-            self.put_back(states, call);
+            self.put_back(call);
             return Ok(vec![Verdict::Retry(None)]);
         }
         match call.batches[..] {
-            _ if self.is_multi() => self.reply_to_multi(states, &call, &value).map(|verdict| vec![verdict]),
-            [batch] => Ok(vec![self.reply_to_batch(states, batch, &value)?]),
-            _ => self.reply_to_all(states, &call, &value),
+            _ if self.is_multi() => self.reply_to_multi(&call, &value).map(|verdict| vec![verdict]),
+            [batch] => Ok(vec![self.reply_to_batch(batch, &value)?]),
+            _ => self.reply_to_all(&call, &value),
         }
     }
 
     /// The orders of a call wait again.
-    pub(crate) fn put_back(&mut self, states: &JobStates, call: OrderCall) {
+    pub(crate) fn put_back(&mut self, call: OrderCall) {
         match self.is_multi() {
             true => self.put_multi_back(&call),
-            false => call.batches.iter().for_each(|batch| self.put_batch_back(states, batch)),
+            false => call.batches.iter().for_each(|batch| self.put_batch_back(batch)),
         }
     }
 
@@ -382,11 +376,11 @@ impl JobOrders {
     ///
     /// # Errors
     /// An order has no user whose home it could go to.
-    pub(crate) fn split(&mut self, states: &JobStates, parent: u32) -> Result<()> {
+    pub(crate) fn split(&mut self, parent: u32) -> Result<()> {
         if self.is_multi() {
             return Ok(());
         }
-        self.queues.resize_with(states.count(), Queue::new);
+        self.queues.resize_with(self.states.count(), Queue::new);
         self.queues[parent as usize] = Queue::new();
         let (first, end) = self.window.span();
         for number in first..end {
@@ -395,51 +389,51 @@ impl JobOrders {
                 continue;
             }
             let [first, second, _] = self.window.texts(row);
-            let [user, _] = self.operation.columns([first, second]);
-            let shard = states.home(parent, user, row.line)?;
+            let [user, _] = self.states.operation.columns([first, second]);
+            let shard = self.states.home(parent, user, row.line)?;
             let row = self.window.row_mut(number);
             (row.activity, row.next, row.state) = (shard, 0, State::Waiting);
-            self.schedule.put_back(states.lane(shard), number);
-            self.enqueue(states, shard, number);
+            self.schedule.put_back(self.states.lane(shard), number);
+            self.enqueue(shard, number);
         }
         Ok(())
     }
 
     /// The orders of a shard that was short may be sent again.
-    pub(crate) fn release(&mut self, states: &JobStates, index: u32) {
+    pub(crate) fn release(&mut self, index: u32) {
         self.held_up.remove(&index);
         if let Some(first) = self.queues[index as usize].first_waiting() {
-            self.schedule.put_back(states.lane(index), first);
-            self.mark_ready(states, index);
+            self.schedule.put_back(self.states.lane(index), first);
+            self.mark_ready(index);
         }
     }
 
     /// Removes all orders, because the input is read again from its beginning.
-    pub(crate) fn restart(&mut self, states: &mut JobStates) {
+    pub(crate) fn restart(&mut self) {
         self.held_up.clear();
         self.shorts.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());
-        self.use_lanes(states);
+        self.use_lanes();
         if self.is_multi() {
             self.multi = MultiSchedule::default();
             // All is sent again, so that nothing is known of what the server decided.
-            states.iter_mut().for_each(|state| state.watermark = 0);
+            self.states.iter_mut().for_each(|state| state.watermark = 0);
         }
     }
 
     /// Takes note that the activities of a cluster were distributed to this many lanes.
-    pub(crate) fn distributed(&mut self, states: &JobStates, lanes: usize) {
-        self.queues.resize_with(states.count(), Queue::new);
+    pub(crate) fn distributed(&mut self, lanes: usize) {
+        self.queues.resize_with(self.states.count(), Queue::new);
         self.schedule.clear(lanes);
         // Batches of several slots may not share a call.
         self.can_share = false;
         self.dissolve_ready();
-        self.use_lanes(states);
-        for index in 0..states.count_u32() {
+        self.use_lanes();
+        for index in 0..self.states.count_u32() {
             self.queues[index as usize].is_ready = false;
-            self.mark_ready(states, index);
+            self.mark_ready(index);
         }
     }
 }
@@ -499,51 +493,51 @@ impl Call for OrderCall {
 
 impl JobOrders {
     /// The next call: of an activity that has a full batch, or with `flush` of those of the oldest rows that wait.
-    pub(crate) fn next_call(&mut self, states: &JobStates, lane: usize, flush: bool) -> Option<OrderCall> {
+    pub(crate) fn next_call(&mut self, lane: usize, flush: bool) -> Option<OrderCall> {
         if self.is_multi() {
-            return self.next_multi_call(states);
+            return self.next_multi_call();
         }
         while let Some(index) = self.schedule.pop(lane) {
             self.queues[index as usize].is_ready = false;
             if self.held_up.contains(&index) {
                 continue;
             }
-            if let Some(batch) = self.take(states, index) {
+            if let Some(batch) = self.take(index) {
                 return Some(OrderCall::new(batch));
             }
         }
         if !flush {
             return None;
         }
-        let first = self.find_oldest(states, lane)?;
-        let mut call = OrderCall::new(self.take(states, first)?);
-        while let Some(index) = self.find_oldest(states, lane) {
+        let first = self.find_oldest(lane)?;
+        let mut call = OrderCall::new(self.take(first)?);
+        while let Some(index) = self.find_oldest(lane) {
             let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[index as usize].waiting as usize;
-            if weight > self.most_orders || call.names(index) || !self.may_share(states, first, index) {
+            if weight > self.most_orders || call.names(index) || !self.may_share(first, index) {
                 break;
             }
-            call.push(self.take(states, index)?);
+            call.push(self.take(index)?);
         }
         Some(call)
     }
 
     /// Whether batches of these activities may be in one call: the one place that decides it.
-    fn may_share(&self, states: &JobStates, one: u32, other: u32) -> bool {
+    fn may_share(&self, one: u32, other: u32) -> bool {
         // A call to a shard may end before its last order.
-        self.can_share && !states.is_shard(one) && !states.is_shard(other)
+        self.can_share && !self.states.is_shard(one) && !self.states.is_shard(other)
     }
 
-    fn find_oldest(&mut self, states: &JobStates, lane: usize) -> Option<u32> {
-        self.schedule.find_oldest(lane, states, &self.window, &self.held_up)
+    fn find_oldest(&mut self, lane: usize) -> Option<u32> {
+        self.schedule.find_oldest(lane, &self.states, &self.window, &self.held_up)
     }
 
-    fn take(&mut self, states: &JobStates, index: u32) -> Option<Batch> {
-        let may_borrow = states.is_shard(index) && self.operation.takes_units();
-        let fewer = if may_borrow { states.fewer_than(index) } else { None };
+    fn take(&mut self, index: u32) -> Option<Batch> {
+        let may_borrow = self.states.is_shard(index) && self.states.operation.takes_units();
+        let fewer = if may_borrow { self.states.fewer_than(index) } else { None };
         // A hold has at least one unit; how many, the call says that ends before it.
         let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity.max(1)) < fewer);
         let batch = self.queues[index as usize].take(index, self.most_orders, &mut self.window, borrows);
-        self.mark_ready(states, index);
+        self.mark_ready(index);
         batch
     }
 }
