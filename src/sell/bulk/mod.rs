@@ -125,7 +125,8 @@ impl Run {
         }
         let Self { orders, lanes, .. } = self;
         let advanced = lanes.advance(|lane, in_flight| {
-            orders.states.are_loaded() && orders.wants_to_send(lane, in_flight.iter(), flush)
+            let is_sent = |index| in_flight.iter().any(|call| call.names(index));
+            orders.states.are_loaded() && orders.wants_to_send(lane, flush, is_sent)
         });
         let (lane, mut event) = match advanced {
             Ok(advanced) => advanced,
@@ -167,7 +168,7 @@ impl Run {
             return Ok(false);
         }
         let Self { orders, lanes, .. } = self;
-        if (0..lanes.count()).any(|lane| orders.wants_to_send(lane, std::iter::empty(), flush)) {
+        if (0..lanes.count()).any(|lane| orders.wants_to_send(lane, flush, |_| false)) {
             return Ok(false);
         }
         let Some((index, quantity)) = self.orders.shorts.pop_front() else { return Ok(false) };

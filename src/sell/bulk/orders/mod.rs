@@ -323,18 +323,13 @@ impl JobOrders {
         self.states.operation == Operation::MultiDeduct
     }
 
-    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
-    pub(crate) fn wants_to_send<'c>(
-        &mut self,
-        lane: usize,
-        in_flight: impl Iterator<Item = &'c OrderCall>,
-        flush: bool,
-    ) -> bool {
+    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too. `is_sent`: whether a call in flight
+    /// names an activity.
+    pub(crate) fn wants_to_send(&mut self, lane: usize, flush: bool, is_sent: impl Fn(u32) -> bool) -> bool {
         if self.is_multi() {
-            return self.has_multi_call(lane, in_flight, flush);
+            return self.has_multi_call(lane, flush, is_sent);
         }
-        self.schedule.has_ready(lane)
-            || (flush && self.schedule.find_oldest(lane, &self.states, &self.window, &self.held_up).is_some())
+        self.schedule.has_ready(lane) || (flush && self.find_oldest(lane).is_some())
     }
 
     /// Pushes calls to the pipeline of a lane while its buffer has room.
@@ -461,7 +456,7 @@ impl OrderCall {
         self.batches.push(batch);
     }
 
-    fn names(&self, index: u32) -> bool {
+    pub(super) fn names(&self, index: u32) -> bool {
         self.batches.iter().any(|batch| batch.activity == index)
     }
 }
@@ -527,8 +522,21 @@ impl JobOrders {
         self.can_share && !self.states.is_shard(one) && !self.states.is_shard(other)
     }
 
+    /// The activity of the oldest row that waits for a lane, other than those that are held up.
     fn find_oldest(&mut self, lane: usize) -> Option<u32> {
-        self.schedule.find_oldest(lane, &self.states, &self.window, &self.held_up)
+        let is_only = self.schedule.count() == 1;
+        let (first, end) = self.window.span();
+        let oldest = &mut self.schedule.lane(lane).oldest;
+        *oldest = (*oldest).max(first);
+        while *oldest < end {
+            let row = self.window.row(*oldest);
+            let is_here = row.state == State::Waiting && (is_only || self.states.lane(row.activity) == lane);
+            if is_here && (self.held_up.is_empty() || !self.held_up.contains(&row.activity)) {
+                return Some(row.activity);
+            }
+            *oldest += 1;
+        }
+        None
     }
 
     fn take(&mut self, index: u32) -> Option<Batch> {

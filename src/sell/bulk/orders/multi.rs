@@ -80,12 +80,7 @@ impl JobOrders {
     }
 
     /// Whether the next call may be sent on a lane now.
-    pub(super) fn has_multi_call<'c>(
-        &mut self,
-        lane: usize,
-        mut in_flight: impl Iterator<Item = &'c OrderCall>,
-        flush: bool,
-    ) -> bool {
+    pub(super) fn has_multi_call(&mut self, lane: usize, flush: bool, is_sent: impl Fn(u32) -> bool) -> bool {
         if self.multi.ready.is_none() {
             self.multi.ready = self.form(flush);
         }
@@ -94,7 +89,7 @@ impl JobOrders {
         // The reply to the first call to a new activity may say its epoch, which the next ones must name.
         let has_epochs = activities().all(|index| !self.states.epoch(index).is_empty());
         activities().next().is_none_or(|index| self.states.lane(index) == lane)
-            && (has_epochs || in_flight.all(|before| !activities().any(|index| before.names(index))))
+            && (has_epochs || !activities().any(is_sent))
     }
 
     /// The next orders as a call; `None` if there are too few of them, unless they are to be flushed.
