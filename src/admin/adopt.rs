@@ -249,12 +249,7 @@ impl<'a> Adoption<'a> {
             _ => holders.pages(&holds::open_by_user(store, &self.plan.id)?),
         };
         let count = pages.len() as u64;
-        for (number, page) in pages.into_iter().enumerate() {
-            if !trim::write_page(store, &keys, &found.epoch, &self.name, number, page)? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(count))
+        Ok(trim::write_pages(store, &keys, &found.epoch, &self.name, pages)?.then_some(count))
     }
 
     /// Takes the activity over, in one step; `None` if something changed since it was read. `pages` is `None` if its ledger is whole
