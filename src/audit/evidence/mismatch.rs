@@ -120,28 +120,27 @@ impl LedgerState {
     /// What differs of a user between record, ledger and limit, at the instant at which the ledger state ends. What the
     /// ledger does not know counts too, unless it is as unknown to the record.
     pub(crate) fn against_ledger(&self, user: u32, holds: Holding, limit: Option<u64>) -> Option<Mismatch> {
-        let found = self.compare(user, holds, true, None);
-        let is_equal = match &found.holds {
-            Holding::Invalid(_) => false,
-            Holding::Unknown => found.ledger.is_none(),
-            Holding::Units(0) if self.is_unknown(user) => false,
-            Holding::Units(units) => found.ledger == Some(signed(*units)) && limit.is_none_or(|limit| *units <= limit),
-        };
-        (!is_equal).then_some(found)
+        self.differing(self.compare(user, holds, true, None), limit, true)
     }
 
     /// What differs of a user between record, ledger, limit and order records, at the instant at which the ledger state
     /// ends; nothing of most.
     pub(crate) fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
         let orders = if self.lists_users() { self.ordered(user) } else { None };
-        let found = self.compare(user, holds, by_ledger, orders);
+        self.differing(self.compare(user, holds, by_ledger, orders), limit, false)
+    }
+
+    /// What was compared, if anything differs. `unknown_counts`: also what the ledger does not know.
+    fn differing(&self, found: Mismatch, limit: Option<u64>, unknown_counts: bool) -> Option<Mismatch> {
+        let agrees = || found.against_orders().is_none();
         let is_equal = match &found.holds {
             Holding::Invalid(_) => false,
-            Holding::Unknown => found.ledger.is_none() && found.against_orders().is_none(),
+            Holding::Unknown => found.ledger.is_none() && agrees(),
+            Holding::Units(0) if unknown_counts && self.is_unknown(found.user) => false,
             Holding::Units(units) => {
-                found.ledger.is_none_or(|ledger| signed(*units) == ledger)
+                found.ledger.map_or(!unknown_counts, |ledger| ledger == signed(*units))
                     && limit.is_none_or(|limit| *units <= limit)
-                    && found.against_orders().is_none()
+                    && agrees()
             }
         };
         (!is_equal).then_some(found)
