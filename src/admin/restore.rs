@@ -50,7 +50,7 @@ pub(crate) enum Meddled {
     Written,
 }
 
-/// Pages that are sent one after the other; while the server writes one, the next is made.
+/// The steps of a restore. Its pages are sent one after the other; while the server writes one, the next is made.
 pub(crate) struct Pages<'a> {
     store: &'a mut Store,
     keys: Keys,
@@ -77,21 +77,25 @@ pub(crate) fn restore<E: From<StoreError>>(
     dry_run: bool,
     write: impl FnOnce(&mut Pages<'_>) -> Result<(), E>,
 ) -> Result<Result<Restorable, Meddled>, E> {
-    let value = call(store, activity, "plan", &sealed.sha256, Vec::new())?;
-    let mut found = restorable(value, &store.keys(activity))?;
+    let mut pages = Pages::new(store, activity, sealed);
+    let mut found = restorable(pages.step("plan", Vec::new())?, &pages.keys)?;
     if dry_run || !matches!(found.status, Status::Ok | Status::Replayed) {
         return Ok(Ok(found));
     }
-    found = begin_restore(store, activity, sealed)?;
+    // Lists name the activity, not its shards.
+    let whole = pages.store.layout.whole(activity);
+    preheat::add_to_index(pages.store, [&whole])?;
+    // A meta in the state `archived`, behind which pages are written.
+    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
+    found = restorable(pages.step("begin", vec![rules.into_bytes()])?, &pages.keys)?;
     if found.status == Status::Ok {
-        let mut pages = Pages::new(store, activity, sealed);
         write(&mut pages)?;
         if !pages.finish()? {
             return Ok(Err(Meddled::Overtaken));
         }
-        if let Some(meddled) = finish_restore(store, activity, sealed, reason)? {
+        if let Some(meddled) = pages.switch(&sealed.manifest, reason)? {
             if meddled == Meddled::Written {
-                call(store, activity, "undo", &sealed.sha256, Vec::new())?;
+                pages.step("undo", Vec::new())?;
             }
             return Ok(Err(meddled));
         }
@@ -103,47 +107,32 @@ pub(crate) fn restore<E: From<StoreError>>(
     Ok(Ok(found))
 }
 
-/// Makes a meta in the state `archived`, behind which pages are written.
-fn begin_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
-    // Lists name the activity, not its shards.
-    let whole = store.layout.whole(activity);
-    preheat::add_to_index(store, [&whole])?;
-    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
-    let value = call(store, activity, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
-    restorable(value, &store.keys(activity))
-}
-
-/// Makes the activity what it was, if all that the files have is there, and nothing else.
-fn finish_restore(
-    store: &mut Store,
-    activity: &ActivityId,
-    sealed: &Sealed,
-    reason: Option<&str>,
-) -> Result<Option<Meddled>> {
-    let manifest = &sealed.manifest;
-    let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
-    let texts = [contents(manifest), by, manifest.stock.clone()].map(String::into_bytes);
-    let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
-    for (field, value) in &manifest.meta {
-        if !OWN_FIELDS.contains(&field.0.as_slice()) {
-            arguments.extend([field.0.clone(), value.0.clone()]);
-        }
-    }
-    meddled(call(store, activity, "switch", &sealed.sha256, arguments)?)
-}
-
-fn call(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more: Vec<Vec<u8>>) -> Result<Value> {
-    let keys = store.keys(activity);
-    let head = [store.kind(), step.to_owned(), sha256.to_owned()];
-    let arguments = head.map(String::into_bytes).into_iter().chain(more);
-    store.servers.call(&Call::script(&RESTORE, keys.in_order(), arguments).of_step(step))
-}
-
 impl<'a> Pages<'a> {
     /// Nothing is sent yet.
     fn new(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Self {
         let (keys, sha256, (part, under_way)) = (store.keys(activity), sealed.sha256.clone(), (None, None));
         Self { store, keys, sha256, part, texts: Vec::new(), bytes: 0, under_way, is_under_way: true }
+    }
+
+    /// A step of the script.
+    fn step(&mut self, step: &str, more: Vec<Vec<u8>>) -> Result<Value> {
+        let head = [&*self.store.kind(), step, &self.sha256].map(|text| text.as_bytes().to_vec());
+        let arguments = head.into_iter().chain(more);
+        self.store.servers.call(&Call::script(&RESTORE, self.keys.in_order(), arguments).of_step(step))
+    }
+
+    /// Makes the activity what it was, if all that the files have is there, and nothing else.
+    fn switch(&mut self, manifest: &Manifest, reason: Option<&str>) -> Result<Option<Meddled>> {
+        let operator = &self.store.operator;
+        let by = reason.map_or_else(|| operator.clone(), |why| format!("{operator}: {why}"));
+        let texts = [contents(manifest), by, manifest.stock.clone()].map(String::into_bytes);
+        let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
+        for (field, value) in &manifest.meta {
+            if !OWN_FIELDS.contains(&field.0.as_slice()) {
+                arguments.extend([field.0.clone(), value.0.clone()]);
+            }
+        }
+        meddled(self.step("switch", arguments)?)
     }
 
     /// Adds a line; false if the restore is not under way any more.
