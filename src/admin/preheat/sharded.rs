@@ -113,8 +113,8 @@ impl Preheating<'_> {
                 }
                 _ => true,
             };
-            let ended = match says.plan.clone() {
-                Some(ShardPlan::Start { shards, old }) => self.start(&plan.id, &mut parent, &says, shards, &old),
+            let ended = match &says.plan {
+                Some(ShardPlan::Start { .. }) => self.start(&plan.id, &mut parent, says),
                 Some(ShardPlan::Update { .. }) => self.update(&plan.id, &mut parent, says),
                 None => Err(ShardFault::ListChanged),
             };
@@ -192,28 +192,22 @@ impl Preheating<'_> {
     }
 
     /// Removes old shards, makes the others new, and lets the parent name them.
-    fn start(
-        &mut self,
-        activity: &ActivityId,
-        parent: &mut Parent,
-        says: &Says,
-        shards: Vec<u32>,
-        old: &[u32],
-    ) -> Result<Ended, ShardFault> {
+    fn start(&mut self, activity: &ActivityId, parent: &mut Parent, says: Says) -> Result<Ended, ShardFault> {
+        let Some(ShardPlan::Start { shards, old }) = &says.plan else { return Err(ShardFault::ListChanged) };
         let removals = old.iter().map(|number| {
-            let arguments = self.shard_arguments("remove", &says.rules, "", "", None);
+            let arguments = self.shard_arguments(["remove", "", ""], &says.rules, None);
             (activity.shard(*number), arguments)
         });
         let units = spread(says.rules.total, shards.len());
         let sets = shards.iter().zip(units).map(|(number, units)| {
-            let arguments = self.shard_arguments("set", &says.rules, "", &units.to_string(), Some(&says.title));
+            let arguments = self.shard_arguments(["set", "", &units.to_string()], &says.rules, Some(&says.title));
             (activity.shard(*number), arguments)
         });
         let calls: Vec<_> = removals.chain(sets).collect();
         let left = change_shards(self.store, &calls)?.iter().map(|shard| shard.stock).sum();
-        let list = Shards::new(shards);
+        let list = Shards::new(shards.clone());
         let is_ordinary = list.is_none();
-        let after = Says { shards: list, plan: None, ..says.clone() };
+        let after = Says { shards: list, plan: None, ..says };
         change(self.store, activity, parent, &after)?;
         Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
     }
@@ -231,7 +225,7 @@ impl Preheating<'_> {
                 .ids(activity)
                 .zip(changes)
                 .map(|(shard, units)| {
-                    (shard, self.shard_arguments("update", rules, id, &units.to_string(), Some(title)))
+                    (shard, self.shard_arguments(["update", id, &units.to_string()], rules, Some(title)))
                 })
                 .collect();
             let shards = change_shards(self.store, &calls)?;
@@ -265,14 +259,7 @@ impl Preheating<'_> {
     }
 
     /// What the script takes after its keys. Without a title nothing is to be written.
-    fn shard_arguments(
-        &self,
-        mode: &str,
-        rules: &PackedRules,
-        plan: &str,
-        units: &str,
-        title: Option<&str>,
-    ) -> Vec<String> {
+    fn shard_arguments(&self, [mode, plan, units]: [&str; 3], rules: &PackedRules, title: Option<&str>) -> Vec<String> {
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut arguments =
             vec![mode.to_owned(), self.store.operator.clone(), self.reason.unwrap_or_default().to_owned()];
