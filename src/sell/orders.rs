@@ -18,9 +18,7 @@ use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{DEDUCT, HOLD, REFUND, SETTLE, Script};
-use crate::shards::borrower::{
-    BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, is_short, patient,
-};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, is_short};
 use crate::shards::transfer::{ShardFault, peek};
 use crate::store::Store;
 
@@ -317,17 +315,9 @@ fn send_to(
     };
     let order = call.call(&store.keys(&at), Modes::BORROW);
     let stop = Arc::clone(&store.stop);
-    let request = BorrowRequest {
-        activity,
-        shards,
-        home,
-        quantity,
-        request: wanted.request.as_str(),
-        order: (!call.dry_run).then_some(&order),
-        began: store.servers.system().now(),
-        at_most: patient(store.servers.target().timeout),
-        stop: &*stop,
-    };
+    let named = (wanted.request.as_str(), quantity);
+    let request = BorrowRequest::new(&store.servers, (activity, shards, home), named, &*stop);
+    let request = BorrowRequest { order: (!call.dry_run).then_some(&order), ..request };
     if call.dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
         let reply = read_of_shard(store, call, value, &at)?;

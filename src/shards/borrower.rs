@@ -288,12 +288,6 @@ fn pause(servers: &Servers) -> Duration {
 /// A transfer that is older, by the donor's clock, was left by whoever began it.
 pub(crate) const STUCK: Duration = Duration::from_secs(5);
 
-/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
-/// left, then until it is old enough to be finished.
-pub(crate) fn patient(timeout: Duration) -> Duration {
-    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
-}
-
 /// A request for units at one shard of an activity.
 pub(crate) struct BorrowRequest<'a> {
     pub(crate) activity: &'a ActivityId,
@@ -312,7 +306,20 @@ pub(crate) struct BorrowRequest<'a> {
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
-impl BorrowRequest<'_> {
+impl<'a> BorrowRequest<'a> {
+    /// A request that begins now, with its name and quantity. It may take as long as to wait for a server; if that is long enough for a
+    /// transfer that somebody left, then until this is old enough to be finished.
+    pub(crate) fn new(
+        servers: &Servers,
+        (activity, shards, home): (&'a ActivityId, &'a Shards, usize),
+        (request, quantity): (&'a str, u64),
+        stop: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let (timeout, began) = (servers.target().timeout, servers.system().now());
+        let at_most = if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) };
+        Self { activity, shards, home, quantity, request, order: None, began, at_most, stop }
+    }
+
     pub(crate) fn home_number(&self) -> u32 {
         self.shards.numbers()[self.home]
     }

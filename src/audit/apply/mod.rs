@@ -28,7 +28,7 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, REPAIR, Script};
 use crate::sell::holds;
-use crate::shards::borrower::{BorrowOutcome, BorrowRequest, patient};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
 use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest};
 use crate::store::Store;
 
@@ -166,17 +166,9 @@ fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: boo
     let (Some((activity, number)), Some(first)) = (shard.parent(), short.first()) else { return Ok(false) };
     let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
     let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return Ok(false) };
-    let request = BorrowRequest {
-        activity: &activity,
-        shards: &shards,
-        home,
-        quantity: short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum(),
-        request: &first.id,
-        order: None,
-        began: store.servers.system().now(),
-        at_most: patient(store.servers.target().timeout),
-        stop: &*store.stop,
-    };
+    let quantity = short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum();
+    let place = (&activity, &shards, home);
+    let request = BorrowRequest::new(&store.servers, place, (&first.id, quantity), &*store.stop);
     if dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request);
         return sold_out.map(|sold_out| sold_out.is_none()).map_err(|fault| fault.into_error(&activity));

@@ -186,17 +186,9 @@ impl Run {
         let servers = &mut self.lanes.servers;
         let Store { borrower, stop, .. } = &mut self.orders.store;
         let request = RequestId::of_uuid(servers.system().unique_id());
-        let request = BorrowRequest {
-            activity: &activity,
-            shards: &shards,
-            home,
-            quantity,
-            request: request.as_str(),
-            order: None,
-            began: servers.system().now(),
-            at_most: self.retry_for,
-            stop: &**stop,
-        };
+        let place = (&activity, &shards, home);
+        let request = BorrowRequest::new(servers, place, (request.as_str(), quantity), &**stop);
+        let request = BorrowRequest { at_most: self.retry_for, ..request };
         let borrowed = borrower.borrow(servers, &request);
         // Until they are acknowledged, ids of units that have arrived keep others from knowing how many are left.
         borrower.ack_transfers(servers);
