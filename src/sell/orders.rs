@@ -18,7 +18,9 @@ use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{DEDUCT, HOLD, REFUND, SETTLE, Script};
-use crate::shards::borrower::{BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, is_short};
+use crate::shards::borrower::{
+    BorrowOutcome, BorrowRequest, Finished, Place, STUCK, SoldOut, is_out_of_stock, is_short,
+};
 use crate::shards::transfer::{ShardFault, peek};
 use crate::store::Store;
 
@@ -240,7 +242,7 @@ pub(crate) fn send_home(
         };
         let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
         let home = shards.home(user.ok_or_else(nobody)?);
-        match send_to(store, activity, &shards, home, call) {
+        match send_to(store, (activity, &shards, home), call) {
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 if let Some(broken) = forget_shards(store, activity, &shards, &mut missing) {
@@ -291,13 +293,8 @@ pub(crate) fn forget_shards(
 }
 
 /// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.
-fn send_to(
-    store: &mut Store,
-    activity: &ActivityId,
-    shards: &Shards,
-    home: usize,
-    call: &SingleCall,
-) -> Result<Outcome, ShardFault> {
+fn send_to(store: &mut Store, place: Place<'_>, call: &SingleCall) -> Result<Outcome, ShardFault> {
+    let (activity, shards, home) = place;
     let at = activity.shard(shards.numbers()[home]);
     let modes = match &call.wanted {
         _ if call.dry_run => Modes::DRY,
@@ -316,7 +313,7 @@ fn send_to(
     let order = call.call(&store.keys(&at), Modes::BORROW);
     let stop = Arc::clone(&store.stop);
     let named = (wanted.request.as_str(), quantity);
-    let request = BorrowRequest::new(&store.servers, (activity, shards, home), named, &*stop);
+    let request = BorrowRequest::new(&store.servers, place, named, &*stop);
     let request = BorrowRequest { order: (!call.dry_run).then_some(&order), ..request };
     if call.dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;

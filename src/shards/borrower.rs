@@ -288,6 +288,9 @@ fn pause(servers: &Servers) -> Duration {
 /// A transfer that is older, by the donor's clock, was left by whoever began it.
 pub(crate) const STUCK: Duration = Duration::from_secs(5);
 
+/// A shard: the activity, its list of shards, and the place of this one in it.
+pub(crate) type Place<'a> = (&'a ActivityId, &'a Shards, usize);
+
 /// A request for units at one shard of an activity.
 pub(crate) struct BorrowRequest<'a> {
     pub(crate) activity: &'a ActivityId,
@@ -311,7 +314,7 @@ impl<'a> BorrowRequest<'a> {
     /// transfer that somebody left, then until this is old enough to be finished.
     pub(crate) fn new(
         servers: &Servers,
-        (activity, shards, home): (&'a ActivityId, &'a Shards, usize),
+        (activity, shards, home): Place<'a>,
         (request, quantity): (&'a str, u64),
         stop: &'a dyn Fn() -> bool,
     ) -> Self {
