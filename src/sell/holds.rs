@@ -58,7 +58,7 @@ fn expire_one(
 ) -> Result<Result<Expired, Shards>> {
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
-    let value = settle_many(store, &keys, (AT_ONCE.to_string(), "expire"), Some(reason.unwrap_or_default()), dry_run)?;
+    let value = settle_many(store, &keys, ["expire", &AT_ONCE.to_string()], Some(reason.unwrap_or_default()), dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;
@@ -96,7 +96,7 @@ fn expire_one(
 /// Any of [`StoreError`].
 pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_run: bool) -> Result<Recounted> {
     let keys = store.keys(activity);
-    let value = settle_many(store, &keys, (most.to_string(), "recount"), None, dry_run)?;
+    let value = settle_many(store, &keys, ["recount", &most.to_string()], None, dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     match reply.status(values.first())? {
@@ -118,16 +118,11 @@ pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_r
     Ok(Recounted::Counts(counts))
 }
 
-/// Calls a step of `settle` that is about many holds.
-fn settle_many(
-    store: &mut Store,
-    keys: &Keys,
-    (most, step): (String, &str),
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Value> {
+/// Calls a step of `settle` that is about many holds, by its name and how many it takes at most.
+fn settle_many(store: &mut Store, keys: &Keys, step: [&str; 2], reason: Option<&str>, dry_run: bool) -> Result<Value> {
+    let [step, most] = step;
     let (kind, reason) = (store.kind(), reason.map(str::as_bytes));
-    let first = [&kind, &store.operator, &most, step, "", ""].map(str::as_bytes);
+    let first = [&kind, &store.operator, most, step, "", ""].map(str::as_bytes);
     let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();
     let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
