@@ -311,7 +311,7 @@ pub(crate) struct BorrowRequest<'a> {
 
 impl<'a> BorrowRequest<'a> {
     /// A request that begins now, with its name and quantity. It may take as long as to wait for a server; if that is long enough for a
-    /// transfer that somebody left, then until this is old enough to be finished.
+    /// transfer that a client left, then until this is old enough to be finished.
     pub(crate) fn new(
         servers: &Servers,
         (activity, shards, home): Place<'a>,

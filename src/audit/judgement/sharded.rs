@@ -46,7 +46,7 @@ pub(crate) struct ShardEvidence {
     pub(crate) evidence: Evidence,
     /// Whether it is in files.
     pub(crate) is_archived: bool,
-    /// Transfers that it has and that were written after it was read, as far as somebody looked for them.
+    /// Transfers that it has and that were written after it was read, as far as they were looked for.
     pub(crate) later: Transfers,
     /// The change of its total that a cut left, if there is one.
     pub(crate) cut: Option<CutChange>,

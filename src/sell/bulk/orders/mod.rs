@@ -154,7 +154,7 @@ impl Run {
         Ok(Self { orders, lanes, known_corrupt, corrupt, check: None, retry_for })
     }
 
-    /// Adds an order, with activities and quantities, and with user, request id and reason, each of which may be empty. The line is
+    /// Adds an order, with activities and quantities, and with user, request id and reason; each text may be empty. The line is
     /// higher than the one before. Only a multi-order has several items.
     ///
     /// # Errors
