@@ -22,7 +22,6 @@ pub use crate::sell::orders::finish_transfers;
 pub use crate::store::REWRITE;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ use crate::model::archive::{Bytes, Digest, FileSum, Manifest, Part, Sealed};
 use crate::model::{ActivityId, HoldFor, Kind, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
 use crate::read::holders::holders;
 use crate::read::ledger;
-use crate::sell::bulk::{BulkOrder, Job, Limits, Operation, OrderOptions, Run, Step};
+use crate::sell::bulk::{Job, Limits, Operation, OrderOptions, Run, Step};
 use crate::sell::{holds, multi_orders};
 use crate::store::Store;
 
@@ -138,14 +137,8 @@ pub fn feed(store: &mut Store, activity: &ActivityId, group: &str, mut each: imp
 }
 
 /// Archives in memory, each as if it were in a directory of its own.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Archives(Mutex<Vec<(Sealed, Lines)>>);
-
-impl fmt::Debug for Archives {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Archives")
-    }
-}
 
 /// Lines of an archive, those of one part one after the other.
 type Lines = Vec<(Part, Vec<Bytes>)>;
@@ -168,10 +161,6 @@ impl Archives {
 
 impl ArchiveFiles for Draft<'_> {
     type Failure = StoreError;
-
-    fn check(&mut self, _: &Archivable) -> Result<()> {
-        Ok(())
-    }
 
     fn begin(&mut self, _: &Archivable) -> Result<()> {
         self.lines.clear();
@@ -348,13 +337,9 @@ impl Applying<'_> {
         {
             self.next += 1;
             let line = self.next as u64;
-            match &items[..] {
-                _ if self.refused.contains(&line) => {}
-                [(activity, quantity)] if self.file.operation != "multi_deduct" => {
-                    let (activity, quantity) = (activity.as_str(), u32::try_from(quantity.get()).unwrap_or(u32::MAX));
-                    self.run.push(&BulkOrder { line, activity, user, quantity, request, reason: "" })?;
-                }
-                items => self.run.push_multi(line, items, [user, request, ""]),
+            if !self.refused.contains(&line) {
+                let items = items.iter().map(|(activity, quantity)| (activity.as_str(), quantity.get()));
+                self.run.push(line, items, [user, request, ""])?;
             }
         }
         Ok(())
@@ -363,7 +348,7 @@ impl Applying<'_> {
     /// Reports the first lines, as far as they are decided.
     fn report(&mut self) {
         while let Some(decided) = self.run.front() {
-            let (line, deadline) = (decided.order.line, decided.deadline);
+            let (line, deadline) = (decided.line, decided.deadline);
             let items: Vec<Status> = self.run.front_items().map(|item| item.status).collect();
             if items.iter().any(|status| status.code() < 0) {
                 self.refused.insert(line);

@@ -120,14 +120,6 @@ pub(crate) enum AdoptionEnd {
     Overtaken,
 }
 
-/// The result of the last step.
-enum SwitchEnd {
-    Done,
-    Replayed,
-    /// Something changed since it was read.
-    Stale,
-}
-
 impl<'a> Adoption<'a> {
     /// Nothing is done yet.
     pub(crate) fn new(store: &'a mut Store, plan: &'a Plan, reason: Option<&'a str>, scan: &'a mut Scan<'a>) -> Self {
@@ -167,11 +159,7 @@ impl<'a> Adoption<'a> {
     /// # Errors
     /// Any of `StoreError`.
     pub(crate) fn restore_meta(&mut self, found: &Adoptable, adopted: Adopted, is_paused: bool) -> Result<AdoptionEnd> {
-        Ok(match self.switch(found, adopted, None, is_paused)? {
-            SwitchEnd::Done => AdoptionEnd::Done(adopted, None),
-            SwitchEnd::Replayed => AdoptionEnd::Replayed(adopted),
-            SwitchEnd::Stale => AdoptionEnd::Moving,
-        })
+        Ok(self.switch(found, adopted, None, is_paused)?.unwrap_or(AdoptionEnd::Moving))
     }
 
     /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
@@ -202,9 +190,9 @@ impl<'a> Adoption<'a> {
             };
             let Some(pages) = self.write_holders(&found, &second, adopted.held)? else { continue };
             match self.switch(&found, adopted, Some(pages), false)? {
-                SwitchEnd::Done => return Ok(AdoptionEnd::Done(adopted, Some(second))),
-                SwitchEnd::Replayed => return Ok(AdoptionEnd::Replayed(adopted)),
-                SwitchEnd::Stale => {}
+                Some(AdoptionEnd::Done(adopted, _)) => return Ok(AdoptionEnd::Done(adopted, Some(second))),
+                Some(end) => return Ok(end),
+                None => {}
             }
         }
         let found = plan_adoption(self.store, &self.plan.id)?;
@@ -261,23 +249,18 @@ impl<'a> Adoption<'a> {
             _ => holders.pages(&holds::open_by_user(store, &self.plan.id)?),
         };
         let count = pages.len() as u64;
-        for (number, page) in pages.into_iter().enumerate() {
-            if !trim::write_page(store, &keys, &found.epoch, &self.name, number, page)? {
-                return Ok(None);
-            }
-        }
-        Ok(Some(count))
+        Ok(trim::write_pages(store, &keys, &found.epoch, &self.name, pages)?.then_some(count))
     }
 
-    /// Takes the activity over, in one step. `pages` is `None` if its ledger is whole without a checkpoint, and then
-    /// `is_paused` is what that ledger says.
+    /// Takes the activity over, in one step; `None` if something changed since it was read. `pages` is `None` if its ledger is whole
+    /// without a checkpoint, and then `is_paused` is what that ledger says.
     fn switch(
         &mut self,
         found: &Adoptable,
         adopted: Adopted,
         pages: Option<u64>,
         is_paused: bool,
-    ) -> Result<SwitchEnd> {
+    ) -> Result<Option<AdoptionEnd>> {
         let with_pages = |text: String| if pages.is_some() { text } else { String::new() };
         let plan = self.plan;
         let arguments = vec![
@@ -297,18 +280,18 @@ impl<'a> Adoption<'a> {
         ];
         let value = adopt(self.store, &plan.id, "switch", arguments)?;
         if is_stale(&value) {
-            return Ok(SwitchEnd::Stale);
+            return Ok(None);
         }
         let reply = Reply::of(&ADOPT);
         match reply.status(reply.array(value)?.first())? {
             Status::Ok => {
                 let keys = self.store.keys(&plan.id);
                 trim::clear(self.store, &keys, &found.epoch)?;
-                Ok(SwitchEnd::Done)
+                Ok(Some(AdoptionEnd::Done(adopted, None)))
             }
-            Status::Replayed => Ok(SwitchEnd::Replayed),
+            Status::Replayed => Ok(Some(AdoptionEnd::Replayed(adopted))),
             // It is corrupt now, or gone.
-            _ => Ok(SwitchEnd::Stale),
+            _ => Ok(None),
         }
     }
 
@@ -343,32 +326,25 @@ fn is_stale(value: &Value) -> bool {
 fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable> {
     let reply = Reply::of(&ADOPT);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
-    let mut found = Adoptable {
+    // Nothing is said of what is not there, or corrupt.
+    let said = if status == Status::Ok { &values[..] } else { &[] };
+    let stage = reply.text(said.get(1))?.and_then(|stage| Stage::named(&stage));
+    if status == Status::Ok && stage.is_none() {
+        return Err(reply.invalid(&values));
+    }
+    let has_stock = reply.text(said.get(10))?.is_some();
+    Ok(Adoptable {
         status,
         corrupt,
-        stage: Stage::Foreign,
-        units: None,
-        total: None,
-        per_user_limit: None,
-        participants: 0,
-        expires: false,
-        epoch: String::new(),
-        last: None,
-    };
-    if status != Status::Ok {
-        return Ok(found);
-    }
-    let stage = reply.text(values.get(1))?.and_then(|stage| Stage::named(&stage));
-    found.stage = stage.ok_or_else(|| reply.invalid(&values))?;
-    let has_stock = reply.text(values.get(10))?.is_some();
-    found.units = if has_stock { reply.count(values.get(2))? } else { None };
-    found.total = reply.count(values.get(4))?;
-    found.per_user_limit = reply.count(values.get(5))?;
-    found.epoch = reply.text(values.get(6))?.unwrap_or_default();
-    found.last = reply.text(values.get(7))?;
-    found.participants = reply.count(values.get(9))?.unwrap_or_default();
-    found.expires = reply.count(values.get(11))? == Some(1);
-    Ok(found)
+        stage: stage.unwrap_or(Stage::Foreign),
+        units: if has_stock { reply.count(said.get(2))? } else { None },
+        total: reply.count(said.get(4))?,
+        per_user_limit: reply.count(said.get(5))?,
+        participants: reply.count(said.get(9))?.unwrap_or_default(),
+        expires: reply.count(said.get(11))? == Some(1),
+        epoch: reply.text(said.get(6))?.unwrap_or_default(),
+        last: reply.text(said.get(7))?,
+    })
 }
 
 /// What was found of an activity.

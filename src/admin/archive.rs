@@ -60,17 +60,21 @@ impl Archivable {
 
     /// What of it a manifest says, as the script compares it.
     pub(crate) fn is_as(&self, manifest: &Manifest) -> bool {
-        let lines = |part| manifest.lines(part);
-        let counts =
-            [Part::Requests, Part::Ledger, Part::Participants, Part::Units].map(|part| lines(part).to_string());
-        let last = manifest.last_entry.as_deref().unwrap_or("-");
-        self.seen == format!("{} {last} {} {}", manifest.stock, counts.join(" "), manifest.groups.len())
+        self.seen == format!("{} {} {}", manifest.stock, contents(manifest), manifest.groups.len())
     }
 
     /// The SHA-256 of the manifest that it was archived by.
     pub(crate) fn sha256(&self) -> Option<&str> {
         self.archive.as_deref()?.split(' ').nth(1)
     }
+}
+
+/// The last entry and the numbers of lines that a manifest says, as scripts compare them.
+pub(crate) fn contents(manifest: &Manifest) -> String {
+    let last = manifest.last_entry.as_deref().unwrap_or("-");
+    let [requests, entries, participants, units] =
+        [Part::Requests, Part::Ledger, Part::Participants, Part::Units].map(|part| manifest.lines(part));
+    format!("{last} {requests} {entries} {participants} {units}")
 }
 
 /// Why an activity is not archived now.
@@ -103,7 +107,9 @@ pub(crate) trait ArchiveFiles {
     type Failure: From<StoreError>;
 
     /// Whether an activity may be archived to them. Its audit comes next.
-    fn check(&mut self, found: &Archivable) -> Result<(), Self::Failure>;
+    fn check(&mut self, _found: &Archivable) -> Result<(), Self::Failure> {
+        Ok(())
+    }
 
     /// Begins them, in place of what an earlier try left.
     fn begin(&mut self, found: &Archivable) -> Result<(), Self::Failure>;
@@ -121,10 +127,12 @@ pub(crate) trait ArchiveFiles {
     fn withdraw(&mut self) -> Result<(), Self::Failure>;
 }
 
-/// A connection on which all keys of an activity are watched.
-struct Watch {
-    connection: Connection,
+/// An activity, and a connection on which all its keys are watched.
+struct Watch<'a> {
+    store: &'a mut Store,
+    activity: &'a ActivityId,
     keys: Keys,
+    connection: Connection,
 }
 
 /// What is in no file of lines.
@@ -138,15 +146,6 @@ struct Rest {
     groups: Vec<Group>,
     /// The ledger's last entry.
     last: Option<String>,
-}
-
-/// How the removal ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Removed {
-    /// The keys are gone.
-    Done,
-    /// Somebody wrote one of them since they were watched; nothing was changed.
-    Changed,
 }
 
 /// Whether an activity can be archived, but for its audit. Nothing is written.
@@ -208,38 +207,39 @@ fn try_archive<F: ArchiveFiles>(
     reason: Option<&str>,
     files: &mut F,
 ) -> Result<Checked<Sealed>, F::Failure> {
-    let mut watch = watch_keys(store, activity)?;
-    let audited = match plan_archive(store, activity)? {
+    let mut watch = Watch::new(store, activity)?;
+    let audited = match plan_archive(watch.store, activity)? {
         Ok(found) => found,
         Err(why) => return Ok(Err(why)),
     };
     files.check(&audited)?;
-    let proof = match audit(store, activity)? {
+    let proof = match audit(watch.store, activity)? {
         Ok(proof) => proof,
         Err(why) => return Ok(Err(why)),
     };
-    let name = store.servers.system().unique_id().to_string();
-    let Some(name) = mark_archive(store, activity, audited.epoch, &name)? else {
+    let name = watch.store.servers.system().unique_id().to_string();
+    let Some(name) = watch.mark(audited.epoch, &name)? else {
         return Ok(Err(Unarchivable::Changed));
     };
-    watch_meta(&mut watch)?;
-    let found = match plan_archive(store, activity)? {
+    // The meta too, once the archive is named there.
+    watch.connection.request(redis::cmd("WATCH").arg(&watch.keys.meta))?;
+    let found = match plan_archive(watch.store, activity)? {
         Ok(found) if found.seen == audited.seen && found.epoch == audited.epoch => found,
         Ok(_) => return Ok(Err(Unarchivable::Changed)),
         Err(why) => return Ok(Err(why)),
     };
     files.begin(&found)?;
-    let rest = dump_watched(store, &mut watch, |part, texts| files.line(part, texts))?;
+    let rest = watch.dump(|part, texts| files.line(part, texts))?;
     let mut sums = files.end()?;
     sums.iter_mut().for_each(|file| watch.keys.of_part(file.part).clone_into(&mut file.key));
-    let manifest = manifest(store, activity, &found, Seal { name: &name, proof, reason }, rest, sums)?;
+    let manifest = watch.manifest(&found, Seal { name: &name, proof, reason }, rest, sums)?;
     // A member came twice, or something is not as it was: what would be removed is not what was written.
     if !found.is_as(&manifest) {
         return Ok(Err(Unarchivable::Changed));
     }
     let sealed = files.publish(manifest)?;
-    match remove_watched(store, activity, watch, &found, &sealed) {
-        Ok(Removed::Done) => return Ok(Ok(sealed)),
+    match watch.remove(&found, &sealed) {
+        Ok(true) => return Ok(Ok(sealed)),
         // The files may be all that is left.
         Err(error @ StoreError::Unknown { .. }) => return Err(error.into()),
         removed => {
@@ -275,65 +275,6 @@ fn plan(store: &mut Store, activity: &ActivityId) -> Result<Archivable> {
     archivable(value, &keys)
 }
 
-/// Names the archive in the activity's meta, and gives the name that counts: that of an earlier run, if one was cut
-/// short. A removal of that run which is still to come removes nothing then. `None` if the activity changed meanwhile.
-fn mark_archive(store: &mut Store, activity: &ActivityId, epoch: u64, name: &str) -> Result<Option<String>> {
-    let keys = store.keys(activity);
-    let value = call(store, &keys, "mark", &[name.to_owned(), epoch.to_string()])?;
-    let reply = Reply::of(&ARCHIVE);
-    match reply.array(value)?.as_slice() {
-        [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
-        _ => Ok(None),
-    }
-}
-
-/// Watches all keys of an activity but its meta from now on.
-fn watch_keys(store: &mut Store, activity: &ActivityId) -> Result<Watch> {
-    let keys = store.keys(activity);
-    // It finds the node of the keys, if there are several.
-    store.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
-    let node = store.servers.node_of(keys.slot());
-    let mut connection = store.servers.node(node).connect_new()?;
-    let mut watch = redis::cmd("WATCH");
-    keys.all().filter(|key| *key != keys.meta).for_each(|key| {
-        watch.arg(key);
-    });
-    connection.request(&watch)?;
-    Ok(Watch { connection, keys })
-}
-
-/// Watches the meta too, once the archive is named there.
-fn watch_meta(watch: &mut Watch) -> Result<()> {
-    watch.connection.request(redis::cmd("WATCH").arg(&watch.keys.meta)).map(|_| ())
-}
-
-/// Reads everything of a watched activity, page by page: each line's texts go to `each`, those of one part after the
-/// other. A member may come twice if the hash shrinks meanwhile, in which case the removal will find that something
-/// changed.
-fn dump_watched<E: From<StoreError>>(
-    store: &Store,
-    watch: &mut Watch,
-    mut each: impl FnMut(Part, &[&[u8]]) -> Result<(), E>,
-) -> Result<Rest, E> {
-    let kind = store.layout.kind();
-    let Watch { connection, keys } = watch;
-    for part in Part::of(kind) {
-        let key = keys.of_part(*part);
-        match part {
-            Part::Ledger => read_entries(connection, key, &mut |texts| each(Part::Ledger, texts))?,
-            part => {
-                let (scan, width) = if part.is_set(kind) { (Scan::Set(key), 1) } else { (Scan::Hash(key), 2) };
-                let page = |texts: &[&[u8]]| texts.chunks(width).try_for_each(|line| each(*part, line));
-                connection.scan(scan, false, page).map_err(|stopped| match stopped {
-                    ScanFailure::Store(error) => error.into(),
-                    ScanFailure::Reader(error) => error,
-                })?;
-            }
-        }
-    }
-    Ok(read_rest(connection, keys)?)
-}
-
 /// What a manifest has besides what was found: the name of the archive, what proves the activity, and why it is archived.
 struct Seal<'a> {
     name: &'a str,
@@ -341,105 +282,142 @@ struct Seal<'a> {
     reason: Option<&'a str>,
 }
 
-fn manifest(
-    store: &mut Store,
-    activity: &ActivityId,
-    found: &Archivable,
-    Seal { name, proof, reason }: Seal<'_>,
-    rest: Rest,
-    files: Vec<FileSum>,
-) -> Result<Manifest> {
-    let field = |name: &str| {
-        let found = rest.meta.iter().find(|(field, _)| field.0 == name.as_bytes());
-        found.map(|(_, value)| value.to_string()).unwrap_or_default()
-    };
-    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-    let rules: PackedRules = field("rules").parse().map_err(|_| Reply::of_command("HGETALL").invalid("no rules"))?;
-    let left = number(&rest.stock) + number(&field("withdrawn"));
-    let at = serde_json::to_value(store.now()?).unwrap_or_default();
-    let [_, _, buyers] = found.counts();
-    let layout = store.layout();
-    Ok(Manifest {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        activity: activity.to_string(),
-        title: field("title"),
-        layout,
-        epoch: rules.epoch,
-        state: found.state.clone(),
-        total: rules.total,
-        left,
-        sold: signed(rules.total) - signed(left),
-        buyers: layout.kind().has_users().then_some(buyers),
-        proof,
-        name: name.to_owned(),
-        archived_at: at.as_str().unwrap_or_default().to_owned(),
-        by: store.operator().to_owned(),
-        reason: reason.map(str::to_owned),
-        server: store.server_name().to_owned(),
-        tool: concat!("seckill ", env!("CARGO_PKG_VERSION")).to_owned(),
-        stock: rest.stock,
-        meta: rest.meta,
-        groups: rest.groups,
-        last_entry: rest.last,
-        files,
-    })
-}
+impl<'a> Watch<'a> {
+    /// Watches all keys of an activity but its meta from now on.
+    fn new(store: &'a mut Store, activity: &'a ActivityId) -> Result<Self> {
+        let keys = store.keys(activity);
+        // It finds the node of the keys, if there are several.
+        store.servers.command(&keys.meta, redis::cmd("TYPE").arg(&keys.meta))?;
+        let node = store.servers.node_of(keys.slot());
+        let mut connection = store.servers.node(node).connect_new()?;
+        let mut watch = redis::cmd("WATCH");
+        keys.all().filter(|key| *key != keys.meta).for_each(|key| _ = watch.arg(key));
+        connection.request(&watch)?;
+        Ok(Self { store, activity, keys, connection })
+    }
 
-/// Removes the keys, if nobody wrote any of them since they were watched. [`StoreError::Unknown`] if nobody can say whether they
-/// were removed, or will be.
-fn remove_watched(
-    store: &mut Store,
-    activity: &ActivityId,
-    watch: Watch,
-    found: &Archivable,
-    sealed: &Sealed,
-) -> Result<Removed> {
-    let Watch { mut connection, keys } = watch;
-    let Manifest { name, reason, .. } = &sealed.manifest;
-    let by = reason.as_ref().map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
-    let arguments = [
-        store.kind(),
-        "remove".to_owned(),
-        name.clone(),
-        found.epoch.to_string(),
-        sealed.sha256.clone(),
-        found.seen.clone(),
-        by,
-    ];
-    // Without the transaction nothing would hold back the script, so that begins first.
-    connection.request(&redis::cmd("MULTI"))?;
-    let mut packed = Vec::new();
-    Call::script(&ARCHIVE, keys.all(), arguments).pack(Try::First, true, &mut packed);
-    packed.extend(redis::cmd("EXEC").get_packed_command());
-    let removed = match connection.send(&packed).and_then(|()| executed(&mut connection)) {
-        Ok(removed) => removed,
-        Err(error) if error.is_connection() => {
-            removed_without_reply(store, activity, found.epoch, sealed).map_err(|_| {
-                let (server, why) = (store.server_name().to_owned(), error.why());
-                StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) }
-            })?
+    /// Names the archive in the activity's meta, and gives the name that counts: that of an earlier run, if one was cut
+    /// short. A removal of that run which is still to come removes nothing then. `None` if the activity changed meanwhile.
+    fn mark(&mut self, epoch: u64, name: &str) -> Result<Option<String>> {
+        let value = call(self.store, &self.keys, "mark", &[name.to_owned(), epoch.to_string()])?;
+        let reply = Reply::of(&ARCHIVE);
+        match reply.array(value)?.as_slice() {
+            [Value::Int(code), name] if *code == Status::Ok.code() => reply.text(Some(name)),
+            _ => Ok(None),
         }
-        Err(error) => return Err(store.servers.explained(error)),
-    };
-    if removed == Removed::Done {
-        store.changed(activity);
     }
-    Ok(removed)
-}
 
-/// What became of a removal without a reply. If it did not come yet, it comes to nothing: the name is written again, and the meta is
-/// watched.
-fn removed_without_reply(store: &mut Store, activity: &ActivityId, epoch: u64, sealed: &Sealed) -> Result<Removed> {
-    if mark_archive(store, activity, epoch, &sealed.manifest.name)?.is_some() {
-        return Ok(Removed::Changed);
+    /// Reads everything of the activity, page by page: each line's texts go to `each`, those of one part after the
+    /// other. A member may come twice if the hash shrinks meanwhile, in which case the removal will find that something
+    /// changed.
+    fn dump<E: From<StoreError>>(&mut self, mut each: impl FnMut(Part, &[&[u8]]) -> Result<(), E>) -> Result<Rest, E> {
+        let kind = self.store.layout.kind();
+        let Self { connection, keys, .. } = self;
+        for part in Part::of(kind) {
+            let key = keys.of_part(*part);
+            match part {
+                Part::Ledger => read_entries(connection, key, &mut |texts| each(Part::Ledger, texts))?,
+                part => {
+                    let (scan, width) = if part.is_set(kind) { (Scan::Set(key), 1) } else { (Scan::Hash(key), 2) };
+                    let page = |texts: &[&[u8]]| texts.chunks(width).try_for_each(|line| each(*part, line));
+                    connection.scan(scan, false, page).map_err(|stopped| match stopped {
+                        ScanFailure::Store(error) => error.into(),
+                        ScanFailure::Reader(error) => error,
+                    })?;
+                }
+            }
+        }
+        Ok(read_rest(connection, keys)?)
     }
-    let found = plan(store, activity)?;
-    if found.sha256() != Some(&sealed.sha256) {
-        return Ok(Removed::Changed);
+
+    fn manifest(&mut self, found: &Archivable, seal: Seal<'_>, rest: Rest, files: Vec<FileSum>) -> Result<Manifest> {
+        let Self { store, activity, .. } = self;
+        let Seal { name, proof, reason } = seal;
+        let field = |name: &str| {
+            let found = rest.meta.iter().find(|(field, _)| field.0 == name.as_bytes());
+            found.map(|(_, value)| value.to_string()).unwrap_or_default()
+        };
+        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+        let rules: PackedRules =
+            field("rules").parse().map_err(|_| Reply::of_command("HGETALL").invalid("no rules"))?;
+        let left = number(&rest.stock) + number(&field("withdrawn"));
+        let at = serde_json::to_value(store.now()?).unwrap_or_default();
+        let [_, _, buyers] = found.counts();
+        let layout = store.layout();
+        Ok(Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            activity: activity.to_string(),
+            title: field("title"),
+            layout,
+            epoch: rules.epoch,
+            state: found.state.clone(),
+            total: rules.total,
+            left,
+            sold: signed(rules.total) - signed(left),
+            buyers: layout.kind().has_users().then_some(buyers),
+            proof,
+            name: name.to_owned(),
+            archived_at: at.as_str().unwrap_or_default().to_owned(),
+            by: store.operator().to_owned(),
+            reason: reason.map(str::to_owned),
+            server: store.server_name().to_owned(),
+            tool: concat!("seckill ", env!("CARGO_PKG_VERSION")).to_owned(),
+            stock: rest.stock,
+            meta: rest.meta,
+            groups: rest.groups,
+            last_entry: rest.last,
+            files,
+        })
     }
-    remove_rest(store, activity, &found)?;
-    Ok(Removed::Done)
+
+    /// Removes the keys, if nobody wrote any of them since they were watched, and says whether they are gone; else nothing was changed.
+    /// [`StoreError::Unknown`] if nobody can say whether they were removed, or will be.
+    fn remove(mut self, found: &Archivable, sealed: &Sealed) -> Result<bool> {
+        let Self { store, connection, keys, .. } = &mut self;
+        let Manifest { name, reason, .. } = &sealed.manifest;
+        let by = reason.as_ref().map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
+        let arguments = [
+            store.kind(),
+            "remove".to_owned(),
+            name.clone(),
+            found.epoch.to_string(),
+            sealed.sha256.clone(),
+            found.seen.clone(),
+            by,
+        ];
+        // Without the transaction nothing would hold back the script, so that begins first.
+        connection.request(&redis::cmd("MULTI"))?;
+        let mut packed = Vec::new();
+        Call::script(&ARCHIVE, keys.all(), arguments).pack(Try::First, true, &mut packed);
+        packed.extend(redis::cmd("EXEC").get_packed_command());
+        let removed = match connection.send(&packed).and_then(|()| executed(connection)) {
+            Ok(removed) => removed,
+            Err(error) if error.is_connection() => self.was_removed(found.epoch, sealed).map_err(|_| {
+                let (server, why) = (self.store.server_name().to_owned(), error.why());
+                StoreError::Unknown { server, why, recovery: Some(Recovery::SameCall) }
+            })?,
+            Err(error) => return Err(self.store.servers.explained(error)),
+        };
+        if removed {
+            self.store.changed(self.activity);
+        }
+        Ok(removed)
+    }
+
+    /// Whether a removal without a reply came to its end. If it did not come yet, it comes to nothing: the name is written again, and the
+    /// meta is watched.
+    fn was_removed(&mut self, epoch: u64, sealed: &Sealed) -> Result<bool> {
+        if self.mark(epoch, &sealed.manifest.name)?.is_some() {
+            return Ok(false);
+        }
+        let found = plan(self.store, self.activity)?;
+        if found.sha256() != Some(&sealed.sha256) {
+            return Ok(false);
+        }
+        remove_rest(self.store, self.activity, &found)?;
+        Ok(true)
+    }
 }
 
 /// Removes what a removal that was cut left of an archived activity.
@@ -458,17 +436,14 @@ fn call(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Result<V
     store.servers.call(&Call::script(&ARCHIVE, keys.all(), arguments).of_step(step))
 }
 
-/// Reads the replies of the transaction.
-fn executed(connection: &mut Connection) -> Result<Removed> {
+/// Reads the replies of the transaction: whether it removed the keys.
+fn executed(connection: &mut Connection) -> Result<bool> {
     let reply = Reply::of(&ARCHIVE);
     connection.value()?;
-    let Value::Array(values) = connection.value()? else { return Ok(Removed::Changed) };
+    let Value::Array(values) = connection.value()? else { return Ok(false) };
     match reply.array(values.into_iter().next().unwrap_or(Value::Nil))?.first() {
-        Some(Value::Int(STALE)) => Ok(Removed::Changed),
-        code => match reply.status(code)? {
-            Status::Ok | Status::Replayed => Ok(Removed::Done),
-            _ => Ok(Removed::Changed),
-        },
+        Some(Value::Int(STALE)) => Ok(false),
+        code => Ok(matches!(reply.status(code)?, Status::Ok | Status::Replayed)),
     }
 }
 
@@ -476,33 +451,20 @@ fn executed(connection: &mut Connection) -> Result<Removed> {
 fn archivable(value: Value, keys: &Keys) -> Result<Archivable> {
     let reply = Reply::of(&ARCHIVE);
     let (status, corrupt, values) = reply.with_status(value, keys)?;
-    let mut found = Archivable {
+    let (is_there, is_archived) = (status == Status::Ok, status == Status::Ended);
+    let said = if is_there { &values[..] } else { &[] };
+    let text = |at: usize| reply.text(said.get(at)).map(Option::unwrap_or_default);
+    let epoch = if is_there || is_archived { reply.count(values.get(2))? } else { None };
+    Ok(Archivable {
         status,
         corrupt,
-        state: String::new(),
-        epoch: 0,
-        seen: String::new(),
-        archive: None,
-        holds: 0,
-        unread: None,
-    };
-    match status {
-        Status::Ended => {
-            found.archive = reply.text(values.get(1))?;
-            found.epoch = reply.count(values.get(2))?.unwrap_or_default();
-        }
-        Status::Ok => {
-            let text = |at: usize| reply.text(values.get(at)).map(Option::unwrap_or_default);
-            found.state = text(1)?;
-            found.epoch = reply.count(values.get(2))?.unwrap_or_default();
-            found.seen = text(3)?;
-            found.archive = reply.text(values.get(4))?;
-            found.holds = reply.count(values.get(5))?.unwrap_or_default();
-            found.unread = reply.text(values.get(6))?;
-        }
-        _ => {}
-    }
-    Ok(found)
+        state: text(1)?,
+        epoch: epoch.unwrap_or_default(),
+        seen: text(3)?,
+        archive: reply.text(if is_archived { values.get(1) } else { said.get(4) })?,
+        holds: reply.count(said.get(5))?.unwrap_or_default(),
+        unread: reply.text(said.get(6))?,
+    })
 }
 
 /// Walks all entries of a stream: an id, then fields and values.

@@ -95,15 +95,6 @@ impl Parent {
     }
 }
 
-/// How a change of a parent ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Changed {
-    /// It says so now.
-    Done,
-    /// Somebody else changed it since it was read.
-    Stale,
-}
-
 /// What the meta of an activity says.
 pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Parent> {
     let keys = store.keys(activity);
@@ -119,14 +110,15 @@ pub(crate) fn read_parent(store: &mut Store, activity: &ActivityId) -> Result<Pa
 
 /// Makes the meta of an activity say something else, if it is as it was read, and `parent` what it is then. `clears` makes a parent of whatever was there. What it
 /// plans a replica has afterwards, if there is one: a failover that lost the plan, and nothing of what was done by it, would have
-/// it done again. [`look_for_replicas`](crate::redis::cluster::Servers::look_for_replicas) first.
+/// it done again. [`look_for_replicas`](crate::redis::cluster::Servers::look_for_replicas) first. False if another client changed it
+/// since it was read.
 pub(crate) fn change_parent(
     store: &mut Store,
     activity: &ActivityId,
     parent: &mut Parent,
     after: &Says,
     clears: bool,
-) -> Result<Changed> {
+) -> Result<bool> {
     let keys: Keys = store.keys(activity);
     let given = |text: Option<Vec<u8>>| text.map(|text| [b"=", &text[..]].concat()).unwrap_or_default();
     let mode = if clears { "clear" } else { "set" };
@@ -142,15 +134,15 @@ pub(crate) fn change_parent(
     let reply = Reply::of(&PARENT);
     let values = reply.array(value)?;
     if values.first() == Some(&Value::Int(call_code::STALE)) {
-        return Ok(Changed::Stale);
+        return Ok(false);
     }
     match reply.status(values.first())? {
         Status::Ok | Status::Replayed => {
             store.changed(activity);
             *parent = Parent { texts, ..Parent::default() };
-            Ok(Changed::Done)
+            Ok(true)
         }
-        Status::Exists | Status::Corrupt => Ok(Changed::Stale),
+        Status::Exists | Status::Corrupt => Ok(false),
         _ => Err(reply.invalid(&values)),
     }
 }

@@ -1,7 +1,7 @@
 //! Pause and resume: of an activity, or of a sharded one, its shards one by one, then the parent. The same command finishes one
 //! that was cut.
 
-use crate::admin::parent::{self, Changed, Says};
+use crate::admin::parent::{self, Says};
 use crate::error::{Result, StoreError};
 use crate::model::activity::whole;
 use crate::model::{ActivityId, Corrupt, Meta, PackedRules, Snapshot, State, Status, StoredState};
@@ -165,9 +165,7 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         }
         result.status = Status::Ok;
         let rules = PackedRules { state, ..says.rules };
-        if pausing.dry_run
-            || parent::change_parent(store, activity, &mut parent, &Says { rules, ..says }, false)? == Changed::Done
-        {
+        if pausing.dry_run || parent::change_parent(store, activity, &mut parent, &Says { rules, ..says }, false)? {
             return Ok(Some(result));
         }
     }

@@ -4,11 +4,12 @@
 
 use redis::Value;
 
+use crate::admin::archive::contents;
 use crate::admin::preheat;
 use crate::error::{Result, StoreError};
 use crate::model::archive::{Bytes, Manifest, Part, Sealed};
 use crate::model::status::call_code::STALE;
-use crate::model::{ActivityId, Corrupt, Kind, Status};
+use crate::model::{ActivityId, Corrupt, Status};
 use crate::read::checkpoint::encode_texts;
 use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
@@ -49,21 +50,11 @@ pub(crate) enum Meddled {
     Written,
 }
 
-/// How a step of a restore ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Restored {
-    /// It is done.
-    Done,
-    /// It was reset meanwhile, or another client wrote to it: what is there instead of what the files have.
-    Stale(Option<String>),
-}
-
-/// Pages that are sent one after the other; while the server writes one, the next is made.
+/// The steps of a restore. Its pages are sent one after the other; while the server writes one, the next is made.
 pub(crate) struct Pages<'a> {
     store: &'a mut Store,
     keys: Keys,
     sha256: String,
-    kind: Kind,
     part: Option<Part>,
     texts: Vec<Vec<u8>>,
     bytes: usize,
@@ -86,24 +77,27 @@ pub(crate) fn restore<E: From<StoreError>>(
     dry_run: bool,
     write: impl FnOnce(&mut Pages<'_>) -> Result<(), E>,
 ) -> Result<Result<Restorable, Meddled>, E> {
-    let value = call(store, activity, "plan", &sealed.sha256, Vec::new())?;
-    let mut found = restorable(value, &store.keys(activity))?;
+    let mut pages = Pages::new(store, activity, sealed);
+    let mut found = restorable(pages.step("plan", Vec::new())?, &pages.keys)?;
     if dry_run || !matches!(found.status, Status::Ok | Status::Replayed) {
         return Ok(Ok(found));
     }
-    found = begin_restore(store, activity, sealed)?;
+    // Lists name the activity, not its shards.
+    let whole = pages.store.layout.whole(activity);
+    preheat::add_to_index(pages.store, [&whole])?;
+    // A meta in the state `archived`, behind which pages are written.
+    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
+    found = restorable(pages.step("begin", vec![rules.into_bytes()])?, &pages.keys)?;
     if found.status == Status::Ok {
-        let mut pages = restore_pages(store, activity, sealed);
         write(&mut pages)?;
         if !pages.finish()? {
             return Ok(Err(Meddled::Overtaken));
         }
-        if let Restored::Stale(seen) = finish_restore(store, activity, sealed, reason)? {
-            if seen.is_none() {
-                return Ok(Err(Meddled::Overtaken));
+        if let Some(meddled) = pages.switch(&sealed.manifest, reason)? {
+            if meddled == Meddled::Written {
+                pages.step("undo", Vec::new())?;
             }
-            call(store, activity, "undo", &sealed.sha256, Vec::new())?;
-            return Ok(Err(Meddled::Written));
+            return Ok(Err(meddled));
         }
     }
     if found.status.is_done() {
@@ -113,46 +107,34 @@ pub(crate) fn restore<E: From<StoreError>>(
     Ok(Ok(found))
 }
 
-/// Makes a meta in the state `archived`, behind which pages are written.
-fn begin_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed) -> Result<Restorable> {
-    // Lists name the activity, not its shards.
-    let whole = store.layout.whole(activity);
-    preheat::add_to_index(store, [&whole])?;
-    let rules = sealed.manifest.rules().map(|rules| rules.to_string()).unwrap_or_default();
-    let value = call(store, activity, "begin", &sealed.sha256, vec![rules.into_bytes()])?;
-    restorable(value, &store.keys(activity))
-}
-
-/// Writes lines of the files, page by page.
-fn restore_pages<'a>(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Pages<'a> {
-    let (keys, kind) = (store.keys(activity), store.layout.kind());
-    let sha256 = sealed.sha256.clone();
-    let is_under_way = true;
-    Pages { store, keys, sha256, kind, part: None, texts: Vec::new(), bytes: 0, under_way: None, is_under_way }
-}
-
-/// Makes the activity what it was, if all that the files have is there, and nothing else.
-fn finish_restore(store: &mut Store, activity: &ActivityId, sealed: &Sealed, reason: Option<&str>) -> Result<Restored> {
-    let manifest = &sealed.manifest;
-    let by = reason.map_or_else(|| store.operator.clone(), |why| format!("{}: {why}", store.operator));
-    let texts = [expected(manifest), by, manifest.stock.clone()].map(String::into_bytes);
-    let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
-    for (field, value) in &manifest.meta {
-        if !OWN_FIELDS.contains(&field.0.as_slice()) {
-            arguments.extend([field.0.clone(), value.0.clone()]);
-        }
+impl<'a> Pages<'a> {
+    /// Nothing is sent yet.
+    fn new(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Self {
+        let (keys, sha256, (part, under_way)) = (store.keys(activity), sealed.sha256.clone(), (None, None));
+        Self { store, keys, sha256, part, texts: Vec::new(), bytes: 0, under_way, is_under_way: true }
     }
-    done(call(store, activity, "switch", &sealed.sha256, arguments)?)
-}
 
-fn call(store: &mut Store, activity: &ActivityId, step: &str, sha256: &str, more: Vec<Vec<u8>>) -> Result<Value> {
-    let keys = store.keys(activity);
-    let head = [store.kind(), step.to_owned(), sha256.to_owned()];
-    let arguments = head.map(String::into_bytes).into_iter().chain(more);
-    store.servers.call(&Call::script(&RESTORE, keys.in_order(), arguments).of_step(step))
-}
+    /// A step of the script.
+    fn step(&mut self, step: &str, more: Vec<Vec<u8>>) -> Result<Value> {
+        let head = [&*self.store.kind(), step, &self.sha256].map(|text| text.as_bytes().to_vec());
+        let arguments = head.into_iter().chain(more);
+        self.store.servers.call(&Call::script(&RESTORE, self.keys.in_order(), arguments).of_step(step))
+    }
 
-impl Pages<'_> {
+    /// Makes the activity what it was, if all that the files have is there, and nothing else.
+    fn switch(&mut self, manifest: &Manifest, reason: Option<&str>) -> Result<Option<Meddled>> {
+        let operator = &self.store.operator;
+        let by = reason.map_or_else(|| operator.clone(), |why| format!("{operator}: {why}"));
+        let texts = [contents(manifest), by, manifest.stock.clone()].map(String::into_bytes);
+        let mut arguments: Vec<Vec<u8>> = texts.into_iter().chain([groups(manifest)]).collect();
+        for (field, value) in &manifest.meta {
+            if !OWN_FIELDS.contains(&field.0.as_slice()) {
+                arguments.extend([field.0.clone(), value.0.clone()]);
+            }
+        }
+        meddled(self.step("switch", arguments)?)
+    }
+
     /// Adds a line; false if the restore is not under way any more.
     ///
     /// # Errors
@@ -185,7 +167,7 @@ impl Pages<'_> {
 
     fn send(&mut self) -> Result<()> {
         let Some(part) = self.part.filter(|_| !self.texts.is_empty()) else { return Ok(()) };
-        let head = [self.kind.name(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
+        let head = [&*self.store.kind(), "page", &self.sha256, part.name()].map(|text| text.as_bytes().to_vec());
         let page: Vec<Vec<u8>> = head.into_iter().chain(self.texts.drain(..)).collect();
         self.bytes = 0;
         self.settle()?;
@@ -199,23 +181,10 @@ impl Pages<'_> {
     /// Waits for the reply to what was sent.
     fn settle(&mut self) -> Result<()> {
         if let Some(page) = self.under_way.take() {
-            self.is_under_way &= done(self.store.servers.finish(page)?)? == Restored::Done;
+            self.is_under_way &= meddled(self.store.servers.finish(page)?)?.is_none();
         }
         Ok(())
     }
-}
-
-/// What must be there at the end, as the script compares it.
-fn expected(manifest: &Manifest) -> String {
-    let lines = |part| manifest.lines(part);
-    format!(
-        "{} {} {} {} {}",
-        manifest.last_entry.as_deref().unwrap_or("-"),
-        lines(Part::Requests),
-        lines(Part::Ledger),
-        lines(Part::Participants),
-        lines(Part::Units)
-    )
 }
 
 /// The consumer groups as the script reads them: a JSON array. Names are in whatever encoding.
@@ -224,15 +193,16 @@ fn groups(manifest: &Manifest) -> Vec<u8> {
     encode_texts(texts)
 }
 
-/// Reads a reply that is `ok`, or says that the restore is not under way.
-fn done(value: Value) -> Result<Restored> {
+/// Reads a reply that is `ok`, or says that the restore is not under way; what is there instead comes with it if another client wrote it.
+fn meddled(value: Value) -> Result<Option<Meddled>> {
     let reply = Reply::of(&RESTORE);
     let values = reply.array(value)?;
     match values.first() {
-        Some(Value::Int(STALE)) => Ok(Restored::Stale(reply.text(values.get(1))?)),
+        Some(Value::Int(STALE)) if reply.text(values.get(1))?.is_some() => Ok(Some(Meddled::Written)),
+        Some(Value::Int(STALE)) => Ok(Some(Meddled::Overtaken)),
         first => match reply.status(first)? {
-            Status::Ok | Status::Replayed => Ok(Restored::Done),
-            Status::Corrupt => Ok(Restored::Stale(None)),
+            Status::Ok | Status::Replayed => Ok(None),
+            Status::Corrupt => Ok(Some(Meddled::Overtaken)),
             _ => Err(reply.invalid(&values)),
         },
     }

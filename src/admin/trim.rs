@@ -147,10 +147,8 @@ pub(crate) fn switch(
     let name = store.servers.system().unique_id().to_string();
     let pages = pages(&sums.state);
     let count = pages.len().to_string();
-    for (number, page) in pages.into_iter().enumerate() {
-        if !write_page(store, &keys, &trim.epoch, &name, number, page)? {
-            return Ok(Err(Untrimmed::Stale));
-        }
+    if !write_pages(store, &keys, &trim.epoch, &name, pages)? {
+        return Ok(Err(Untrimmed::Stale));
     }
     let state = &sums.state;
     let replaced = trim.checkpoint.as_ref().map(|checkpoint| checkpoint.name.clone()).unwrap_or_default();
@@ -193,18 +191,22 @@ pub(crate) fn cut(store: &mut Store, activity: &ActivityId, trim: &Trim) -> Resu
     Ok((removed, None))
 }
 
-/// Writes one page of a draft; false if another trim writes one.
-pub(crate) fn write_page(
+/// Writes the pages of a draft; false if another trim writes one.
+pub(crate) fn write_pages(
     store: &mut Store,
     keys: &Keys,
     epoch: &str,
     name: &str,
-    number: usize,
-    page: Vec<u8>,
+    pages: Vec<Vec<u8>>,
 ) -> Result<bool> {
-    let arguments = [b"page".to_vec(), epoch.into(), name.into(), number.to_string().into_bytes(), page];
-    let call = Call::script(&TRIM, keys.in_order(), arguments).repeatable();
-    Ok(done(store.servers.call(&call)?)?.is_some())
+    for (number, page) in pages.into_iter().enumerate() {
+        let arguments = [b"page".to_vec(), epoch.into(), name.into(), number.to_string().into_bytes(), page];
+        let call = Call::script(&TRIM, keys.in_order(), arguments).repeatable();
+        if done(store.servers.call(&call)?)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Removes the pages of a draft.

@@ -8,7 +8,7 @@ use crate::bench::pace::{Pace, Turn};
 use crate::bench::{LoadOptions, Measured, Sale, TIMEOUTS, write_user};
 use crate::error::{Result, StoreError};
 use crate::model::{Interner, Status};
-use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step, status_of_items};
+use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step, status_of_items};
 use crate::store::Store;
 
 /// The longest sleep, so that a run can be stopped.
@@ -74,12 +74,8 @@ pub(crate) fn load(
             number += 1;
             pushed += 1;
             let (items, user) = (&sale.baskets[basket], if has_users { &*user } else { "" });
-            if is_multi {
-                run.push_multi(number, items, [user, "", ""]);
-            } else {
-                let (activity, quantity) = (items[0].0.as_str(), u32::try_from(items[0].1.get()).unwrap_or(u32::MAX));
-                run.push(&BulkOrder { line: number, activity, user, quantity, request: "", reason: "" })?;
-            }
+            let items = items.iter().map(|(activity, quantity)| (activity.as_str(), quantity.get()));
+            run.push(number, items, [user, "", ""])?;
         }
         if started.is_empty() && !pace.has_more(now) {
             break;

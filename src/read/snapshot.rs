@@ -72,8 +72,6 @@ pub(crate) fn snapshot_call(store: &Store, keys: &Keys, users: &[&[u8]]) -> Call
 /// What the script snapshot replied.
 pub(crate) struct SnapshotReply {
     pub snapshot: Snapshot,
-    /// How many entries the ledger has.
-    pub length: Option<u64>,
     /// What each user that was asked for holds, as it is stored: `Nil` is nothing.
     pub held: Vec<Value>,
     /// A checkpoint that is none, which concerns only those that read the ledger.
@@ -96,18 +94,20 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         meta: None,
         buyers: None,
         ledger_last: None,
+        ledger_length: None,
         at: Millis::new(reply.count(values.get(1))?.unwrap_or_default()),
         sums: None,
     };
     if status == Status::Corrupt {
         snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
-        return Ok(SnapshotReply { snapshot, length: None, held: Vec::new(), invalid_checkpoint: None });
+        return Ok(SnapshotReply { snapshot, held: Vec::new(), invalid_checkpoint: None });
     }
     let Some(Value::Array(held)) = values.pop() else { return Err(reply.invalid(&values)) };
     let [_, _, stock, Value::Array(meta), buyers, last, length] = &values[..] else {
         return Err(reply.invalid(&values));
     };
-    let (length, mut invalid_checkpoint) = (reply.count(Some(length))?, None);
+    snapshot.ledger_length = reply.count(Some(length))?;
+    let mut invalid_checkpoint = None;
     if let Some(text) = text(&reply, meta, "checkpoint").filter(|text| Checkpoint::read(text).is_none()) {
         invalid_checkpoint = Some(corrupt(keys, 2, Some(&text)));
     }
@@ -126,7 +126,7 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
             snapshot.status = Status::Corrupt;
             let what = format!("holds `{}` as `{field}`: expected a whole number", value.escape_debug());
             snapshot.corrupt = Some(Corrupt { key: keys.meta.clone(), what });
-            return Ok(SnapshotReply { snapshot, length, held: Vec::new(), invalid_checkpoint });
+            return Ok(SnapshotReply { snapshot, held: Vec::new(), invalid_checkpoint });
         }
     }
     snapshot.buyers = if keys.participants.is_some() { reply.count(Some(buyers))? } else { None };
@@ -138,7 +138,7 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
     }
     let last = reply.text(Some(last))?.map(|id| id.parse());
     snapshot.ledger_last = last.transpose().map_err(|why: String| reply.invalid(why))?;
-    Ok(SnapshotReply { snapshot, length, held, invalid_checkpoint })
+    Ok(SnapshotReply { snapshot, held, invalid_checkpoint })
 }
 
 /// A field that the script does not check, and what it holds instead of a whole number.

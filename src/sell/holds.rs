@@ -23,8 +23,8 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
         let shards = match store.directory.get(activity) {
             Some(shards) => shards.clone(),
             None => match expire_one(store, activity, reason, dry_run)? {
-                Expiry::Done(expired) => return Ok(expired),
-                Expiry::Sharded(shards) => {
+                Ok(expired) => return Ok(expired),
+                Err(shards) => {
                     store.directory.learn(activity, Some(shards.clone()));
                     shards
                 }
@@ -33,29 +33,34 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
         let mut all = Expired::nothing(Status::Ok);
         for (at, id) in shards.ids(activity).enumerate() {
             match expire_one(store, &id, reason, dry_run)? {
-                Expiry::Done(expired) if expired.status == Status::NotPreheated => {
+                Ok(expired) if expired.status == Status::NotPreheated => {
                     let Some(found) = orders::shards_now(store, activity, &shards)? else { continue 'list };
                     let Some(broken) = orders::lost_shard(store, activity, &found[at..=at]) else { continue 'list };
                     all.add(Expired { corrupt: Some(broken), ..Expired::nothing(Status::Corrupt) });
                 }
-                Expiry::Done(expired) => all.add(expired),
-                Expiry::Sharded(_) => all.add(Expired::nothing(Status::NotPreheated)),
+                Ok(expired) => all.add(expired),
+                Err(_) => all.add(Expired::nothing(Status::NotPreheated)),
             }
         }
         return Ok(all);
     }
 }
 
-/// Expires a page of the overdue holds of an activity, or of one shard.
-fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expiry> {
+/// Expires a page of the overdue holds of an activity, or of one shard; the shards of one that has its holds there.
+fn expire_one(
+    store: &mut Store,
+    activity: &ActivityId,
+    reason: Option<&str>,
+    dry_run: bool,
+) -> Result<Result<Expired, Shards>> {
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
-    let value = settle_many(store, &keys, (AT_ONCE.to_string(), "expire"), Some(reason.unwrap_or_default()), dry_run)?;
+    let value = settle_many(store, &keys, ["expire", &AT_ONCE.to_string()], Some(reason.unwrap_or_default()), dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;
     if let Some(shards) = reply.shards(&values)? {
-        return Ok(Expiry::Sharded(shards));
+        return Ok(Err(shards));
     }
     let mut expired = Expired::nothing(status);
     match status {
@@ -78,7 +83,7 @@ fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dr
         Status::Corrupt => expired.corrupt = Some(reply.corrupt(&values, &keys)?),
         _ => {}
     }
-    Ok(Expiry::Done(expired))
+    Ok(Ok(expired))
 }
 
 /// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open. Unless
@@ -88,7 +93,7 @@ fn expire_one(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dr
 /// Any of [`StoreError`].
 pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_run: bool) -> Result<Recounted> {
     let keys = store.keys(activity);
-    let value = settle_many(store, &keys, (most.to_string(), "recount"), None, dry_run)?;
+    let value = settle_many(store, &keys, ["recount", &most.to_string()], None, dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     match reply.status(values.first())? {
@@ -110,25 +115,12 @@ pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_r
     Ok(Recounted::Counts(counts))
 }
 
-/// Calls a step of `settle` that is about many holds.
-fn settle_many(
-    store: &mut Store,
-    keys: &Keys,
-    (most, step): (String, &str),
-    reason: Option<&str>,
-    dry_run: bool,
-) -> Result<Value> {
+/// Calls a step of `settle` that is about many holds, by its name and how many it takes at most.
+fn settle_many(store: &mut Store, keys: &Keys, step: [&str; 2], reason: Option<&str>, dry_run: bool) -> Result<Value> {
+    let [step, most] = step;
     let (kind, reason) = (store.kind(), reason.map(str::as_bytes));
-    let first = [&kind, &store.operator, &most, step, "", ""].map(str::as_bytes);
+    let first = [&kind, &store.operator, most, step, "", ""].map(str::as_bytes);
     let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();
     let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
-}
-
-/// What one call to expire came to.
-#[derive(Debug)]
-enum Expiry {
-    Done(Expired),
-    /// The activity has its holds in shards.
-    Sharded(Shards),
 }

@@ -136,14 +136,6 @@ impl Item {
     }
 }
 
-/// How an order is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decision {
-    /// `Replayed` if another try did, earlier or at the same time.
-    Bought(Status),
-    Aborted,
-}
-
 /// An order being decided.
 struct CrossSlotOrder<'a> {
     order: &'a MultiOrder,
@@ -238,10 +230,10 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
     if order.dry_run {
         return Ok(refused_if(is_refused, outcomes));
     }
-    let decision =
+    let bought =
         if is_refused { abort(store, order, &mut outcomes, false)? } else { commit(store, order, &mut outcomes)? };
     let is_removed = |at: &usize| order.items[*at].is_in_shard() && outcomes[*at].status == Status::NotPreheated;
-    let Decision::Bought(status) = decision else {
+    let Some(status) = bought else {
         return match (0..outcomes.len()).find(is_removed) {
             // It was reset after its shards were read.
             Some(at) => Err(StoreError::Reset { activity: order.items[at].activity.to_string() }),
@@ -349,29 +341,32 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
     call.read(replicated_item(store, &unkept, request)?.1, &item.keys)
 }
 
-/// The commit: whatever happens afterwards, the order is bought.
-fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Decision> {
+/// The commit: whatever happens afterwards, the order is bought. `Replayed` if another try did, earlier or at the same time; `None` if it
+/// is not bought.
+fn commit(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]) -> Result<Option<Status>> {
     let settled = settle_primary(store, order, "confirm")?;
-    match settled.status {
-        status if status.is_done() => {
-            outcomes[order.primary] = settled;
-            Ok(Decision::Bought(status))
-        }
-        // Another caller took it for given up.
-        _ => {
-            outcomes[order.primary].status = settled.status;
-            abort(store, order, outcomes, true)
-        }
+    let status = settled.status;
+    if status.is_done() {
+        outcomes[order.primary] = settled;
+        return Ok(Some(status));
     }
+    // Another caller took it for given up.
+    outcomes[order.primary].status = status;
+    abort(store, order, outcomes, true)
 }
 
-/// Decides that the order is not bought, unless it is already, and returns what was taken. `was_sent`: a commit was.
-fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome], was_sent: bool) -> Result<Decision> {
+/// Decides that the order is not bought, unless it is already, and returns what was taken: as [`commit`] does. `was_sent`: a commit was.
+fn abort(
+    store: &mut Store,
+    order: &CrossSlotOrder<'_>,
+    outcomes: &mut [Outcome],
+    was_sent: bool,
+) -> Result<Option<Status>> {
     let settled = settle_primary(store, order, "abort")?;
     let status = settled.status;
     if status == Status::Confirmed {
         outcomes[order.primary] = settled;
-        return Ok(Decision::Bought(Status::Replayed));
+        return Ok(Some(Status::Replayed));
     }
     // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, as a
     // commit without a reply may, and what says so may be in files, or gone: the others must not return. What a reset
@@ -386,7 +381,7 @@ fn abort(store: &mut Store, order: &CrossSlotOrder<'_>, outcomes: &mut [Outcome]
     for (at, settled) in settle_others(store, order, "abort")? {
         returned(&mut outcomes[at], &settled);
     }
-    Ok(Decision::Aborted)
+    Ok(None)
 }
 
 fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {

@@ -19,7 +19,7 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{DEDUCT, HOLD, REFUND, SETTLE, Script};
 use crate::shards::borrower::{
-    BorrowOutcome, BorrowRequest, Finished, STUCK, SoldOut, is_out_of_stock, is_short, patient,
+    BorrowOutcome, BorrowRequest, Finished, Place, STUCK, SoldOut, is_out_of_stock, is_short,
 };
 use crate::shards::transfer::{ShardFault, peek};
 use crate::store::Store;
@@ -241,7 +241,7 @@ pub(crate) fn send_home(
         };
         let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
         let home = shards.home(user.ok_or_else(nobody)?);
-        match send_to(store, activity, &shards, home, call) {
+        match send_to(store, (activity, &shards, home), call) {
             Ok(reply) => return Ok(reply),
             Err(ShardFault::ListChanged | ShardFault::Stopped) => {
                 let Some(found) = shards_now(store, activity, &shards)? else { continue };
@@ -301,13 +301,8 @@ pub(crate) fn names_lost_shard(store: &Store, activity: &ActivityId) -> Corrupt 
 }
 
 /// Sends an order to a shard, by its place in the list. What a shard has left says little of the sale.
-fn send_to(
-    store: &mut Store,
-    activity: &ActivityId,
-    shards: &Shards,
-    home: usize,
-    call: &SingleCall,
-) -> Result<Outcome, ShardFault> {
+fn send_to(store: &mut Store, place: Place<'_>, call: &SingleCall) -> Result<Outcome, ShardFault> {
+    let (activity, shards, home) = place;
     let at = activity.shard(shards.numbers()[home]);
     let modes = match &call.wanted {
         _ if call.dry_run => Modes::DRY,
@@ -324,24 +319,15 @@ fn send_to(
         return read_of_shard(store, call, value, &at);
     };
     let order = call.call(&store.keys(&at), Modes::BORROW);
-    let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
-    let request = BorrowRequest {
-        activity,
-        shards,
-        home,
-        quantity,
-        request: wanted.request.as_str(),
-        order: (!call.dry_run).then_some(&order),
-        system: &*system,
-        began: system.now(),
-        at_most: patient(store.servers.target().timeout),
-        stop: &|| stop(),
-    };
+    let stop = Arc::clone(&store.stop);
+    let named = (wanted.request.as_str(), quantity);
+    let request = BorrowRequest::new(&store.servers, place, named, &*stop);
+    let request = BorrowRequest { order: (!call.dry_run).then_some(&order), ..request };
     if call.dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
         let reply = read_of_shard(store, call, value, &at)?;
         return Ok(match sold_out {
-            Some(SoldOut { left, .. }) => with_stock(reply, left),
+            Some(SoldOut { left, .. }) => Outcome { stock: Some(left), ..reply },
             None => would_borrow(reply, quantity),
         });
     }
@@ -354,7 +340,8 @@ fn send_to(
             let value = send_single(store, call, &at, modes)?;
             let is_refused = is_out_of_stock(&value);
             let reply = read_of_shard(store, call, value, &at)?;
-            Ok(if is_refused { with_stock(reply, left) } else { reply })
+            // Neither it nor all others together have enough.
+            Ok(if is_refused { Outcome { stock: Some(left), ..reply } } else { reply })
         }
     }
 }
@@ -406,9 +393,11 @@ fn borrow_and_send(
                 if !is_short(&value, request.quantity) {
                     break Ok(BorrowOutcome::Decided(value));
                 }
-                request.check_time(|| "others took them first".to_owned())?;
+                request.check_time(&store.servers, || "others took them first".to_owned())?;
             }
-            Err(ShardFault::Stopped) => break Err(request.failed("it was interrupted".to_owned()).into()),
+            Err(ShardFault::Stopped) => {
+                break Err(request.failed(&store.servers, "it was interrupted".to_owned()).into());
+            }
             ended => break ended,
         }
     };
@@ -438,12 +427,6 @@ fn read_of_shard(store: &Store, call: &SingleCall, value: Value, shard: &Activit
     let mut reply = read_reply(store, call, value, shard)?;
     reply.stock = None;
     Ok(reply)
-}
-
-/// The reply of a shard that is short, while neither it nor all others together have enough.
-fn with_stock(mut reply: Outcome, left: u64) -> Outcome {
-    reply.stock = Some(left);
-    reply
 }
 
 /// The reply of a shard that is short to a dry run, if other shards have enough.

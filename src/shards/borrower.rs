@@ -13,10 +13,8 @@ use crate::model::shards::transfer_age;
 use crate::model::{ActivityId, Layout, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
-use crate::redis::system::System;
 use crate::shards::transfer::{
-    LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, patience, peek,
-    transfer_id,
+    LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, peek, transfer_id,
 };
 
 /// The most units that one transfer asks for: more than any shard has, so that half of the donor's stock comes.
@@ -103,7 +101,7 @@ impl ShardBorrower {
                 }
             }
             refused.clear();
-            request.check_time(|| match in_transit(&views) {
+            request.check_time(servers, || match in_transit(&views) {
                 0 => "others took them first".to_owned(),
                 1 => "1 unit is on its way between its shards".to_owned(),
                 units => format!("{units} units are on their way between its shards"),
@@ -133,7 +131,7 @@ impl ShardBorrower {
             if let Some(sold_out) = self.prove_sold_out(servers, request, &views)? {
                 return Ok(Some(sold_out));
             }
-            request.check_time(|| "they are sold and returned too quickly to be counted".to_owned())?;
+            request.check_time(servers, || "they are sold and returned too quickly to be counted".to_owned())?;
             servers.system().sleep(pause(servers));
         }
     }
@@ -165,8 +163,7 @@ impl ShardBorrower {
         donor: usize,
         views: &[ShardView],
     ) -> Result<Option<Transferred>, ShardFault> {
-        let by = self.by.clone();
-        let context = self.context(servers, &by, request.activity, views[donor].epoch);
+        let context = TransferContext::new(servers, self.layout, &self.by, (request.activity, views[donor].epoch));
         let (donor, home) = (request.shards.numbers()[donor], request.home_number());
         let id = transfer_id(request.request, attempt, donor, home);
         let need = request.quantity - views[request.home].stock;
@@ -178,8 +175,8 @@ impl ShardBorrower {
                 LendReply::Nothing => return Ok(None),
                 LendReply::Unreplicated => {
                     let shard = request.activity.shard(donor);
-                    request
-                        .check_time(|| format!("no replica of `{shard}` confirmed that it has what the shard lent"))?;
+                    let why = || format!("no replica of `{shard}` confirmed that it has what the shard lent");
+                    request.check_time(servers, why)?;
                     if (request.stop)() {
                         return Err(ShardFault::Stopped);
                     }
@@ -197,10 +194,6 @@ impl ShardBorrower {
             Err(fault) => return Err(fault),
         }
         Ok(Some(Transferred { suffices: units >= need, order: credit.order }))
-    }
-
-    fn context<'a>(&self, servers: &Servers, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
-        TransferContext { layout: self.layout, by, activity, epoch, patience: patience(servers) }
     }
 
     /// Finishes transfers that are older than they should get.
@@ -240,8 +233,7 @@ impl ShardBorrower {
         (donor, epoch): (u32, u64),
         open: &OpenTransfer,
     ) -> Result<Option<bool>> {
-        let by = self.by.clone();
-        let context = self.context(servers, &by, activity, epoch);
+        let context = TransferContext::new(servers, self.layout, &self.by, (activity, epoch));
         let transfer = TransferRequest { id: &open.id, donor, home: open.home, need: 0, want: 0, finished: &[] };
         let units = match context.lend(servers, &transfer) {
             Ok(LendReply::Lent(units)) => units,
@@ -262,7 +254,13 @@ impl ShardBorrower {
 
     /// Removes ids whose units have arrived from their donors' lists. What fails is left for the finisher.
     pub(crate) fn ack_transfers(&mut self, servers: &mut Servers) {
-        self.acks.send(servers, self.layout, &self.by);
+        let mut calls = Vec::new();
+        for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.acks.0) {
+            let context = TransferContext::new(servers, self.layout, &self.by, (&activity, epoch));
+            let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
+            calls.push(context.lend_call(&request));
+        }
+        drop(servers.fan_out(&calls, None));
     }
 }
 
@@ -290,11 +288,8 @@ fn pause(servers: &Servers) -> Duration {
 /// A transfer that is older, by the donor's clock, was left by whoever began it.
 pub(crate) const STUCK: Duration = Duration::from_secs(5);
 
-/// How long to wait for units by default, given how long to wait for a server: if that is long enough for a transfer that somebody
-/// left, then until it is old enough to be finished.
-pub(crate) fn patient(timeout: Duration) -> Duration {
-    if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) }
-}
+/// A shard: the activity, its list of shards, and the place of this one in it.
+pub(crate) type Place<'a> = (&'a ActivityId, &'a Shards, usize);
 
 /// A request for units at one shard of an activity.
 pub(crate) struct BorrowRequest<'a> {
@@ -308,26 +303,34 @@ pub(crate) struct BorrowRequest<'a> {
     pub(crate) request: &'a str,
     /// What is sent to the home together with the units.
     pub(crate) order: Option<&'a Call>,
-    /// By its clock.
-    pub(crate) system: &'a dyn System,
     /// When this began, and how long it may take.
     pub(crate) began: Instant,
     pub(crate) at_most: Duration,
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
-impl BorrowRequest<'_> {
+impl<'a> BorrowRequest<'a> {
+    /// A request that begins now, with its name and quantity. It may take as long as to wait for a server; if that is long enough for a
+    /// transfer that a client left, then until this is old enough to be finished.
+    pub(crate) fn new(
+        servers: &Servers,
+        (activity, shards, home): Place<'a>,
+        (request, quantity): (&'a str, u64),
+        stop: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let (timeout, began) = (servers.target().timeout, servers.system().now());
+        let at_most = if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) };
+        Self { activity, shards, home, quantity, request, order: None, began, at_most, stop }
+    }
+
     pub(crate) fn home_number(&self) -> u32 {
         self.shards.numbers()[self.home]
     }
 
-    fn lasted(&self) -> Duration {
-        self.system.now() - self.began
-    }
-
     /// The error for what ended before its time.
-    pub(crate) fn failed(&self, why: String) -> StoreError {
-        let (activity, waited) = (self.activity.to_string(), format!("{} ms", self.lasted().as_millis()));
+    pub(crate) fn failed(&self, servers: &Servers, why: String) -> StoreError {
+        let lasted = servers.system().now() - self.began;
+        let (activity, waited) = (self.activity.to_string(), format!("{} ms", lasted.as_millis()));
         StoreError::NoUnits { activity, waited, why }
     }
 
@@ -335,8 +338,8 @@ impl BorrowRequest<'_> {
     ///
     /// # Errors
     /// It did.
-    pub(crate) fn check_time(&self, why: impl FnOnce() -> String) -> Result<()> {
-        if self.lasted() < self.at_most {
+    pub(crate) fn check_time(&self, servers: &Servers, why: impl FnOnce() -> String) -> Result<()> {
+        if servers.system().now() - self.began < self.at_most {
             return Ok(());
         }
         let waited = humantime::format_duration(self.at_most).to_string();

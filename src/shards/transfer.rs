@@ -108,7 +108,17 @@ pub(crate) struct CreditReply {
     pub(crate) was_resent: bool,
 }
 
-impl TransferContext<'_> {
+impl<'a> TransferContext<'a> {
+    /// The context of an activity of this epoch.
+    pub(crate) fn new(
+        servers: &Servers,
+        layout: Layout,
+        by: &'a str,
+        (activity, epoch): (&'a ActivityId, u64),
+    ) -> Self {
+        Self { layout, by, activity, epoch, patience: (servers.target().timeout / 2).min(PATIENCE) }
+    }
+
     fn keys(&self, shard: u32) -> Keys {
         Keys::of(self.layout, &self.activity.shard(shard))
     }
@@ -190,7 +200,7 @@ pub(crate) fn shard_status(reply: &Reply<'_>, values: &[Value], keys: &Keys) -> 
 /// Ids of transfers whose units are at their home for sure. They still have to leave the list of the donor: its next `lend`
 /// takes them out. By activity and donor, with the epoch that they belong to.
 #[derive(Debug, Default)]
-pub(crate) struct PendingAcks(BTreeMap<(ActivityId, u32), (u64, Vec<String>)>);
+pub(crate) struct PendingAcks(pub(crate) BTreeMap<(ActivityId, u32), (u64, Vec<String>)>);
 
 impl PendingAcks {
     /// Adds an id. Those of an older epoch are gone with it.
@@ -207,27 +217,10 @@ impl PendingAcks {
         let known = self.0.remove(&(activity.clone(), donor));
         known.filter(|(of, _)| *of == epoch).map(|(_, ids)| ids).unwrap_or_default()
     }
-
-    /// Takes all out of their donors' lists. What fails is left for the finisher.
-    pub(crate) fn send(&mut self, servers: &mut Servers, layout: Layout, by: &str) {
-        let patience = patience(servers);
-        let mut calls = Vec::new();
-        for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.0) {
-            let context = TransferContext { layout, by, activity: &activity, epoch, patience };
-            let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
-            calls.push(context.lend_call(&request));
-        }
-        drop(servers.fan_out(&calls, None));
-    }
 }
 
 /// The longest `WAIT`: the connection must not time out before it.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How long a `WAIT` may take.
-pub(crate) fn patience(servers: &Servers) -> Duration {
-    (servers.target().timeout / 2).min(PATIENCE)
-}
 
 /// Units that a shard lent and that may not have arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
-    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Shards,
-    Snapshot, Status, StoredState, Units,
+    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Snapshot,
+    Status, StoredState, Units,
 };
 use crate::shards;
 
@@ -57,13 +57,24 @@ impl Found {
     }
 
     /// Numbers of the shards that there are, or that a plan makes, and of those that it removes.
-    fn numbers(&self) -> (Vec<u32>, Vec<u32>) {
+    pub(super) fn numbers(&self) -> (Vec<u32>, Vec<u32>) {
         match self.says.as_ref().map(|says| (&says.plan, &says.shards)) {
             Some((Some(ShardPlan::Start { shards, old }), _)) => (shards.clone(), old.clone()),
             Some((_, Some(shards))) => (shards.numbers().to_vec(), Vec::new()),
             _ => (Vec::new(), Vec::new()),
         }
     }
+}
+
+/// What is wanted of an activity, and what there is.
+struct Case<'a> {
+    plan: &'a Plan,
+    how: Preheat,
+    found: &'a Found,
+    /// Rules and title at the end.
+    target: (PackedRules, String),
+    /// What a refusal says.
+    refused: Preheated,
 }
 
 fn is_update(how: Preheat) -> bool {
@@ -85,39 +96,6 @@ fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (Pack
     };
     let title = plan.title.clone().or(kept.map(|says| says.title.clone())).unwrap_or_default();
     (rules, title)
-}
-
-fn difference(plan: &Plan, field: &str, before: impl ToString, after: impl ToString) -> FieldDifference {
-    let (before, after) = (before.to_string(), after.to_string());
-    FieldDifference { is_given: plan.gives(field), field: field.to_owned(), before, after }
-}
-
-/// How a sharded sale differs from its plan.
-fn differences(
-    before: (&PackedRules, &str),
-    shards: usize,
-    plan: &Plan,
-    how: Preheat,
-    after: &(PackedRules, String),
-) -> Vec<FieldDifference> {
-    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let count = |count: usize| if count == 0 { String::new() } else { count.to_string() };
-    let kept = if is_update(how) { shards } else { 0 };
-    let texts = |rules: &PackedRules, title: &str, shards: String| {
-        [
-            ("stock", rules.total.to_string()),
-            ("per_user_limit", number(rules.per_user_limit)),
-            ("title", title.to_owned()),
-            ("starts_at", number(rules.starts_at.map(Millis::get))),
-            ("ends_at", number(rules.ends_at.map(Millis::get))),
-            ("ledger", u8::from(rules.ledger).to_string()),
-            ("shards", shards),
-        ]
-    };
-    let was = texts(before.0, before.1, count(shards));
-    let will_be = texts(&after.0, &after.1, count(plan.shards.map_or(kept, |count| count.get())));
-    let pairs = was.into_iter().zip(will_be).filter(|((_, was), (_, will_be))| was != will_be);
-    pairs.map(|((field, was), (_, will_be))| difference(plan, field, was, will_be)).collect()
 }
 
 /// Decides.
@@ -147,113 +125,38 @@ pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decisio
         differences: Vec::new(),
         corrupt: None,
     };
+    let case = Case { plan, how, found, target, refused };
     let (result, todo) = match (how, says) {
-        (Preheat::Reset, _) => reset(plan, found, refused, &target),
+        (Preheat::Reset, _) => case.reset(),
         _ if found.corrupt.is_some() => {
             let (status, corrupt) = (Status::Corrupt, found.corrupt.clone());
-            (Preheated { status, corrupt, ..refused }, Todo::Nothing)
+            (Preheated { status, corrupt, ..case.refused.clone() }, Todo::Nothing)
         }
         (_, None) => match &found.other {
-            Some(other) => (without_shards(plan, other), Todo::Nothing),
-            None => create(plan, how, found, refused, &target),
+            Some(other) => (case.without_shards(other), Todo::Nothing),
+            None => case.create(),
         },
         (_, Some(says)) if says.shards.is_some() && found.shards.iter().any(Snapshot::is_archived) => {
-            (archived(plan, refused), Todo::Nothing)
+            (case.refused_for("state", StoredState::Archived, StoredState::Live), Todo::Nothing)
         }
         (_, Some(says)) => match &says.plan {
-            Some(ShardPlan::Start { shards, .. }) => resume(plan, how, says, shards, refused, &target),
+            Some(ShardPlan::Start { shards, .. }) => case.resume(says, shards),
             Some(ShardPlan::Update { .. }) if !is_update(how) => {
-                let mut refused = Preheated { differences: of(says, found, plan, how, &target), ..refused };
-                refused.differences.push(difference(plan, "plan", "update", ""));
+                let mut refused = Preheated { differences: case.differences(says), ..case.refused.clone() };
+                refused.differences.push(case.difference("plan", "update", ""));
                 (refused, Todo::Nothing)
             }
             // What is unfinished is finished first, whatever is wanted then.
-            Some(ShardPlan::Update { .. }) => {
-                let result = existing(plan, how, says, found, refused, &target).0;
-                (half_updated(result, says, found, &target.0), Todo::Resume)
-            }
-            None => existing(plan, how, says, found, refused, &target),
+            Some(ShardPlan::Update { .. }) => (case.half_updated(case.existing(says).0, says), Todo::Resume),
+            None => case.existing(says),
         },
     };
-    Ok(Decision { result, todo, target })
-}
-
-fn of(says: &Says, found: &Found, plan: &Plan, how: Preheat, target: &(PackedRules, String)) -> Vec<FieldDifference> {
-    differences((&says.rules, &says.title), found.numbers().0.len(), plan, how, target)
+    Ok(Decision { result, todo, target: case.target })
 }
 
 /// How many shards there are, if the activity is sharded.
 fn counted(shards: &[u32]) -> Option<u64> {
     (!shards.is_empty()).then_some(shards.len() as u64)
-}
-
-/// What is done, or planned: the total and the stock are those of a new sale.
-fn begun(refused: Preheated, action: Action, target: &PackedRules) -> Preheated {
-    let (total, per_user_limit) = (Some(target.total), target.per_user_limit);
-    Preheated { action, status: Status::Ok, total, stock: total, per_user_limit, ..refused }
-}
-
-/// An activity that has its units itself is no parent, and becomes one only by a reset.
-fn without_shards(plan: &Plan, other: &Preheated) -> Preheated {
-    let mut refused = other.clone();
-    refused.action = Action::Refused;
-    if refused.status != Status::Corrupt {
-        refused.status = Status::Exists;
-    }
-    (refused.total, refused.stock) = (refused.total_before, refused.stock_before);
-    refused.differences.push(difference(
-        plan,
-        "shards",
-        "",
-        plan.shards.map(|count| count.to_string()).unwrap_or_default(),
-    ));
-    refused
-}
-
-/// It is archived, or some of its shards are.
-fn archived(plan: &Plan, refused: Preheated) -> Preheated {
-    let differences = vec![difference(plan, "state", StoredState::Archived, StoredState::Live)];
-    Preheated { differences, ..refused }
-}
-
-/// Nothing of the activity itself is there.
-fn create(
-    plan: &Plan,
-    how: Preheat,
-    found: &Found,
-    refused: Preheated,
-    target: &(PackedRules, String),
-) -> (Preheated, Todo) {
-    if matches!(how, Preheat::UpdateFrom(_)) {
-        return (Preheated { status: Status::NotPreheated, ..refused }, Todo::Nothing);
-    }
-    // A parent that was lost, with the node that had it, before a replica knew it: what its shards say must fit.
-    let fits = |shard: &Snapshot, meta: &Meta| {
-        let rules = &target.0;
-        shard.status == Status::Ok
-            && meta.epoch == rules.epoch
-            && (meta.per_user_limit, meta.starts_at, meta.ends_at)
-                == (rules.per_user_limit, rules.starts_at, rules.ends_at)
-            && meta.title == target.1
-    };
-    let present = || found.shards.iter().zip(spread(target.0.total, found.shards.len())).filter(|(it, _)| is_there(it));
-    let totals: u64 = present().filter_map(|(shard, _)| shard.meta.as_ref()).map(|meta| meta.total).sum();
-    let is_whole = present().count() == found.shards.len() && totals == target.0.total;
-    let other = present().find(|(shard, units)| {
-        let meta = shard.meta.as_ref().filter(|meta| fits(shard, meta));
-        // What a shard sold before it was lost would be sold again.
-        !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
-    });
-    if let Some((shard, _)) = other {
-        let differences = vec![difference(plan, "shard", &shard.activity, "")];
-        return (Preheated { differences, ..refused }, Todo::Nothing);
-    }
-    let shards = shards::choose(&plan.id, found.shards.len(), 0);
-    let mut result = Preheated { shards: counted(&shards), ..begun(refused, Action::Create, &target.0) };
-    if is_whole {
-        result.stock = found.shards.iter().map(|shard| shard.stock).sum();
-    }
-    (result, Todo::Begin(Box::new(start(target, shards, Vec::new()))))
 }
 
 fn is_there(shard: &Snapshot) -> bool {
@@ -266,119 +169,188 @@ fn is_there(shard: &Snapshot) -> bool {
         || shard.buyers > Some(0)
 }
 
-fn start(target: &(PackedRules, String), shards: Vec<u32>, old: Vec<u32>) -> Says {
-    let (rules, title) = target.clone();
-    Says { rules, title, shards: None, plan: Some(ShardPlan::Start { shards, old }) }
-}
+impl Case<'_> {
+    fn difference(&self, field: &str, before: impl ToString, after: impl ToString) -> FieldDifference {
+        let (before, after) = (before.to_string(), after.to_string());
+        FieldDifference { is_given: self.plan.gives(field), field: field.to_owned(), before, after }
+    }
 
-/// A new sale is half made.
-fn resume(
-    plan: &Plan,
-    how: Preheat,
-    says: &Says,
-    shards: &[u32],
-    refused: Preheated,
-    target: &(PackedRules, String),
-) -> (Preheated, Todo) {
-    let differences = differences((&says.rules, &says.title), shards.len(), plan, how, target);
-    // Only a reset makes an activity without shards of it.
-    if differences.is_empty() && !shards.is_empty() {
-        let result = Preheated { total_before: None, ..begun(refused, Action::Create, &target.0) };
-        return (result, Todo::Resume);
+    /// It is refused because of one field.
+    fn refused_for(&self, field: &str, before: impl ToString, after: impl ToString) -> Preheated {
+        Preheated { differences: vec![self.difference(field, before, after)], ..self.refused.clone() }
     }
-    let mut refused = Preheated { differences, ..refused };
-    refused.differences.push(difference(plan, "plan", "start", ""));
-    (refused, Todo::Nothing)
-}
 
-/// A sale is there.
-fn existing(
-    plan: &Plan,
-    how: Preheat,
-    says: &Says,
-    found: &Found,
-    refused: Preheated,
-    target: &(PackedRules, String),
-) -> (Preheated, Todo) {
-    let mut differences = of(says, found, plan, how, target);
-    let mut is_refused = !is_update(how) || differences.iter().any(|it| matches!(&it.field[..], "ledger" | "shards"));
-    if let Preheat::UpdateFrom(total) = how
-        && total != says.rules.total
-    {
-        differences.push(difference(plan, "if_total", says.rules.total, total));
-        is_refused = true;
+    /// How a sharded sale differs from its plan.
+    fn differences(&self, says: &Says) -> Vec<FieldDifference> {
+        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let count = |count: usize| if count == 0 { String::new() } else { count.to_string() };
+        let shards = self.found.numbers().0.len();
+        let kept = if is_update(self.how) { shards } else { 0 };
+        let texts = |rules: &PackedRules, title: &str, shards: String| {
+            [
+                ("stock", rules.total.to_string()),
+                ("per_user_limit", number(rules.per_user_limit)),
+                ("title", title.to_owned()),
+                ("starts_at", number(rules.starts_at.map(Millis::get))),
+                ("ends_at", number(rules.ends_at.map(Millis::get))),
+                ("ledger", u8::from(rules.ledger).to_string()),
+                ("shards", shards),
+            ]
+        };
+        let was = texts(&says.rules, &says.title, count(shards));
+        let shards = self.plan.shards.map_or(kept, |count| count.get());
+        let will_be = texts(&self.target.0, &self.target.1, count(shards));
+        let pairs = was.into_iter().zip(will_be).filter(|((_, was), (_, will_be))| was != will_be);
+        pairs.map(|((field, was), (_, will_be))| self.difference(field, was, will_be)).collect()
     }
-    if differences.is_empty() {
-        return (Preheated { action: Action::Unchanged, status: Status::Ok, ..refused }, Todo::Nothing);
-    }
-    let refused = Preheated { differences, ..refused };
-    if is_refused {
-        return (refused, Todo::Nothing);
-    }
-    let stocks: Vec<u64> = found.shards.iter().map(|shard| shard.stock.unwrap_or_default()).collect();
-    let (before, after) = (says.rules.total, target.0.total);
-    let changes = match before.checked_sub(after) {
-        Some(fewer) => taken(&stocks, fewer).map(|taken| taken.into_iter().map(|units| -signed(units)).collect()),
-        None => Some(spread(after - before, stocks.len()).into_iter().map(signed).collect()),
-    };
-    let Some(changes) = changes else {
-        return (Preheated { status: Status::OutOfStock, ..refused }, Todo::Nothing);
-    };
-    let stock = refused.stock.and_then(|stock| (stock + after).checked_sub(before));
-    let result = Preheated { stock, ..begun(refused, Action::Update, &target.0) };
-    let (rules, title) = target.clone();
-    let update = ShardPlan::Update { id: found.new_id.clone(), done: 0, changes, rules, title };
-    (Preheated { stock, ..result }, Todo::Begin(Box::new(Says { plan: Some(update), ..says.clone() })))
-}
 
-/// Some shards of a sale are updated already: counts from their totals what is left of how many.
-fn half_updated(result: Preheated, says: &Says, found: &Found, target: &PackedRules) -> Preheated {
-    let totals: u64 = found.shards.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum();
-    let left = |total: u64| result.stock_before.and_then(|stock| (stock + total).checked_sub(totals));
-    let (before, after) = (left(says.rules.total), left(target.total));
-    match (result.status, result.action) {
-        (Status::OutOfStock | Status::Ok, _) if after.is_some() => {
-            let result = Preheated { stock_before: before, ..begun(result.clone(), Action::Update, target) };
-            Preheated { stock: after, ..result }
+    /// What is done, or planned: the total and the stock are those of a new sale.
+    fn begun(&self, before: Preheated, action: Action) -> Preheated {
+        let (total, per_user_limit) = (Some(self.target.0.total), self.target.0.per_user_limit);
+        Preheated { action, status: Status::Ok, total, stock: total, per_user_limit, ..before }
+    }
+
+    /// The parent is to plan a new sale.
+    fn start(&self, shards: Vec<u32>, old: Vec<u32>) -> Todo {
+        let (rules, title) = self.target.clone();
+        Todo::Begin(Box::new(Says { rules, title, shards: None, plan: Some(ShardPlan::Start { shards, old }) }))
+    }
+
+    /// An activity that has its units itself is no parent, and becomes one only by a reset.
+    fn without_shards(&self, other: &Preheated) -> Preheated {
+        let mut refused = other.clone();
+        refused.action = Action::Refused;
+        if refused.status != Status::Corrupt {
+            refused.status = Status::Exists;
         }
-        _ => Preheated { stock_before: before, ..result.clone() },
+        (refused.total, refused.stock) = (refused.total_before, refused.stock_before);
+        let shards = self.plan.shards.map(|count| count.to_string()).unwrap_or_default();
+        refused.differences.push(self.difference("shards", "", shards));
+        refused
     }
-}
 
-fn reset(plan: &Plan, found: &Found, refused: Preheated, target: &(PackedRules, String)) -> (Preheated, Todo) {
-    let count = plan.shards.map_or(0, |count| count.get());
-    let (shards, old) = found.numbers();
-    if let Some(says) = &found.says
-        && matches!(says.plan, Some(ShardPlan::Start { .. }))
-        && differences((&says.rules, &says.title), shards.len(), plan, Preheat::Reset, target).is_empty()
-    {
-        return (begun(refused, Action::Reset, &target.0), Todo::Resume);
+    /// Nothing of the activity itself is there.
+    fn create(&self) -> (Preheated, Todo) {
+        let Self { plan, how, found, target, refused } = self;
+        if matches!(how, Preheat::UpdateFrom(_)) {
+            return (Preheated { status: Status::NotPreheated, ..refused.clone() }, Todo::Nothing);
+        }
+        // A parent that was lost, with the node that had it, before a replica knew it: what its shards say must fit.
+        let fits = |shard: &Snapshot, meta: &Meta| {
+            let rules = &target.0;
+            shard.status == Status::Ok
+                && meta.epoch == rules.epoch
+                && (meta.per_user_limit, meta.starts_at, meta.ends_at)
+                    == (rules.per_user_limit, rules.starts_at, rules.ends_at)
+                && meta.title == target.1
+        };
+        let planned = spread(target.0.total, found.shards.len());
+        let present: Vec<_> = found.shards.iter().zip(planned).filter(|(shard, _)| is_there(shard)).collect();
+        let totals: u64 = present.iter().filter_map(|(shard, _)| shard.meta.as_ref()).map(|meta| meta.total).sum();
+        let is_whole = present.len() == found.shards.len() && totals == target.0.total;
+        let other = present.iter().find(|(shard, units)| {
+            let meta = shard.meta.as_ref().filter(|meta| fits(shard, meta));
+            // What a shard sold before it was lost would be sold again.
+            !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
+        });
+        if let Some((shard, _)) = other {
+            return (self.refused_for("shard", &shard.activity, ""), Todo::Nothing);
+        }
+        let shards = shards::choose(&plan.id, found.shards.len(), 0);
+        let mut result = Preheated { shards: counted(&shards), ..self.begun(refused.clone(), Action::Create) };
+        if is_whole {
+            result.stock = found.shards.iter().map(|shard| shard.stock).sum();
+        }
+        (result, self.start(shards, Vec::new()))
     }
-    // A list of another length gives users other homes: a cached one must find no shard at all.
-    let used = shards.iter().chain(&old).max().map_or(0, |most| most + 1);
-    let chosen = if shards.len() == count { shards.clone() } else { shards::choose(&plan.id, count, used) };
-    let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
-    let is_new = found.is_absent && !found.shards.iter().any(is_there);
-    let action = if is_new { Action::Create } else { Action::Reset };
-    let before = match (&found.other, &found.says) {
-        (Some(other), _) => Preheated {
-            total_before: other.total_before,
-            stock_before: other.stock_before,
-            differences: other.differences.clone(),
-            ..refused
-        },
-        (None, Some(says)) => Preheated { differences: of(says, found, plan, Preheat::Reset, target), ..refused },
-        (None, None) => refused,
-    };
-    let result = Preheated { shards: counted(&chosen), ..begun(before, action, &target.0) };
-    (result, Todo::Begin(Box::new(start(target, chosen, old))))
-}
 
-/// The shards that a parent names, or is to get.
-pub(super) fn named(says: Option<&Says>, plan: &Plan) -> Vec<u32> {
-    match says {
-        Some(Says { plan: Some(ShardPlan::Start { shards, .. }), .. }) => shards.clone(),
-        Some(says) => says.shards.as_ref().map(|shards: &Shards| shards.numbers().to_vec()).unwrap_or_default(),
-        None => shards::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
+    /// A new sale is half made.
+    fn resume(&self, says: &Says, shards: &[u32]) -> (Preheated, Todo) {
+        let differences = self.differences(says);
+        // Only a reset makes an activity without shards of it.
+        if differences.is_empty() && !shards.is_empty() {
+            let result = Preheated { total_before: None, ..self.begun(self.refused.clone(), Action::Create) };
+            return (result, Todo::Resume);
+        }
+        let mut refused = Preheated { differences, ..self.refused.clone() };
+        refused.differences.push(self.difference("plan", "start", ""));
+        (refused, Todo::Nothing)
+    }
+
+    /// A sale is there.
+    fn existing(&self, says: &Says) -> (Preheated, Todo) {
+        let Self { how, found, target, .. } = self;
+        let mut differences = self.differences(says);
+        let mut is_refused =
+            !is_update(*how) || differences.iter().any(|it| matches!(&it.field[..], "ledger" | "shards"));
+        if let Preheat::UpdateFrom(total) = how
+            && *total != says.rules.total
+        {
+            differences.push(self.difference("if_total", says.rules.total, total));
+            is_refused = true;
+        }
+        let refused = self.refused.clone();
+        if differences.is_empty() {
+            return (Preheated { action: Action::Unchanged, status: Status::Ok, ..refused }, Todo::Nothing);
+        }
+        let refused = Preheated { differences, ..refused };
+        if is_refused {
+            return (refused, Todo::Nothing);
+        }
+        let stocks: Vec<u64> = found.shards.iter().map(|shard| shard.stock.unwrap_or_default()).collect();
+        let (before, after) = (says.rules.total, target.0.total);
+        let changes = match before.checked_sub(after) {
+            Some(fewer) => taken(&stocks, fewer).map(|taken| taken.into_iter().map(|units| -signed(units)).collect()),
+            None => Some(spread(after - before, stocks.len()).into_iter().map(signed).collect()),
+        };
+        let Some(changes) = changes else {
+            return (Preheated { status: Status::OutOfStock, ..refused }, Todo::Nothing);
+        };
+        let stock = refused.stock.and_then(|stock| (stock + after).checked_sub(before));
+        let result = Preheated { stock, ..self.begun(refused, Action::Update) };
+        let (rules, title) = target.clone();
+        let update = ShardPlan::Update { id: found.new_id.clone(), done: 0, changes, rules, title };
+        (result, Todo::Begin(Box::new(Says { plan: Some(update), ..says.clone() })))
+    }
+
+    /// Some shards of a sale are updated already: counts from their totals what is left of how many.
+    fn half_updated(&self, result: Preheated, says: &Says) -> Preheated {
+        let metas = self.found.shards.iter().filter_map(|shard| shard.meta.as_ref());
+        let totals: u64 = metas.map(|meta| meta.total).sum();
+        let left = |total: u64| result.stock_before.and_then(|stock| (stock + total).checked_sub(totals));
+        let (before, after) = (left(says.rules.total), left(self.target.0.total));
+        if after.is_none() || !matches!(result.status, Status::OutOfStock | Status::Ok) {
+            return Preheated { stock_before: before, ..result };
+        }
+        Preheated { stock_before: before, stock: after, ..self.begun(result, Action::Update) }
+    }
+
+    fn reset(&self) -> (Preheated, Todo) {
+        let Self { plan, found, refused, .. } = self;
+        let count = plan.shards.map_or(0, |count| count.get());
+        let (shards, old) = found.numbers();
+        if let Some(says) = &found.says
+            && matches!(says.plan, Some(ShardPlan::Start { .. }))
+            && self.differences(says).is_empty()
+        {
+            return (self.begun(refused.clone(), Action::Reset), Todo::Resume);
+        }
+        // A list of another length gives users other homes: a cached one must find no shard at all.
+        let used = shards.iter().chain(&old).max().map_or(0, |most| most + 1);
+        let chosen = if shards.len() == count { shards.clone() } else { shards::choose(&plan.id, count, used) };
+        let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
+        let is_new = found.is_absent && !found.shards.iter().any(is_there);
+        let action = if is_new { Action::Create } else { Action::Reset };
+        let mut before = refused.clone();
+        match (&found.other, &found.says) {
+            (Some(other), _) => {
+                (before.total_before, before.stock_before) = (other.total_before, other.stock_before);
+                before.differences.clone_from(&other.differences);
+            }
+            (None, Some(says)) => before.differences = self.differences(says),
+            (None, None) => {}
+        }
+        let result = Preheated { shards: counted(&chosen), ..self.begun(before, action) };
+        (result, self.start(chosen, old))
     }
 }

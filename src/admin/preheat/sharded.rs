@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::admin::parent::{self, Changed, Parent, Says};
-use crate::admin::preheat::decide::{self, Decision, Found, Todo, decide};
+use crate::admin::parent::{self, Parent, Says};
+use crate::admin::preheat::decide::{Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
@@ -34,6 +34,7 @@ use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::orders;
+use crate::shards;
 use crate::shards::transfer::{ShardFault, shard_status};
 use crate::store::Store;
 
@@ -100,7 +101,7 @@ impl Preheating<'_> {
             preheat::add_to_index(self.store, [&plan.id])?;
             let clears = is_begun && self.how == Preheat::Reset && !parent.is_absent();
             // Also what another client planned, which may have died before a replica had it.
-            if parent::change_parent(self.store, &plan.id, &mut parent, &says, clears)? == Changed::Stale {
+            if !parent::change_parent(self.store, &plan.id, &mut parent, &says, clears)? {
                 continue;
             }
             if is_begun {
@@ -112,8 +113,8 @@ impl Preheating<'_> {
                 }
                 _ => true,
             };
-            let ended = match says.plan.clone() {
-                Some(ShardPlan::Start { shards, old }) => self.start(&plan.id, &mut parent, &says, shards, &old),
+            let ended = match &says.plan {
+                Some(ShardPlan::Start { .. }) => self.start(&plan.id, &mut parent, says),
                 Some(ShardPlan::Update { .. }) => self.update(&plan.id, &mut parent, says),
                 None => Err(ShardFault::ListChanged),
             };
@@ -147,7 +148,10 @@ impl Preheating<'_> {
                 Err(corrupt) => found.corrupt = Some(corrupt),
             }
         }
-        let numbers = decide::named(found.says.as_ref(), plan);
+        let numbers = match &found.says {
+            Some(_) => found.numbers().0,
+            None => shards::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
+        };
         let ids: Vec<ActivityId> = numbers.iter().map(|number| plan.id.shard(*number)).collect();
         found.shards = snapshot::snapshots(self.store, &ids)?;
         // A removed shard is made again by a later epoch only.
@@ -188,28 +192,22 @@ impl Preheating<'_> {
     }
 
     /// Removes old shards, makes the others new, and lets the parent name them.
-    fn start(
-        &mut self,
-        activity: &ActivityId,
-        parent: &mut Parent,
-        says: &Says,
-        shards: Vec<u32>,
-        old: &[u32],
-    ) -> Result<Ended, ShardFault> {
+    fn start(&mut self, activity: &ActivityId, parent: &mut Parent, says: Says) -> Result<Ended, ShardFault> {
+        let Some(ShardPlan::Start { shards, old }) = &says.plan else { return Err(ShardFault::ListChanged) };
         let removals = old.iter().map(|number| {
-            let arguments = self.shard_arguments("remove", &says.rules, "", "", None);
+            let arguments = self.shard_arguments(["remove", "", ""], &says.rules, None);
             (activity.shard(*number), arguments)
         });
         let units = spread(says.rules.total, shards.len());
         let sets = shards.iter().zip(units).map(|(number, units)| {
-            let arguments = self.shard_arguments("set", &says.rules, "", &units.to_string(), Some(&says.title));
+            let arguments = self.shard_arguments(["set", "", &units.to_string()], &says.rules, Some(&says.title));
             (activity.shard(*number), arguments)
         });
         let calls: Vec<_> = removals.chain(sets).collect();
         let left = change_shards(self.store, &calls)?.iter().map(|shard| shard.stock).sum();
-        let list = Shards::new(shards);
+        let list = Shards::new(shards.clone());
         let is_ordinary = list.is_none();
-        let after = Says { shards: list, plan: None, ..says.clone() };
+        let after = Says { shards: list, plan: None, ..says };
         change(self.store, activity, parent, &after)?;
         Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
     }
@@ -227,7 +225,7 @@ impl Preheating<'_> {
                 .ids(activity)
                 .zip(changes)
                 .map(|(shard, units)| {
-                    (shard, self.shard_arguments("update", rules, id, &units.to_string(), Some(title)))
+                    (shard, self.shard_arguments(["update", id, &units.to_string()], rules, Some(title)))
                 })
                 .collect();
             let shards = change_shards(self.store, &calls)?;
@@ -261,14 +259,7 @@ impl Preheating<'_> {
     }
 
     /// What the script takes after its keys. Without a title nothing is to be written.
-    fn shard_arguments(
-        &self,
-        mode: &str,
-        rules: &PackedRules,
-        plan: &str,
-        units: &str,
-        title: Option<&str>,
-    ) -> Vec<String> {
+    fn shard_arguments(&self, [mode, plan, units]: [&str; 3], rules: &PackedRules, title: Option<&str>) -> Vec<String> {
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut arguments =
             vec![mode.to_owned(), self.store.operator.clone(), self.reason.unwrap_or_default().to_owned()];
@@ -310,10 +301,7 @@ fn new_plan_id(store: &Store) -> String {
 
 /// Makes the parent say something else.
 fn change(store: &mut Store, activity: &ActivityId, parent: &mut Parent, after: &Says) -> Result<(), ShardFault> {
-    match parent::change_parent(store, activity, parent, after, false)? {
-        Changed::Stale => Err(ShardFault::ListChanged),
-        Changed::Done => Ok(()),
-    }
+    parent::change_parent(store, activity, parent, after, false)?.then_some(()).ok_or(ShardFault::ListChanged)
 }
 
 /// One call for each of some shards, and what they changed. Replicas have all of it then: the plan may go.

@@ -5,7 +5,6 @@
 //! The scripts write a record that they find once more, so that a wait covers it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -29,8 +28,8 @@ use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{BORROW, LEND, REPAIR, Script};
 use crate::sell::holds;
-use crate::shards::borrower::{BorrowOutcome, BorrowRequest, patient};
-use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest, patience};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
+use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest};
 use crate::store::Store;
 
 /// Repairs a call; all of them are one entry of the ledger.
@@ -167,19 +166,9 @@ fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: boo
     let (Some((activity, number)), Some(first)) = (shard.parent(), short.first()) else { return Ok(false) };
     let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
     let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return Ok(false) };
-    let (stop, system) = (Arc::clone(&store.stop), Arc::clone(store.servers.system()));
-    let request = BorrowRequest {
-        activity: &activity,
-        shards: &shards,
-        home,
-        quantity: short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum(),
-        request: &first.id,
-        order: None,
-        system: &*system,
-        began: system.now(),
-        at_most: patient(store.servers.target().timeout),
-        stop: &|| stop(),
-    };
+    let quantity = short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum();
+    let place = (&activity, &shards, home);
+    let request = BorrowRequest::new(&store.servers, place, (&first.id, quantity), &*store.stop);
     if dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request);
         return sold_out.map(|sold_out| sold_out.is_none()).map_err(|fault| fault.into_error(&activity));
@@ -198,8 +187,8 @@ fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: boo
 fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>> {
     let Some(after) = audited.last else { return Ok(None) };
     let keys = store.keys(activity);
-    let view = see(store, activity, NOBODY)?.0.view;
-    let (Some(stock), Some(last)) = (view.stock, view.last) else { return Ok(None) };
+    let view = see(store, activity, NOBODY)?.0;
+    let (Some(stock), Some(last)) = (view.stock, view.ledger_last) else { return Ok(None) };
     // `None` without the audit's last entry, which a failover lost, and once an entry does not say how the stock moved.
     let (mut expected, mut end) = (None, None);
     ledger::each_entry_of(store, &keys.ledger, after.previous(), last, |entry| {
@@ -303,7 +292,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
         return Ok(Repaired::NotPreheated);
     };
     let by = store.operator.clone();
-    let context = context(store, &by, &activity, *epoch);
+    let context = TransferContext::new(&store.servers, store.layout, &by, (&activity, *epoch));
     let need = if *class == Class::UnbackedTransfer { *units } else { 0 };
     let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
@@ -347,40 +336,34 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
 pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<()> {
     if let Some((activity, donor)) = shard.parent() {
         let by = store.operator.clone();
-        let context = context(store, &by, &activity, epoch);
+        let context = TransferContext::new(&store.servers, store.layout, &by, (&activity, epoch));
         let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
         call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
     }
     Ok(())
 }
 
-fn context<'a>(store: &Store, by: &'a str, activity: &'a ActivityId, epoch: u64) -> TransferContext<'a> {
-    TransferContext { layout: store.layout, by, activity, epoch, patience: patience(&store.servers) }
-}
-
 /// Calls a script of transfers, which may be sent again, until a replica has what it wrote. What it refused is not repeated.
 fn call_shard(store: &mut Store, script: &Script, call: Call, patience: Duration) -> Result<Called> {
-    let (reply, calls) = (Reply::of(script), [call]);
-    let mut called = Called::default();
-    for _ in 0..TRANSFER_TRIES {
+    let (reply, calls, mut tries) = (Reply::of(script), [call], 0);
+    loop {
+        tries += 1;
         let answer = store.servers.send(&calls, Some(ReplicaWait::for_one(patience)), None)?;
-        called = Called { is_replicated: answer.is_replicated(), ..Called::default() };
+        let is_replicated = answer.is_replicated();
         let values = reply.array(answer.value())?;
-        if !matches!(values.first(), Some(Value::Int(call_code::OTHER_EPOCH))) {
-            called.status = Some(reply.status(values.first())?);
-        }
-        if called.status.is_some_and(Status::is_done) {
-            called.units = reply.count(values.get(1))?;
-        }
-        if called.is_replicated || !called.status.is_some_and(Status::is_done) {
-            break;
+        let status = match values.first() {
+            Some(Value::Int(call_code::OTHER_EPOCH)) => None,
+            code => Some(reply.status(code)?),
+        };
+        let is_done = status.is_some_and(Status::is_done);
+        if is_replicated || !is_done || tries == TRANSFER_TRIES {
+            let units = if is_done { reply.count(values.get(1))? } else { None };
+            return Ok(Called { status, units, is_replicated });
         }
     }
-    Ok(called)
 }
 
 /// The outcome of a call.
-#[derive(Default)]
 struct Called {
     /// `None`: it is of another epoch.
     status: Option<Status>,

@@ -120,34 +120,34 @@ impl LedgerState {
     /// What differs of a user between record, ledger and limit, at the instant at which the ledger state ends. What the
     /// ledger does not know counts too, unless it is as unknown to the record.
     pub(crate) fn against_ledger(&self, user: u32, holds: Holding, limit: Option<u64>) -> Option<Mismatch> {
-        let found = self.compare(user, holds, true, None);
-        let is_equal = match &found.holds {
-            Holding::Invalid(_) => false,
-            Holding::Unknown => found.ledger.is_none(),
-            Holding::Units(0) if self.is_unknown(user) => false,
-            Holding::Units(units) => found.ledger == Some(signed(*units)) && limit.is_none_or(|limit| *units <= limit),
-        };
-        (!is_equal).then_some(found)
+        self.differing(self.compare(user, holds, true, None), limit, true)
     }
 
     /// What differs of a user between record, ledger, limit and order records, at the instant at which the ledger state
     /// ends; nothing of most.
     pub(crate) fn mismatch(&self, user: u32, holds: Holding, limit: Option<u64>, by_ledger: bool) -> Option<Mismatch> {
         let orders = if self.lists_users() { self.ordered(user) } else { None };
-        let found = self.compare(user, holds, by_ledger, orders);
+        self.differing(self.compare(user, holds, by_ledger, orders), limit, false)
+    }
+
+    /// What was compared, if anything differs. `unknown_counts`: also what the ledger does not know.
+    fn differing(&self, found: Mismatch, limit: Option<u64>, unknown_counts: bool) -> Option<Mismatch> {
+        let agrees = || found.against_orders().is_none();
         let is_equal = match &found.holds {
             Holding::Invalid(_) => false,
-            Holding::Unknown => found.ledger.is_none() && found.against_orders().is_none(),
+            Holding::Unknown => found.ledger.is_none() && agrees(),
+            Holding::Units(0) if unknown_counts && self.is_unknown(found.user) => false,
             Holding::Units(units) => {
-                found.ledger.is_none_or(|ledger| signed(*units) == ledger)
+                found.ledger.map_or(!unknown_counts, |ledger| ledger == signed(*units))
                     && limit.is_none_or(|limit| *units <= limit)
-                    && found.against_orders().is_none()
+                    && agrees()
             }
         };
         (!is_equal).then_some(found)
     }
 
-    fn compare(&self, user: u32, holds: Holding, by_ledger: bool, orders: Option<i64>) -> Mismatch {
+    /// What record, ledger and order records say of a user, at the instant at which the ledger state ends.
+    pub(crate) fn compare(&self, user: u32, holds: Holding, by_ledger: bool, orders: Option<i64>) -> Mismatch {
         // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
         let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
         let ledger = if by_ledger && !is_unknown { Some(self.units(user)) } else { None };
@@ -201,10 +201,9 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::audit::class::Class;
-    use crate::audit::evidence::ActivityView;
     use crate::audit::ledger_state::Compared;
     use crate::audit::ledger_state::order_sums::OrderRows;
-    use crate::model::activity::Meta;
+    use crate::model::activity::{Meta, Snapshot};
     use crate::model::layout::Layout;
     use crate::model::ledger::{Entry, EntryId};
     use crate::model::time::Millis;
@@ -316,8 +315,7 @@ mod tests {
         let compared = orders.map(|_| Compared::unread(None, third, true));
         let mut evidence = Evidence::new(&"1001".parse().unwrap(), layout, None, compared);
         let meta = Meta { total: 100, per_user_limit: Some(5), epoch: 1, ledger: true, ..Meta::default() };
-        evidence.end =
-            Some(ActivityView { at: Millis::new(9), stock: None, meta: Some(meta), last: None, length: None });
+        evidence.end = Some(Snapshot { at: Millis::new(9), meta: Some(meta), ..Snapshot::sample("1001", None) });
         evidence.by_ledger = true;
         ledger.iter().for_each(|order| add(&mut evidence, order));
         let mut rows = OrderRows::default();

@@ -9,32 +9,15 @@ use crate::audit::evidence::mismatch::{Holding, Mismatch};
 use crate::audit::evidence::purchases::Purchases;
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::ledger_state::{Compared, LedgerState};
-use crate::model::activity::Meta;
+use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::ActivityId;
 use crate::model::layout::{Kind, Layout};
-use crate::model::ledger::EntryId;
 use crate::model::ledger::checkpoint::Checkpoint;
 use crate::model::number::signed;
 use crate::model::order::Corrupt;
 use crate::model::order::hold::{OpenCounts, Recounted};
-use crate::model::time::Millis;
 
-/// An activity at one instant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ActivityView {
-    /// The server's clock.
-    pub(crate) at: Millis,
-    /// Units left, with those that are withdrawn; `None` without a stock key.
-    pub(crate) stock: Option<u64>,
-    /// What preheat wrote; `None` if only a backend created it.
-    pub(crate) meta: Option<Meta>,
-    /// The ledger's last entry.
-    pub(crate) last: Option<EntryId>,
-    /// How many entries the ledger has, with those that were removed behind its checkpoint; `None` if nobody asked.
-    pub(crate) length: Option<u64>,
-}
-
-impl ActivityView {
+impl Snapshot {
     /// The epoch of its sale.
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.meta.as_ref().map(|meta| meta.epoch)
@@ -47,7 +30,7 @@ impl ActivityView {
 
     /// Whether somebody bought or gave back within the last second.
     pub(crate) fn is_live(&self) -> bool {
-        self.last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
+        self.ledger_last.is_some_and(|last| self.at.get().saturating_sub(last.at().get()) < 1000)
     }
 }
 
@@ -88,7 +71,7 @@ pub struct Evidence {
     /// The total that the caller says it has.
     pub(crate) total: Option<u64>,
     /// The activity when it was read last, which is where the ledger state ends; `None` if there is no such activity.
-    pub(crate) end: Option<ActivityView>,
+    pub(crate) end: Option<Snapshot>,
     /// A key that is corrupt as a whole.
     pub(crate) corrupt: Option<Corrupt>,
     /// What the ledger leads to, and the order records.
@@ -206,7 +189,7 @@ impl Evidence {
     }
 
     /// Compares the stock of an instant with the ledger, which must be folded up to exactly there.
-    pub(crate) fn compare_stock(&mut self, view: &ActivityView) {
+    pub(crate) fn compare_stock(&mut self, view: &Snapshot) {
         let Some((stock, total)) = view.stock.zip(self.ledger.total) else { return };
         let drift = signed(stock).saturating_add(self.ledger.sum).saturating_sub(signed(total));
         self.stock_drift_changed |= self.stock_drift.is_some_and(|first| first != drift);
@@ -236,7 +219,7 @@ impl Evidence {
 
     /// Notes what a checkpoint leaves unknown.
     pub(crate) fn note_orders_too_old(&mut self) {
-        let upto = self.end.as_ref().and_then(ActivityView::checkpoint).map(|checkpoint| checkpoint.upto.at());
+        let upto = self.end.as_ref().and_then(Snapshot::checkpoint).map(|checkpoint| checkpoint.upto.at());
         if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old) {
             self.notes.push(format!(
                 "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
@@ -304,7 +287,7 @@ impl Evidence {
     pub(crate) fn lost_tail(&self) -> bool {
         let Some(end) = &self.end else { return false };
         end.meta.as_ref().is_some_and(|meta| meta.ledger)
-            && self.ledger.newest_named().is_some_and(|named| end.last.is_none_or(|last| named > last))
+            && self.ledger.newest_named().is_some_and(|named| end.ledger_last.is_none_or(|last| named > last))
     }
 }
 

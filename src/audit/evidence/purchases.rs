@@ -24,15 +24,15 @@ pub(crate) struct Purchase {
     pub units: Option<i64>,
     /// Whether the ledger has an entry of it, as far as anybody can tell; a call that was cut may have stored the id alone.
     pub has_entry: bool,
+    /// Whether it is newer than the order records.
+    pub is_newer: bool,
 }
 
 /// What the request ids of one user did.
 #[derive(Debug, Default)]
 pub(crate) struct UserPurchases {
-    /// Those that order records may know.
+    /// What they bought.
     pub purchases: Vec<Purchase>,
-    /// Those that are newer than the order records.
-    pub newer: Vec<Purchase>,
     /// Units that refunds returned.
     pub refunded: i64,
 }
@@ -76,11 +76,8 @@ impl Purchases {
         };
         let taken = mismatch.units().map(|units| units.saturating_sub(to));
         // What is reversed, and what is kept: with `all` everything that is not newer is.
-        let divided = |all: bool| {
-            let (reversed, mut kept): (Vec<_>, Vec<_>) =
-                of_user.purchases.iter().partition(|purchase| all || has_no_row(purchase));
-            kept.extend(&of_user.newer);
-            (reversed, kept)
+        let divided = |all: bool| -> (Vec<&Purchase>, Vec<&Purchase>) {
+            of_user.purchases.iter().partition(|purchase| !purchase.is_newer && (all || has_no_row(purchase)))
         };
         let is_covered =
             |kept: &[&Purchase]| units(kept).is_some_and(|units| units.saturating_sub(of_user.refunded) <= to);
@@ -182,13 +179,20 @@ mod tests {
             open: 0,
         };
         // A `?` in front: the ledger has no entry of it.
-        let named = |(request, units): (&str, Option<i64>)| {
-            let (request, has_entry) = request.strip_prefix('?').map_or((request, true), |request| (request, false));
-            Purchase { request: request.to_owned(), units, has_entry }
+        let named = |is_newer| {
+            move |(request, units): (&str, Option<i64>)| {
+                let (request, has_entry) =
+                    request.strip_prefix('?').map_or((request, true), |request| (request, false));
+                Purchase { request: request.to_owned(), units, has_entry, is_newer }
+            }
         };
         let of_user = UserPurchases {
-            purchases: purchases.iter().copied().map(named).collect(),
-            newer: newer.iter().map(|(request, units)| named((request, Some(*units)))).collect(),
+            purchases: purchases
+                .iter()
+                .copied()
+                .map(named(false))
+                .chain(newer.iter().map(|(request, units)| (*request, Some(*units))).map(named(true)))
+                .collect(),
             refunded,
         };
         let purchases = Purchases { by_user: HashMap::from([(user, of_user)]), is_unread: false };

@@ -1,19 +1,19 @@
 use crate::audit::evidence::*;
 use crate::audit::ledger_state::order_sums::OrderRows;
-use crate::model::StoredUser;
+use crate::model::{EntryId, Millis, StoredUser};
 
 fn evidence(layout: Layout, compared: Option<Compared>) -> Evidence {
     Evidence::new(&"1001".parse().unwrap(), layout, None, compared)
 }
 
-fn view(stock: u64) -> ActivityView {
+fn view(stock: u64) -> Snapshot {
     let meta = Meta { total: 10, epoch: 1, ledger: true, ..Meta::default() };
-    ActivityView { at: Millis::new(5000), stock: Some(stock), meta: Some(meta), last: None, length: None }
+    Snapshot { at: Millis::new(5000), meta: Some(meta), ..Snapshot::sample("1001", Some(stock)) }
 }
 
 #[test]
 fn a_sale_is_live_for_a_second_after_its_last_entry() {
-    let last = |at| ActivityView { last: Some(EntryId::first_at(Millis::new(at))), ..view(1) };
+    let last = |at| Snapshot { ledger_last: Some(EntryId::first_at(Millis::new(at))), ..view(1) };
     assert!(last(4001).is_live() && last(6000).is_live());
     assert!(!last(4000).is_live() && !view(1).is_live());
 }
@@ -50,7 +50,7 @@ fn order_records_older_than_the_checkpoint_are_named() {
         let mut sale = evidence(Layout::Seckill, Some(Compared::unread(None, newer_from, true)));
         sale.ledger.begin_at(&checkpoint);
         let meta = Meta { checkpoint: Some(checkpoint.clone()), ..Meta::default() };
-        sale.end = Some(ActivityView { meta: Some(meta), ..view(1) });
+        sale.end = Some(Snapshot { meta: Some(meta), ..view(1) });
         sale.note_orders_too_old();
         assert_eq!(sale.notes.len(), notes, "{newer_from}");
     }
@@ -66,7 +66,7 @@ fn the_tail_is_lost_if_records_name_entries_behind_the_last() {
         rows.push("a", 1, Some(id("5-1")));
         sale.ledger.add_orders(&rows);
         let meta = Some(Meta { ledger, ..Meta::default() });
-        sale.end = Some(ActivityView { last: Some(id(last)), meta, ..view(1) });
+        sale.end = Some(Snapshot { ledger_last: Some(id(last)), meta, ..view(1) });
         assert_eq!(sale.lost_tail(), lost, "{last} {ledger}");
     }
 }

@@ -139,7 +139,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
         say(Class::Conservation, instant.stock.map(|stock| RecordedUnits::Units(signed(stock))), by_ledger, None);
     }
     if let Some(named) = evidence.ledger.newest_named().filter(|_| evidence.lost_tail()) {
-        let last = instant.last.map(|last| RecordedUnits::Text(last.to_string()));
+        let last = instant.ledger_last.map(|last| RecordedUnits::Text(last.to_string()));
         say(Class::LostTail, None, last, Some(RecordedUnits::Text(named.to_string())));
         evidence.notes.push(format!(
             "order records name ledger entries up to `{named}`, and the ledger ends before: was there a failover?"
@@ -218,16 +218,8 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     let mut missing = (0, Some(0i64));
     let mut newer = (0, Some(0i64));
     for user in evidence.ledger.everybody() {
-        let ledger = evidence.ledger.units(user);
         let holds = holdings.get(&user).map_or_else(|| evidence.ledger.holding(user), |&holds| holds.clone());
-        let mismatch = Mismatch {
-            user,
-            holds,
-            ledger: Some(ledger),
-            orders: Some(0),
-            newer: evidence.ledger.newer(user),
-            open: evidence.ledger.open(user),
-        };
+        let mismatch = evidence.ledger.compare(user, holds, true, Some(0));
         let tally = match mismatch.against_orders() {
             None => continue,
             Some(Class::Timing) => &mut newer,

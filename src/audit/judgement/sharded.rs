@@ -37,26 +37,52 @@ pub struct ShardedEvidence {
     /// Whether a preheat of it has not come to its end, or changed it while it was read.
     pub(crate) is_changing: bool,
     /// Each shard, in their order.
-    pub(crate) evidence: Vec<Evidence>,
-    /// Shards that are in files.
-    pub(crate) archived: Vec<ActivityId>,
-    /// Of each shard the transfers that it has and that were written after it was read, as far as somebody looked for them.
-    pub(crate) later: Vec<Transfers>,
-    /// Of each shard the change of its total that a cut left, if there is one.
-    pub(crate) cut: Vec<Option<CutChange>>,
+    pub(crate) parts: Vec<ShardEvidence>,
+}
+
+/// All that was found of one shard.
+pub(crate) struct ShardEvidence {
+    /// What was found as of any activity.
+    pub(crate) evidence: Evidence,
+    /// Whether it is in files.
+    pub(crate) is_archived: bool,
+    /// Transfers that it has and that were written after it was read, as far as they were looked for.
+    pub(crate) later: Transfers,
+    /// The change of its total that a cut left, if there is one.
+    pub(crate) cut: Option<CutChange>,
+}
+
+impl ShardEvidence {
+    /// Nothing was looked for besides.
+    pub(crate) fn new(evidence: Evidence) -> Self {
+        Self { evidence, is_archived: false, later: Transfers::default(), cut: None }
+    }
+
+    /// The change that the shard began to write, if its entry is lacking: a side of a transfer.
+    fn cut_transfer(&self) -> Option<(Direction, &CutChange)> {
+        let cut = self.cut.as_ref()?;
+        let side = (cut.direction?, cut.id.clone());
+        let has = |transfers: &Transfers| transfers.get(&side).is_some();
+        (!has(&self.evidence.ledger.transfers) && !has(&self.later)).then_some((side.0, cut))
+    }
+
+    /// Whether a change of its total is not finished.
+    fn is_cut(&self) -> bool {
+        self.cut_transfer().is_some() || self.cut.as_ref().is_some_and(|cut| cut.direction.is_none())
+    }
 }
 
 impl ShardedEvidence {
     /// For each shard, the sides of transfers that it should have, and whose entry it did not have when it was read.
     pub(crate) fn missing(&self) -> Vec<Vec<TransferSide>> {
-        let mut missing = vec![Vec::new(); self.evidence.len()];
+        let mut missing = vec![Vec::new(); self.parts.len()];
         if !self.has_all_ledgers() {
             return missing;
         }
         for side in self.sides() {
             let Some(other) = side.other else { continue };
             let wanted = (side.direction.other(), side.id.clone());
-            if self.evidence[other].ledger.transfers.get(&wanted).is_none() {
+            if self.parts[other].evidence.ledger.transfers.get(&wanted).is_none() {
                 missing[other].push(wanted);
             }
         }
@@ -65,8 +91,11 @@ impl ShardedEvidence {
 
     /// The units that all shards were preheated with, updates included; `None` if a ledger does not say it.
     pub(crate) fn planned(&self) -> Option<i64> {
-        let of_shard = |part: &Evidence| part.ledger.total.map(|total| signed(total) - part.ledger.transfers.balance());
-        self.evidence.iter().map(of_shard).sum()
+        let of_shard = |part: &ShardEvidence| {
+            let ledger = &part.evidence.ledger;
+            ledger.total.map(|total| signed(total) - ledger.transfers.balance())
+        };
+        self.parts.iter().map(of_shard).sum()
     }
 
     /// Whether each ledger is whole and of this sale, so that it has all transfers.
@@ -74,28 +103,25 @@ impl ShardedEvidence {
         let has = |found: &Evidence| {
             found.by_ledger && found.settled && found.meta().is_some_and(|meta| meta.epoch == self.epoch)
         };
-        self.evidence.iter().all(has)
+        self.parts.iter().all(|part| has(&part.evidence))
     }
 
-    /// The transfers that a shard, by its place in the list, began to write and whose entry it lacks.
-    fn cut_transfers(&self) -> impl Iterator<Item = (usize, Direction, &CutChange)> {
-        let changes = self.cut.iter().enumerate().filter_map(|(shard, cut)| {
-            let cut = cut.as_ref()?;
-            Some((shard, cut.direction?, cut))
-        });
-        changes.filter(|(shard, direction, cut)| {
-            let side = (*direction, cut.id.clone());
-            let has = |transfers: &Transfers| transfers.get(&side).is_some();
-            !has(&self.evidence[*shard].ledger.transfers) && !has(&self.later[*shard])
-        })
+    /// The transfer that has a side in a shard, by its place in the list, and the other one in the shard with this number.
+    fn broken(&self, shard: usize, direction: Direction, (id, units, other): (&str, u64, u32)) -> BrokenTransfer {
+        let (own, other) = (self.parts[shard].evidence.activity.clone(), self.activity.shard(other));
+        let (class, donor, home) = match direction {
+            Direction::Lend => (Class::StuckTransfer, own, other),
+            Direction::Borrow => (Class::UnbackedTransfer, other, own),
+        };
+        BrokenTransfer { class, id: id.to_owned(), donor, home, units, epoch: self.epoch }
     }
 
     /// Each entry of a transfer, with the shard that has the other one.
     fn sides(&self) -> Vec<Side<'_>> {
         let place = |number: u32| self.shards.numbers().iter().position(|known| *known == number);
         let mut sides = Vec::new();
-        for (shard, found) in self.evidence.iter().enumerate() {
-            sides.extend(found.ledger.transfers.iter().map(|((direction, id), entry)| Side {
+        for (shard, part) in self.parts.iter().enumerate() {
+            sides.extend(part.evidence.ledger.transfers.iter().map(|((direction, id), entry)| Side {
                 id,
                 shard,
                 direction: *direction,
@@ -134,36 +160,27 @@ struct Matched {
 impl Matched {
     fn new(found: &ShardedEvidence) -> Self {
         let mut matched = Self::default();
-        let names: Vec<ActivityId> = found.shards.ids(&found.activity).collect();
         let mut cut_borrows = Vec::new();
-        for (shard, direction, cut) in found.cut_transfers() {
-            let (own, other) = (names[shard].clone(), found.activity.shard(cut.shard));
-            let (donor, home) = match direction {
-                Direction::Lend => (own, other),
-                Direction::Borrow => (other, own),
-            };
+        for (shard, part) in found.parts.iter().enumerate() {
+            let Some((direction, cut)) = part.cut_transfer() else { continue };
             match direction {
                 Direction::Lend => matched.in_transit += cut.units,
                 Direction::Borrow => cut_borrows.push(&cut.id),
             }
-            let (id, units, epoch) = (cut.id.clone(), cut.units, found.epoch);
-            matched.cut(BrokenTransfer { class: Class::CutTransfer, id, donor, home, units, epoch }, direction);
+            let transfer = found.broken(shard, direction, (&cut.id, cut.units, cut.shard));
+            matched.cut(BrokenTransfer { class: Class::CutTransfer, ..transfer }, direction);
         }
         for side in found.sides() {
             let Side { id, shard, direction, entry, other } = side;
             let units = entry.units;
-            let (own, others) = (names[shard].clone(), found.activity.shard(entry.shard));
-            let (class, donor, home) = match direction {
-                Direction::Lend => (Class::StuckTransfer, own, others),
-                Direction::Borrow => (Class::UnbackedTransfer, others, own),
-            };
-            let broken = || BrokenTransfer { class, id: id.clone(), donor, home, units, epoch: found.epoch };
+            let broken = || found.broken(shard, direction, (id, units, entry.shard));
             let number = found.shards.numbers()[shard];
             let known = other.and_then(|other| {
-                let (read, later) = (&found.evidence[other].ledger.transfers, &found.later[other]);
+                let other = &found.parts[other];
                 let wanted = (direction.other(), id.clone());
                 let of = |transfers: &Transfers| transfers.get(&wanted).filter(|other| other.shard == number).cloned();
-                of(read).map(|entry| (entry, false)).or_else(|| of(later).map(|entry| (entry, true)))
+                let read = of(&other.evidence.ledger.transfers).map(|entry| (entry, false));
+                read.or_else(|| of(&other.later).map(|entry| (entry, true)))
             });
             match (direction, known) {
                 // The home has it all, or less: the rest is nowhere.
@@ -179,7 +196,7 @@ impl Matched {
                 }
                 (Direction::Lend, None) => {
                     matched.in_transit += units;
-                    let read_at = found.evidence[shard].end.as_ref().map_or(0, |end| end.at.get());
+                    let read_at = found.parts[shard].evidence.end.as_ref().map_or(0, |end| end.at.get());
                     let age = transfer_age(read_at, entry.at.get());
                     if age > STUCK_AFTER && !cut_borrows.contains(&id) {
                         matched.stuck(broken(), age);
@@ -236,11 +253,11 @@ impl Matched {
 }
 
 /// Says what the evidence means.
-pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -> Audit {
+pub fn judge_shards(found: ShardedEvidence, missing_orders: MissingOrders) -> Audit {
     let has_all_ledgers = found.has_all_ledgers();
     let matched = if has_all_ledgers { Matched::new(&found) } else { Matched::default() };
     let mut notes = Vec::new();
-    if !has_all_ledgers && found.evidence.iter().any(|shard| shard.end.is_some()) {
+    if !has_all_ledgers && found.parts.iter().any(|part| part.evidence.end.is_some()) {
         notes
             .push("not every shard has a whole ledger of this sale, so its transfers could not be compared".to_owned());
     }
@@ -250,35 +267,29 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
                 .to_owned(),
         );
     }
-    if (1..found.shards.count()).contains(&found.archived.len()) {
-        let (some, all) = (found.archived.len(), found.shards.count());
+    let (some, all) = (found.parts.iter().filter(|part| part.is_archived).count(), found.shards.count());
+    if (1..all).contains(&some) {
         notes.push(format!("{some} of its {all} shards are archived: the same `archive` takes the others"));
     }
     notes.extend(misplaced(&found));
     let planned = found.planned();
-    let is_cut: Vec<bool> = (0..found.shards.count())
-        .map(|shard| {
-            found.cut_transfers().any(|(cut, ..)| cut == shard)
-                || found.cut[shard].as_ref().is_some_and(|cut| cut.direction.is_none())
-        })
-        .collect();
     let given = found.given;
-    let parts = judge_each(&mut found, missing_orders);
-    let mut whole = Sums::of(&parts);
+    let parts = found.parts.into_iter().map(|part| JudgedShard::new(part, missing_orders)).collect::<Vec<_>>();
+    // `None` if that of one shard is not known.
+    let stock = parts.iter().map(|part| part.audit.stock).sum::<Option<u64>>();
+    let stock = stock.map(|stock| signed(stock) + matched.moved_since);
+    let bought = parts.iter().map(|part| part.audit.bought).sum::<Option<i64>>();
     let total = given.unwrap_or(found.total);
-    let mut in_transit = signed(matched.in_transit);
-    if let Some(stock) = whole.stock.map(|stock| signed(stock) + matched.moved_since) {
-        in_transit += stock.min(0);
-        whole.stock = u64::try_from(stock.max(0)).ok();
-    }
-    let expected = whole.bought.map(|bought| signed(total) - bought - in_transit);
-    let drift = whole.stock.zip(expected).map(|(stock, expected)| signed(stock) - expected);
+    let in_transit = signed(matched.in_transit) + stock.map_or(0, |stock| stock.min(0));
+    let stock = stock.map(|stock| stock.max(0));
+    let expected = bought.map(|bought| signed(total) - bought - in_transit);
+    let drift = stock.zip(expected).map(|(stock, expected)| stock - expected);
 
     let mut differences = matched.differences;
     let is_planned = !has_all_ledgers || found.is_changing || planned == Some(signed(found.total));
     if !is_planned || given.is_some_and(|given| given != found.total) {
-        let stock = whole.stock.map(|stock| RecordedUnits::Units(signed(stock)));
-        differences.push(Difference::of(Class::Conservation, stock, expected.map(RecordedUnits::Units)));
+        let [stock, expected] = [stock, expected].map(|units| units.map(RecordedUnits::Units));
+        differences.push(Difference::of(Class::Conservation, stock, expected));
         notes.extend(planned.filter(|_| !is_planned).map(|planned| {
             format!("its shards were preheated with {planned} units in all, and the activity with {}", found.total)
         }));
@@ -288,22 +299,23 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     let own = if differences.is_empty() { Verdict::Match } else { Verdict::Drift };
     let is_settled = has_all_ledgers && !found.is_changing;
     let own = if is_settled { own } else { own.max(Verdict::Unsettled) };
-    let verdict = match parts.iter().all(|(_, part)| part.verdict == Verdict::NotPreheated) {
+    let verdict = match parts.iter().all(|part| part.audit.verdict == Verdict::NotPreheated) {
         true => Verdict::NotPreheated,
-        false => Verdict::worst(parts.iter().map(|(shard, part)| of_shard(&found, shard, part.verdict)).chain([own])),
+        false => Verdict::worst(parts.iter().map(JudgedShard::verdict).chain([own])),
     };
-    let proof = parts.iter().map(|(_, part)| part.proof).max_by_key(|proof| *proof as usize).unwrap_or(Proof::None);
+    let proof = parts.iter().map(|part| part.audit.proof).max_by_key(|proof| *proof as usize).unwrap_or(Proof::None);
     let mut missing = Vec::new();
     let mut said: Vec<(String, Vec<ActivityId>)> = Vec::new();
-    for ((shard, mut part), is_cut) in parts.into_iter().zip(is_cut) {
+    for JudgedShard { audit: mut part, is_archived, is_cut } in parts {
+        let shard = part.activity;
         // What a change lacks that is not finished is no loss yet: to finish it and to return the units would sell them twice.
         if is_cut {
             part.differences.retain(|difference| difference.class != Class::Conservation);
             part.plan = RepairPlan::default();
         }
-        if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated && !found.archived.contains(&shard)
-        {
-            differences.push(gone(&shard));
+        if part.verdict == Verdict::NotPreheated && verdict != Verdict::NotPreheated && !is_archived {
+            let gone = Difference::of(Class::Conservation, None, None);
+            differences.push(Difference { shard: Some(shard.clone()), ..gone });
             said.push(("it is gone: no key of it is there".to_owned(), vec![shard.clone()]));
         }
         let of_shard = |difference: Difference| {
@@ -331,8 +343,8 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
         verdict,
         proof: if is_settled { proof } else { Proof::None },
         total: Some(total),
-        stock: whole.stock,
-        bought: whole.bought,
+        stock: stock.and_then(|stock| u64::try_from(stock).ok()),
+        bought,
         expected_stock: expected,
         drift,
         in_transit: has_all_ledgers.then_some(in_transit),
@@ -343,49 +355,40 @@ pub fn judge_shards(mut found: ShardedEvidence, missing_orders: MissingOrders) -
     }
 }
 
-fn judge_each(found: &mut ShardedEvidence, missing_orders: MissingOrders) -> Vec<(ActivityId, Audit)> {
-    let names = found.shards.ids(&found.activity);
-    names.zip(std::mem::take(&mut found.evidence)).map(|(name, part)| (name, judge(part, missing_orders))).collect()
+/// A shard that was judged by itself.
+struct JudgedShard {
+    audit: Audit,
+    is_archived: bool,
+    is_cut: bool,
 }
 
-/// A shard that is gone is more than an activity that never was, unless it is in files.
-fn of_shard(found: &ShardedEvidence, shard: &ActivityId, verdict: Verdict) -> Verdict {
-    match verdict {
-        Verdict::NotPreheated if found.archived.contains(shard) => Verdict::Unsettled,
-        Verdict::NotPreheated => Verdict::Drift,
-        verdict => verdict,
+impl JudgedShard {
+    fn new(found: ShardEvidence, missing_orders: MissingOrders) -> Self {
+        let (is_archived, is_cut) = (found.is_archived, found.is_cut());
+        Self { audit: judge(found.evidence, missing_orders), is_archived, is_cut }
     }
-}
 
-fn gone(shard: &ActivityId) -> Difference {
-    Difference { shard: Some(shard.clone()), ..Difference::of(Class::Conservation, None, None) }
-}
-
-/// The sums of all shards; `None` if one of them is not known.
-struct Sums {
-    stock: Option<u64>,
-    bought: Option<i64>,
-}
-
-impl Sums {
-    fn of(parts: &[(ActivityId, Audit)]) -> Self {
-        let stock = parts.iter().map(|(_, part)| part.stock).sum();
-        let bought = parts.iter().map(|(_, part)| part.bought).sum();
-        Self { stock, bought }
+    /// A shard that is gone is more than an activity that never was, unless it is in files.
+    fn verdict(&self) -> Verdict {
+        match self.audit.verdict {
+            Verdict::NotPreheated if self.is_archived => Verdict::Unsettled,
+            Verdict::NotPreheated => Verdict::Drift,
+            verdict => verdict,
+        }
     }
 }
 
 /// Users who hold something by the ledger of a shard that is not their home.
 fn misplaced(found: &ShardedEvidence) -> Option<String> {
-    let names: Vec<ActivityId> = found.shards.ids(&found.activity).collect();
+    let name = |shard: usize| &found.parts[shard].evidence.activity;
     let (mut first, mut count) = (None, 0usize);
-    for (shard, part) in found.evidence.iter().enumerate().filter(|(_, part)| part.by_ledger) {
-        for (user, units, _) in part.ledger.held() {
+    for (shard, part) in found.parts.iter().enumerate().filter(|(_, part)| part.evidence.by_ledger) {
+        for (user, units, _) in part.evidence.ledger.held() {
             let home = found.shards.home(user);
             if units > 0 && home != shard {
                 count += 1;
                 first.get_or_insert_with(|| {
-                    format!("`{}` in `{}` instead of `{}`", StoredUser::new(user), names[shard], names[home])
+                    format!("`{}` in `{}` instead of `{}`", StoredUser::new(user), name(shard), name(home))
                 });
             }
         }

@@ -77,7 +77,7 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
 fn audited(evidence: &Evidence) -> Option<Audited> {
     let end = evidence.end.as_ref()?;
     let has_ledger = end.meta.as_ref().is_some_and(|meta| meta.ledger);
-    Some(Audited { stock: end.stock?, last: end.last.filter(|_| has_ledger) })
+    Some(Audited { stock: end.stock?, last: end.ledger_last.filter(|_| has_ledger) })
 }
 
 impl RepairPlan {
@@ -149,7 +149,7 @@ impl<'a> Changes<'a> {
     /// The counts of what is held open, which one change corrects.
     pub(crate) fn open_counts(&mut self) {
         if let Some(open) = self.evidence.open.as_ref().filter(|open| !open.is_right()) {
-            self.push(Class::OpenCount, None, (Some(open.stored), open.counted), 0, Vec::new());
+            self.add(Class::OpenCount, Some(signed(open.stored)), signed(open.counted), 0);
         }
     }
 
@@ -387,27 +387,11 @@ impl<'a> Changes<'a> {
         reversed: Vec<String>,
     ) {
         let count = |units: i64| u64::try_from(units).ok().filter(|units| *units <= MAX_UNITS);
-        let (is_valid, from) = match from.map(count) {
-            None => (true, None),
-            Some(from) => (from.is_some(), from),
+        let is_valid = from.is_none_or(|from| count(from).is_some()) && stock_change.unsigned_abs() <= MAX_UNITS;
+        let Some(to) = count(to).filter(|_| is_valid) else {
+            self.is_complete = false;
+            return self.plan.keep(class, "the sums are below zero or past 9007199254740991");
         };
-        match count(to).filter(|_| is_valid && stock_change.unsigned_abs() <= MAX_UNITS) {
-            Some(to) => self.push(class, user, (from, to), stock_change, reversed),
-            None => {
-                self.is_complete = false;
-                self.plan.keep(class, "the sums are below zero or past 9007199254740991");
-            }
-        }
-    }
-
-    fn push(
-        &mut self,
-        class: Class,
-        user: Option<StoredUser>,
-        (from, to): (Option<u64>, u64),
-        stock_change: i64,
-        reversed: Vec<String>,
-    ) {
         let meta = self.evidence.meta();
         self.plan.repairs.push(Repair {
             id: String::new(),
@@ -416,7 +400,7 @@ impl<'a> Changes<'a> {
             class,
             user_hex: user.as_ref().and_then(StoredUser::user_hex),
             user,
-            from,
+            from: from.and_then(count),
             to,
             stock_change,
             reversed: Some(reversed),

@@ -17,15 +17,15 @@ use std::hash::BuildHasher;
 use std::sync::mpsc::Receiver;
 
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Evidence, Tally, limit};
+use crate::audit::evidence::{Evidence, Tally, limit};
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::read::page_reader::{NextPage, PageReader};
-use crate::audit::read::participants::{NOBODY, ParticipantsPage, Seen, holding_of, see};
+use crate::audit::read::participants::{NOBODY, ParticipantsPage, holding_of, see};
 use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::hold::OpenCounts;
-use crate::model::{ActivityId, EntryId, Status};
+use crate::model::{ActivityId, EntryId, Snapshot, Status};
 use crate::read::holds;
 use crate::script::keys::Keys;
 use crate::sell::holds::recount;
@@ -57,12 +57,12 @@ pub fn audit(
 }
 
 /// Whether the ledger was reset or trimmed since an instant.
-fn ledger_began_anew(store: &mut Store, activity: &ActivityId, since: &ActivityView) -> Result<bool> {
-    let begins = |view: &ActivityView| {
+fn ledger_began_anew(store: &mut Store, activity: &ActivityId, since: &Snapshot) -> Result<bool> {
+    let begins = |view: &Snapshot| {
         let name = view.checkpoint().map(|checkpoint| checkpoint.name.clone());
         (view.epoch(), name)
     };
-    let now = see(store, activity, NOBODY)?.0.view;
+    let now = see(store, activity, NOBODY)?.0;
     Ok(begins(&now) != begins(since))
 }
 
@@ -100,15 +100,15 @@ impl AuditRun<'_> {
     }
 
     /// The activity now; `None` if there is nothing to audit.
-    fn look(&mut self) -> Result<Option<ActivityView>> {
+    fn look(&mut self) -> Result<Option<Snapshot>> {
         let (seen, _) = see(self.store, &self.evidence.activity, NOBODY)?;
         let is_there = self.evidence.take(&seen);
-        Ok(is_there.then_some(seen.view))
+        Ok(is_there.then_some(seen))
     }
 
     /// Folds the ledger from its checkpoint, or else its beginning, up to an instant. False if it is not whole.
-    fn fold_ledger(&mut self, view: &ActivityView) -> Result<bool> {
-        let (Some(meta), Some(last)) = (view.meta.as_ref().filter(|meta| meta.ledger), view.last) else {
+    fn fold_ledger(&mut self, view: &Snapshot) -> Result<bool> {
+        let (Some(meta), Some(last)) = (view.meta.as_ref().filter(|meta| meta.ledger), view.ledger_last) else {
             return Ok(false);
         };
         if let Some(checkpoint) = &meta.checkpoint
@@ -123,7 +123,7 @@ impl AuditRun<'_> {
 
     /// Compares each counter with the ledger at one instant, then all users with the order records. False if the ledger
     /// began anew meanwhile.
-    fn compare_with_ledger(&mut self, first: ActivityView) -> Result<bool> {
+    fn compare_with_ledger(&mut self, first: Snapshot) -> Result<bool> {
         (self.evidence.by_ledger, self.evidence.settled) = (true, true);
         let epoch = self.evidence.ledger.epoch;
         if !self.catch_up(&first, epoch)? {
@@ -146,10 +146,10 @@ impl AuditRun<'_> {
                 return Ok(self.evidence.corrupt.is_some());
             }
             page.entries.iter().for_each(|entry| self.evidence.ledger.add(entry));
-            if !self.catch_up(&page.seen.view, epoch)? {
+            if !self.catch_up(&page.seen, epoch)? {
                 return Ok(false);
             }
-            self.evidence.compare_stock(&page.seen.view);
+            self.evidence.compare_stock(&page.seen);
             reader.request(self.store, self.evidence.ledger.end);
             self.compare_page(&page);
             self.read_some_orders();
@@ -184,7 +184,7 @@ impl AuditRun<'_> {
 
     /// Compares the counters of a page with the ledger, which ends at the page's instant.
     fn compare_page(&mut self, page: &ParticipantsPage) {
-        let limit = limit(self.evidence.kind, page.seen.view.meta.as_ref());
+        let limit = limit(self.evidence.kind, page.seen.meta.as_ref());
         let (names, held): (Vec<&[u8]>, Vec<_>) = page.held.pairs().unzip();
         let ledger = &mut self.evidence.ledger;
         let users = ledger.users.numbers(names.into_iter());
@@ -202,11 +202,11 @@ impl AuditRun<'_> {
         self.store.throttle.wait();
         let (seen, held) = see(self.store, &self.evidence.activity, &names)?;
         self.store.throttle.took();
-        if !self.evidence.take(&seen) || !self.catch_up(&seen.view, epoch)? {
+        if !self.evidence.take(&seen) || !self.catch_up(&seen, epoch)? {
             return Ok(false);
         }
-        self.evidence.compare_stock(&seen.view);
-        let limit = limit(self.evidence.kind, seen.view.meta.as_ref());
+        self.evidence.compare_stock(&seen);
+        let limit = limit(self.evidence.kind, seen.meta.as_ref());
         let ledger = &mut self.evidence.ledger;
         for (user, value) in users.iter().zip(&held) {
             ledger.see(*user);
@@ -277,8 +277,8 @@ impl AuditRun<'_> {
         self.store.throttle.wait();
         let recounted = recount(self.store, &activity, most, true);
         self.store.throttle.took();
-        let now = see(self.store, &self.evidence.activity, NOBODY)?.0.view;
-        let is_same = |end: &ActivityView| (end.last, &end.meta) == (now.last, &now.meta);
+        let now = see(self.store, &self.evidence.activity, NOBODY)?.0;
+        let is_same = |end: &Snapshot| (end.ledger_last, &end.meta) == (now.ledger_last, &now.meta);
         let is_later = !self.evidence.end.as_ref().is_some_and(is_same);
         match recounted {
             Ok(recounted) => self.evidence.take_open(recounted, is_later),
@@ -292,14 +292,14 @@ impl AuditRun<'_> {
     }
 
     /// Folds the ledger up to an instant. False if it is not the ledger that the fold began with.
-    fn catch_up(&mut self, view: &ActivityView, epoch: Option<u64>) -> Result<bool> {
+    fn catch_up(&mut self, view: &Snapshot, epoch: Option<u64>) -> Result<bool> {
         self.store.throttle.set_live(view.is_live());
-        if let Some(last) = view.last {
+        if let Some(last) = view.ledger_last {
             fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         }
         let is_same = view.epoch() == epoch;
-        let is_complete = view.length.is_none_or(|length| length == self.evidence.ledger.entries);
-        Ok(is_same && is_complete && view.last == Some(self.evidence.ledger.end))
+        let is_complete = view.ledger_length.is_none_or(|length| length == self.evidence.ledger.entries);
+        Ok(is_same && is_complete && view.ledger_last == Some(self.evidence.ledger.end))
     }
 
     /// Adds the order records that came meanwhile, while the server makes the next page: not many, so that it never waits
@@ -319,7 +319,7 @@ impl AuditRun<'_> {
 
     /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is
     /// gone meanwhile.
-    fn compare_scans(&mut self, first: ActivityView) -> Result<bool> {
+    fn compare_scans(&mut self, first: Snapshot) -> Result<bool> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.meta.as_ref().is_some_and(|meta| meta.ledger);
         self.read_orders();
@@ -335,7 +335,7 @@ impl AuditRun<'_> {
             let began = stock_and_total(&view);
             reader.begin_pass();
             loop {
-                reader.request(self.store, view.last.unwrap_or(EntryId::ZERO));
+                reader.request(self.store, view.ledger_last.unwrap_or(EntryId::ZERO));
                 let page = match reader.receive(self.store)? {
                     NextPage::Page(page) => page,
                     NextPage::End => break,
@@ -344,8 +344,8 @@ impl AuditRun<'_> {
                 if !self.evidence.take(&page.seen) {
                     return Ok(self.evidence.corrupt.is_some());
                 }
-                self.store.throttle.set_live(page.seen.view.stock != view.stock);
-                view = page.seen.view;
+                self.store.throttle.set_live(page.seen.stock != view.stock);
+                view = page.seen;
                 let limit = limit(self.evidence.kind, view.meta.as_ref());
                 let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
@@ -362,7 +362,7 @@ impl AuditRun<'_> {
             if !self.evidence.take(&end) {
                 return Ok(self.evidence.corrupt.is_some());
             }
-            view = end.view;
+            view = end;
             let seen = (began, stock_and_total(&view), tally, digest);
             self.evidence.held = tally;
             self.evidence.settled = seen.0 == seen.1 && before == Some(seen);
@@ -383,16 +383,16 @@ impl AuditRun<'_> {
 }
 
 /// What a purchase, an update or a reset between two readings changes. The stock alone may be the same again after an update and purchases.
-fn stock_and_total(view: &ActivityView) -> (Option<u64>, Option<(u64, u64)>) {
+fn stock_and_total(view: &Snapshot) -> (Option<u64>, Option<(u64, u64)>) {
     (view.stock, view.meta.as_ref().map(|meta| (meta.epoch, meta.total)))
 }
 
 impl Evidence {
     /// Takes over what was seen of the activity as a whole. False if there is nothing to audit.
-    fn take(&mut self, seen: &Seen) -> bool {
+    fn take(&mut self, seen: &Snapshot) -> bool {
         self.corrupt.clone_from(&seen.corrupt);
         if seen.status == Status::Ok {
-            self.end = Some(seen.view.clone());
+            self.end = Some(seen.clone());
         }
         seen.status == Status::Ok
     }

@@ -12,10 +12,9 @@
 
 use redis::Value;
 
-use crate::audit::evidence::ActivityView;
-use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, Seen, see};
+use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, see};
 use crate::error::{Result, StoreError};
-use crate::model::{ActivityId, Entry, EntryId, Kind, Status};
+use crate::model::{ActivityId, Entry, EntryId, Kind, Snapshot, Status};
 use crate::redis::call::Call;
 use crate::redis::call::fan_out::CallAhead;
 use crate::redis::connection::Connection;
@@ -48,7 +47,7 @@ pub(crate) struct PageReader {
     /// The scan that was sent instead.
     scan: Option<CallAhead>,
     /// The activity when it was last read whole.
-    view: ActivityView,
+    view: Snapshot,
     /// How many pages came since.
     since: usize,
     /// The connection on which the pass began.
@@ -69,7 +68,7 @@ pub(crate) enum NextPage {
 
 impl PageReader {
     /// The reader of an activity that was seen like this. Nothing is asked for yet.
-    pub(crate) fn new(store: &mut Store, activity: &ActivityId, view: &ActivityView) -> Self {
+    pub(crate) fn new(store: &mut Store, activity: &ActivityId, view: &Snapshot) -> Self {
         let (keys, kind) = (store.keys(activity), store.layout.kind());
         let scope = store.servers.cursor_scope(keys.slot());
         // If there is no second connection, one does.
@@ -225,7 +224,7 @@ impl PageReader {
         if seen.status != Status::Ok {
             return Ok(ParticipantsPage { seen, ..page });
         }
-        (self.view, self.since) = (seen.view, 0);
+        (self.view, self.since) = (seen, 0);
         Ok(page)
     }
     /// Reads stock, ledger's end and page of one transaction; all else is as the activity was before.
@@ -269,7 +268,7 @@ impl PageReader {
         }
         let withdrawn = self.view.meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
         let stock = stock.map(|stock| stock.saturating_add(withdrawn));
-        let view = ActivityView { stock, last, length: None, ..self.view.clone() };
-        Ok(ParticipantsPage { seen: Seen { status: Status::Ok, corrupt: None, view }, entries, held })
+        let seen = Snapshot { stock, ledger_last: last, ledger_length: None, ..self.view.clone() };
+        Ok(ParticipantsPage { seen, entries, held })
     }
 }

@@ -3,28 +3,19 @@
 
 use redis::Value;
 
-use crate::audit::evidence::ActivityView;
 use crate::audit::evidence::mismatch::Holding;
 use crate::error::Result;
 use crate::model::number::whole;
-use crate::model::{ActivityId, Corrupt, Entry, Snapshot, Status};
+use crate::model::{ActivityId, Entry, Snapshot, Status};
 use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
 use crate::store::Store;
 
 /// No users, of an activity that is read by itself.
 pub(crate) const NOBODY: &[&[u8]] = &[];
 
-/// An activity as a whole.
-pub(crate) struct Seen {
-    /// `not_preheated` if there is neither stock nor meta, or it is archived; `corrupt`; or `ok`.
-    pub status: Status,
-    pub corrupt: Option<Corrupt>,
-    pub view: ActivityView,
-}
-
 /// A page of its participants, and what it was at that instant.
 pub(crate) struct ParticipantsPage {
-    pub seen: Seen,
+    pub seen: Snapshot,
     /// What the ledger has of late, if that comes along.
     pub entries: Vec<Entry>,
     pub held: HeldUnits,
@@ -61,35 +52,25 @@ impl HeldUnits {
     }
 }
 
-/// An activity, and what each of some users holds: `Nil` is nothing.
+/// An activity, and what each of some users holds: `Nil` is nothing. Its status is `not_preheated` if there is neither stock nor meta, or
+/// it is archived; `corrupt`; or `ok`. The length of its ledger has the entries that were removed behind its checkpoint.
 ///
 /// # Errors
 /// Any of `StoreError`; what is missing or corrupt is a status.
-pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Seen, Vec<Value>)> {
+pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Snapshot, Vec<Value>)> {
     let keys = store.keys(activity);
     let value = store.servers.call(&snapshot_call(store, &keys, users))?;
-    let SnapshotReply { snapshot, length, held, invalid_checkpoint } = read_snapshot(activity, value, &keys)?;
-    let mut seen = Seen::new(snapshot, length);
-    if let Some(corrupt) = invalid_checkpoint {
-        (seen.status, seen.corrupt) = (Status::Corrupt, Some(corrupt));
-    }
-    Ok((seen, held))
-}
-
-impl Seen {
-    fn new(snapshot: Snapshot, length: Option<u64>) -> Self {
-        let is_there = !snapshot.is_archived() && (snapshot.stock.is_some() || snapshot.meta.is_some());
-        let status = match snapshot.corrupt {
-            Some(_) => Status::Corrupt,
-            None if is_there => Status::Ok,
-            None => Status::NotPreheated,
-        };
-        let Snapshot { corrupt, stock, meta, ledger_last, at, .. } = snapshot;
-        let mut view = ActivityView { at, stock, meta, last: ledger_last, length };
-        let removed = view.checkpoint().map_or(0, |checkpoint| checkpoint.removed);
-        view.length = length.map(|length| length + removed);
-        Self { status, corrupt, view }
-    }
+    let SnapshotReply { mut snapshot, held, invalid_checkpoint } = read_snapshot(activity, value, &keys)?;
+    snapshot.corrupt = invalid_checkpoint.or(snapshot.corrupt);
+    let is_there = !snapshot.is_archived() && (snapshot.stock.is_some() || snapshot.meta.is_some());
+    snapshot.status = match snapshot.corrupt {
+        Some(_) => Status::Corrupt,
+        None if is_there => Status::Ok,
+        None => Status::NotPreheated,
+    };
+    let removed = snapshot.checkpoint().map_or(0, |checkpoint| checkpoint.removed);
+    snapshot.ledger_length = snapshot.ledger_length.map(|length| length + removed);
+    Ok((snapshot, held))
 }
 
 /// What a user holds, as a call that asks for users has it.

@@ -74,10 +74,9 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
                 }
                 _ => continue,
             };
-            let is_newer = newer.contains(request);
-            let list = if is_newer { &mut of_user.newer } else { &mut of_user.purchases };
-            let has_entry = entered.as_ref().is_none_or(|entered| entered.contains(request));
-            list.push(Purchase { request: request.clone(), units, has_entry });
+            let (is_newer, request) = (newer.contains(request), request.clone());
+            let has_entry = entered.as_ref().is_none_or(|entered| entered.contains(&request));
+            of_user.purchases.push(Purchase { request, units, has_entry, is_newer });
         }
     }
     Ok(())

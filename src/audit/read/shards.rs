@@ -4,14 +4,14 @@
 use redis::Value;
 
 use crate::audit::evidence::Evidence;
-use crate::audit::judgement::sharded::ShardedEvidence;
+use crate::audit::judgement::sharded::{ShardEvidence, ShardedEvidence};
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::transfers::{CutChange, Direction, TransferEntry, TransferSide, Transfers};
 use crate::audit::read;
 use crate::error::Result;
 use crate::model::ledger::Op;
 use crate::model::number::signed;
-use crate::model::{ActivityId, EntryId, Meta, Shards, Snapshot};
+use crate::model::{ActivityId, EntryId, Meta, Shards};
 use crate::read::{ledger, snapshot};
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -39,9 +39,9 @@ pub fn audit_shards(
     mut compared: impl FnMut(&ActivityId) -> Option<Compared>,
 ) -> Result<ShardedEvidence> {
     let before = sale(store, activity)?;
-    let mut evidence = Vec::with_capacity(shards.count());
+    let mut parts = Vec::with_capacity(shards.count());
     for shard in shards.ids(activity) {
-        evidence.push(read::audit(store, &shard, None, compared(&shard))?);
+        parts.push(ShardEvidence::new(read::audit(store, &shard, None, compared(&shard))?));
     }
     let mut found = ShardedEvidence {
         activity: activity.clone(),
@@ -50,31 +50,29 @@ pub fn audit_shards(
         given: total,
         epoch: before.as_ref().map_or(0, |sale| sale.epoch),
         is_changing: before.as_ref().is_none_or(|sale| sale.plan.is_some() || sale.shards.as_ref() != Some(shards)),
-        evidence,
-        archived: Vec::new(),
-        later: vec![Transfers::default(); shards.count()],
-        cut: Vec::with_capacity(shards.count()),
+        parts,
     };
     // One side of a transfer was read before the other side is looked for here, so what was lent is found.
-    for (at, missing) in found.missing().into_iter().enumerate() {
-        let (shard, part) = (activity.shard(shards.numbers()[at]), &mut found.evidence[at]);
-        if !look_for(store, &shard, part.ledger.end, &missing, &mut found.later[at])? {
-            note_trim(store, &shard, part)?;
+    let missing = found.missing();
+    for (part, missing) in found.parts.iter_mut().zip(&missing) {
+        if !look_for(store, part, missing)? {
+            note_trim(store, &mut part.evidence)?;
         }
     }
-    for shard in shards.ids(activity) {
-        found.cut.push(cut_change(store, &shard)?);
+    for part in &mut found.parts {
+        part.cut = cut_change(store, &part.evidence.activity)?;
     }
-    let names = shards.ids(activity).zip(&found.evidence);
-    let gone: Vec<ActivityId> = names.filter(|(_, part)| part.end.is_none()).map(|(shard, _)| shard).collect();
-    let archived = snapshot::snapshots(store, &gone)?.into_iter().filter(Snapshot::is_archived);
-    found.archived = archived.map(|snapshot| snapshot.activity).collect();
+    let gone: Vec<&mut ShardEvidence> = found.parts.iter_mut().filter(|part| part.evidence.end.is_none()).collect();
+    let names: Vec<ActivityId> = gone.iter().map(|part| part.evidence.activity.clone()).collect();
+    for (part, snapshot) in gone.into_iter().zip(snapshot::snapshots(store, &names)?) {
+        part.is_archived = snapshot.is_archived();
+    }
     found.is_changing |= sale(store, activity)? != before;
     if !found.is_changing && found.planned() != Some(signed(found.total)) {
         // An update that was undone meanwhile, by itself or by another one, leaves the parent as it was.
-        for (shard, part) in shards.ids(activity).zip(&mut found.evidence) {
-            found.is_changing |= is_updated(store, &shard, part.ledger.end)?;
-            note_trim(store, &shard, part)?;
+        for ShardEvidence { evidence, .. } in &mut found.parts {
+            found.is_changing |= is_updated(store, &evidence.activity, evidence.ledger.end)?;
+            note_trim(store, evidence)?;
         }
     }
     Ok(found)
@@ -111,30 +109,25 @@ fn sale(store: &mut Store, activity: &ActivityId) -> Result<Option<Sale>> {
 }
 
 /// Takes note that entries of a shard behind those that were read may be gone.
-fn note_trim(store: &mut Store, shard: &ActivityId, part: &mut Evidence) -> Result<()> {
-    let Some(end) = part.end.as_ref().filter(|_| part.settled) else { return Ok(()) };
-    if read::ledger_began_anew(store, shard, end)? {
-        part.settled = false;
-        part.notes.push("its ledger was trimmed behind what was read".to_owned());
+fn note_trim(store: &mut Store, shard: &mut Evidence) -> Result<()> {
+    let Some(end) = shard.end.as_ref().filter(|_| shard.settled) else { return Ok(()) };
+    if read::ledger_began_anew(store, &shard.activity, end)? {
+        shard.settled = false;
+        shard.notes.push("its ledger was trimmed behind what was read".to_owned());
     }
     Ok(())
 }
 
-/// Adds transfers that a shard's ledger has behind an entry, until these are among them or it ends, and says whether all are. A
+/// Adds transfers that a shard's ledger has behind what was read, until these are among them or it ends, and says whether all are. A
 /// record of a transfer would not do: it proves only that something was begun.
-fn look_for(
-    store: &mut Store,
-    shard: &ActivityId,
-    after: EntryId,
-    missing: &[TransferSide],
-    found: &mut Transfers,
-) -> Result<bool> {
+fn look_for(store: &mut Store, shard: &mut ShardEvidence, missing: &[TransferSide]) -> Result<bool> {
+    let ShardEvidence { evidence, later: found, .. } = shard;
     let is_found = |found: &Transfers| missing.iter().all(|side| found.get(side).is_some());
     if is_found(found) {
         return Ok(true);
     }
-    let key = store.keys(shard).ledger;
-    ledger::each_entry_of(store, &key, after, EntryId::LAST, |entry| {
+    let key = store.keys(&evidence.activity).ledger;
+    ledger::each_entry_of(store, &key, evidence.ledger.end, EntryId::LAST, |entry| {
         if let Some(direction) = entry.known_op().and_then(Direction::of)
             && let Ok((id, transfer)) = TransferEntry::read(entry)
         {

@@ -5,15 +5,15 @@ mod plan;
 mod sharded;
 
 use crate::audit::class::Class;
+use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Evidence};
 use crate::audit::judgement::judge;
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Proof, RecordedUnits, Verdict};
-use crate::model::{Entry, EntryId, Layout, Meta, Millis};
+use crate::model::{Entry, EntryId, Layout, Meta, Millis, Snapshot};
 
 /// A sale as an audit finds it. What is `None` was not there.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ impl Sale {
             ..Meta::default()
         });
         let at = Millis::new(1000);
-        let end = ActivityView { at, stock: self.stock, meta, last: None, length: None };
+        let end = Snapshot { at, meta, ..Snapshot::sample("1001", self.stock) };
         (evidence.end, evidence.by_ledger, evidence.settled) = (Some(end), by_ledger, true);
         evidence.ledger.add_orders(&rows);
         for (user, units) in self.held.iter().filter(|_| kind.has_users()) {

@@ -28,7 +28,7 @@ fn only_a_repair_that_raises_the_stock_alone_has_the_stock_as_audited() {
 fn a_stock_that_moved_past_the_ledger_during_the_audit_is_not_raised() {
     for orders in [None, Some(sale(Layout::Seckill).held)] {
         let mut evidence = Sale { stock: Some(5), orders, ..sale(Layout::Seckill) }.evidence();
-        let at = |stock| ActivityView { stock: Some(stock), ..evidence.end.clone().unwrap() };
+        let at = |stock| Snapshot { stock: Some(stock), ..evidence.end.clone().unwrap() };
         let (same, other) = (at(5), at(8));
         evidence.compare_stock(&same);
         evidence.compare_stock(&same);

@@ -1,14 +1,14 @@
 //! Judgement of sharded sales, each shard at an instant of its own.
 
 use crate::audit::class::Class;
+use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Holding;
-use crate::audit::evidence::{ActivityView, Evidence};
-use crate::audit::judgement::sharded::{ShardedEvidence, judge_shards};
-use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers};
+use crate::audit::judgement::sharded::{ShardEvidence, ShardedEvidence, judge_shards};
+use crate::audit::ledger_state::transfers::{Direction, TransferEntry};
 use crate::audit::plan::MissingOrders;
 use crate::audit::result::{Audit, Proof, Verdict};
 use crate::model::number::signed;
-use crate::model::{Entry, Layout, Meta, Millis, Shards};
+use crate::model::{Entry, Layout, Meta, Millis, Shards, Snapshot};
 
 /// What a ledger has of a shard: a deduct of a user, or a transfer.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ fn shard(total: u64, ledger: &[Does], surplus: i64) -> Evidence {
     let count = |units: i64| u64::try_from(units).unwrap();
     let meta = Some(Meta { total: count(total), epoch: 1, ledger: true, ..Meta::default() });
     let stock = Some(count(total - sold + surplus));
-    evidence.end = Some(ActivityView { at: Millis::new(READ_AT), stock, meta, last: None, length: None });
+    evidence.end = Some(Snapshot { at: Millis::new(READ_AT), meta, ..Snapshot::sample("1#3", stock) });
     (evidence.by_ledger, evidence.settled) = (true, true);
     for user in evidence.ledger.unseen() {
         let holds = Holding::Units(count(evidence.ledger.units(user)));
@@ -66,7 +66,8 @@ fn shard(total: u64, ledger: &[Does], surplus: i64) -> Evidence {
 }
 
 /// Shards 3 and 9 of activity 1, which has 10 units.
-fn found(evidence: [Evidence; 2]) -> ShardedEvidence {
+fn found([first, second]: [Evidence; 2]) -> ShardedEvidence {
+    let second = Evidence { activity: "1#9".parse().unwrap(), ..second };
     ShardedEvidence {
         activity: "1".parse().unwrap(),
         shards: "3 9".parse::<Shards>().unwrap(),
@@ -74,10 +75,7 @@ fn found(evidence: [Evidence; 2]) -> ShardedEvidence {
         given: None,
         epoch: 1,
         is_changing: false,
-        evidence: evidence.into(),
-        archived: Vec::new(),
-        later: vec![Transfers::default(); 2],
-        cut: vec![None; 2],
+        parts: [first, second].map(ShardEvidence::new).into(),
     }
 }
 
@@ -128,13 +126,13 @@ fn a_side_that_was_written_after_its_shard_was_read_counts() {
     let mut lent_later = found([shard(6, &[], 0), shard(4, &[Borrows("t", 2, 3), Sells("a", 6)], 0)]);
     assert_eq!(lent_later.missing(), [vec![(Direction::Lend, "t".to_owned())], vec![]]);
     let entry = |shard| TransferEntry { units: 2, shard, at: Millis::new(READ_AT + 1) };
-    lent_later.later[0].add(Direction::Lend, "t".to_owned(), entry(9));
+    lent_later.parts[0].later.add(Direction::Lend, "t".to_owned(), entry(9));
     let audit = judged(lent_later);
     assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 4, 6, 0, 0)));
 
     let mut borrowed_later = found([shard(6, &[Lends("t", 2, 9)], 0), shard(4, &[], 0)]);
     assert_eq!(borrowed_later.missing(), [vec![], vec![(Direction::Borrow, "t".to_owned())]]);
-    borrowed_later.later[1].add(Direction::Borrow, "t".to_owned(), entry(3));
+    borrowed_later.parts[1].later.add(Direction::Borrow, "t".to_owned(), entry(3));
     let audit = judged(borrowed_later);
     assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 10, 0, 0, 0)));
 }
@@ -144,7 +142,7 @@ fn units_that_were_sold_again_elsewhere_between_two_reads_count_once() {
     // Shard 3 was read when it had sold all; then they were given back, lent, and sold in shard 9, which was read after that.
     let mut again = found([shard(6, &[Sells("e", 6)], 0), shard(4, &[Borrows("t", 2, 3), Sells("a", 6)], 0)]);
     let entry = TransferEntry { units: 2, shard: 9, at: Millis::new(READ_AT + 1) };
-    again.later[0].add(Direction::Lend, "t".to_owned(), entry);
+    again.parts[0].later.add(Direction::Lend, "t".to_owned(), entry);
     let audit = judged(again);
     assert_eq!((audit.verdict, sums(&audit)), (Verdict::Match, (10, 0, 12, -2, 0)));
 }
@@ -162,7 +160,7 @@ fn units_that_nobody_lent_are_unbacked_and_a_plan_takes_them_out_of_the_donor() 
     assert_eq!((sums(&less), differences(&less)), ((10, 11, 0, 0, 1), vec!["1#9 unbacked_transfer 2 1".to_owned()]));
     let mut other = found([shard(6, &[], 0), shard(4, &[Borrows("t", 2, 3)], 0)]);
     let to_another = TransferEntry { units: 2, shard: 4, at: Millis::new(1) };
-    other.later[0].add(Direction::Lend, "t".to_owned(), to_another);
+    other.parts[0].later.add(Direction::Lend, "t".to_owned(), to_another);
     assert_eq!(differences(&judged(other)), ["1#9 unbacked_transfer 2 0"]);
 }
 
@@ -232,8 +230,9 @@ fn a_shard_that_is_gone_is_drift_and_all_of_them_are_no_activity() {
     );
     assert!(audit.notes.iter().any(|note| note.starts_with("`1#9`: it is gone")), "{:?}", audit.notes);
     // In files, until the others are.
-    let archived = vec!["1#9".parse().unwrap()];
-    let audit = judged(ShardedEvidence { archived, ..found([shard(6, &[], 0), gone()]) });
+    let mut archived = found([shard(6, &[], 0), gone()]);
+    archived.parts[1].is_archived = true;
+    let audit = judged(archived);
     assert_eq!((audit.verdict, differences(&audit)), (Verdict::Unsettled, vec![]));
     assert!(audit.notes.iter().any(|note| note.contains("1 of its 2 shards are archived")), "{:?}", audit.notes);
     let none = judged(found([gone(), gone()]));

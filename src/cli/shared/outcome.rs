@@ -7,7 +7,7 @@ use crate::model::{
     ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Order, Outcome, RequestId, Status,
     StoredUser, UserId, Wish,
 };
-use crate::sell::bulk::{BulkOrder, DecidedOrder, Operation};
+use crate::sell::bulk::{DecidedOrder, Operation};
 use crate::store::Store;
 
 row! {
@@ -49,20 +49,19 @@ impl<'a> OutcomeRow<'a> {
     }
 
     /// The row of an order of a file.
-    pub fn of_file(decided: &DecidedOrder<'a>, request: &'a str, operation: Operation) -> Self {
-        let order = &decided.order;
+    pub fn of_file(order: &DecidedOrder<'a>, request: &'a str, operation: Operation) -> Self {
         let given = Some(order.user).filter(|user| !user.is_empty());
         Self {
             line: Some(order.line),
             activity: order.activity,
-            user: decided.hold_user.map_or(given, StoredUser::text),
+            user: order.hold_user.map_or(given, StoredUser::text),
             quantity: Some(order.quantity.into()),
-            status: decided.status,
-            stock: decided.stock,
-            bought: decided.bought,
+            status: order.status,
+            stock: order.stock,
+            bought: order.bought,
             request: Some(request),
-            deadline: (operation == Operation::Hold).then_some(decided.deadline),
-            user_hex: decided.hold_user.and_then(StoredUser::user_hex),
+            deadline: (operation == Operation::Hold).then_some(order.deadline),
+            user_hex: order.hold_user.and_then(StoredUser::user_hex),
         }
     }
 }
@@ -104,13 +103,12 @@ impl<'a> ItemRow<'a> {
 
     /// The row of an item of an order of a file.
     pub fn of_file(item: &DecidedOrder<'a>, request: &'a str) -> Self {
-        let user = Some(item.order.user).filter(|user| !user.is_empty());
-        Self { line: Some(item.order.line), user: Some(user), request: Some(Some(request)), ..Self::item_of_file(item) }
+        let user = Some(item.user).filter(|user| !user.is_empty());
+        Self { line: Some(item.line), user: Some(user), request: Some(Some(request)), ..Self::item_of_file(item) }
     }
 
     fn item_of_file(item: &DecidedOrder<'a>) -> Self {
-        let BulkOrder { activity, quantity, .. } = item.order;
-        Self::new(activity, quantity.into(), item.status, item.stock, item.bought)
+        Self::new(item.activity, item.quantity.into(), item.status, item.stock, item.bought)
     }
 
     fn items(order: &'a MultiOrder, outcome: &MultiOutcome) -> impl Iterator<Item = Self> {
@@ -137,9 +135,9 @@ row! {
 impl<'a> MultiDocument<'a> {
     /// That of an order of a file, whose items are not empty.
     pub fn of_file(items: &[DecidedOrder<'a>], status: Status, request: &'a str) -> Self {
-        let user = items[0].order.user;
+        let user = items[0].user;
         Self {
-            line: Some(items[0].order.line),
+            line: Some(items[0].line),
             user: Some(user).filter(|user| !user.is_empty()),
             status,
             request: Some(request),

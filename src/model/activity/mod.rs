@@ -365,6 +365,8 @@ pub(crate) struct Snapshot {
     pub buyers: Option<u64>,
     /// The ledger's last entry; `None` if there is none.
     pub ledger_last: Option<EntryId>,
+    /// How many entries it has; `None` if nobody asked.
+    pub ledger_length: Option<u64>,
     /// The server's clock at that instant.
     pub at: Millis,
     /// Of a sharded activity of which this is the sum.

@@ -11,6 +11,7 @@ impl Snapshot {
             meta: None,
             buyers: Some(0),
             ledger_last: None,
+            ledger_length: None,
             at: Millis::new(0),
             sums: None,
         }

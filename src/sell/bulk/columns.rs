@@ -3,36 +3,7 @@
 use hashbrown::HashSet;
 
 use crate::model::status::Status;
-use crate::redis::connection::resp::{argument, command, decimal, number};
-use crate::script::keys::Keys;
-
-/// One order of an activity, as columns have it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Item<'a> {
-    /// Its line in the input.
-    pub(crate) line: u64,
-    /// Units.
-    pub(crate) quantity: u64,
-    /// User, request id and reason; each may be empty.
-    pub(crate) texts: [&'a [u8]; 3],
-}
-
-/// The orders of one activity in a call that several activities share.
-#[derive(Debug)]
-pub(crate) struct Part<'a, I> {
-    /// The activity's keys.
-    pub(crate) keys: Keys,
-    /// The epoch of the job there.
-    pub(crate) epoch: &'a [u8],
-    /// The line that must have been decided there before.
-    pub(crate) before: u64,
-    /// Its orders.
-    pub(crate) items: I,
-}
-
-/// Arguments of a shared call before those of the first activity, and of each activity without request ids and reasons.
-const SHARED_HEAD: usize = 8;
-const SHARED_WIDTH: usize = 5;
+use crate::redis::connection::resp::{argument, decimal, number};
 
 /// Whether no text of a column comes twice, but for the empty one.
 pub(crate) fn are_distinct<'a>(texts: impl Iterator<Item = &'a [u8]>) -> bool {
@@ -52,38 +23,6 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Appends a call that several activities share. `call` is `EVALSHA` and the script, `head` all arguments before `distinct`.
-    pub(crate) fn shared_call<'a, I>(&mut self, out: &mut Vec<u8>, call: &[u8], head: &[u8], parts: &[Part<'a, I>])
-    where
-        I: Iterator<Item = Item<'a>> + Clone,
-    {
-        let key_count = parts.iter().map(|part| part.keys.in_order().count()).sum::<usize>();
-        let texts = |part: &Part<'a, I>, at: usize| part.items.clone().map(move |item| item.texts[at]);
-        let [has_requests, has_reasons] = [1, 2].map(|at| parts.iter().any(|part| is_given(texts(part, at))));
-        let width = if has_reasons { SHARED_WIDTH + 2 } else { SHARED_WIDTH + usize::from(has_requests) };
-        let is_distinct = parts.iter().all(|part| [0, 1].into_iter().all(|at| are_distinct(texts(part, at))));
-        command(out, 3 + key_count + SHARED_HEAD + width * parts.len());
-        out.extend_from_slice(call);
-        number(out, key_count as u64);
-        parts.iter().flat_map(|part| part.keys.in_order()).for_each(|key| argument(out, key.as_bytes()));
-        out.extend_from_slice(head);
-        argument(out, if is_distinct { b"1" } else { b"" });
-        for part in parts {
-            argument(out, part.epoch);
-            number(out, part.before);
-            self.lines(out, part.items.clone().map(|item| item.line));
-            self.quantities(out, part.items.clone().map(|item| item.quantity));
-            self.texts(out, texts(part, 0));
-            for at in 1..=width - SHARED_WIDTH {
-                if is_given(texts(part, at)) {
-                    self.texts(out, texts(part, at));
-                } else {
-                    argument(out, b"");
-                }
-            }
-        }
-    }
-
     /// Appends texts without tabs.
     pub(crate) fn texts<'a>(&mut self, out: &mut Vec<u8>, texts: impl Iterator<Item = &'a [u8]>) {
         self.column(out, texts, Vec::extend_from_slice, b'\t');

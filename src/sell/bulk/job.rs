@@ -253,7 +253,7 @@ impl JobStates {
 
     /// Chooses the lane of an activity that has nothing in flight.
     fn choose_lane<C: Call>(&mut self, index: u32, lanes: &mut Lanes<C>) {
-        let slot = if lanes.is_cluster() { self.slot(index) } else { None };
+        let slot = if lanes.servers.is_cluster() { self.slot(index) } else { None };
         let (lane, asks) = lanes.lane_of(slot);
         // A cluster has at most 16,384 nodes.
         self.states[index as usize].lane = u16::try_from(lane).unwrap_or_default();

@@ -17,7 +17,8 @@ use crate::redis::pipeline::{Call, Event, NAP, Pipeline, Readiness};
 
 /// All lanes of a run.
 pub(crate) struct Lanes<C> {
-    servers: Servers,
+    /// The servers, by connections of their own: nothing that a lane has in flight is waited for.
+    pub(crate) servers: Servers,
     lanes: Vec<Lane<C>>,
     /// Slots that are moving, and the lane of the node that imports each: calls go there, each behind `ASKING`.
     asks: HashMap<u16, usize>,
@@ -52,24 +53,6 @@ impl<C: Call> Lanes<C> {
         Self { servers, lanes: vec![lane], asks: HashMap::new(), last: 0 }
     }
 
-    /// Whether the servers are known to be a cluster.
-    pub(crate) fn is_cluster(&self) -> bool {
-        self.servers.is_cluster()
-    }
-
-    /// Records that the servers are a cluster.
-    ///
-    /// # Errors
-    /// The layout has no keys for one.
-    pub(crate) fn found_cluster(&mut self) -> Result<()> {
-        self.servers.found_cluster()
-    }
-
-    /// The servers, by connections of their own: nothing that a lane has in flight is waited for.
-    pub(crate) fn servers(&mut self) -> &mut Servers {
-        &mut self.servers
-    }
-
     /// How many lanes there are.
     pub(crate) fn count(&self) -> usize {
         self.lanes.len()
@@ -82,7 +65,7 @@ impl<C: Call> Lanes<C> {
 
     /// The lane of a slot, and whether calls go there behind `ASKING`.
     pub(crate) fn lane_of(&mut self, slot: Option<u16>) -> (usize, bool) {
-        if !self.is_cluster() {
+        if !self.servers.is_cluster() {
             return (0, false);
         }
         match slot.and_then(|slot| self.asks.get(&slot)) {
@@ -108,7 +91,7 @@ impl<C: Call> Lanes<C> {
 
     /// Whether [`read`](Self::read) may be called: nothing is in flight, and there is no outage of the only server.
     pub(crate) fn can_read(&self) -> bool {
-        self.are_idle() && (self.is_cluster() || self.lanes[0].pipeline.has_room())
+        self.are_idle() && (self.servers.is_cluster() || self.lanes[0].pipeline.has_room())
     }
 
     /// Whether a connection broke since the last check: what came last may be lost.
@@ -118,7 +101,7 @@ impl<C: Call> Lanes<C> {
 
     /// Whether a server may not be the primary any more.
     pub(crate) fn may_move(&self) -> bool {
-        self.is_cluster() || self.lanes[0].pipeline.may_move()
+        self.servers.is_cluster() || self.lanes[0].pipeline.may_move()
     }
 
     /// Gets ready to ask whoever serves now, with nothing in flight.
@@ -135,13 +118,10 @@ impl<C: Call> Lanes<C> {
 
     /// A lane has no activities any more; these have them.
     pub(crate) fn hand_over(&mut self, from: usize, to: impl Fn(usize) -> bool) {
-        let (before, rest) = self.lanes.split_at_mut(from);
-        let Some((lane, after)) = rest.split_first_mut() else { return };
-        let others = before
-            .iter_mut()
-            .enumerate()
-            .chain(after.iter_mut().enumerate().map(|(lane_index, it)| (from + 1 + lane_index, it)));
-        lane.pipeline.hand_over(others.filter(|(lane_index, _)| to(*lane_index)).map(|(_, lane)| &mut lane.pipeline));
+        let mut lane = self.lanes.remove(from);
+        let others = self.lanes.iter_mut().enumerate().filter(|(at, _)| to(at + usize::from(*at >= from)));
+        lane.pipeline.hand_over(others.map(|(_, lane)| &mut lane.pipeline));
+        self.lanes.insert(from, lane);
     }
 
     /// A node named another one for a slot. The map is read with the first such reply.
@@ -198,7 +178,7 @@ impl<C: Call> Lanes<C> {
         &mut self,
         mut wants_to_send: impl FnMut(usize, &VecDeque<C>) -> bool,
     ) -> Result<(usize, Event<C>)> {
-        if !self.is_cluster() {
+        if !self.servers.is_cluster() {
             let pipeline = &mut self.lanes[0].pipeline;
             let wants = pipeline.has_room() && wants_to_send(0, &pipeline.in_flight);
             let event = pipeline.advance(wants)?;
@@ -246,7 +226,7 @@ impl<C: Call> Lanes<C> {
     /// # Errors
     /// As [`Pipeline::request`].
     pub(crate) fn read(&mut self, commands: &[(String, Cmd)]) -> Result<Option<Vec<Value>>> {
-        if !self.is_cluster() {
+        if !self.servers.is_cluster() {
             let packed: Vec<u8> = commands.iter().flat_map(|(_, command)| command.get_packed_command()).collect();
             return match self.lanes[0].pipeline.request(&packed, commands.len()) {
                 // It is a cluster, which nobody said.

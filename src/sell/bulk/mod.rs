@@ -16,18 +16,16 @@ use std::time::Duration;
 
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{Corrupt, Interner, RequestId, Status};
+use crate::redis::pipeline::Event;
 pub(crate) use crate::redis::pipeline::Limits;
-use crate::redis::pipeline::{Event, Pipeline};
+use crate::sell::bulk::job::Check;
 pub(crate) use crate::sell::bulk::job::Job;
-use crate::sell::bulk::job::{Check, JobStates};
 use crate::sell::bulk::lanes::Lanes;
 pub(crate) use crate::sell::bulk::operation::Operation;
-pub(crate) use crate::sell::bulk::orders::{BulkOrder, DecidedOrder, OrderOptions, status_of_items};
+pub(crate) use crate::sell::bulk::orders::{DecidedOrder, OrderOptions, status_of_items};
 use crate::sell::bulk::orders::{JobOrders, OrderCall};
-use crate::shards::ShardBorrower;
 use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
 use crate::shards::transfer::ShardFault;
-use crate::store::Store;
 
 /// What the run did.
 #[derive(Debug)]
@@ -52,18 +50,10 @@ pub(crate) enum Step {
 /// What a reply means for its call, or for one activity of it.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Its orders are decided. These keys hold invalid data.
+    /// Its orders are decided, or those that the stock of a shard covers. These keys hold invalid data.
     Decided(Vec<Corrupt>),
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
     Retry(Option<StoreError>),
-    /// The stock of a shard does not cover an order of so many units; it and what follows it wait until they are
-    /// [released](JobOrders::release).
-    Short {
-        /// The shard.
-        index: u32,
-        /// The order's units.
-        quantity: u64,
-    },
     /// Its orders wait again; see [`Step::Rewind`].
     Rewind {
         /// The activity.
@@ -76,60 +66,30 @@ pub(crate) enum Verdict {
 /// A job being applied.
 pub(crate) struct Run {
     orders: JobOrders,
-    states: JobStates,
     lanes: Lanes<OrderCall>,
     known_corrupt: HashSet<String>,
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
     check: Option<Check>,
-    /// Shards that need so many units. They get them when no other order can be sent: what is in stock is sold where it is first,
-    /// which takes fewest transfers.
-    shorts: VecDeque<(u32, u64)>,
-    borrower: ShardBorrower,
     retry_for: Duration,
-    stop: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Run {
-    /// Loads the script of the operation. The run takes the store's connections over; the store makes others if
-    /// it is asked again.
-    fn open(
-        store: &mut Store,
-        (limits, retry_for): (Limits, Duration),
-        states: JobStates,
-        orders: JobOrders,
-    ) -> Result<Self> {
-        // A single server says what it is when it is asked for watermarks.
-        if store.servers.is_cluster() {
-            store.servers.discover()?;
-        }
-        let script = states.operation.script(states.layout.kind());
-        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
-        let mut servers = store.servers.take();
-        let node = servers.primaries().first().copied().unwrap_or(0);
-        let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
-        let lanes = Lanes::new(servers, node, pipeline);
-        let borrower = store.borrower.for_other_servers();
-        let (known_corrupt, corrupt, shorts) = (HashSet::new(), VecDeque::new(), VecDeque::new());
-        let stop = Arc::clone(&store.stop);
-        Ok(Self { orders, states, lanes, known_corrupt, corrupt, check: None, shorts, borrower, retry_for, stop })
-    }
-
     /// Loads watermarks of some activities that are known to come; false if those of all are loaded, or if the server
     /// is gone. What is left is loaded by [`advance`](Self::advance), which is slower for decided lines.
     ///
     /// # Errors
     /// Any of [`StoreError`]; another input has the job's name, for one.
     pub(crate) fn load_watermarks(&mut self) -> Result<bool> {
-        if self.states.are_loaded() || !self.lanes.can_read() {
+        if self.orders.states.are_loaded() || !self.lanes.can_read() {
             return Ok(false);
         }
-        self.states.load(&mut self.lanes)?;
-        for parent in self.states.take_found() {
-            self.orders.split(&self.states, parent)?;
+        self.orders.states.load(&mut self.lanes)?;
+        for parent in self.orders.states.take_found() {
+            self.orders.split(parent)?;
         }
-        if self.states.are_loaded() && self.lanes.is_cluster() {
-            self.orders.distributed(&self.states, self.lanes.count());
+        if self.orders.states.are_loaded() && self.lanes.servers.is_cluster() {
+            self.orders.distributed(self.lanes.count());
         }
         Ok(true)
     }
@@ -139,44 +99,13 @@ impl Run {
     /// # Errors
     /// Its activity is sharded.
     pub(crate) fn check_nameless(&mut self, activity: &str, line: u64) -> Result<()> {
-        let index = self.states.number(activity);
-        self.states.home(index, &[], line).map(drop)
-    }
-
-    /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
-    pub(crate) fn accepts_more(&self) -> bool {
-        self.orders.accepts_more()
-    }
-
-    /// Whether no order can be pushed before some are popped.
-    pub(crate) fn is_full(&self) -> bool {
-        self.orders.is_full()
-    }
-
-    /// Whether no order is left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.orders.is_empty()
+        let index = self.orders.states.number(activity);
+        self.orders.states.home(index, &[], line).map(drop)
     }
 
     /// Whether nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.lanes.are_idle()
-    }
-
-    /// Removes the first order.
-    pub(crate) fn pop(&mut self) {
-        self.orders.pop();
-    }
-
-    /// Removes the orders before the first decided one; false if none is. For a run that ends early.
-    pub(crate) fn skip_undecided(&mut self) -> bool {
-        while !self.orders.is_empty() {
-            if self.orders.is_decided() {
-                return true;
-            }
-            self.orders.pop();
-        }
-        false
     }
 
     /// Sends what is ready, or receives what is in flight. `flush`: sends calls that are not full too.
@@ -194,9 +123,10 @@ impl Run {
         if self.end_shortage(flush)? || self.decide_alone()? {
             return Ok(Step::Continue);
         }
-        let Self { orders, states, lanes, .. } = self;
+        let Self { orders, lanes, .. } = self;
         let advanced = lanes.advance(|lane, in_flight| {
-            states.are_loaded() && orders.wants_to_send(states, lane, in_flight.iter(), flush)
+            let is_sent = |index| in_flight.iter().any(|call| call.names(index));
+            orders.states.are_loaded() && orders.wants_to_send(lane, flush, is_sent)
         });
         let (lane, mut event) = match advanced {
             Ok(advanced) => advanced,
@@ -204,7 +134,7 @@ impl Run {
             Err(error) => return Err(error),
         };
         if matches!(event, Event::Send) {
-            orders.send(states, lane, lanes.pipeline(lane), flush);
+            orders.send(lane, lanes.pipeline(lane), flush);
             event = lanes.pipeline(lane).flush();
         }
         self.handle(lane, event)
@@ -212,73 +142,66 @@ impl Run {
 
     /// The error for a call of several slots, which shows that the only server so far is a node of a cluster.
     fn explain(&mut self, error: StoreError) -> StoreError {
-        self.lanes.found_cluster().err().unwrap_or(error)
+        self.lanes.servers.found_cluster().err().unwrap_or(error)
     }
 
     /// Gives activities of lanes that lost slots to the lanes that have them now.
     fn distribute(&mut self) {
         while let Some(lane) = self.lanes.next_stale() {
-            if !self.states.leave_lane(lane, &mut self.lanes) {
-                let used: HashSet<usize> = (0..self.states.count_u32()).map(|index| self.states.lane(index)).collect();
+            if !self.orders.states.leave_lane(lane, &mut self.lanes) {
+                let used: HashSet<usize> =
+                    (0..self.orders.states.count_u32()).map(|index| self.orders.states.lane(index)).collect();
                 self.lanes.hand_over(lane, |lane| used.contains(&lane));
             }
-            self.orders.distributed(&self.states, self.lanes.count());
+            self.orders.distributed(self.lanes.count());
         }
     }
 
     /// Decides the first order that no call of the run can have, once those before it are decided; false if there is none.
     fn decide_alone(&mut self) -> Result<bool> {
-        Ok(self.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone(&self.states)?)
+        Ok(self.orders.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone()?)
     }
 
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
     fn end_shortage(&mut self, flush: bool) -> Result<bool> {
-        if self.shorts.is_empty() || !self.lanes.are_idle() {
+        if self.orders.shorts.is_empty() || !self.lanes.are_idle() {
             return Ok(false);
         }
-        let Self { orders, states, lanes, .. } = self;
-        if (0..lanes.count()).any(|lane| orders.wants_to_send(states, lane, std::iter::empty(), flush)) {
+        let Self { orders, lanes, .. } = self;
+        if (0..lanes.count()).any(|lane| orders.wants_to_send(lane, flush, |_| false)) {
             return Ok(false);
         }
-        let Some((index, quantity)) = self.shorts.pop_front() else { return Ok(false) };
+        let Some((index, quantity)) = self.orders.shorts.pop_front() else { return Ok(false) };
         self.get_units(index, quantity)?;
-        self.orders.release(&self.states, index);
+        self.orders.release(index);
         Ok(true)
     }
 
     /// Gets units for a shard, or proves that there are too few.
     fn get_units(&mut self, index: u32, quantity: u64) -> Result<()> {
-        if self.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
+        if self.orders.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
             return Ok(());
         }
-        let Some((activity, shards, home)) = self.states.place(index) else { return Ok(()) };
-        let (system, stop) = (Arc::clone(self.lanes.servers().system()), Arc::clone(&self.stop));
-        let request = RequestId::of_uuid(system.unique_id());
-        let request = BorrowRequest {
-            activity: &activity,
-            shards: &shards,
-            home,
-            quantity,
-            request: request.as_str(),
-            order: None,
-            system: &*system,
-            began: system.now(),
-            at_most: self.retry_for,
-            stop: &|| stop(),
-        };
-        let failed = |corrupt: &Corrupt| request.failed(format!("key `{}` {}", corrupt.key, corrupt.what));
-        let borrowed = self.borrower.borrow(self.lanes.servers(), &request);
+        let Some((activity, shards, home)) = self.orders.states.place(index) else { return Ok(()) };
+        let servers = &mut self.lanes.servers;
+        let (borrower, stop) = (&mut self.orders.store.borrower, Arc::clone(&self.orders.store.stop));
+        let request = RequestId::of_uuid(servers.system().unique_id());
+        let place = (&activity, &shards, home);
+        let request = BorrowRequest::new(servers, place, (request.as_str(), quantity), &*stop);
+        let request = BorrowRequest { at_most: self.retry_for, ..request };
+        let borrowed = borrower.borrow(servers, &request);
         // Until they are acknowledged, ids of units that have arrived keep others from knowing how many are left.
-        self.borrower.ack_transfers(self.lanes.servers());
+        borrower.ack_transfers(servers);
+        let failed = |corrupt: &Corrupt| request.failed(servers, format!("key `{}` {}", corrupt.key, corrupt.what));
         match borrowed {
             // Its orders are sent again, or whoever asked to stop is heard.
             Ok(BorrowOutcome::Here | BorrowOutcome::Decided(_)) | Err(ShardFault::Stopped) => Ok(()),
             Ok(BorrowOutcome::SoldOut(sold_out)) => {
-                self.states.set_fewer_than(index, quantity, sold_out.stocks);
+                self.orders.states.set_fewer_than(index, quantity, sold_out.stocks);
                 Ok(())
             }
             Err(ShardFault::Archived) => {
-                self.orders.refuse_activity(&mut self.states, index, Status::Ended);
+                self.orders.refuse_activity(index, Status::Ended);
                 Ok(())
             }
             Err(ShardFault::ListChanged) => match self.orders.lost_shard(&activity, &shards)? {
@@ -306,12 +229,12 @@ impl Run {
             let (lane, event) = self.lanes.advance(|_, _| false)?;
             return self.handle(lane, event);
         }
-        if check.checked < self.states.count_u32() {
-            self.states.check(check, &mut self.lanes)?;
+        if check.checked < self.orders.states.count_u32() {
+            self.orders.states.check(check, &mut self.lanes)?;
             return Ok(Step::Continue);
         }
         Ok(match check.lost.take() {
-            Some((index, line)) => Step::Rewind { activity: self.states.shown_name(index).to_owned(), line },
+            Some((index, line)) => Step::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line },
             None => Step::Idle,
         })
     }
@@ -331,8 +254,7 @@ impl Run {
 
     /// Removes all orders, because the input is read again from its beginning; nothing is in flight.
     pub(crate) fn restart(&mut self) {
-        self.shorts.clear();
-        self.orders.restart(&mut self.states);
+        self.orders.restart();
         self.check = None;
     }
 
@@ -343,29 +265,29 @@ impl Run {
 
     /// The names of the activities, in the order in which they were named first.
     pub(crate) fn into_names(self) -> Interner {
-        self.states.into_names()
+        self.orders.states.into_names()
     }
 
     /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at
     /// the same time.
     pub(crate) fn refused_before(&self) -> impl Iterator<Item = u64> {
-        self.states.refused_before()
+        self.orders.states.refused_before()
     }
 
     fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Step> {
         match event {
             Event::Reply(call, value) => {
                 let mut rewind = None;
-                for verdict in self.orders.reply(&mut self.states, call, value)? {
+                for verdict in self.orders.reply(call, value)? {
                     rewind = rewind.or(self.obey(lane, verdict));
                 }
                 if let Some(step) = rewind {
                     return Ok(step);
                 }
             }
-            Event::Retry(calls) => calls.into_iter().for_each(|call| self.orders.put_back(&self.states, call)),
+            Event::Retry(calls) => calls.into_iter().for_each(|call| self.orders.put_back(call)),
             Event::Redirected { call, to } => {
-                self.orders.put_back(&self.states, call);
+                self.orders.put_back(call);
                 self.lanes.redirected(lane, &to)?;
             }
             Event::Outage(error) => return Ok(Step::Outage(error)),
@@ -384,13 +306,9 @@ impl Run {
                 self.corrupt.extend(corrupt.into_iter().filter(|corrupt| known.insert(corrupt.key.clone())));
             }
             Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
-            Verdict::Short { index, quantity } => {
-                self.lanes.succeeded(lane);
-                self.shorts.push_back((index, quantity));
-            }
             Verdict::Rewind { index, line } => {
                 self.lanes.pipeline(lane).retry(None);
-                return Some(Step::Rewind { activity: self.states.shown_name(index).to_owned(), line });
+                return Some(Step::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line });
             }
         }
         None

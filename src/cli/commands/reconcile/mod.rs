@@ -255,7 +255,7 @@ fn audit_one(
     let total = total.map(Units::get);
     if let Some(shards) = sharded.get(activity) {
         let found = shards::audit_shards(store, activity, shards, total, compared)?;
-        let is_unrecorded = found.evidence.iter().all(|shard| shard.ledger.is_unrecorded());
+        let is_unrecorded = found.parts.iter().all(|shard| shard.evidence.ledger.is_unrecorded());
         return Ok((judge_shards(found, missing_orders), is_unrecorded));
     }
     let evidence = read::audit(store, activity, total, compared(activity))?;

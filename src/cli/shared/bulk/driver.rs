@@ -12,7 +12,7 @@ use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
 use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, Summary, shows_rows, with_hint};
 use crate::error::StoreError;
 use crate::model::{HoldFor, Limit, RequestId};
-use crate::sell::bulk::{BulkOrder, Job, Operation, OrderOptions, Run, Step};
+use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
 use crate::store::Store;
 
 /// What a command adds to its file.
@@ -317,19 +317,14 @@ impl<'o> Driver<'o> {
 /// Adds an order of a file to a run.
 fn push(run: &mut Run, order: &FileOrder) -> Result<()> {
     let row = &order.row;
-    if row.get(Column::Items).is_some() {
-        let texts = [Column::User, Column::Request, Column::Reason].map(|column| row.text(column));
-        run.push_multi(row.line(), &order.items, texts);
-        return Ok(());
+    let texts = [Column::User, Column::Request, Column::Reason].map(|column| row.text(column));
+    match row.get(Column::Items) {
+        Some(_) => run.push(row.line(), order.items.iter().map(|(id, count)| (id.as_str(), count.get())), texts)?,
+        None => {
+            // The reader has checked it against the bounds of an order.
+            let quantity = u64::try_from(row.quantity()).unwrap_or_default();
+            run.push(row.line(), [(row.text(Column::Activity), quantity)], texts)?;
+        }
     }
-    run.push(&BulkOrder {
-        line: row.line(),
-        activity: row.text(Column::Activity),
-        user: row.text(Column::User),
-        // The reader has checked it against the bounds of an order.
-        quantity: u32::try_from(row.quantity()).unwrap_or_default(),
-        request: row.text(Column::Request),
-        reason: row.text(Column::Reason),
-    })?;
     Ok(())
 }

@@ -49,14 +49,14 @@ impl<'o> Report<'o> {
         let items: Vec<DecidedOrder<'_>> = run.front_items().collect();
         let Some(first) = items.first() else { return Ok(false) };
         let status = status_of_items(items.iter().map(|item| item.status));
-        if !self.lines.record(first.order.line, status) {
+        if !self.lines.record(first.line, status) {
             return Ok(true);
         }
         for item in &items {
-            self.tallies.add(item.index, Some(item.status), item.order.quantity);
+            self.tallies.add(item.index, Some(item.status), item.quantity);
         }
         let Some(rows) = &mut self.rows else { return Ok(true) };
-        let request = run.request_of(&first.order);
+        let request = run.request_of(first);
         match self.operation {
             Operation::MultiDeduct if self.is_nested => rows.push(&MultiDocument::of_file(&items, status, &request))?,
             Operation::MultiDeduct => items.iter().try_for_each(|item| rows.push(&ItemRow::of_file(item, &request)))?,

@@ -2,11 +2,16 @@
 
 use crate::model::layout::Kind;
 use crate::redis::connection::resp::{argument, command, number};
-use crate::sell::bulk::columns::{Columns, Item, Part, are_distinct, is_given};
+use crate::script::keys::Keys;
+use crate::sell::bulk::columns::{Columns, are_distinct, is_given};
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::operation::Operation;
 use crate::sell::bulk::orders::queue::Batch;
 use crate::sell::bulk::orders::window::{Row, Window};
+
+/// Arguments of a shared call before those of the first activity, and of each activity without request ids and reasons.
+const SHARED_HEAD: usize = 8;
+const SHARED_WIDTH: usize = 5;
 
 /// Encodes batches: what all calls of a run have in common is encoded once.
 #[derive(Debug)]
@@ -78,15 +83,33 @@ impl Encoder {
     }
 
     fn encode_shared(&mut self, out: &mut Vec<u8>, batches: &[Batch], states: &JobStates, window: &Window) {
-        let item = |row: &'_ Row| Item { line: row.line, quantity: u64::from(row.quantity), texts: window.texts(row) };
-        let part = |batch: &Batch| Part {
-            keys: states.keys(batch.activity),
-            epoch: states.epoch(batch.activity),
-            before: batch.before,
-            items: rows(batch, window).map(item),
-        };
-        let parts: Vec<_> = batches.iter().map(part).collect();
-        self.columns.shared_call(out, &self.call, &self.shared, &parts);
+        let keys: Vec<Keys> = batches.iter().map(|batch| states.keys(batch.activity)).collect();
+        let key_count = keys.iter().map(|keys| keys.in_order().count()).sum::<usize>();
+        let texts = |batch: &Batch, at: usize| rows(batch, window).map(move |row| window.texts(row)[at]);
+        let [has_requests, has_reasons] = [1, 2].map(|at| batches.iter().any(|batch| is_given(texts(batch, at))));
+        let width = if has_reasons { SHARED_WIDTH + 2 } else { SHARED_WIDTH + usize::from(has_requests) };
+        let is_distinct = batches.iter().all(|batch| [0, 1].into_iter().all(|at| are_distinct(texts(batch, at))));
+        command(out, 3 + key_count + SHARED_HEAD + width * batches.len());
+        out.extend_from_slice(&self.call);
+        number(out, key_count as u64);
+        keys.iter().flat_map(Keys::in_order).for_each(|key| argument(out, key.as_bytes()));
+        out.extend_from_slice(&self.shared);
+        argument(out, if is_distinct { b"1" } else { b"" });
+        for batch in batches {
+            let rows = rows(batch, window);
+            argument(out, states.epoch(batch.activity));
+            number(out, batch.before);
+            self.columns.lines(out, rows.clone().map(|row| row.line));
+            self.columns.quantities(out, rows.map(|row| u64::from(row.quantity)));
+            self.columns.texts(out, texts(batch, 0));
+            for at in 1..=width - SHARED_WIDTH {
+                if is_given(texts(batch, at)) {
+                    self.columns.texts(out, texts(batch, at));
+                } else {
+                    argument(out, b"");
+                }
+            }
+        }
     }
 
     fn encode_alone(&mut self, out: &mut Vec<u8>, batch: &Batch, states: &JobStates, window: &Window) {

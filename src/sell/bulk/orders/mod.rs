@@ -12,16 +12,16 @@ mod reply;
 mod tests;
 mod window;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
 use redis::Value;
 
 use crate::error::{Result, ServerKind, StoreError};
+use crate::model::id::StoredUser;
 use crate::model::id::interner::Interner;
-use crate::model::id::{ActivityId, StoredUser};
-use crate::model::number::{Limit, Quantity};
+use crate::model::number::Limit;
 use crate::model::order::Bought;
 use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
@@ -29,11 +29,12 @@ use crate::model::time::Millis;
 use crate::redis::pipeline::{Call, Pipeline};
 use crate::script::keys::Keys;
 use crate::sell::bulk::job::JobStates;
+use crate::sell::bulk::lanes::Lanes;
 use crate::sell::bulk::orders::encode::Encoder;
 use crate::sell::bulk::orders::multi::MultiSchedule;
 pub(crate) use crate::sell::bulk::orders::multi::status_of_items;
 use crate::sell::bulk::orders::queue::{Batch, Queue, Schedule, each};
-use crate::sell::bulk::orders::window::{DecidedRow, Row, State, Window};
+use crate::sell::bulk::orders::window::{Row, State, Window};
 use crate::sell::bulk::{Job, Limits, Operation, Run, Verdict};
 use crate::store::Store;
 
@@ -58,28 +59,19 @@ pub(crate) struct OrderOptions {
     pub retry_for: Duration,
 }
 
-/// One order as the input has it, or one item of a multi-order.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BulkOrder<'a> {
-    /// The line where it begins; each is higher than the one before.
+/// One order, or one item of a multi-order, and how it ended.
+#[derive(Debug)]
+pub(crate) struct DecidedOrder<'a> {
+    /// The line where it begins.
     pub line: u64,
-    /// What is sold; a valid id.
+    /// What is sold.
     pub activity: &'a str,
-    /// Who buys, or whose hold is ended; empty if the layout records nobody, or if nobody said it.
+    /// Who buys; empty if the layout records nobody, or if the order ended a hold.
     pub user: &'a str,
     /// How many units.
     pub quantity: u32,
     /// Its own request id, or empty.
     pub request: &'a str,
-    /// Why, or empty.
-    pub reason: &'a str,
-}
-
-/// One order, or one item of a multi-order, and how it ended.
-#[derive(Debug)]
-pub(crate) struct DecidedOrder<'a> {
-    /// The order. That of a hold that it ended has no user.
-    pub order: BulkOrder<'a>,
     /// Whose hold it ended, now or before; `None` if there is no such hold, or if rows are not wanted.
     pub hold_user: Option<&'a StoredUser>,
     /// Which activity it is, counted from 0 in the order in which they were named first.
@@ -96,9 +88,8 @@ pub(crate) struct DecidedOrder<'a> {
 
 /// Orders, from the first that was not popped.
 pub(crate) struct JobOrders {
+    pub(super) states: JobStates,
     encoder: Encoder,
-    operation: Operation,
-    has_users: bool,
     has_rows: bool,
     most_orders: usize,
     /// Whether batches may share a call: not if the server, or a proxy before it, refuses such calls. On a cluster
@@ -112,13 +103,17 @@ pub(crate) struct JobOrders {
     popped: u64,
     /// Shards that need units before anything is sent there.
     held_up: HashSet<u32>,
+    /// How many units an order needs there that the stock does not cover. They get them when no other order can be sent: what is in
+    /// stock is sold where it is first, which takes fewest transfers.
+    pub(super) shorts: VecDeque<(u32, u64)>,
     multi: MultiSchedule,
-    /// For multi-orders over several slots.
-    store: Store,
+    /// For multi-orders over several slots, and for what borrows units of other shards.
+    pub(super) store: Store,
 }
 
 impl Run {
-    /// Loads the script. `names` are the activities that are known to come.
+    /// Loads the script. `names` are the activities that are known to come. The run takes the store's connections over; the store makes
+    /// others if it is asked again.
     ///
     /// # Errors
     /// Any of [`StoreError`].
@@ -131,9 +126,8 @@ impl Run {
         let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
         let orders = JobOrders {
             encoder: Encoder::new(operation, kind, run, [&states.job.name, states.expected_digest()], has_rows),
+            states,
             can_share: operation.may_share(),
-            operation,
-            has_users: kind.has_users(),
             has_rows,
             most_orders: limits.orders,
             window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),
@@ -141,35 +135,84 @@ impl Run {
             schedule: Schedule::new(),
             popped: 0,
             held_up: HashSet::new(),
+            shorts: VecDeque::new(),
             multi: MultiSchedule::default(),
             store: store.unconnected_copy(),
         };
-        // Whether multi-orders may be of several slots must be known before the first is sent.
-        if operation == Operation::MultiDeduct && Keys::slots(store.layout) == 1 {
+        // Whether multi-orders may be of several slots must be known before the first is sent. For others a single server says what it
+        // is when it is asked for watermarks.
+        if operation == Operation::MultiDeduct && Keys::slots(store.layout) == 1 || store.servers.is_cluster() {
             store.servers.discover()?;
         }
-        Self::open(store, (limits, retry_for), states, orders)
+        let script = operation.script(kind);
+        store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
+        let mut servers = store.servers.take();
+        let node = servers.primaries().first().copied().unwrap_or(0);
+        let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
+        let lanes = Lanes::new(servers, node, pipeline);
+        let (known_corrupt, corrupt) = (HashSet::new(), VecDeque::new());
+        Ok(Self { orders, lanes, known_corrupt, corrupt, check: None, retry_for })
     }
 
-    /// Adds an order.
+    /// Adds an order, with activities and quantities, and with user, request id and reason; each text may be empty. The line is
+    /// higher than the one before. Only a multi-order has several items.
     ///
     /// # Errors
     /// It has no user, and its activity is sharded.
-    pub(crate) fn push(&mut self, order: &BulkOrder<'_>) -> Result<()> {
-        let index = self.states.number(order.activity);
-        let index = self.states.home(index, order.user.as_bytes(), order.line)?;
-        self.orders.push(&self.states, index, order);
+    pub(crate) fn push<'i>(
+        &mut self,
+        line: u64,
+        items: impl IntoIterator<Item = (&'i str, u64)>,
+        texts: [&str; 3],
+    ) -> Result<()> {
+        let orders = &mut self.orders;
+        // At most a thousand million.
+        let count = |quantity: u64| u32::try_from(quantity).unwrap_or(u32::MAX);
+        if orders.is_multi() {
+            let numbered = |(activity, quantity)| (orders.states.number(activity), count(quantity));
+            let items: Vec<(u32, u32)> = items.into_iter().map(numbered).collect();
+            orders.push_multi(line, &items, texts);
+            return Ok(());
+        }
+        for (activity, quantity) in items {
+            let index = orders.states.number(activity);
+            let index = orders.states.home(index, texts[0].as_bytes(), line)?;
+            orders.push(index, (line, count(quantity)), texts);
+        }
         Ok(())
     }
 
-    /// Adds a multi-order, with user, request id and reason; each may be empty.
-    pub(crate) fn push_multi(&mut self, line: u64, items: &[(ActivityId, Quantity)], texts: [&str; 3]) {
-        let numbered = |(activity, quantity): &(ActivityId, Quantity)| {
-            // At most a thousand million.
-            (self.states.number(activity.as_str()), u32::try_from(quantity.get()).unwrap_or(u32::MAX))
-        };
-        let items: Vec<(u32, u32)> = items.iter().map(numbered).collect();
-        self.orders.push_multi(&self.states, line, &items, texts);
+    /// Whether another order can be pushed, and is of use before [`advance`](Self::advance).
+    pub(crate) fn accepts_more(&self) -> bool {
+        let JobOrders { multi, schedule, most_orders, .. } = &self.orders;
+        let is_hungry = if self.orders.is_multi() { multi.is_hungry(*most_orders) } else { schedule.is_hungry() };
+        is_hungry && !self.is_full()
+    }
+
+    /// Whether no order can be pushed before some are popped.
+    pub(crate) fn is_full(&self) -> bool {
+        self.orders.window.is_full()
+    }
+
+    /// Whether no order is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.orders.window.is_empty()
+    }
+
+    /// Removes the first order.
+    pub(crate) fn pop(&mut self) {
+        let JobOrders { window, popped, .. } = &mut self.orders;
+        for _ in window.order(window.span().0) {
+            *popped = (*popped).max(window.pop().unwrap_or_default());
+        }
+    }
+
+    /// Removes the orders before the first decided one; false if none is. For a run that ends early.
+    pub(crate) fn skip_undecided(&mut self) -> bool {
+        while !self.is_empty() && self.front().is_none() {
+            self.pop();
+        }
+        !self.is_empty()
     }
 
     /// The first order, if it is decided; of a multi-order its first item.
@@ -180,25 +223,34 @@ impl Run {
     /// All items of the first order; none if it is not decided.
     pub(crate) fn front_items(&self) -> impl Iterator<Item = DecidedOrder<'_>> {
         let rows = self.orders.window.order(self.orders.window.span().0);
-        rows.filter_map(|number| self.orders.window.decided(number)).map(|decided| self.decided(decided))
+        rows.filter_map(|number| self.decided(number))
     }
 
     /// The id that an order is named by: its own, or one made of its line.
-    pub(crate) fn request_of(&self, order: &BulkOrder<'_>) -> String {
-        request_of(&self.states.job, order.line, order.request)
+    pub(crate) fn request_of(&self, order: &DecidedOrder<'_>) -> String {
+        request_of(&self.orders.states.job, order.line, order.request)
     }
 
-    fn decided<'r>(&'r self, decided: DecidedRow<'r>) -> DecidedOrder<'r> {
-        let DecidedRow { row, status, stock, bought, hold } = decided;
-        let [first, second, reason] =
-            self.orders.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
-        let [user, request] = self.orders.operation.columns([first, second]);
-        let index = self.states.parent(row.activity);
-        let activity = self.states.name(index);
-        let order = BulkOrder { line: row.line, activity, user, quantity: row.quantity, request, reason };
-        let deadline = hold.and_then(|hold| hold.deadline).map(Millis::new);
-        let hold_user = hold.and_then(|hold| hold.user.as_ref());
-        DecidedOrder { order, hold_user, index: index as usize, status, stock, bought, deadline }
+    fn decided(&self, number: u64) -> Option<DecidedOrder<'_>> {
+        let window = &self.orders.window;
+        let (status, row) = (window.status(number)?, window.row(number));
+        let (stock, bought, hold) = window.details(number);
+        let [first, second, _] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+        let [user, request] = self.orders.states.operation.columns([first, second]);
+        let index = self.orders.states.parent(row.activity);
+        Some(DecidedOrder {
+            line: row.line,
+            activity: self.orders.states.name(index),
+            user,
+            quantity: row.quantity,
+            request,
+            hold_user: hold.and_then(|hold| hold.user.as_ref()),
+            index: index as usize,
+            status,
+            stock,
+            bought,
+            deadline: hold.and_then(|hold| hold.deadline).map(Millis::new),
+        })
     }
 }
 
@@ -207,24 +259,24 @@ fn request_of(job: &Job, line: u64, own: &str) -> String {
 }
 
 impl JobOrders {
-    fn push(&mut self, states: &JobStates, index: u32, order: &BulkOrder<'_>) {
-        self.queues.resize_with(states.count(), Queue::new);
+    fn push(&mut self, index: u32, (line, quantity): (u64, u32), [user, request, reason]: [&str; 3]) {
+        self.queues.resize_with(self.states.count(), Queue::new);
         // A hold is settled by its id, so each has one.
-        let own = (self.operation == Operation::Hold && order.request.is_empty())
-            .then(|| request_of(&states.job, order.line, ""));
-        let [first, second] = self.operation.columns([order.user, own.as_deref().unwrap_or(order.request)]);
-        let number = self.window.push(order.line, index, order.quantity, [first, second, order.reason]);
-        self.encoder.has_requests |= !order.request.is_empty();
-        self.enqueue(states, index, number);
+        let own = (self.states.operation == Operation::Hold && request.is_empty())
+            .then(|| request_of(&self.states.job, line, ""));
+        let [first, second] = self.states.operation.columns([user, own.as_deref().unwrap_or(request)]);
+        let number = self.window.push(line, index, quantity, [first, second, reason]);
+        self.encoder.has_requests |= !request.is_empty();
+        self.enqueue(index, number);
     }
 
     /// Puts a new row into the queue of its activity, or decides it.
-    fn enqueue(&mut self, states: &JobStates, index: u32, number: u64) {
-        let (state, queue) = (states.get(index), &mut self.queues[index as usize]);
+    fn enqueue(&mut self, index: u32, number: u64) {
+        let (state, queue) = (self.states.get(index), &mut self.queues[index as usize]);
         let line = self.window.row(number).line;
         // Rows that will be shown are sent again for their stock and units, and those with an id because a repair may have taken
         // them back.
-        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.operation.settles());
+        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.states.operation.settles());
         let is_decided = line <= state.watermark && (!self.has_rows && !may_be_reversed || line <= self.popped);
         match state.refusal {
             _ if is_decided => {
@@ -237,78 +289,55 @@ impl JobOrders {
             }
             None => {
                 queue.append(number, &mut self.window);
-                self.mark_ready(states, index);
+                self.mark_ready(index);
             }
         }
     }
 
-    fn mark_ready(&mut self, states: &JobStates, index: u32) {
+    fn mark_ready(&mut self, index: u32) {
         let queue = &mut self.queues[index as usize];
         if queue.waiting as usize >= self.most_orders && !queue.is_ready && !self.held_up.contains(&index) {
             queue.is_ready = true;
-            self.schedule.push(states.lane(index), index);
+            self.schedule.push(self.states.lane(index), index);
         }
     }
 
     /// Says which lanes have activities.
-    fn use_lanes(&mut self, states: &JobStates) {
-        (0..states.count_u32()).for_each(|index| self.schedule.use_lane(states.lane(index)));
+    fn use_lanes(&mut self) {
+        (0..self.states.count_u32()).for_each(|index| self.schedule.use_lane(self.states.lane(index)));
     }
 
-    fn put_batch_back(&mut self, states: &JobStates, batch: &Batch) {
-        if let Some(status) = states.get(batch.activity).refusal {
+    fn put_batch_back(&mut self, batch: &Batch) {
+        if let Some(status) = self.states.get(batch.activity).refusal {
             each(batch, &mut self.window, |row| row.state = State::Decided(status));
             return;
         }
         self.queues[batch.activity as usize].put_back(batch, &mut self.window);
-        self.schedule.put_back(states.lane(batch.activity), batch.first);
-        self.mark_ready(states, batch.activity);
+        self.schedule.put_back(self.states.lane(batch.activity), batch.first);
+        self.mark_ready(batch.activity);
     }
 }
 
 impl JobOrders {
     fn is_multi(&self) -> bool {
-        self.operation == Operation::MultiDeduct
+        self.states.operation == Operation::MultiDeduct
     }
 
-    /// Whether another order is of use before the next [`Run::advance`].
-    pub(crate) fn accepts_more(&self) -> bool {
-        let is_hungry =
-            if self.is_multi() { self.multi.is_hungry(self.most_orders) } else { self.schedule.is_hungry() };
-        is_hungry && !self.window.is_full()
-    }
-
-    /// Whether no order can be pushed before some are popped.
-    pub(crate) fn is_full(&self) -> bool {
-        self.window.is_full()
-    }
-
-    /// Whether no order is left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.window.is_empty()
-    }
-
-    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too.
-    pub(crate) fn wants_to_send<'c>(
-        &mut self,
-        states: &JobStates,
-        lane: usize,
-        in_flight: impl Iterator<Item = &'c OrderCall>,
-        flush: bool,
-    ) -> bool {
+    /// Whether there is a call that may be sent on a lane now. `flush`: one that is not full too. `is_sent`: whether a call in flight
+    /// names an activity.
+    pub(crate) fn wants_to_send(&mut self, lane: usize, flush: bool, is_sent: impl Fn(u32) -> bool) -> bool {
         if self.is_multi() {
-            return self.has_multi_call(states, lane, in_flight, flush);
+            return self.has_multi_call(lane, flush, is_sent);
         }
-        self.schedule.has_ready(lane)
-            || (flush && self.schedule.find_oldest(lane, states, &self.window, &self.held_up).is_some())
+        self.schedule.has_ready(lane) || (flush && self.find_oldest(lane).is_some())
     }
 
     /// Pushes calls to the pipeline of a lane while its buffer has room.
-    pub(crate) fn send(&mut self, states: &JobStates, lane: usize, pipeline: &mut Pipeline<OrderCall>, flush: bool) {
+    pub(crate) fn send(&mut self, lane: usize, pipeline: &mut Pipeline<OrderCall>, flush: bool) {
         while pipeline.buffer_has_room() {
-            let Some(call) = self.next_call(states, lane, flush) else { break };
-            let asks = call.batches.iter().any(|batch| states.asks(batch.activity));
-            pipeline.push(call, asks, |out, call| self.encoder.encode(out, &call.batches, states, &self.window));
+            let Some(call) = self.next_call(lane, flush) else { break };
+            let asks = call.batches.iter().any(|batch| self.states.asks(batch.activity));
+            pipeline.push(call, asks, |out, call| self.encoder.encode(out, &call.batches, &self.states, &self.window));
         }
     }
 
@@ -316,37 +345,25 @@ impl JobOrders {
     ///
     /// # Errors
     /// The run must end.
-    pub(crate) fn reply(&mut self, states: &mut JobStates, call: OrderCall, value: Value) -> Result<Vec<Verdict>> {
+    pub(crate) fn reply(&mut self, call: OrderCall, value: Value) -> Result<Vec<Verdict>> {
         if let Value::ServerError(_) = value {
             // See `OrderCall::handles`.
             self.can_share = false;
-            self.put_back(states, call);
+            self.put_back(call);
             return Ok(vec![Verdict::Retry(None)]);
         }
         match call.batches[..] {
-            _ if self.is_multi() => self.reply_to_multi(states, &call, &value).map(|verdict| vec![verdict]),
-            [batch] => Ok(vec![self.reply_to_batch(states, batch, &value)?]),
-            _ => self.reply_to_all(states, &call, &value),
+            _ if self.is_multi() => self.reply_to_multi(&call, &value).map(|verdict| vec![verdict]),
+            [batch] => Ok(vec![self.reply_to_batch(batch, &value)?]),
+            _ => self.reply_to_all(&call, &value),
         }
     }
 
     /// The orders of a call wait again.
-    pub(crate) fn put_back(&mut self, states: &JobStates, call: OrderCall) {
+    pub(crate) fn put_back(&mut self, call: OrderCall) {
         match self.is_multi() {
             true => self.put_multi_back(&call),
-            false => call.batches.iter().for_each(|batch| self.put_batch_back(states, batch)),
-        }
-    }
-
-    /// Whether the first order is decided.
-    pub(crate) fn is_decided(&self) -> bool {
-        self.window.decided(self.window.span().0).is_some()
-    }
-
-    /// Removes the first order.
-    pub(crate) fn pop(&mut self) {
-        for _ in self.window.order(self.window.span().0) {
-            self.popped = self.popped.max(self.window.pop().unwrap_or_default());
+            false => call.batches.iter().for_each(|batch| self.put_batch_back(batch)),
         }
     }
 
@@ -354,11 +371,11 @@ impl JobOrders {
     ///
     /// # Errors
     /// An order has no user whose home it could go to.
-    pub(crate) fn split(&mut self, states: &JobStates, parent: u32) -> Result<()> {
+    pub(crate) fn split(&mut self, parent: u32) -> Result<()> {
         if self.is_multi() {
             return Ok(());
         }
-        self.queues.resize_with(states.count(), Queue::new);
+        self.queues.resize_with(self.states.count(), Queue::new);
         self.queues[parent as usize] = Queue::new();
         let (first, end) = self.window.span();
         for number in first..end {
@@ -367,50 +384,51 @@ impl JobOrders {
                 continue;
             }
             let [first, second, _] = self.window.texts(row);
-            let [user, _] = self.operation.columns([first, second]);
-            let shard = states.home(parent, user, row.line)?;
+            let [user, _] = self.states.operation.columns([first, second]);
+            let shard = self.states.home(parent, user, row.line)?;
             let row = self.window.row_mut(number);
             (row.activity, row.next, row.state) = (shard, 0, State::Waiting);
-            self.schedule.put_back(states.lane(shard), number);
-            self.enqueue(states, shard, number);
+            self.schedule.put_back(self.states.lane(shard), number);
+            self.enqueue(shard, number);
         }
         Ok(())
     }
 
     /// The orders of a shard that was short may be sent again.
-    pub(crate) fn release(&mut self, states: &JobStates, index: u32) {
+    pub(crate) fn release(&mut self, index: u32) {
         self.held_up.remove(&index);
         if let Some(first) = self.queues[index as usize].first_waiting() {
-            self.schedule.put_back(states.lane(index), first);
-            self.mark_ready(states, index);
+            self.schedule.put_back(self.states.lane(index), first);
+            self.mark_ready(index);
         }
     }
 
     /// Removes all orders, because the input is read again from its beginning.
-    pub(crate) fn restart(&mut self, states: &mut JobStates) {
+    pub(crate) fn restart(&mut self) {
         self.held_up.clear();
+        self.shorts.clear();
         self.window.clear();
         self.schedule.clear(self.schedule.count());
         self.queues.iter_mut().for_each(|queue| *queue = Queue::new());
-        self.use_lanes(states);
+        self.use_lanes();
         if self.is_multi() {
             self.multi = MultiSchedule::default();
             // All is sent again, so that nothing is known of what the server decided.
-            states.iter_mut().for_each(|state| state.watermark = 0);
+            self.states.iter_mut().for_each(|state| state.watermark = 0);
         }
     }
 
     /// Takes note that the activities of a cluster were distributed to this many lanes.
-    pub(crate) fn distributed(&mut self, states: &JobStates, lanes: usize) {
-        self.queues.resize_with(states.count(), Queue::new);
+    pub(crate) fn distributed(&mut self, lanes: usize) {
+        self.queues.resize_with(self.states.count(), Queue::new);
         self.schedule.clear(lanes);
         // Batches of several slots may not share a call.
         self.can_share = false;
         self.dissolve_ready();
-        self.use_lanes(states);
-        for index in 0..states.count_u32() {
+        self.use_lanes();
+        for index in 0..self.states.count_u32() {
             self.queues[index as usize].is_ready = false;
-            self.mark_ready(states, index);
+            self.mark_ready(index);
         }
     }
 }
@@ -438,7 +456,7 @@ impl OrderCall {
         self.batches.push(batch);
     }
 
-    fn names(&self, index: u32) -> bool {
+    pub(super) fn names(&self, index: u32) -> bool {
         self.batches.iter().any(|batch| batch.activity == index)
     }
 }
@@ -470,51 +488,64 @@ impl Call for OrderCall {
 
 impl JobOrders {
     /// The next call: of an activity that has a full batch, or with `flush` of those of the oldest rows that wait.
-    pub(crate) fn next_call(&mut self, states: &JobStates, lane: usize, flush: bool) -> Option<OrderCall> {
+    pub(crate) fn next_call(&mut self, lane: usize, flush: bool) -> Option<OrderCall> {
         if self.is_multi() {
-            return self.next_multi_call(states);
+            return self.next_multi_call();
         }
         while let Some(index) = self.schedule.pop(lane) {
             self.queues[index as usize].is_ready = false;
             if self.held_up.contains(&index) {
                 continue;
             }
-            if let Some(batch) = self.take(states, index) {
+            if let Some(batch) = self.take(index) {
                 return Some(OrderCall::new(batch));
             }
         }
         if !flush {
             return None;
         }
-        let first = self.find_oldest(states, lane)?;
-        let mut call = OrderCall::new(self.take(states, first)?);
-        while let Some(index) = self.find_oldest(states, lane) {
+        let first = self.find_oldest(lane)?;
+        let mut call = OrderCall::new(self.take(first)?);
+        while let Some(index) = self.find_oldest(lane) {
             let weight = call.weight() + ACTIVITY_WEIGHT + self.queues[index as usize].waiting as usize;
-            if weight > self.most_orders || call.names(index) || !self.may_share(states, first, index) {
+            if weight > self.most_orders || call.names(index) || !self.may_share(first, index) {
                 break;
             }
-            call.push(self.take(states, index)?);
+            call.push(self.take(index)?);
         }
         Some(call)
     }
 
     /// Whether batches of these activities may be in one call: the one place that decides it.
-    fn may_share(&self, states: &JobStates, one: u32, other: u32) -> bool {
+    fn may_share(&self, one: u32, other: u32) -> bool {
         // A call to a shard may end before its last order.
-        self.can_share && !states.is_shard(one) && !states.is_shard(other)
+        self.can_share && !self.states.is_shard(one) && !self.states.is_shard(other)
     }
 
-    fn find_oldest(&mut self, states: &JobStates, lane: usize) -> Option<u32> {
-        self.schedule.find_oldest(lane, states, &self.window, &self.held_up)
+    /// The activity of the oldest row that waits for a lane, other than those that are held up.
+    fn find_oldest(&mut self, lane: usize) -> Option<u32> {
+        let is_only = self.schedule.count() == 1;
+        let (first, end) = self.window.span();
+        let oldest = &mut self.schedule.lane(lane).oldest;
+        *oldest = (*oldest).max(first);
+        while *oldest < end {
+            let row = self.window.row(*oldest);
+            let is_here = row.state == State::Waiting && (is_only || self.states.lane(row.activity) == lane);
+            if is_here && (self.held_up.is_empty() || !self.held_up.contains(&row.activity)) {
+                return Some(row.activity);
+            }
+            *oldest += 1;
+        }
+        None
     }
 
-    fn take(&mut self, states: &JobStates, index: u32) -> Option<Batch> {
-        let may_borrow = states.is_shard(index) && self.operation.takes_units();
-        let fewer = if may_borrow { states.fewer_than(index) } else { None };
+    fn take(&mut self, index: u32) -> Option<Batch> {
+        let may_borrow = self.states.is_shard(index) && self.states.operation.takes_units();
+        let fewer = if may_borrow { self.states.fewer_than(index) } else { None };
         // A hold has at least one unit; how many, the call says that ends before it.
         let borrows = |row: &Row| may_borrow && fewer.is_none_or(|fewer| u64::from(row.quantity.max(1)) < fewer);
         let batch = self.queues[index as usize].take(index, self.most_orders, &mut self.window, borrows);
-        self.mark_ready(states, index);
+        self.mark_ready(index);
         batch
     }
 }

@@ -13,7 +13,6 @@ use crate::error::Result;
 use crate::model::{ActivityId, MultiOrder, Quantity, RequestId, Status};
 use crate::script::reply::Reply;
 use crate::sell::bulk::Verdict;
-use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::decode::{BatchReply, Unread};
 use crate::sell::bulk::orders::encode::rows;
 use crate::sell::bulk::orders::queue::{Batch, Queue, each};
@@ -66,8 +65,8 @@ impl OrderCall {
 
 impl JobOrders {
     /// Adds an order with its activities and quantities.
-    pub(super) fn push_multi(&mut self, states: &JobStates, line: u64, items: &[(u32, u32)], texts: [&str; 3]) {
-        self.queues.resize_with(states.count(), Queue::new);
+    pub(super) fn push_multi(&mut self, line: u64, items: &[(u32, u32)], texts: [&str; 3]) {
+        self.queues.resize_with(self.states.count(), Queue::new);
         let mut first = None;
         for (activity, quantity) in items {
             let number = match first {
@@ -81,34 +80,28 @@ impl JobOrders {
     }
 
     /// Whether the next call may be sent on a lane now.
-    pub(super) fn has_multi_call<'c>(
-        &mut self,
-        states: &JobStates,
-        lane: usize,
-        mut in_flight: impl Iterator<Item = &'c OrderCall>,
-        flush: bool,
-    ) -> bool {
+    pub(super) fn has_multi_call(&mut self, lane: usize, flush: bool, is_sent: impl Fn(u32) -> bool) -> bool {
         if self.multi.ready.is_none() {
-            self.multi.ready = self.form(states, flush);
+            self.multi.ready = self.form(flush);
         }
         let Some(call) = &self.multi.ready else { return false };
         let activities = || call.batches.iter().map(|batch| batch.activity);
         // The reply to the first call to a new activity may say its epoch, which the next ones must name.
-        let has_epochs = activities().all(|index| !states.epoch(index).is_empty());
-        activities().next().is_none_or(|index| states.lane(index) == lane)
-            && (has_epochs || in_flight.all(|before| !activities().any(|index| before.names(index))))
+        let has_epochs = activities().all(|index| !self.states.epoch(index).is_empty());
+        activities().next().is_none_or(|index| self.states.lane(index) == lane)
+            && (has_epochs || !activities().any(is_sent))
     }
 
     /// The next orders as a call; `None` if there are too few of them, unless they are to be flushed.
-    fn form(&mut self, states: &JobStates, flush: bool) -> Option<OrderCall> {
+    fn form(&mut self, flush: bool) -> Option<OrderCall> {
         let (first, end) = self.window.span();
         let mut next = self.multi.next.max(first);
         // Behind an order that is refused unsent there may be others that are in flight.
-        while next < end && (self.window.row(next).state != State::Waiting || self.refuse_unsent(states, next)) {
+        while next < end && (self.window.row(next).state != State::Waiting || self.refuse_unsent(next)) {
             next = self.window.order(next).end;
         }
         // Those behind one that no call can have wait, too: it may take what they want.
-        if next == end || self.is_alone(states, &self.window.order(next)) {
+        if next == end || self.is_alone(&self.window.order(next)) {
             return None;
         }
         let mut call = OrderCall { batches: Vec::new(), orders: 0, rows: next..next };
@@ -116,7 +109,7 @@ impl JobOrders {
         while !is_full && call.rows.end < end {
             let order = self.window.order(call.rows.end);
             // One order may cost more than a call should.
-            is_full = call.orders > 0 && !self.fits(states, &call, &order);
+            is_full = call.orders > 0 && !self.fits(&call, &order);
             if !is_full {
                 self.append(&mut call, &order);
             }
@@ -130,14 +123,14 @@ impl JobOrders {
     }
 
     /// Whether another order may be in a call.
-    fn fits(&self, states: &JobStates, call: &OrderCall, order: &Range<u64>) -> bool {
+    fn fits(&self, call: &OrderCall, order: &Range<u64>) -> bool {
         let new = self.activities(order).filter(|index| !call.names(*index)).count();
         let cost = (count(&call.rows) + count(order)).max(ACTIVITY_COST * (call.batches.len() + new));
-        let has_slot = |index: u32| states.slot(index) == states.slot(call.batches[0].activity);
+        let has_slot = |index: u32| self.states.slot(index) == self.states.slot(call.batches[0].activity);
         cost <= self.most_orders
             && (self.can_share || self.activities(order).next().is_some_and(has_slot))
-            && !self.is_alone(states, order)
-            && !self.is_refused_unsent(states, order)
+            && !self.is_alone(order)
+            && !self.is_refused_unsent(order)
             && self.window.row(order.start).state == State::Waiting
     }
 
@@ -159,10 +152,11 @@ impl JobOrders {
     }
 
     /// Whether no call can have an order, because its activities are in several slots of a cluster, or in shards.
-    fn is_alone(&self, states: &JobStates, order: &Range<u64>) -> bool {
-        let is_sharded = |index| !states.shards(index).is_empty() || states.get(index).refusal == Some(Status::Sharded);
+    fn is_alone(&self, order: &Range<u64>) -> bool {
+        let is_sharded =
+            |index| !self.states.shards(index).is_empty() || self.states.get(index).refusal == Some(Status::Sharded);
         let is_spread = || {
-            let mut slots = self.activities(order).map(|index| states.slot(index));
+            let mut slots = self.activities(order).map(|index| self.states.slot(index));
             let first = slots.next();
             slots.any(|slot| Some(slot) != first)
         };
@@ -172,39 +166,39 @@ impl JobOrders {
     /// Whether an order is refused without being sent, because an activity of it refused as a whole before: a later order
     /// would move the watermark there past one that is not decided. The job decided an order before if the watermarks of
     /// all its activities reached its line.
-    fn is_refused_unsent(&self, states: &JobStates, order: &Range<u64>) -> bool {
+    fn is_refused_unsent(&self, order: &Range<u64>) -> bool {
         let line = self.window.row(order.start).line;
-        let states = || self.activities(order).map(|index| states.get(index));
+        let states = || self.activities(order).map(|index| self.states.get(index));
         states().any(|state| state.refusal.is_some_and(|why| why != Status::Sharded))
             && !states().all(|state| state.watermark >= line)
     }
 
     /// Refuses a waiting order unsent, if it must be; false if it is to be sent, or asked about alone.
-    fn refuse_unsent(&mut self, states: &JobStates, first: u64) -> bool {
+    fn refuse_unsent(&mut self, first: u64) -> bool {
         let order = self.window.order(first);
-        let must_be = self.is_refused_unsent(states, &order) && !self.is_alone(states, &order);
+        let must_be = self.is_refused_unsent(&order) && !self.is_alone(&order);
         if must_be {
-            self.refuse(states, order);
+            self.refuse(order);
         }
         must_be
     }
 
-    fn refuse(&mut self, states: &JobStates, order: Range<u64>) {
+    fn refuse(&mut self, order: Range<u64>) {
         self.multi.waiting -= count(&order);
         self.multi.next = self.multi.next.max(order.end);
         for number in order {
             let row = self.window.row_mut(number);
-            row.state = State::Decided(states.get(row.activity).refusal.unwrap_or(Status::Refused));
+            row.state = State::Decided(self.states.get(row.activity).refusal.unwrap_or(Status::Refused));
         }
     }
 
     /// The call that was formed, as it is sent now.
-    pub(super) fn next_multi_call(&mut self, states: &JobStates) -> Option<OrderCall> {
+    pub(super) fn next_multi_call(&mut self) -> Option<OrderCall> {
         let mut call = self.multi.ready.take()?;
         for batch in &mut call.batches {
             let last = rows(batch, &self.window).last().map_or(0, |row| row.line);
             let queue = &mut self.queues[batch.activity as usize];
-            batch.before = queue.before.max(states.get(batch.activity).watermark);
+            batch.before = queue.before.max(self.states.get(batch.activity).watermark);
             queue.before = last;
             each(batch, &mut self.window, |row| row.state = State::Sent);
         }
@@ -230,34 +224,29 @@ impl JobOrders {
     }
 
     /// Reads the reply to a call: one of each activity, or why no order was looked at.
-    pub(super) fn reply_to_multi(
-        &mut self,
-        states: &mut JobStates,
-        call: &OrderCall,
-        value: &Value,
-    ) -> Result<Verdict> {
-        let reply = Reply::of(self.operation.script(states.layout.kind()));
+    pub(super) fn reply_to_multi(&mut self, call: &OrderCall, value: &Value) -> Result<Verdict> {
+        let reply = Reply::of(self.states.operation.script(self.states.layout.kind()));
         let Value::Array(values) = value else { return Err(reply.invalid(value)) };
         if let Some(why) = Unread::read(values.first(), values.get(2), &reply)? {
             let number = reply.count(values.get(1))?.and_then(|number| usize::try_from(number).ok()?.checked_sub(1));
             let batch = number.and_then(|number| call.batches.get(number)).ok_or_else(|| reply.invalid(values))?;
             self.put_multi_back(call);
-            return self.unread(states, batch.activity, why, false, || reply.invalid(values));
+            return self.unread(batch.activity, why, false, || reply.invalid(values));
         }
         if values.len() != call.batches.len() {
             return Err(reply.invalid(values));
         }
         let read = |(batch, value): (&Batch, &Value)| {
-            BatchReply::of_activity(value, self.expected(batch), &states.keys(batch.activity), &reply)
+            BatchReply::of_activity(value, self.expected(batch), &self.states.keys(batch.activity), &reply)
         };
         let replies: Vec<BatchReply> = call.batches.iter().zip(values).map(read).collect::<Result<_, _>>()?;
         let corrupt = replies.iter().filter_map(|reply| reply.corrupt.clone()).collect();
         let refusals = call.batches.iter().zip(&replies).filter(|(_, reply)| reply.refusal.is_some());
         let refusing: Vec<u32> = refusals.map(|(batch, _)| batch.activity).collect();
         for (batch, reply) in call.batches.iter().zip(replies) {
-            self.decided(states, batch, reply);
+            self.decided(batch, reply);
         }
-        self.decided_whole(states, call, &refusing);
+        self.decided_whole(call, &refusing);
         // The next call may name an activity that refuses.
         if !refusing.is_empty() {
             self.dissolve_ready();
@@ -267,13 +256,12 @@ impl JobOrders {
 
     /// Each item of a call has its status. Those of shards are sent again alone, and refused ones count: unless one of their
     /// activities refuses as a whole, so that the watermarks have not moved.
-    fn decided_whole(&mut self, states: &mut JobStates, call: &OrderCall, refusing: &[u32]) {
+    fn decided_whole(&mut self, call: &OrderCall, refusing: &[u32]) {
         let mut rest = call.rows.clone();
         while !rest.is_empty() {
             let order = self.window.order(rest.start);
             rest.start = order.end;
-            let decided = order.clone().filter_map(|number| self.window.decided(number));
-            let items: Vec<Status> = decided.map(|item| item.status).collect();
+            let items: Vec<Status> = order.clone().filter_map(|number| self.window.status(number)).collect();
             if items.contains(&Status::Sharded) {
                 order.clone().for_each(|number| self.window.row_mut(number).state = State::Waiting);
                 self.multi.put_back(&order);
@@ -282,7 +270,9 @@ impl JobOrders {
             let is_refused = status_of_items(items.iter().copied()) == Status::Refused;
             let is_open = !self.activities(&order).any(|index| refusing.contains(&index));
             if is_refused && is_open && !items.contains(&Status::Reversed) {
-                self.activities(&order).for_each(|index| states.get_mut(index).refused_now += 1);
+                for number in order {
+                    self.states.get_mut(self.window.row(number).activity).refused_now += 1;
+                }
             }
         }
     }
@@ -291,23 +281,23 @@ impl JobOrders {
     ///
     /// # Errors
     /// Any of `StoreError`.
-    pub(crate) fn decide_alone(&mut self, states: &JobStates) -> Result<bool> {
+    pub(crate) fn decide_alone(&mut self) -> Result<bool> {
         let (first, end) = self.window.span();
         let is_open = |number: &u64| !matches!(self.window.row(*number).state, State::Decided(_));
         let Some(number) = (first..end).find(is_open).filter(|_| self.is_multi()) else { return Ok(false) };
         let order = self.window.order(number);
-        if self.window.row(number).state != State::Waiting || !self.is_alone(states, &order) {
+        if self.window.row(number).state != State::Waiting || !self.is_alone(&order) {
             return Ok(false);
         }
         for number in order.clone() {
-            states.tell_shards(self.window.row(number).activity, &mut self.store);
+            self.states.tell_shards(self.window.row(number).activity, &mut self.store);
         }
-        let asked = self.multi_order(states, &order);
+        let asked = self.multi_order(&order);
         // Sent to an activity that refuses it, it could never be bought; unless an earlier run has taken its items.
-        if self.is_refused_unsent(states, &order) {
+        if self.is_refused_unsent(&order) {
             let tried = multi_orders::order_over_slots(&mut self.store, &asked, true)?;
             if tried.items.iter().any(|item| item.status != Status::Replayed) {
-                self.refuse(states, order);
+                self.refuse(order);
                 return Ok(true);
             }
         }
@@ -321,19 +311,19 @@ impl JobOrders {
     }
 
     /// An order as it is sent alone. The reader has validated its texts, and the job's name leaves room for a line.
-    fn multi_order(&self, states: &JobStates, order: &Range<u64>) -> MultiOrder {
+    fn multi_order(&self, order: &Range<u64>) -> MultiOrder {
         let row = self.window.row(order.start);
         let [user, request, reason] = self.window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
         let item = |number| {
             let row = self.window.row(number);
             let quantity = Quantity::new(row.quantity.into()).unwrap_or(Quantity::ONE);
-            (ActivityId::validated(states.name(row.activity).as_bytes()), quantity)
+            (ActivityId::validated(self.states.name(row.activity).as_bytes()), quantity)
         };
         let reason = [reason, &self.encoder.reason].into_iter().find(|reason| !reason.is_empty());
         MultiOrder {
             user: user.parse().ok(),
             items: order.clone().map(item).collect(),
-            request: RequestId::validated(request_of(&states.job, row.line, request)),
+            request: RequestId::validated(request_of(&self.states.job, row.line, request)),
             reason: reason.map(str::to_owned),
         }
     }

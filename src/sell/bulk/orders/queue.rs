@@ -1,9 +1,8 @@
 //! The rows of one activity that wait: a list through the window. And which activity's orders are sent next, on each lane.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::model::status::Status;
-use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::orders::window::{Row, State, Window};
 
 /// No row: counts never get there.
@@ -129,17 +128,8 @@ impl Queue {
 
     /// Decides all rows that wait, unsent.
     pub(crate) fn refuse_all(&mut self, status: Status, window: &mut Window) {
-        while self.waiting > 0 {
-            let row = window.row_mut(self.head);
-            if row.state == State::Waiting {
-                row.state = State::Decided(status);
-                self.waiting -= 1;
-            }
-            self.before = row.line;
-            self.head += u64::from(row.next);
-            if row.next == 0 {
-                break;
-            }
+        while let Some(batch) = self.take(0, usize::MAX, window, |_| false) {
+            each(&batch, window, |row| row.state = State::Decided(status));
         }
     }
 }
@@ -162,11 +152,11 @@ pub(crate) struct Schedule {
 
 /// What waits for one lane.
 #[derive(Debug, Clone, Default)]
-struct Waiting {
+pub(super) struct Waiting {
     /// Activities that have a full batch.
     ready: VecDeque<u32>,
     /// All rows of the lane before this one are sent or decided.
-    oldest: u64,
+    pub(super) oldest: u64,
     /// Whether any activity is on the lane.
     is_used: bool,
 }
@@ -217,30 +207,7 @@ impl Schedule {
         lane.oldest = lane.oldest.min(number);
     }
 
-    /// The activity of the oldest row that waits for a lane, other than those that are held up.
-    pub(crate) fn find_oldest(
-        &mut self,
-        lane: usize,
-        states: &JobStates,
-        window: &Window,
-        held_up: &HashSet<u32>,
-    ) -> Option<u32> {
-        let is_only = self.lanes.len() == 1;
-        let (first, end) = window.span();
-        let oldest = &mut self.lane(lane).oldest;
-        *oldest = (*oldest).max(first);
-        while *oldest < end {
-            let row = window.row(*oldest);
-            let is_here = row.state == State::Waiting && (is_only || states.lane(row.activity) == lane);
-            if is_here && (held_up.is_empty() || !held_up.contains(&row.activity)) {
-                return Some(row.activity);
-            }
-            *oldest += 1;
-        }
-        None
-    }
-
-    fn lane(&mut self, lane: usize) -> &mut Waiting {
+    pub(super) fn lane(&mut self, lane: usize) -> &mut Waiting {
         if lane >= self.lanes.len() {
             self.lanes.resize(lane + 1, Waiting::default());
         }

@@ -9,11 +9,11 @@ use crate::sell::bulk::orders::*;
 const MOST: usize = 128;
 
 /// A run before its first call, of so many activities that are preheated.
-fn run(activities: usize) -> (JobOrders, JobStates) {
+fn run(activities: usize) -> JobOrders {
     run_of(Operation::Deduct, activities)
 }
 
-fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
+fn run_of(operation: Operation, activities: usize) -> JobOrders {
     let job = Job { name: "j".to_owned(), digest: "d".to_owned() };
     let mut states = JobStates::new(job, operation, Layout::Seckill, Interner::default(), &RealSystem::shared());
     for index in 0..activities {
@@ -21,10 +21,9 @@ fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
         states.set_epoch(number, "1");
     }
     let target = Target::new("redis://127.0.0.1:1", "the URL", Duration::from_secs(1)).unwrap();
-    let orders = JobOrders {
+    JobOrders {
+        states,
         encoder: Encoder::new(operation, Kind::Hash, ["tester", "", ""], ["j", "d"], false),
-        operation,
-        has_users: true,
         has_rows: false,
         most_orders: MOST,
         can_share: true,
@@ -33,24 +32,22 @@ fn run_of(operation: Operation, activities: usize) -> (JobOrders, JobStates) {
         schedule: Schedule::new(),
         popped: 0,
         held_up: HashSet::new(),
+        shorts: VecDeque::new(),
         multi: MultiSchedule::default(),
         store: Store::new(target, Layout::Seckill, String::new()),
-    };
-    (orders, states)
+    }
 }
 
 /// Pushes so many orders, each of the next of these activities.
-fn push(orders: &mut JobOrders, states: &JobStates, lines: Range<u64>, activities: &[u32]) {
+fn push(orders: &mut JobOrders, lines: Range<u64>, activities: &[u32]) {
     for (line, index) in lines.zip(activities.iter().cycle()) {
-        let name = states.name(*index).to_owned();
-        let order = BulkOrder { line, activity: &name, user: "7", quantity: 1, request: "", reason: "" };
-        orders.push(states, *index, &order);
+        orders.push(*index, (line, 1), ["7", "", ""]);
     }
 }
 
 /// Activity and number of orders of each batch of the next calls.
-fn calls(orders: &mut JobOrders, states: &JobStates) -> Vec<Vec<(u32, usize)>> {
-    let calls = std::iter::from_fn(|| orders.next_call(states, 0, true));
+fn calls(orders: &mut JobOrders) -> Vec<Vec<(u32, usize)>> {
+    let calls = std::iter::from_fn(|| orders.next_call(0, true));
     calls.map(|call| call.batches.iter().map(|batch| (batch.activity, batch.count)).collect()).collect()
 }
 
@@ -60,10 +57,10 @@ fn text(text: &str) -> Value {
 
 #[test]
 fn a_shared_call_costs_no_more_than_a_full_batch() {
-    let (mut orders, states) = run(50);
-    push(&mut orders, &states, 1..301, &(0..50).collect::<Vec<_>>());
+    let mut orders = run(50);
+    push(&mut orders, 1..301, &(0..50).collect::<Vec<_>>());
     let mut seen = Vec::new();
-    while let Some(call) = orders.next_call(&states, 0, true) {
+    while let Some(call) = orders.next_call(0, true) {
         assert!(call.weight() <= MOST && call.orders() <= MOST, "{call:?}");
         assert!(call.batches.len() > 4 || call.batches.iter().any(|batch| batch.activity == 49), "{call:?}");
         seen.extend(call.batches.iter().map(|batch| batch.activity));
@@ -73,44 +70,42 @@ fn a_shared_call_costs_no_more_than_a_full_batch() {
 
 #[test]
 fn a_full_batch_has_a_call_of_its_own_and_the_next_batches_share_one() {
-    let (mut orders, states) = run(3);
-    push(&mut orders, &states, 1..451, &[0, 1, 2]);
+    let mut orders = run(3);
+    push(&mut orders, 1..451, &[0, 1, 2]);
     let expected = [vec![(0, 128)], vec![(1, 128)], vec![(2, 128)], vec![(0, 22), (1, 22), (2, 22)]];
-    assert_eq!(calls(&mut orders, &states), expected);
+    assert_eq!(calls(&mut orders), expected);
 }
 
 #[test]
 fn nothing_but_full_batches_is_sent_before_more_orders_can_be_read() {
-    let (mut orders, states) = run(3);
-    push(&mut orders, &states, 1..301, &[0, 1, 2]);
-    assert!(orders.next_call(&states, 0, false).is_none());
+    let mut orders = run(3);
+    push(&mut orders, 1..301, &[0, 1, 2]);
+    assert!(orders.next_call(0, false).is_none());
 }
 
 #[test]
 fn reasons_share_a_call_and_nothing_does_where_a_proxy_refuses_that() {
-    let (mut orders, mut states) = run(3);
+    let mut orders = run(3);
     // Nothing of ours is stored of activity 1, and an order of activity 2 has a reason of its own.
-    states.set_epoch(1, "");
-    push(&mut orders, &states, 1..7, &[0, 1, 2]);
-    let order = BulkOrder { line: 7, activity: "2", user: "7", quantity: 1, request: "", reason: "gift" };
-    orders.push(&states, 2, &order);
-    assert_eq!(calls(&mut orders, &states), [vec![(0, 2), (1, 2), (2, 3)]]);
-    orders.restart(&mut states);
+    orders.states.set_epoch(1, "");
+    push(&mut orders, 1..7, &[0, 1, 2]);
+    orders.push(2, (7, 1), ["7", "", "gift"]);
+    assert_eq!(calls(&mut orders), [vec![(0, 2), (1, 2), (2, 3)]]);
+    orders.restart();
     orders.can_share = false;
-    push(&mut orders, &states, 1..9, &[0, 1, 2]);
-    assert_eq!(calls(&mut orders, &states), [vec![(0, 3)], vec![(1, 3)], vec![(2, 2)]]);
+    push(&mut orders, 1..9, &[0, 1, 2]);
+    assert_eq!(calls(&mut orders), [vec![(0, 3)], vec![(1, 3)], vec![(2, 2)]]);
 }
 
 /// Whether the call of a batch says that no user and no request id of it comes twice.
 fn says_distinct(rows: &[[&str; 2]]) -> bool {
-    let (mut orders, states) = run(1);
+    let mut orders = run(1);
     for (line, [user, request]) in (1..).zip(rows) {
-        let order = BulkOrder { line, activity: "0", user, quantity: 1, request, reason: "" };
-        orders.push(&states, 0, &order);
+        orders.push(0, (line, 1), [user, request, ""]);
     }
-    let call = orders.next_call(&states, 0, true).unwrap();
+    let call = orders.next_call(0, true).unwrap();
     let mut out = Vec::new();
-    orders.encoder.encode(&mut out, &call.batches, &states, &orders.window);
+    orders.encoder.encode(&mut out, &call.batches, &orders.states, &orders.window);
     let text = String::from_utf8(out).unwrap();
     // ARGV[16] comes behind `EVALSHA`, the script, the number of keys, and five keys.
     assert_eq!(text.starts_with("*24\r\n"), text.ends_with("$1\r\n1\r\n"), "{text}");
@@ -127,41 +122,41 @@ fn a_batch_says_if_no_user_and_no_request_id_comes_twice() {
 
 #[test]
 fn each_batch_of_a_shared_call_has_its_own_reply() {
-    let (mut orders, mut states) = run(3);
-    push(&mut orders, &states, 1..7, &[0, 1, 2]);
-    let shared = orders.next_call(&states, 0, true).unwrap();
+    let mut orders = run(3);
+    push(&mut orders, 1..7, &[0, 1, 2]);
+    let shared = orders.next_call(0, true).unwrap();
     // A full batch of activity 1 follows while that call is in flight.
-    push(&mut orders, &states, 7..135, &[1]);
-    let full = orders.next_call(&states, 0, true).unwrap();
+    push(&mut orders, 7..135, &[1]);
+    let full = orders.next_call(0, true).unwrap();
     assert_eq!((shared.batches.len(), full.orders()), (3, 128));
     let gap = || Value::Array(vec![Value::Int(-20), Value::Int(0)]);
     let paused = Value::Array(vec![Value::Int(-7), Value::Int(9), Value::Int(0)]);
     // Activity 1 lost a line before these, so that they wait again; the others are decided.
-    states.get_mut(1).watermark = 1;
-    let verdicts = orders.reply(&mut states, shared, Value::Array(vec![text("oo 9 0"), gap(), paused])).unwrap();
+    orders.states.get_mut(1).watermark = 1;
+    let verdicts = orders.reply(shared, Value::Array(vec![text("oo 9 0"), gap(), paused])).unwrap();
     let [Verdict::Decided(_), Verdict::Rewind { index: 1, line: 0 }, Verdict::Decided(_)] = verdicts[..] else {
         panic!("{verdicts:?}")
     };
-    assert_eq!(states.get(0).watermark, 4);
-    assert_eq!(states.get(2).refusal, Some(Status::Paused));
+    assert_eq!(orders.states.get(0).watermark, 4);
+    assert_eq!(orders.states.get(2).refusal, Some(Status::Paused));
     // The full batch found a gap, which is no fault of the server.
-    let verdicts = orders.reply(&mut states, full, gap()).unwrap();
+    let verdicts = orders.reply(full, gap()).unwrap();
     assert!(matches!(verdicts[..], [Verdict::Retry(None)]), "{verdicts:?}");
-    let call = orders.next_call(&states, 0, true).unwrap();
+    let call = orders.next_call(0, true).unwrap();
     let [batch] = call.batches[..] else { panic!("{call:?}") };
     assert_eq!((batch.activity, batch.first, batch.before, batch.count), (1, 1, 0, 128));
     // The same again, with nothing before it that waits: the server has lost something.
-    let verdicts = orders.reply(&mut states, call, gap()).unwrap();
+    let verdicts = orders.reply(call, gap()).unwrap();
     assert!(matches!(verdicts[..], [Verdict::Retry(Some(_))]), "{verdicts:?}");
 }
 
 #[test]
 fn a_shared_call_has_as_many_replies_as_batches() {
     for replies in [vec![text("oo 9 0")], vec![text("oo 9 0"), text("o 9 0")], vec![text("oo 9 0"), text("oz 9 0")]] {
-        let (mut orders, mut states) = run(2);
-        push(&mut orders, &states, 1..5, &[0, 1]);
-        let call = orders.next_call(&states, 0, true).unwrap();
-        assert!(orders.reply(&mut states, call, Value::Array(replies)).is_err());
+        let mut orders = run(2);
+        push(&mut orders, 1..5, &[0, 1]);
+        let call = orders.next_call(0, true).unwrap();
+        assert!(orders.reply(call, Value::Array(replies)).is_err());
     }
 }
 
@@ -174,9 +169,9 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
     };
     let proxy =
         "ERR bad lua script for redis cluster, all the keys that the script uses should be passed using the KEYS array";
-    let (mut orders, mut states) = run(2);
-    push(&mut orders, &states, 1..5, &[0, 1]);
-    let call = orders.next_call(&states, 0, true).unwrap();
+    let mut orders = run(2);
+    push(&mut orders, 1..5, &[0, 1]);
+    let call = orders.next_call(0, true).unwrap();
     for (text, is_handled) in [
         (proxy, true),
         ("CROSSSLOT Keys in request don't hash to the same slot", true),
@@ -188,21 +183,21 @@ fn after_a_shared_call_is_refused_each_activity_has_its_own() {
     ] {
         assert_eq!(call.handles(&meaning(text)), is_handled, "{text}");
     }
-    let verdicts = orders.reply(&mut states, call, refused(proxy)).unwrap();
+    let verdicts = orders.reply(call, refused(proxy)).unwrap();
     assert!(matches!(verdicts[..], [Verdict::Retry(None)]), "{verdicts:?}");
-    let call = orders.next_call(&states, 0, true).unwrap();
+    let call = orders.next_call(0, true).unwrap();
     assert_eq!((call.batches.len(), call.orders(), call.weight()), (1, 2, 2));
     assert!(!call.handles(&meaning(proxy)), "nothing is left to try");
 }
 
 /// A call of multi-orders of these activities, one unit of each, with lines from 1 on.
-fn multi_call(orders: &mut JobOrders, states: &JobStates, activities: &[&[u32]]) -> OrderCall {
+fn multi_call(orders: &mut JobOrders, activities: &[&[u32]]) -> OrderCall {
     for (line, of_order) in (1..).zip(activities) {
         let items: Vec<(u32, u32)> = of_order.iter().map(|index| (*index, 1)).collect();
-        orders.push_multi(states, line, &items, ["7", "", ""]);
+        orders.push_multi(line, &items, ["7", "", ""]);
     }
-    assert!(orders.wants_to_send(states, 0, std::iter::empty(), true));
-    orders.next_call(states, 0, true).unwrap()
+    assert!(orders.wants_to_send(0, true, |_| false));
+    orders.next_call(0, true).unwrap()
 }
 
 /// First row, number of rows and line before of each batch.
@@ -212,15 +207,15 @@ fn batches(call: &OrderCall) -> Vec<(u32, u64, usize, u64)> {
 
 #[test]
 fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
-    let (mut orders, mut states) = run_of(Operation::MultiDeduct, 2);
-    states.get_mut(0).refusal = Some(Status::Paused);
+    let mut orders = run_of(Operation::MultiDeduct, 2);
+    orders.states.get_mut(0).refusal = Some(Status::Paused);
     for (line, index) in [(1, 0), (2, 1), (3, 1)] {
-        orders.push_multi(&states, line, &[(index, 1)], ["7", "", ""]);
+        orders.push_multi(line, &[(index, 1)], ["7", "", ""]);
     }
     orders.window.row_mut(1).state = State::Sent;
     orders.multi.waiting -= 1;
-    assert!(orders.wants_to_send(&states, 0, std::iter::empty(), true));
-    let call = orders.next_call(&states, 0, true).unwrap();
+    assert!(orders.wants_to_send(0, true, |_| false));
+    let call = orders.next_call(0, true).unwrap();
     assert_eq!((call.rows.clone(), call.orders(), orders.multi.waiting, orders.multi.next), (2..3, 1, 0, 3));
     let rows = [0, 1, 2].map(|number| orders.window.row(number).state);
     assert_eq!(rows, [State::Decided(Status::Paused), State::Sent, State::Sent]);
@@ -228,27 +223,27 @@ fn behind_an_order_that_is_refused_unsent_those_in_flight_stay_as_they_are() {
 
 #[test]
 fn a_call_of_multi_orders_names_the_line_before_it_in_each_activity() {
-    let (mut orders, mut states) = run_of(Operation::MultiDeduct, 3);
-    let first = multi_call(&mut orders, &states, &[&[0, 1], &[1]]);
+    let mut orders = run_of(Operation::MultiDeduct, 3);
+    let first = multi_call(&mut orders, &[&[0, 1], &[1]]);
     assert_eq!(batches(&first), [(0, 0, 1, 0), (1, 1, 2, 0)]);
     assert_eq!((first.orders(), first.weight()), (2, 8));
     // Another one follows while that is in flight, and comes back behind it.
-    orders.push_multi(&states, 3, &[(1, 1), (2, 1)], ["7", "", ""]);
-    assert!(orders.wants_to_send(&states, 0, [&first].into_iter(), true));
-    let second = orders.next_call(&states, 0, true).unwrap();
+    orders.push_multi(3, &[(1, 1), (2, 1)], ["7", "", ""]);
+    assert!(orders.wants_to_send(0, true, |index| first.names(index)));
+    let second = orders.next_call(0, true).unwrap();
     assert_eq!(batches(&second), [(1, 3, 1, 2), (2, 4, 1, 0)]);
-    orders.put_back(&states, first);
-    orders.put_back(&states, second);
-    assert!(orders.wants_to_send(&states, 0, std::iter::empty(), true));
-    let again = orders.next_call(&states, 0, true).unwrap();
+    orders.put_back(first);
+    orders.put_back(second);
+    assert!(orders.wants_to_send(0, true, |_| false));
+    let again = orders.next_call(0, true).unwrap();
     assert_eq!(batches(&again), [(0, 0, 1, 0), (1, 1, 3, 0), (2, 4, 1, 0)]);
     // The second one is refused: one of its items could not be had, and another activity takes part in no sale now.
     let part = |text: &str| Value::SimpleString(text.to_owned());
     let paused = Value::Array(vec![part("p - 0"), Value::Int(-7), Value::Boolean(false), Value::Boolean(false)]);
     let replies = Value::Array(vec![part("o 9 0"), part("osd 1 1"), paused]);
-    let verdicts = orders.reply(&mut states, again, replies).unwrap();
+    let verdicts = orders.reply(again, replies).unwrap();
     assert!(matches!(&verdicts[..], [Verdict::Decided(corrupt)] if corrupt.is_empty()), "{verdicts:?}");
-    assert_eq!([0, 1, 2].map(|index| states.get(index).watermark), [1, 3, 0]);
-    assert_eq!([0, 1, 2].map(|index| states.get(index).refused_now), [0, 1, 0]);
-    assert_eq!(states.get(2).refusal, Some(Status::Paused));
+    assert_eq!([0, 1, 2].map(|index| orders.states.get(index).watermark), [1, 3, 0]);
+    assert_eq!([0, 1, 2].map(|index| orders.states.get(index).refused_now), [0, 1, 0]);
+    assert_eq!(orders.states.get(2).refusal, Some(Status::Paused));
 }

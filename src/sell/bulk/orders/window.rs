@@ -69,16 +69,6 @@ pub(crate) struct HoldDetails {
     pub(crate) user: Option<StoredUser>,
 }
 
-/// A row that is decided, with what is wanted of it.
-#[derive(Debug)]
-pub(crate) struct DecidedRow<'w> {
-    pub(crate) row: &'w Row,
-    pub(crate) status: Status,
-    pub(crate) stock: Option<u64>,
-    pub(crate) bought: Option<Bought>,
-    pub(crate) hold: Option<&'w HoldDetails>,
-}
-
 /// Rows by number, counted from the first one that was ever pushed.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
@@ -172,11 +162,17 @@ impl Window {
         }
     }
 
-    /// A row, if it is decided.
-    pub(crate) fn decided(&self, number: u64) -> Option<DecidedRow<'_>> {
+    /// How a row ended; `None` if it is not decided, or there is no such row.
+    pub(crate) fn status(&self, number: u64) -> Option<Status> {
+        match self.rows.get(self.index(number))?.state {
+            State::Decided(status) => Some(status),
+            State::Waiting | State::Sent => None,
+        }
+    }
+
+    /// The stock and the user's units after a row, and its hold, as far as they are known.
+    pub(crate) fn details(&self, number: u64) -> (Option<u64>, Option<Bought>, Option<&HoldDetails>) {
         let index = self.index(number);
-        let row = self.rows.get(index)?;
-        let State::Decided(status) = row.state else { return None };
         let [stock, bought] = self.details.as_ref().map_or([NOTHING; 2], |details| details[index]);
         let bought = match bought {
             NOTHING => None,
@@ -184,7 +180,7 @@ impl Window {
             units => Some(Bought::Units(units)),
         };
         let stock = Some(stock).filter(|stock| *stock != NOTHING);
-        Some(DecidedRow { row, status, stock, bought, hold: self.holds.as_ref().map(|holds| &holds[index]) })
+        (stock, bought, self.holds.as_ref().map(|holds| &holds[index]))
     }
 
     /// The rows of an order, from its first one on: all that have its line.
@@ -198,12 +194,8 @@ impl Window {
     #[allow(clippy::cast_possible_truncation)] // So are the positions of texts.
     pub(crate) fn pop(&mut self) -> Option<u64> {
         let line = self.rows.pop_front()?.line;
-        if let Some(details) = &mut self.details {
-            details.pop_front();
-        }
-        if let Some(holds) = &mut self.holds {
-            holds.pop_front();
-        }
+        self.details.iter_mut().for_each(|details| _ = details.pop_front());
+        self.holds.iter_mut().for_each(|holds| _ = holds.pop_front());
         self.first += 1;
         let used = self.rows.front().map_or(self.text.len(), |row| self.offset(row));
         // Moving what is left costs little if most is gone.
@@ -251,9 +243,10 @@ mod tests {
             window.set_details(number, Some(line), None, HoldDetails::default());
             if line >= 1000 {
                 let expected = format!("user-{}", line - 1000);
-                let front = window.decided(window.span().0).unwrap();
-                assert_eq!(window.texts(front.row), [expected.as_bytes(), b"r", b"why"]);
-                assert_eq!((front.stock, front.bought), (Some(line - 1000), None));
+                let front = window.span().0;
+                assert_eq!(window.status(front), Some(Status::Ok));
+                assert_eq!(window.texts(window.row(front)), [expected.as_bytes(), b"r", b"why"]);
+                assert!(matches!(window.details(front), (Some(stock), None, None) if stock == line - 1000));
                 assert_eq!(window.pop(), Some(line - 1000));
             }
         }
