@@ -194,12 +194,7 @@ fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
 
 #[test]
 fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
-    let (redis, other) = (TestRedis::start(), TestRedis::start());
-    let dir = tempfile::tempdir().unwrap();
-    for line in ["preheat --id 1 --stock 7 --shards 3", "deduct 1 --user 7", "pause 1"] {
-        on_cluster(&redis, line).code(0);
-    }
-    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    let ((_redis, dir), other) = (archived(&["deduct 1 --user 7"]), TestRedis::start());
     let restored = on_cluster(&other, &format!("preheat --restore {} --activity 1", dir.path().display())).code(0);
     let hint = restored.stderr.split("hint: `seckill ").nth(1).and_then(|hint| hint.split('`').next());
     on_cluster(&other, hint.unwrap_or_else(|| panic!("{}", restored.stderr))).code(0);
