@@ -1,7 +1,5 @@
-//! What tests are written with: a real server each, the built binary, a network that breaks on
-//! demand, and the scripts of a shop's own backend.
+//! What tests are written with: a real server each, the built binary, and a network that breaks on demand.
 
-pub mod backend;
 mod certificates;
 mod cluster;
 mod copy;
