@@ -8,27 +8,13 @@ use seckill::internals::Op;
 use seckill::internals::call_code;
 use seckill::internals::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
 
-use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, wait_until};
+use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, table_rows, wait_until};
 
 const CONTRACT: &str = include_str!("../../docs/contract.md");
 
-/// The rows of the table under a heading that begins with these columns, without their backticks.
-fn table(columns: &str) -> Vec<Vec<String>> {
-    let (_, after) = CONTRACT.split_once(&format!("\n| {columns} |")).unwrap_or_else(|| panic!("a table `{columns}`"));
-    let rows = after.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let rows: Vec<Vec<String>> = rows
-        .map(|line| {
-            let cells = line.trim_matches('|').split('|');
-            cells.map(|cell| cell.trim().replace('`', "")).collect()
-        })
-        .collect();
-    assert!(rows.len() > 4, "{columns}");
-    rows
-}
-
 #[test]
 fn keys_and_kinds_of_the_contract_are_those_of_the_layouts() {
-    let rows = table("layout | kind");
+    let rows = table_rows("docs/contract.md", "layout | kind");
     assert_eq!(rows.len(), LAYOUTS.len());
     for (row, layout) in rows.iter().zip(LAYOUTS) {
         let keys: Vec<&str> = row[2..].iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
@@ -56,7 +42,7 @@ fn scripts_with_the_key_of_deadlines_are_those_whose_headers_have_it() {
 
 #[test]
 fn arguments_of_the_contract_are_those_of_the_headers() {
-    let rows = table("ARGV | `deduct`");
+    let rows = table_rows("docs/contract.md", "ARGV | `deduct`");
     for (column, script) in [
         (1, DEDUCT.of(Kind::Hash)),
         (2, REFUND.of(Kind::Hash)),
@@ -73,8 +59,10 @@ fn arguments_of_the_contract_are_those_of_the_headers() {
 
 #[test]
 fn codes_of_the_contract_are_all_that_scripts_reply() {
-    let said: BTreeMap<i64, String> =
-        table("code | name").into_iter().map(|row| (row[0].parse().unwrap(), row[1].clone())).collect();
+    let said: BTreeMap<i64, String> = table_rows("docs/contract.md", "code | name")
+        .into_iter()
+        .map(|row| (row[0].parse().unwrap(), row[1].clone()))
+        .collect();
     let mut codes: BTreeMap<i64, String> =
         Status::ALL.iter().map(|status| (status.code(), status.name().to_owned())).collect();
     for (code, name) in [
@@ -92,7 +80,7 @@ fn codes_of_the_contract_are_all_that_scripts_reply() {
 /// Every kind of entry, written by the commands that write it.
 #[test]
 fn ledger_entries_have_the_fields_that_the_contract_names() {
-    let rows = table("op | also has");
+    let rows = table_rows("docs/contract.md", "op | also has");
     let words = |cell: &str| -> BTreeSet<String> { cell.split_whitespace().map(str::to_owned).collect() };
     let said: BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> =
         rows.iter().map(|row| (row[0].clone(), (words(&row[1]), words(&row[2])))).collect();

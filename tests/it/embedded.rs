@@ -58,12 +58,6 @@ fn kill(running: Running) {
     running.wait().killed_by(libc::SIGKILL);
 }
 
-#[track_caller]
-fn interrupt(running: Running) {
-    running.signal(libc::SIGINT);
-    running.wait().code(130);
-}
-
 #[test]
 fn without_a_directory_data_is_discarded_and_nothing_stays() {
     let tmp = Tmp::new();
@@ -106,7 +100,7 @@ fn a_second_command_on_a_directory_waits_or_says_why_not() {
         .stderr_has("--timeout");
     let second = tmp.seckill(["inspect", &embedded, "1", "--timeout", "60s"]).spawn();
     second.wait_for_stderr("waiting for it to end");
-    interrupt(first);
+    first.interrupt();
     second.wait().code(0);
 }
 
@@ -155,7 +149,7 @@ fn ctrl_c_leaves_no_server_behind() {
     let fixture = format!("activities:\n  - {{id: 1, stock: 5}}\n{RUSH}");
     let run = tmp.seckill(["run", "--embedded", "-"]).stdin(fixture).spawn();
     wait_until("its server runs", || has_processes(tmp.0.path()));
-    interrupt(run);
+    run.interrupt();
     tmp.assert_nothing_is_left();
 }
 

@@ -5,21 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{files_below, root};
+
 /// What each module of a directory uses of its siblings.
 type Uses = BTreeMap<String, BTreeSet<String>>;
-
-fn source_files(directory: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files.extend(source_files(&path)),
-            false if path.extension().is_some_and(|extension| extension == "rs") => files.push(path),
-            false => (),
-        }
-    }
-    files
-}
 
 /// The module path of a file below `src`: `store/bulk/mod.rs` is `[store, bulk]`.
 fn module(file: &Path) -> Vec<String> {
@@ -86,9 +75,10 @@ fn expand(tree: &str, base: &[String], found: &mut BTreeSet<Vec<String>>) {
 
 /// The modules below `src` with their texts.
 fn modules() -> Vec<(Vec<String>, String)> {
-    let root = crate::support::root().join("src");
+    let root = root().join("src");
     let module_of = |file: &PathBuf| module(file.strip_prefix(&root).unwrap());
-    source_files(&root).iter().map(|file| (module_of(file), fs::read_to_string(file).unwrap())).collect()
+    let sources = files_below(&root).into_iter().filter(|file| file.extension().is_some_and(|kind| kind == "rs"));
+    sources.map(|file| (module_of(&file), fs::read_to_string(file).unwrap())).collect()
 }
 
 /// For each directory below `src`: which of its modules use which.

@@ -5,11 +5,10 @@ mod map;
 mod rows;
 mod trim;
 mod trim_cut;
-mod trim_many;
 
 use serde_json::json;
 
-use crate::support::{Call, TestRedis};
+use crate::support::{Call, Fault, Proxy, TestRedis, When, rfc3339};
 
 /// A sale with a preheat, an update, orders, a refund, a multi-order and a pause.
 fn sale() -> TestRedis {
@@ -68,45 +67,9 @@ fn a_user_and_a_time_narrow_it() {
     let ids: Vec<String> = redis.xrange("seckill:ledger:1001").into_iter().map(|(id, _)| id).collect();
     let millis: i64 = ids[3].split('-').next().unwrap().parse().unwrap();
     let from = ids.iter().position(|id| id.starts_with(&format!("{millis}-"))).unwrap();
-    let since = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
+    let since = rfc3339(millis);
     assert_eq!(rows(redis.seckill(["ledger", "1001", "--since", &since])), ALL[from..]);
     assert_eq!(rows(redis.seckill(["ledger", "1001", "--since", "2100-01-01T00:00:00Z"])), [""; 0]);
-}
-
-#[test]
-fn several_orders_of_one_entry_and_a_repair_are_a_row_each() {
-    let redis = sale();
-    redis.cmd(("HINCRBY", "seckill:participants:1001", "a", 1));
-    redis.cmd(("HINCRBY", "seckill:participants:1001", "b", -2));
-    redis.cmd(("INCR", "seckill:stock:1001"));
-    redis.seckill(["reconcile", "1001", "--fix", "--yes", "--reason", "night shift"]).code(0);
-    let repairs = rows(redis.seckill(["ledger", "1001"])).split_off(6);
-    assert_eq!(repairs, ["repair a 0 57 null tester@test night shift", "repair b 0 57 null tester@test night shift"]);
-}
-
-#[test]
-fn it_can_be_followed() {
-    let redis = sale();
-    let following = redis.seckill(["ledger", "1001", "--follow", "-o", "jsonl"]).spawn();
-    following.wait_for_stdout("pause");
-    redis.seckill(["refund", "1001", "--user", "b", "--request", "late"]).code(0);
-    following.wait_for_stdout("late");
-    following.signal(libc::SIGINT);
-    let ended = following.wait().code(130);
-    assert_eq!(ended.jsonl().len(), 7);
-}
-
-#[test]
-fn a_group_gets_each_row_once_and_continues_where_it_stopped() {
-    let redis = sale();
-    let group = || redis.seckill(["ledger", "1001", "--group", "db"]);
-    assert_eq!(rows(group()), ALL);
-    assert_eq!(rows(group()), [""; 0]);
-    redis.seckill(["refund", "1001", "--user", "b", "--request", "r4"]).code(0);
-    assert_eq!(rows(group()), ["refund b 1 57 r4 tester@test null"]);
-    assert_eq!(rows(redis.seckill(["ledger", "1001", "--group", "other"])).len(), 7);
-    redis.seckill(["ledger", "1001", "--group", "db", "--since", "2026-01-01T00:00:00Z"]).code(2);
-    redis.seckill(["ledger", "1001", "--group", ""]).code(2).stderr_has("expected 1 to 128 bytes");
 }
 
 #[test]
@@ -135,18 +98,10 @@ fn what_the_output_did_not_take_comes_again() {
 #[test]
 fn a_lost_reply_loses_no_row() {
     let redis = sale();
-    let network = crate::support::Proxy::before(&redis);
+    let network = Proxy::before(&redis);
     for number in 2..8 {
         redis.try_ask::<i64>(("XGROUP", "DESTROY", "seckill:ledger:1001", "db")).unwrap();
-        network.inject(crate::support::When::Nth(number), crate::support::Fault::LoseReply);
+        network.inject(When::Nth(number), Fault::LoseReply);
         assert_eq!(rows(network.seckill(["ledger", "1001", "--group", "db"])), ALL, "reply {number}");
     }
-}
-
-#[test]
-fn an_activity_without_a_ledger_says_so() {
-    let redis = TestRedis::start();
-    redis.seckill(["ledger", "1001"]).code(3).stdout_is("").stderr_has("not_preheated");
-    redis.cmd(("SET", "seckill:stock:1001", 5));
-    redis.seckill(["ledger", "1001"]).code(0).stderr_has("`1001` has no ledger");
 }

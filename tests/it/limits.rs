@@ -87,43 +87,6 @@ fn a_reason_has_1024_bytes_at_most() {
 }
 
 #[test]
-fn the_reason_of_a_run_is_that_of_its_steps() {
-    let redis = TestRedis::start();
-    let fixture = "
-activities:
-  - {id: 1, stock: 50}
-steps:
-  - deduct: {activity: 1, user: 7}
-  - deduct: {activity: 1, user: 8, reason: gift}
-  - multi_deduct: {user: 7, items: {1: 1}}
-  - refund: {activity: 1, user: 7}
-  - rush: {activity: 1, users: 2, clients: 1}
-  - pause: 1
-  - resume: 1
-";
-    redis.seckill(["run", "-", "--yes", "--reason", "rehearsal"]).stdin(fixture).code(0);
-    let reasons: Vec<String> = redis
-        .seckill(["ledger", "1", "-o", "jsonl"])
-        .code(0)
-        .jsonl()
-        .iter()
-        .map(|row| format!("{} {}", row["op"].as_str().unwrap(), row["reason"].as_str().unwrap_or("none")))
-        .collect();
-    let expected = [
-        "preheat rehearsal",
-        "deduct rehearsal",
-        "deduct gift",
-        "deduct rehearsal",
-        "refund rehearsal",
-        "deduct rehearsal",
-        "deduct rehearsal",
-        "pause rehearsal",
-        "resume rehearsal",
-    ];
-    assert_eq!(reasons, expected);
-}
-
-#[test]
 fn the_reason_of_a_trim_is_in_its_checkpoint() {
     let redis = sold();
     redis.seckill(["deduct", "1001", "--user", "8"]).code(0);

@@ -11,7 +11,6 @@
 
 mod acl;
 mod archive;
-mod backends;
 mod bench;
 mod bulk;
 mod calls;

@@ -81,8 +81,7 @@ fn a_timeout_is_a_duration_above_zero() {
 
 #[test]
 fn a_reader_that_has_enough_ends_it_quietly() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "100000"]).code(0);
+    let redis = TestRedis::selling("1", 100_000);
     let users: Vec<String> = (0..50_000).flat_map(|user| [format!("user-{user}"), "1".to_owned()]).collect();
     let mut command = redis::cmd("HSET");
     command.arg("seckill:participants:1").arg(&users).exec(&mut redis.connection()).unwrap();
@@ -114,13 +113,4 @@ fn preheat_takes_only_the_activities_that_are_named() {
     redis.seckill(["preheat", "fixtures/double11.yaml", "--activity", "fridge"]).code(2).stderr_has("`fridge`");
     redis.seckill(["preheat", "fixtures/seckill.yaml", "fixtures/seckill.yaml"]).code(2).stderr_has("more than one");
     redis.seckill(["preheat", "fixtures/seckill.yaml", "fixtures/sku.yaml"]).code(2).stderr_has("layout");
-}
-
-#[test]
-fn preheat_warns_of_every_policy_but_noeviction() {
-    let redis = TestRedis::start();
-    redis.config_set("maxmemory-policy", "allkeys-lru");
-    redis.seckill(["preheat", "--id", "1", "--stock", "1"]).code(0).stderr_has("allkeys-lru").stderr_has("noeviction");
-    redis.config_set("maxmemory-policy", "noeviction");
-    redis.seckill(["preheat", "--id", "2", "--stock", "1"]).code(0).stderr("");
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{binary, read, root};
+use crate::support::{binary, files_below, read, root};
 
 fn workflow(name: &str) -> Value {
     let text = read(format!(".github/workflows/{name}"));
@@ -144,24 +144,12 @@ fn table(name: &str) -> String {
     rest.split("\n[").next().unwrap().to_owned()
 }
 
-/// All files below a directory, by their paths from there.
-fn files_below(root: &Path, folder: &Path, files: &mut BTreeSet<String>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files_below(root, &path, files);
-        } else {
-            files.insert(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
-        }
-    }
-}
-
 #[test]
 fn both_packages_have_all_that_is_installed() {
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), "/usr");
-    let mut installed = BTreeSet::new();
-    files_below(folder.path(), folder.path(), &mut installed);
+    let relative = |file: PathBuf| file.strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
+    let installed: BTreeSet<String> = files_below(folder.path()).into_iter().map(relative).collect();
     assert!(installed.contains("usr/bin/seckill") && installed.contains("etc/seckill/metrics.env"), "{installed:?}");
     for name in ["package.metadata.deb", "package.metadata.generate-rpm"] {
         let table = table(name);

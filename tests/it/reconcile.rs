@@ -1,6 +1,5 @@
 //! `reconcile`: what `sessions/reconcile.txt` cannot show, because it takes more than a few commands.
 
-mod activities;
 mod beside;
 mod databases;
 mod exports;

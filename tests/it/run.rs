@@ -48,8 +48,7 @@ fn the_sale_night_is_large_and_sells_each_phone_once() {
 
 #[test]
 fn a_fault_ends_the_run_and_shows_what_was_done() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1", 5);
     redis.config_set("maxmemory", "1");
     let outcome = redis
         .seckill(["run", "-", "--yes", "--keep-going", "-o", "jsonl"])
@@ -103,8 +102,7 @@ steps:
 ";
     let running = redis.seckill(["run", "-", "-o", "json"]).stdin(fixture).spawn();
     wait_until("the hold is there", || redis.hget("seckill:requests:1", "\th:a").is_some());
-    running.signal(libc::SIGINT);
-    let outcome = running.wait().code(130).stderr_has("interrupted; 1 more step was not run");
+    let outcome = running.interrupt().stderr_has("interrupted; 1 more step was not run");
     assert_eq!(steps(&outcome.json()).len(), 1);
     assert_eq!(redis.int("seckill:stock:1"), 4);
 }
@@ -121,8 +119,7 @@ steps:
 ";
     let running = redis.seckill(["run", "-", "-o", "json"]).stdin(fixture).spawn();
     wait_until("the rush begins", || redis.get("seckill:stock:1").is_some_and(|stock| stock != "9000000"));
-    running.signal(libc::SIGINT);
-    let outcome = running.wait().code(130).stderr_has("interrupted; 1 more step was not run");
+    let outcome = running.interrupt().stderr_has("interrupted; 1 more step was not run");
     let steps = steps(&outcome.json());
     assert_eq!(steps.len(), 1);
     assert_eq!(steps[0]["passed"], Value::Null);
@@ -136,8 +133,7 @@ const RUSHES: &str = "activities: [{id: 1, stock: 50}]\nsteps: [{rush: {activity
 
 #[test]
 fn a_person_may_decline_a_run_on_existing_activities() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1", 50);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("sale.yaml");
     fs::write(&file, SELLS).unwrap();

@@ -141,8 +141,6 @@ fn a_sentinel_may_want_the_password_of_the_servers_or_its_own() {
 #[test]
 fn sentinels_and_servers_speak_tls() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
-    authority.issue("server", "IP:127.0.0.1");
-    authority.issue("client", "");
     let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "yes")]) else { return };
     let path = |file: &str| authority.path(file);
     let sentinel = TestSentinel::of(

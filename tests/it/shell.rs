@@ -139,8 +139,7 @@ fn has_shell(shell: &str) -> bool {
 
 #[test]
 fn zsh_and_fish_complete_too() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1001", 5);
     let url = redis.url();
     // Where fish makes folders of its own.
     let home = tempfile::tempdir().unwrap();

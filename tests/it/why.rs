@@ -56,8 +56,7 @@ fn a_hold_that_ended_says_how_and_when_and_by_whom() {
 /// Entries of single orders, as backends write them: more than a page, and more orders of one user than are kept.
 #[test]
 fn a_long_ledger_is_read_in_pages_and_the_newest_orders_are_kept() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5000"]).code(0);
+    let redis = TestRedis::selling("1", 5_000);
     let rows: String = (0..2500).map(|index| format!("1,{}\n", if index % 2 == 0 { "bot" } else { "7" })).collect();
     redis.seckill(["deduct", "--from", "-", "--job", "j"]).stdin(format!("activity,user\n{rows}")).code(0);
     let mut connection = redis.connection();

@@ -61,7 +61,7 @@ fn what_an_earlier_run_published_and_did_not_remove_is_replaced() {
     let proxy = Proxy::before(&shop.redis);
     // The removal goes by its text, in a transaction.
     proxy.inject(When::Next("EVAL"), Fault::HangRequest);
-    let call = proxy.seckill(["archive", "1", "--yes", "--to", shop.to()]).spawn();
+    let call = shop.archive_over(&proxy).spawn();
     wait_until("it is published", || proxy.commands().iter().any(|command| command == "EVAL"));
     call.signal(libc::SIGKILL);
     drop(call.wait());
@@ -84,9 +84,7 @@ fn ctrl_c_leaves_nothing_behind() {
     shop.call("script load").code(0);
     let before = shop.state();
     let proxy = Proxy::before(&shop.redis);
-    proxy.inject(When::Next("TIME"), Fault::Hold);
-    let call = proxy.seckill(["archive", "1", "--yes", "--to", shop.to()]).spawn();
-    proxy.wait_until_held();
+    let call = proxy.start_and_hold(When::Next("TIME"), shop.archive_over(&proxy));
     call.signal(libc::SIGINT);
     std::thread::sleep(Duration::from_millis(50));
     proxy.release();

@@ -9,11 +9,7 @@ fn writes_before_the_removal(layout: Layout, write: &dyn Fn(&Shop)) -> Shop {
     shop.call("script load").code(0);
     let proxy = Proxy::before(&shop.redis);
     // The last thing that is read.
-    let last = ("XREVRANGE", "TIME");
-    proxy.inject(When::Next(last.1), Fault::Hold);
-    let archiving =
-        proxy.seckill(["-l", layout.name, "-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()]).spawn();
-    proxy.wait_until_held();
+    let archiving = proxy.start_and_hold(When::Next("TIME"), shop.archive_over(&proxy));
     write(&shop);
     proxy.release();
     let outcome = archiving.wait();
@@ -61,7 +57,7 @@ fn deadlines_go_in_the_same_step_and_not_of_a_later_sale() {
     let shop = Shop::small(SECKILL);
     shop.redis.cmd(("ZADD", SECKILL.deadlines("1"), 1, "left"));
     let proxy = Proxy::before(&shop.redis);
-    proxy.seckill(["-l", "seckill", "-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()]).code(0);
+    shop.archive_over(&proxy).code(0);
     assert!(!shop.redis.exists(&SECKILL.deadlines("1")));
     // Whatever came behind the transaction could be late.
     assert!(!proxy.commands().contains(&"UNLINK".to_owned()), "{:?}", proxy.commands());
@@ -74,10 +70,7 @@ fn one_that_drifts_or_is_resumed_meanwhile_stays() {
             let shop = Shop::open(layout);
             shop.call("script load").code(0);
             let proxy = Proxy::before(&shop.redis);
-            proxy.inject(When::Next("TIME"), Fault::Hold);
-            let args = ["-l", layout.name, "-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()];
-            let archiving = proxy.seckill(args).spawn();
-            proxy.wait_until_held();
+            let archiving = proxy.start_and_hold(When::Next("TIME"), shop.archive_over(&proxy));
             match line {
                 "" => drop(shop.redis.cmd(("INCR", layout.stock("1")))),
                 line => drop(shop.call(line).code(0)),
@@ -97,10 +90,8 @@ fn what_is_written_each_time_is_not_archived() {
     let shop = Shop::open(SECKILL);
     shop.call("script load").code(0);
     let proxy = Proxy::before(&shop.redis);
-    let archiving = {
-        proxy.inject(When::Next("TIME"), Fault::Hold);
-        proxy.seckill(["-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()]).spawn()
-    };
+    proxy.inject(When::Next("TIME"), Fault::Hold);
+    let archiving = shop.archive_over(&proxy).spawn();
     for index in 0..3 {
         proxy.wait_until_held();
         shop.redis.cmd(("HSET", SECKILL.meta("1"), "title", index));
@@ -121,9 +112,7 @@ fn of_two_at_once_one_archives() {
     let shop = Shop::open(SECKILL);
     shop.call("script load").code(0);
     let proxy = Proxy::before(&shop.redis);
-    proxy.inject(When::Next("TIME"), Fault::Hold);
-    let first = proxy.seckill(["-o", "jsonl", "archive", "1", "--yes", "--to", shop.to()]).spawn();
-    proxy.wait_until_held();
+    let first = proxy.start_and_hold(When::Next("TIME"), shop.archive_over(&proxy));
     shop.archive().code(1).stderr_has("another `seckill archive` writes to");
     let elsewhere = tempfile::tempdir().unwrap();
     shop.call("archive 1 --yes --to").args([elsewhere.path()]).code(0);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::support::{Call, Layout, TestRedis};
+use crate::support::{Call, Layout, Proxy, TestRedis};
 
 /// A server with a sale of activity `1`, paused, and a directory for archives.
 pub struct Shop {
@@ -73,6 +73,11 @@ impl Shop {
 
     pub fn archive(&self) -> Call {
         self.call("archive 1 --yes -o jsonl --to").args([self.to()])
+    }
+
+    /// The same over a network.
+    pub fn archive_over(&self, network: &Proxy) -> Call {
+        self.archive().env("SECKILL_URL", &network.url())
     }
 
     pub fn restore(&self) -> Call {

@@ -1,7 +1,7 @@
 //! What is not archived, what is not restored, and that nothing is changed then.
 
 use super::Shop;
-use crate::support::{LAYOUTS, PRODUCT, SECKILL, backend};
+use crate::support::{Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, When};
 
 /// The status of a refusal that changes nothing, on the server or on disk.
 fn refused(shop: &Shop, words: &str) -> String {
@@ -58,7 +58,7 @@ fn what_is_not_there_or_cannot_be_proven_is_refused() {
     let shop = Shop::without_sale(PRODUCT);
     assert_eq!(refused(&shop, ""), "not_preheated");
     shop.call("preheat -").stdin("layout: product\nactivities: [{id: 1, stock: 9, ledger: false}]").code(0);
-    backend::buy_product(&shop.redis, "1", 2);
+    shop.redis.cmd(("DECRBY", PRODUCT.stock("1"), 2));
     shop.call("pause 1 --withdraw-stock").code(0);
     assert_eq!(refused(&shop, "--adopt` begins a ledger"), "unproven");
     let shop = Shop::small(SECKILL);
@@ -105,12 +105,10 @@ fn what_exists_is_not_overwritten_by_a_restore() {
 fn a_restore_that_another_sale_overtakes_writes_nothing_into_it() {
     let shop = Shop::small(SECKILL);
     shop.archive().code(0);
-    let proxy = crate::support::Proxy::before(&shop.redis);
+    let proxy = Proxy::before(&shop.redis);
     // The reply to the first step comes when the activity was reset.
-    proxy.inject(crate::support::When::Next("SADD"), crate::support::Fault::Hold);
-    let restoring = proxy.seckill(["preheat", "--restore", shop.to()]).spawn();
-    proxy.wait_until_held();
-    proxy.inject(crate::support::When::Next("EVALSHA"), crate::support::Fault::Hold);
+    let restoring = proxy.start_and_hold(When::Next("SADD"), proxy.seckill(["preheat", "--restore", shop.to()]));
+    proxy.inject(When::Next("EVALSHA"), Fault::Hold);
     proxy.release();
     proxy.wait_until_held();
     shop.call("preheat --id 1 --stock 5 --reset --yes").code(0);
@@ -126,10 +124,9 @@ fn who_writes_while_it_is_restored_makes_it_start_over() {
     let before = shop.state();
     shop.archive().code(0);
     let archived = shop.redis.dump_all();
-    let proxy = crate::support::Proxy::before(&shop.redis);
-    proxy.inject(crate::support::When::With("\r\npage\r\n".to_owned()), crate::support::Fault::Hold);
-    let restoring = proxy.seckill(["preheat", "--restore", shop.to()]).spawn();
-    proxy.wait_until_held();
+    let proxy = Proxy::before(&shop.redis);
+    let page = When::With("\r\npage\r\n".to_owned());
+    let restoring = proxy.start_and_hold(page, proxy.seckill(["preheat", "--restore", shop.to()]));
     shop.redis.cmd(("INCR", SECKILL.stock("1")));
     proxy.heal();
     proxy.release();

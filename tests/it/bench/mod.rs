@@ -25,10 +25,17 @@ fn oversold(outcome: &Outcome, strategy: &str) -> u64 {
     row(outcome, strategy)["oversold"].as_u64().unwrap()
 }
 
+/// The strategies that check and take in one step sold no more than there was.
+#[track_caller]
+fn assert_exact(outcome: &Outcome) {
+    for exact in ["lua", "batch", "watch"] {
+        assert_eq!(oversold(outcome, exact), 0, "{exact}: {}", outcome.call);
+    }
+}
+
 /// A sale that is nobody's business, and everything that the server holds with it.
 fn server() -> (TestRedis, impl Fn(&TestRedis)) {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1001", 50);
     let before = redis.dump_all();
     (redis, move |redis: &TestRedis| redis.assert_unchanged_since(&before))
 }
@@ -38,9 +45,7 @@ fn plain_reads_and_a_lock_that_ends_oversell_and_are_struck() {
     let (redis, unchanged) = server();
     let line = ["bench", "--yes", "--scenario", "short", "--orders", "400", "--users", "400", "--clients", "60"];
     let run = redis.seckill(line).args(["--strategy", "naive,lock,lua,batch,watch", "-o", "json"]).code(3);
-    for exact in ["lua", "batch", "watch"] {
-        assert_eq!(oversold(&run, exact), 0, "{exact}");
-    }
+    assert_exact(&run);
     assert!(oversold(&run, "naive") > 0 && oversold(&run, "lock") > 0, "{}", run.stdout);
     assert_eq!((&row(&run, "naive")["verdict"], &row(&run, "lock")["verdict"]), (&"fail".into(), &"fail".into()));
     let rows = run.json();
@@ -86,9 +91,7 @@ fn orders_of_several_activities_take_all_or_nothing() {
     for (scenario, ended) in [("multi", "ok 200"), ("multi-short", "ok 20, out_of_stock 180")] {
         let line = ["bench", "--yes", "--orders", "200", "--users", "200", "--clients", "10", "-o", "json"];
         let run = redis.seckill(line).args(["--strategy", "lua,batch,watch,lock", "--scenario", scenario]).run();
-        for exact in ["lua", "batch", "watch"] {
-            assert_eq!(oversold(&run, exact), 0, "{scenario} {exact}");
-        }
+        assert_exact(&run);
         let said = |name: &str| run.stderr.lines().find(|line| line.starts_with(&format!("note: {name}:"))).unwrap();
         assert!(said("lua").ends_with(ended) && said("batch").ends_with(ended), "{}", run.stderr);
     }
@@ -101,9 +104,7 @@ fn each_layout_is_sold_by_each_strategy() {
     for layout in ["sku", "coupon", "product", "cluster"] {
         let line = ["bench", "--yes", "--scenario", "short", "--orders", "200", "--users", "200", "--clients", "30"];
         let run = redis.seckill(line).args(["-l", layout, "-o", "json", "--strategy", "lua,batch,watch,naive"]).run();
-        for exact in ["lua", "batch", "watch"] {
-            assert_eq!(oversold(&run, exact), 0, "{layout} {exact}");
-        }
+        assert_exact(&run);
         assert!(oversold(&run, "naive") > 0, "{layout}");
         run.stderr_has("batch: 200 orders were answered").stderr_has("ok 20, out_of_stock 180");
     }
@@ -123,9 +124,7 @@ fn on_a_cluster_all_primaries_sell_and_nothing_remains() {
         let line = ["bench", "--yes", "--orders", "600", "--users", "600", "--clients", "30", "-o", "json"];
         let run =
             cluster.seckill(line).args(["--strategy", "lua,batch,watch,lock,naive", "--scenario", scenario]).run();
-        for exact in ["lua", "batch", "watch"] {
-            assert_eq!(oversold(&run, exact), 0, "{scenario} {exact}");
-        }
+        assert_exact(&run);
         // Each primary has 60 units.
         run.stderr_has("lua: 600 orders were answered").stderr_has("ok 180, out_of_stock 420");
     }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use super::{Orders, held, statuses};
-use crate::support::{Call, Outcome, Running, TestRedis};
+use crate::support::{Call, Running, TestRedis};
 
 fn sale() -> TestRedis {
     TestRedis::selling("1001", 10_000)
@@ -28,12 +28,6 @@ pub fn fifo() -> (Orders, PathBuf) {
 /// The main thread, the one that listens, and the one that reads.
 const READING: usize = 3;
 
-#[track_caller]
-fn stop(call: Running) -> Outcome {
-    call.signal(libc::SIGINT);
-    call.wait().code(130)
-}
-
 #[test]
 fn a_run_that_waits_for_a_header_stops() {
     let redis = sale();
@@ -44,7 +38,7 @@ fn a_run_that_waits_for_a_header_stops() {
         let (call, mut input) = piped(redis.seckill([command, "--from", "-"]));
         input.write_all(begin.as_bytes()).unwrap();
         call.wait_for_threads(READING);
-        stop(call).stdout_is("").stderr_has("interrupted while waiting for `<stdin>`: nothing was applied");
+        call.interrupt().stdout_is("").stderr_has("interrupted while waiting for `<stdin>`: nothing was applied");
     }
     redis.assert_unchanged_since(&before);
 }
@@ -57,7 +51,7 @@ fn a_run_that_waits_for_somebody_to_write_into_a_pipe_stops() {
         let call =
             redis.seckill([command, if command == "deduct" { "--from" } else { "--orders" }]).args([&fifo]).spawn();
         call.wait_for_threads(READING);
-        stop(call).stdout_is("");
+        call.interrupt().stdout_is("");
     }
 }
 
@@ -69,7 +63,7 @@ fn a_dry_run_of_an_input_that_does_not_end_stops() {
     let mut input = File::create(&fifo).unwrap();
     writeln!(input, "activity,user\n1001,1\n1001,2").unwrap();
     call.wait_for_threads(READING);
-    stop(call).stderr_has("nothing was applied");
+    call.interrupt().stderr_has("nothing was applied");
 }
 
 #[test]
@@ -80,7 +74,7 @@ fn a_run_that_meets_nothing_but_invalid_lines_stops() {
     let garbage = std::thread::spawn(move || while input.write_all(&b"1001,\n".repeat(1000)).is_ok() {});
     call.wait_for_threads(READING);
     // The signal comes before the header was read, or after it.
-    let outcome = stop(call);
+    let outcome = call.interrupt();
     let error = &outcome.stderr;
     let is_late =
         error.contains("stopped after 0 orders") && error.contains("give the whole input again with `--job j`");
@@ -95,7 +89,7 @@ fn a_run_that_waits_for_the_next_row_says_what_was_done_and_resumes() {
     let (running, mut input) = piped(call());
     input.write_all(b"activity,user\n1001,1\n1001,2\n").unwrap();
     running.wait_for_stdout("\"line\":3");
-    let outcome = stop(running).stderr_has("stopped after 2 orders").stderr_has("with `--job night`");
+    let outcome = running.interrupt().stderr_has("stopped after 2 orders").stderr_has("with `--job night`");
     assert_eq!((statuses(&outcome).len(), held(&redis, "1001")), (2, 2));
     let rest = call().stdin("activity,user\n1001,1\n1001,2\n1001,3\n").code(0);
     assert_eq!(statuses(&rest), ["2 replayed", "3 replayed", "4 ok"]);
@@ -110,7 +104,7 @@ fn other_commands_that_wait_for_standard_input_stop_too() {
     for (args, threads) in calls {
         let (call, _input) = piped(redis.seckill([]).args(args));
         call.wait_for_threads(threads);
-        stop(call).stdout_is("");
+        call.interrupt().stdout_is("");
     }
     redis.assert_unchanged_since(&before);
 }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::support::{Call, Fault, Outcome, Proxy, Running, TestRedis, When};
+use crate::support::{Call, Outcome, Proxy, Running, TestRedis, When};
 
 /// A directory with a file of orders.
 struct Orders {
@@ -54,14 +54,10 @@ fn preheat(redis: &TestRedis, activity: &str, stock: u64) {
     redis.seckill(["preheat", "--id", activity, "--stock"]).args([stock.to_string()]).code(0);
 }
 
-/// Starts a call and lets it come as far as that command, whose reply is held: until `release` it waits in its
-/// midst, however slow the machine is.
+/// Starts a call that waits long, and lets it come as far as that command.
 #[track_caller]
 fn start_and_hold(proxy: &Proxy, number: usize, call: Call) -> Running {
-    proxy.inject(When::Nth(number), Fault::Hold);
-    let running = call.args(["--timeout", "60s"]).spawn();
-    proxy.wait_until_held();
-    running
+    proxy.start_and_hold(When::Nth(number), call.args(["--timeout", "60s"]))
 }
 
 /// `activity status orders` of each row of a summary.

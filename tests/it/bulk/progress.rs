@@ -96,7 +96,7 @@ fn a_bar_waits_at_the_begin_of_its_line_and_fits_whatever_the_size() {
     for (columns, most) in [(140, 80), (100, 80), (80, 80), (40, 40)] {
         let call = proxy.seckill(["deduct", "--job", &columns.to_string(), "--from", orders.path()]).seen();
         let call = start_and_hold(&proxy, 4, call);
-        call.resize_stderr(columns, 30);
+        call.screen().resize(columns, 30);
         let fits = |frame: &String| frame.starts_with("applying") && frame.chars().count() == most;
         call.wait_until_stderr("a bar of that width", |text| frames(text).last().is_some_and(fits));
         call.wait_until_stderr("the begin of the line", |text| text.ends_with("\u{1b}[?7h\r"));

@@ -13,7 +13,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use crate::support::scripts::{shown, shown_of};
-use crate::support::{LAYOUTS, PRODUCT, seckill};
+use crate::support::{LAYOUTS, PRODUCT, root, seckill};
 
 pub const SCRIPTS: [&str; 5] = ["deduct", "refund", "multi_deduct", "hold", "settle"];
 pub const LANGUAGES: [&str; 6] = ["java-jedis", "java-spring", "php", "go", "node", "python"];
@@ -61,10 +61,6 @@ pub fn printed(script: &str, language: &str, layout: &str) -> String {
     let text = seckill(["script", "show", script, "--lang", language, "-l", layout]).code(0).stderr("").stdout;
     PRINTED.get_or_init(Mutex::default).lock().unwrap().insert(which, text.clone());
     text
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Whether the tests of a language are to be run: if `SECKILL_TEST_CLIENTS`, a list by `scripts/clients`, has it or, without

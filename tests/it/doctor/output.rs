@@ -17,8 +17,7 @@ fn nothing_is_written_and_no_password_is_read_or_shown() {
 
 #[test]
 fn a_table_fits_80_columns_but_for_what_is_pasted() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1", 5);
     redis.cmd(("EXPIRE", "seckill:stock:1", 100));
     let outcome = redis.seckill(["doctor"]).env("COLUMNS", "80").code(3);
     for line in outcome.stdout.lines().filter(|line| !line.starts_with("    $ ")) {

@@ -179,8 +179,6 @@ fn who_may_change_no_setting_gets_a_command_for_somebody_else() {
 #[test]
 fn over_tls_with_a_client_certificate_of_a_context() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
-    authority.issue("server", "IP:127.0.0.1");
-    authority.issue("client", "");
     let Some(port) = redis.listen_for_tls(&authority, "server", &[]) else { return };
     let (url, [ca, cert, key]) =
         (format!("rediss://127.0.0.1:{port}"), ["ca.pem", "client.pem", "client.key"].map(|file| authority.path(file)));

@@ -5,8 +5,7 @@ use crate::support::scripts::shown;
 use crate::support::{Proxy, SECKILL, TestRedis};
 
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    let redis = TestRedis::selling("1", 50);
     redis.seckill(["preheat", "--id", "2", "--stock", "5"]).code(0);
     redis.seckill(["deduct", "1", "--user", "7", "--quantity", "3"]).code(0);
     redis
@@ -128,8 +127,7 @@ fn what_was_looked_at_for_foreign_writes_is_said() {
     assert_row(&redis, "foreign_writes", "ok", "2 activities: all 3 entries");
     let rows = redis.seckill(["doctor", "1", "-o", "json"]).code(3).json();
     assert_eq!(of_check(&rows, "keys")[0]["found"], "1 activity");
-    let new = TestRedis::start();
-    new.seckill(["preheat", "--id", "1", "--stock", "3"]).code(0);
+    let new = TestRedis::selling("1", 3);
     assert_row(&new, "foreign_writes", "ok", "1 activity: 1 entry");
     // A plain script adds units, then many buy.
     redis.cmd(("INCRBY", SECKILL.stock("2"), 3000));

@@ -283,7 +283,6 @@ fn what_a_managed_server_hides_is_skipped() {
 #[test]
 fn over_tls_a_fix_has_the_options_of_tls() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
-    authority.issue("server", "IP:127.0.0.1");
     let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "no")]) else { return };
     let (url, ca) = (format!("rediss://127.0.0.1:{port}"), authority.path("ca.pem"));
     let rows = seckill(["doctor", "-o", "json", "-u", &url, "--cacert", &ca]).code(3).json();

@@ -83,16 +83,6 @@ fn a_password_of_a_server_that_wants_none_is_said_plainly() {
 }
 
 #[test]
-fn a_password_in_a_tcp_url_is_masked() {
-    let redis = TestRedis::with_tcp(["--requirepass", "correct-horse"]);
-    let url = |login: &str| redis.url().replace("redis://", &format!("redis://{login}@"));
-    for login in [":hunter2", "default:hunter2", "nobody:hunter2"] {
-        redis.seckill(["inspect", "-v", "-u", &url(login)]).code(4).stderr_has("***").stderr_lacks("hunter2");
-    }
-    redis.seckill(["inspect", "-v", "-u", &url("default:correct-horse")]).code(0).stderr_lacks("correct-horse");
-}
-
-#[test]
 fn a_user_without_the_keys_is_refused_too() {
     let redis = TestRedis::with_tcp([]);
     let before = sale(&redis);

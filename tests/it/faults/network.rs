@@ -117,9 +117,10 @@ fn a_command_that_only_reads_times_out_as_unreachable() {
 fn being_stopped_and_continued_while_it_waits_is_no_error() {
     let (redis, _) = on_one_server();
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::Next("EVALSHA"), Fault::Hold);
-    let call = proxy.seckill(["deduct", "1", "--user", "8", "-o", "json", "--timeout", "60s"]).spawn();
-    proxy.wait_until_held();
+    let call = proxy.start_and_hold(
+        When::Next("EVALSHA"),
+        proxy.seckill(["deduct", "1", "--user", "8", "-o", "json", "--timeout", "60s"]),
+    );
     for _ in 0..5 {
         call.signal(libc::SIGSTOP);
         call.signal(libc::SIGCONT);

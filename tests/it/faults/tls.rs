@@ -14,8 +14,6 @@ fn as_client(call: Call, authority: &Authority) -> Call {
 #[test]
 fn orders_files_and_audits_work_with_an_own_ca_and_a_client_certificate() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
-    authority.issue("server", "IP:127.0.0.1");
-    authority.issue("client", "");
     let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "yes")]) else { return };
     let url = format!("rediss://127.0.0.1:{port}");
     // The system's CAs are not read if one is given.
@@ -42,8 +40,6 @@ fn orders_files_and_audits_work_with_an_own_ca_and_a_client_certificate() {
 #[test]
 fn every_node_of_a_cluster_is_reached_with_the_same_certificates() {
     let authority = Authority::new();
-    authority.issue("server", "IP:127.0.0.1");
-    authority.issue("client", "");
     if TestRedis::start().listen_for_tls(&authority, "server", &[]).is_none() {
         return;
     }
@@ -75,7 +71,6 @@ fn every_node_of_a_cluster_is_reached_with_the_same_certificates() {
 #[test]
 fn the_systems_certificates_are_trusted_without_an_option() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
-    authority.issue("server", "IP:127.0.0.1,DNS:localhost");
     let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "no")]) else { return };
     let ca = authority.path("ca.pem");
     for url in [format!("rediss://127.0.0.1:{port}"), format!("rediss://localhost:{port}/2")] {
@@ -88,11 +83,7 @@ fn the_systems_certificates_are_trusted_without_an_option() {
 #[test]
 fn a_refused_handshake_is_exit_5_says_why_and_changes_nothing() {
     let (redis, authority, stranger) = (TestRedis::start(), Authority::new(), Authority::new());
-    for name in ["127.0.0.1", "elsewhere"] {
-        authority.issue(name, if name == "elsewhere" { "DNS:redis.example,IP:10.0.0.5" } else { "IP:127.0.0.1" });
-    }
-    authority.issue("client", "");
-    stranger.issue("client", "");
+    authority.issue("elsewhere", "DNS:redis.example,IP:10.0.0.5");
     let before = redis.dump_all();
     let (ca, other_ca) = (authority.path("ca.pem"), stranger.path("ca.pem"));
     let (cert, key) = (stranger.path("client.pem"), stranger.path("client.key"));
@@ -108,7 +99,7 @@ fn a_refused_handshake_is_exit_5_says_why_and_changes_nothing() {
     };
     for protocols in ["TLSv1.3", "TLSv1.2"] {
         let settings = [("tls-auth-clients", "yes"), ("tls-protocols", protocols)];
-        let Some(port) = redis.listen_for_tls(&authority, "127.0.0.1", &settings) else { return };
+        let Some(port) = redis.listen_for_tls(&authority, "server", &settings) else { return };
         fails(port, &["--cacert", &ca], "demand", "--cert");
         let options = ["--cacert", &ca, "--cert", &cert, "--key", &key];
         fails(port, &options, "refused the client certificate: unknown_ca", "tls-ca-cert-file");
@@ -140,8 +131,6 @@ fn a_port_without_tls_is_named_as_such() {
 #[test]
 fn a_certificate_file_that_is_of_no_use_is_exit_2_and_named() {
     let (authority, other) = (Authority::new(), Authority::new());
-    authority.issue("client", "");
-    other.issue("client", "");
     let path = |file: &str| authority.path(file);
     let (ca, cert, key, other_key) = (path("ca.pem"), path("client.pem"), path("client.key"), other.path("client.key"));
     let encrypted = authority.write(
@@ -192,7 +181,6 @@ fn an_order_without_tls_reads_no_certificates() {
 #[test]
 fn a_url_without_tls_for_a_port_with_tls_is_exit_5_with_the_right_scheme() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
-    authority.issue("server", "IP:127.0.0.1");
     for auth in ["no", "yes"] {
         let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", auth)]) else { return };
         let url = format!("redis://127.0.0.1:{port}");

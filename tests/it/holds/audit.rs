@@ -5,7 +5,7 @@ use std::fs;
 use super::{WITH_USERS, quantity};
 use crate::support::layout::json_call;
 use crate::support::scripts::cut_call;
-use crate::support::{Fault, Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until, write_now};
+use crate::support::{Layout, Proxy, SECKILL, Scripts, TestRedis, When, wait_until, write_now};
 
 /// A sale in which user `a` bought, `b` holds, `c` confirmed and `d` let expire.
 fn sale(layout: Layout) -> TestRedis {
@@ -140,9 +140,10 @@ fn a_hold_that_is_cut_during_an_audit_keeps_its_units_or_has_none() {
         let orders = dir.path().join("orders.csv");
         write_now(&orders, "user,quantity\na,1\n");
         // Behind the first look.
-        proxy.inject(When::Next("XRANGE"), Fault::Hold);
-        let audit = proxy.seckill(["reconcile", "1", "--fix", "--yes", "--orders"]).args([&orders]).spawn();
-        proxy.wait_until_held();
+        let audit = proxy.start_and_hold(
+            When::Next("XRANGE"),
+            proxy.seckill(["reconcile", "1", "--fix", "--yes", "--orders"]).args([&orders]),
+        );
         let mut scripts = Scripts::of(&redis, SECKILL);
         let hold = ["hash", "me", "a", "1", "h", "first", "", "900000"];
         let reply = scripts.eval(&cut_call("hold", SECKILL, &hold, index), &SECKILL.all_keys("1"), &hold);

@@ -1,17 +1,16 @@
 //! `ledger trim` beside another one, and a reset behind it: the audit stays exact.
 
 use super::trim::{LATER, matches, sale, trim};
-use crate::support::{Fault, Proxy, SECKILL, When};
+use crate::support::{Proxy, SECKILL, When};
 
 #[test]
 fn of_two_at_once_one_gives_way() {
     let (redis, time) = sale(SECKILL);
     redis.seckill(["script", "load"]).code(0);
     let network = Proxy::before(&redis);
-    network.inject(When::With("\r\npage\r\n".to_owned()), Fault::Hold);
     let args = ["ledger", "trim", "1001", "--yes", "--before", &time];
-    let first = network.seckill(args).args(["--timeout", "60s"]).spawn();
-    network.wait_until_held();
+    let page = When::With("\r\npage\r\n".to_owned());
+    let first = network.start_and_hold(page, network.seckill(args).args(["--timeout", "60s"]));
     network.heal();
     redis.seckill(args).code(0);
     network.release();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::{metrics, promtool, run};
-use crate::support::{TestRedis, binary, follow, read, root};
+use crate::support::{TestRedis, binary, follow, root, table_rows};
 
 fn contrib(path: &str) -> PathBuf {
     root().join("contrib").join(path)
@@ -53,8 +53,10 @@ fn every_metric_of_rules_and_documents_is_printed() {
             assert!(is_printed || (needs_7 && primary.version() < (7, 0, 0)), "{}: {name}", file.display());
         }
     }
-    let documented: BTreeMap<String, String> =
-        rows("docs/monitoring.md", "metric | labels").into_iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+    let documented: BTreeMap<String, String> = table_rows("docs/monitoring.md", "metric | labels")
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].clone()))
+        .collect();
     for family in printed.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let name = family.split(' ').next().unwrap();
         let of_family = |line: &&str| line.starts_with(name) && !line.starts_with('#');
@@ -64,15 +66,6 @@ fn every_metric_of_rules_and_documents_is_printed() {
             documented[name].split(", ").chain(others).filter(|label| !label.is_empty()).collect();
         assert_eq!(said, labels, "{name}");
     }
-}
-
-/// The rows of the table that begins with these columns, without backticks.
-fn rows(page: &str, columns: &str) -> Vec<Vec<String>> {
-    let page = read(page);
-    let (_, table) = page.split_once(&format!("\n| {columns} |")).unwrap();
-    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
-    rows.map(cells).collect()
 }
 
 /// The names of a sample's labels.
@@ -110,7 +103,7 @@ fn the_documents_have_each_alert_with_its_severity_limit_and_duration() {
     for (page, columns) in
         [("docs/monitoring.md", "alert | severity | if | for"), ("docs/zh/monitoring.md", "告警 | 级别 | 条件 | 持续")]
     {
-        let rows = rows(page, columns);
+        let rows = table_rows(page, columns);
         let mut said: Vec<[String; 3]> = rows.iter().map(|row| [0, 1, 3].map(|cell| row[cell].clone())).collect();
         said.sort();
         assert_eq!(said, all, "{page}");

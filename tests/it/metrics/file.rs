@@ -8,8 +8,7 @@ use crate::support::{TestRedis, seckill};
 
 #[test]
 fn the_file_is_replaced_whole_and_readable_by_all() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1", 5);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seckill.prom");
     let to = file.to_str().unwrap();

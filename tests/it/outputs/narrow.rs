@@ -5,9 +5,7 @@ use crate::support::TestRedis;
 const USER: &str = "customer-0012345";
 
 fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "10"]).code(0);
-    redis
+    TestRedis::selling("1001", 10)
 }
 
 /// What a call prints on a terminal of this width, which no line exceeds.

@@ -114,21 +114,8 @@ fn a_closed_pipe_changes_no_exit_code() {
 }
 
 #[test]
-fn a_closed_pipe_stops_no_repair() {
-    let redis = sale();
-    for format in FORMATS {
-        for user in ["7", "8", "9"] {
-            redis.cmd(("HSET", "seckill:participants:1001", user, 1));
-        }
-        redis.seckill(["reconcile", "--fix", "--yes", "-o", format]).stdout_closed().code(0);
-        redis.seckill(["reconcile"]).code(0);
-    }
-}
-
-#[test]
 fn a_row_per_order_stops_when_its_reader_leaves() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "1000000"]).code(0);
+    let redis = TestRedis::selling("1001", 1_000_000);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let rows: String = (0..50_000).map(|user| format!("1001,u{user}\n")).collect();
     std::io::Write::write_all(&mut file, format!("activity,user\n{rows}").as_bytes()).unwrap();

@@ -18,9 +18,7 @@ fn units(redis: &TestRedis, layout: Layout) -> i64 {
 fn sales_stop_while_it_runs_and_an_operator_can_see_it() {
     let redis = foreign(SECKILL);
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::Next("SADD"), Fault::Hold);
-    let call = proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes"]).spawn();
-    proxy.wait_until_held();
+    let call = proxy.start_and_hold(When::Next("SADD"), proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes"]));
     proxy.inject(When::Next("EVALSHA"), Fault::Hold);
     proxy.release();
     proxy.wait_until_held();
@@ -93,9 +91,7 @@ fn ctrl_c_ends_an_adoption_with_everything_as_it_was() {
     redis.seckill(["script", "load"]).code(0);
     let before = redis.dump_all();
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::Next("SADD"), Fault::Hold);
-    let call = proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes"]).spawn();
-    proxy.wait_until_held();
+    let call = proxy.start_and_hold(When::Next("SADD"), proxy.seckill(["preheat", "--id", "1", "--adopt", "--yes"]));
     call.signal(libc::SIGINT);
     // The signal is taken before the stock is.
     thread::sleep(std::time::Duration::from_millis(50));
@@ -111,9 +107,10 @@ fn another_adoption_of_the_same_activity_ends_without_harm() {
         let redis = foreign(layout);
         redis.seckill(["script", "load"]).code(0);
         let proxy = Proxy::before(&redis);
-        proxy.inject(When::Next("SADD"), Fault::Hold);
-        let first = proxy.seckill(["-l", layout.name, "-o", "json"]).args(line(layout).split(' ')).spawn();
-        proxy.wait_until_held();
+        let first = proxy.start_and_hold(
+            When::Next("SADD"),
+            proxy.seckill(["-l", layout.name, "-o", "json"]).args(line(layout).split(' ')),
+        );
         json_call(&redis, layout, line(layout)).code(0);
         json_call(&redis, layout, "deduct 1 --user 70").code(0);
         proxy.release();

@@ -1,7 +1,6 @@
 //! `preheat`: what is shown is what is applied, and nothing of an old sale survives a reset.
 
 mod adopt;
-mod clear;
 mod cut;
 mod index;
 mod plan;

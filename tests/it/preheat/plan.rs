@@ -1,6 +1,6 @@
 //! The plan is what is applied, whatever others change meanwhile. `sessions/preheat.txt` has what it shows.
 
-use crate::support::{Fault, Proxy, TestRedis, When};
+use crate::support::{Proxy, TestRedis, When};
 
 #[test]
 fn a_person_sees_what_a_pipe_sees_and_the_plan_only_to_answer_a_question() {
@@ -30,9 +30,7 @@ fn a_total_that_is_not_named_stays_what_others_made_it() {
     for step in 1..=steps {
         let redis = preheated();
         let proxy = Proxy::before(&redis);
-        proxy.inject(When::Nth(step), Fault::Hold);
-        let call = proxy.seckill(update).spawn();
-        proxy.wait_until_held();
+        let call = proxy.start_and_hold(When::Nth(step), proxy.seckill(update));
         redis.seckill(["preheat", "--id", "1", "--stock", "12", "--update"]).code(0);
         proxy.release();
         call.wait().code(0);

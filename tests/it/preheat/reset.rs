@@ -1,6 +1,6 @@
 //! `--reset`: asked with what it destroys, and sent once.
 
-use crate::support::{Fault, Proxy, TestRedis, When};
+use crate::support::{Proxy, TestRedis, When};
 
 #[test]
 fn the_question_names_server_activities_and_units_sold() {
@@ -33,9 +33,8 @@ fn what_another_creates_after_the_question_is_not_reset() {
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     // The plan finds nothing to destroy, so nobody is asked.
-    proxy.inject(When::Nth(1), Fault::Hold);
-    let call = proxy.seckill(["preheat", "--id", "1", "--stock", "3", "--reset", "-o", "json"]).spawn();
-    proxy.wait_until_held();
+    let call = proxy
+        .start_and_hold(When::Nth(1), proxy.seckill(["preheat", "--id", "1", "--stock", "3", "--reset", "-o", "json"]));
     redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
     let before = redis.dump_all();
     proxy.release();

@@ -140,9 +140,8 @@ fn repair_shows_the_plan_and_asks() {
 #[test]
 fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
     let (redis, network, audit) = two_that_drift();
-    network.inject(When::Nth(audit + 1), Fault::Hold);
-    let fix = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).spawn();
-    network.wait_until_held();
+    let fix =
+        network.start_and_hold(When::Nth(audit + 1), network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]));
     fix.signal(libc::SIGINT);
     // Nothing shows when the signal has arrived.
     std::thread::sleep(std::time::Duration::from_millis(100));

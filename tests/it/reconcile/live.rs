@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Fault, Proxy, SECKILL, Scripts, TestRedis, When, wait_until};
+use crate::support::{Proxy, SECKILL, Scripts, TestRedis, When, wait_until};
 
 /// Writers that buy and give back until the work is done. At full speed they would outrun a debug build on a busy machine: `make bench`
 /// does that.
@@ -87,9 +87,8 @@ fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
     for number in 1..=counting.commands().len() {
         let redis = sale();
         let network = Proxy::before(&redis);
-        network.inject(When::Nth(number), Fault::Hold);
-        let fixing = network.seckill(["reconcile", "1001", "--fix", "--yes"]).spawn();
-        network.wait_until_held();
+        let fixing =
+            network.start_and_hold(When::Nth(number), network.seckill(["reconcile", "1001", "--fix", "--yes"]));
         let plain = "redis.call('DECRBY', KEYS[1], 1) redis.call('HINCRBY', KEYS[2], 'b', 1)";
         redis.cmd(("EVAL", plain, 2, "seckill:stock:1001", "seckill:participants:1001"));
         network.release();

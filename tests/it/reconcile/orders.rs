@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::sale;
-use crate::support::TestRedis;
+use crate::support::{TestRedis, rfc3339};
 
 /// What differs from records given on standard input, as `class user redis ledger orders`.
 #[track_caller]
@@ -24,7 +24,7 @@ fn differences(redis: &TestRedis, csv: &str, code: i32) -> Vec<String> {
 #[test]
 fn what_is_newer_than_the_records_is_timing_and_no_drift() {
     let redis = sale();
-    let before = time_of_last_entry(&redis);
+    let before = rfc3339(redis.next_millisecond() - 1);
     redis.seckill(["deduct", "1001", "--user", "a", "--quantity", "2"]).code(0);
     redis.seckill(["refund", "1001", "--user", "b"]).code(0);
     redis.seckill(["deduct", "1001", "--user", "c"]).code(0);
@@ -44,18 +44,6 @@ fn what_is_newer_than_the_records_is_timing_and_no_drift() {
         differences(&redis, "user,quantity\na,1\nb,2\n", 7),
         ["missing_order c 1 1 0", "quantity_mismatch a 3 3 1", "quantity_mismatch b 1 1 2"]
     );
-}
-
-/// The instant of the ledger's last entry, once the server's clock has passed it.
-fn time_of_last_entry(redis: &TestRedis) -> String {
-    let last = redis.xrange("seckill:ledger:1001").last().unwrap().0.clone();
-    let millis: i64 = last.split('-').next().unwrap().parse().unwrap();
-    loop {
-        let now: (i64, i64) = redis.ask("TIME");
-        if now.0 * 1000 + now.1 / 1000 > millis {
-            return jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
-        }
-    }
 }
 
 #[test]

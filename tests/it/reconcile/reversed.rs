@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Call, TestRedis, wait_until};
+use crate::support::{Call, TestRedis, rfc3339};
 
 const LATER: &str = "--as-of=2100-01-01T00:00:00Z";
 /// An activity of 10 units, and a file of its order records.
@@ -111,23 +111,14 @@ fn a_part_of_a_users_units_is_not_taken_without_request_ids() {
 fn a_purchase_newer_than_the_records_is_not_reversed() {
     let sale = Sale::new(true);
     assert_eq!(sale.deduct("ann", "3", "order-1"), "0 ok");
-    let (entry, _) = sale.redis.xrange("seckill:ledger:1001").pop().unwrap();
-    let millis: u64 = entry.split('-').next().unwrap().parse().unwrap();
-    let clock = || sale.redis.ask::<(u64, u64)>("TIME");
-    wait_until("the next millisecond", || clock().0 * 1000 + clock().1 / 1000 > millis + 1);
+    let as_of = format!("--as-of={}", rfc3339(sale.redis.next_millisecond() - 1));
     assert_eq!(sale.deduct("dan", "1", "order-0"), "0 ok");
     assert_eq!(sale.deduct("ann", "2", "order-2"), "0 ok");
     let orders = sale.file("orders.csv", "user,quantity\nbob,0\n");
-    let as_of = format!("--as-of={}", at(millis));
     sale.call("reconcile 1001 --fix --yes --orders").args([&orders, &as_of]).code(0);
     assert_eq!(sale.deduct("ann", "3", "order-1"), "3 reversed");
     assert_eq!(sale.deduct("ann", "2", "order-2"), "0 replayed");
     assert_eq!(sale.deduct("dan", "1", "order-0"), "0 replayed");
-}
-
-/// An instant as RFC 3339.
-fn at(millis: u64) -> String {
-    jiff::Timestamp::from_millisecond(millis.try_into().unwrap()).unwrap().to_string()
 }
 
 #[test]

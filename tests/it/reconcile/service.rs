@@ -24,8 +24,7 @@ fn what_the_database_never_saw_is_repaired_once_it_is_old_and_said_when_it_chang
     let running =
         redis.seckill(["reconcile", "1001"]).args(service.split(' ')).args(["echo user,quantity; echo a,1"]).spawn();
     running.wait_until_stdout("a match", |out| out.contains(r#""verdict":"match""#));
-    running.signal(libc::SIGINT);
-    let rows = running.wait().code(130).jsonl();
+    let rows = running.interrupt().jsonl();
     let rounds: Vec<_> = rows.iter().map(round).collect();
     let drift = json!("drift");
     assert_eq!(rounds, [(drift.clone(), 1, 1, 0), (drift, 1, 0, 1), (json!("match"), 0, 0, 0)]);
@@ -51,8 +50,7 @@ fn what_is_younger_than_the_grace_or_found_once_waits() {
             running.wait_until_stdout("a match", |out| out.contains(r#""verdict":"match""#));
             fs::remove_file(&late).unwrap();
         }
-        running.signal(libc::SIGINT);
-        running.wait().code(130).stdout_lacks(r#""repaired":1"#);
+        running.interrupt().stdout_lacks(r#""repaired":1"#);
         assert_eq!(redis.int(STOCK), 47, "{grace}");
     }
 }
@@ -71,8 +69,7 @@ fn without_fix_nothing_is_changed_and_metrics_are_written_anew() {
     assert_eq!(redis.int(STOCK), 43, "it only audits");
     redis.cmd(("INCRBY", STOCK, 4));
     says(r#"verdict="match"} 1"#);
-    running.signal(libc::SIGINT);
-    running.wait().code(130).stdout_is("");
+    running.interrupt().stdout_is("");
 }
 
 #[test]
@@ -89,8 +86,7 @@ fn an_export_that_fails_later_is_said_once_and_tried_again() {
     fs::remove_file(&broken).unwrap();
     redis.cmd(("DECRBY", STOCK, 1));
     running.wait_until_stdout("the next audit", |out| out.contains(r#""verdict":"drift""#));
-    running.signal(libc::SIGINT);
-    let ended = running.wait().code(130);
+    let ended = running.interrupt();
     assert_eq!(ended.stderr.matches("trying again").count(), 1, "{}", ended.stderr);
     // The first time it is an error: nothing would ever be audited.
     fs::write(&broken, "").unwrap();
@@ -103,8 +99,7 @@ fn more_repairs_than_are_allowed_at_once_are_left_alone() {
     let line = "reconcile 1001 --every 20ms --grace 0s --fix --yes --max-repairs 1 -o jsonl --orders-cmd";
     let running = redis.seckill([]).args(line.split(' ')).args(["echo user,quantity; echo c,1"]).spawn();
     running.wait_until_stderr("the warning", |err| err.contains("more than `--max-repairs 1`"));
-    running.signal(libc::SIGINT);
-    running.wait().code(130).stdout_lacks(r#""repaired":1"#);
+    running.interrupt().stdout_lacks(r#""repaired":1"#);
     assert_eq!(redis.int(STOCK), 47);
 }
 

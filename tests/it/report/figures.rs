@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{report, sale_of_2021};
-use crate::support::{CLUSTER, LAYOUTS, SECKILL, SKU, TestCluster, TestRedis};
+use crate::support::{CLUSTER, LAYOUTS, SECKILL, SKU, TestCluster, TestRedis, rfc3339};
 
 /// A field of each row, summed.
 fn sum(rows: &Value, field: &str) -> i64 {
@@ -110,14 +110,13 @@ fn it_works_on_a_cluster() {
 
 #[test]
 fn of_a_trimmed_ledger_the_report_says_since_when_it_knows() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "9"]).code(0);
+    let redis = TestRedis::selling("1001", 9);
     redis.seckill(["deduct", "1001", "--user", "a", "--quantity", "4"]).code(0);
     redis.seckill(["deduct", "1001", "--user", "b", "--quantity", "2"]).code(0);
     // Another process wrote the last entry, so it is of another millisecond.
     let entries = redis.xrange(&SECKILL.ledger("1001"));
     let millis = entries[2].0.split('-').next().unwrap().parse().unwrap();
-    let time = jiff::Timestamp::from_millisecond(millis).unwrap().to_string();
+    let time = rfc3339(millis);
     redis.seckill(["ledger", "trim", "1001", "--yes", "--before", &time]).code(0);
     let row = report(&redis, SECKILL);
     let found = ["verdict", "sold", "sold_before", "bought", "orders"].map(|name| row[name].clone());

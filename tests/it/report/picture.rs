@@ -121,8 +121,7 @@ fn a_sale_of_one_order_and_one_of_none_are_drawn_too() {
 
 #[test]
 fn a_file_that_cannot_be_written_is_said_before_anything_is_read() {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "5"]).code(0);
+    let redis = TestRedis::selling("1001", 5);
     redis.seckill(["report", "1001", "--svg", "/nonexistent/sale.svg"]).code(1).stdout_is("").stderr_has("sale.svg");
     redis.seckill(["report", "1001", "--svg", "-"]).code(2).stdout_is("").stderr_has("--svg -");
     // Nothing is written of a sale that has no report.

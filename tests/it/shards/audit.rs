@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::orders::store;
 use super::{Scripts, transfer};
 use crate::support::scripts::cut_after;
-use crate::support::{CLUSTER, Call, Fault, Proxy, TestRedis, When};
+use crate::support::{CLUSTER, Call, Proxy, TestRedis, When};
 
 /// Activity 1 of 20 units in the shards 3 and 9, made as `preheat` makes it: `d`, `e` and `f` are at home in the first, `a`, `b` and `c` in
 /// the second.
@@ -141,9 +141,10 @@ fn a_trim_keeps_transfers_and_audits_say_the_same() {
 fn an_audit_takes_no_transfer_for_unbacked_whose_entry_was_trimmed_meanwhile() {
     let (redis, mut scripts) = sale();
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::With(CLUSTER.ledger("1#9")), Fault::Hold);
-    let audit = proxy.seckill(["-l", "cluster", "-o", "json", "reconcile", "1"]).spawn();
-    proxy.wait_until_held();
+    let audit = proxy.start_and_hold(
+        When::With(CLUSTER.ledger("1#9")),
+        proxy.seckill(["-l", "cluster", "-o", "json", "reconcile", "1"]),
+    );
     proxy.heal();
     scripts.transfers(&transfer(1), "2");
     scripts.sells("1#3", "d", "1");

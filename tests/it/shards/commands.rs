@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::audit::{on_cluster, sale};
+use super::sharded::{Whole, preheated};
 use super::transfer;
 use crate::support::{CLUSTER, Copy, Fault, Proxy, TestRedis, When};
 
@@ -194,12 +195,7 @@ fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
 
 #[test]
 fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
-    let (redis, other) = (TestRedis::start(), TestRedis::start());
-    let dir = tempfile::tempdir().unwrap();
-    for line in ["preheat --id 1 --stock 7 --shards 3", "deduct 1 --user 7", "pause 1"] {
-        on_cluster(&redis, line).code(0);
-    }
-    on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(0);
+    let ((_redis, dir), other) = (archived(&["deduct 1 --user 7"]), TestRedis::start());
     let restored = on_cluster(&other, &format!("preheat --restore {} --activity 1", dir.path().display())).code(0);
     let hint = restored.stderr.split("hint: `seckill ").nth(1).and_then(|hint| hint.split('`').next());
     on_cluster(&other, hint.unwrap_or_else(|| panic!("{}", restored.stderr))).code(0);
@@ -207,4 +203,28 @@ fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
     on_cluster(&other, "reconcile 1").code(0);
     on_cluster(&other, "deduct 1 --user 8").code(0);
     assert_eq!(on_cluster(&other, "inspect 1 -o json").code(0).json()[0]["sold"], 2);
+}
+
+#[test]
+fn a_shard_that_is_gone_keeps_no_other_one_live_and_none_is_resumed_beside_it() {
+    let redis = preheated(12, 3);
+    let ids = Whole::of(&redis).ids();
+    redis.cmd(("UNLINK", CLUSTER.all_keys(&ids[0])));
+    let states = || {
+        let rules = |id: &String| redis.hget(&CLUSTER.meta(id), "rules").unwrap();
+        ids[1..].iter().map(|id| rules(id)[..6].to_owned()).collect::<Vec<_>>()
+    };
+    let refused = |line: &str, and: &str| {
+        let refused = on_cluster(&redis, &format!("{line} -o json"))
+            .code(3)
+            .stderr_has("names a shard that is not there")
+            .stderr_has(and);
+        assert_eq!(refused.json()[0]["status"], "corrupt", "{line}");
+    };
+    refused("pause 1001 --dry-run", "all others would be");
+    assert_eq!(states(), ["live 1"; 2]);
+    refused("pause 1001", "a shard of `1001` cannot be paused; all others are");
+    assert_eq!(states(), ["paused"; 2]);
+    refused("resume 1001", "nothing was changed");
+    assert_eq!(states(), ["paused"; 2]);
 }

@@ -8,7 +8,6 @@ mod inspect;
 mod multi;
 mod night;
 pub mod orders;
-mod pause;
 mod preheat;
 mod removed;
 mod sale;

@@ -1,4 +1,4 @@
-//! Single orders of a sharded activity: at the home of the user, with units of other shards if it has none left.
+//! Single orders of a sharded activity while others order, or die. `sessions/shards.txt` has all else.
 
 use std::time::Duration;
 
@@ -43,19 +43,6 @@ fn an_order_is_two_round_trips_and_one_if_the_shards_are_known() {
 }
 
 #[test]
-fn a_home_that_is_out_of_stock_gets_half_of_the_shard_that_has_most() {
-    let sale = Sale::new(&[0, 3, 8], None);
-    let row = sale.seckill(&format!("deduct 1001 --user {} --request r", sale.user(0, "u"))).code(0).json();
-    assert_eq!((&row["activity"], &row["status"], &row["bought"]), (&"1001".into(), &"ok".into(), &1.into()));
-    assert_eq!(row["stock"], serde_json::Value::Null, "that of one shard would say nothing");
-    assert_eq!((sale.stocks(), sale.open(2)), (vec![3, 3, 4], Vec::<String>::new()), "the transfer is settled");
-    assert_eq!(sale.status(&format!("deduct 1001 --user {} --request r", sale.user(0, "u"))), "replayed");
-    let other = sale.user(0, "v");
-    assert_eq!(sale.status(&format!("deduct 1001 --user {other} --request r")), "request_conflict");
-    sale.check(11);
-}
-
-#[test]
 fn a_process_that_returned_units_sells_them_at_once() {
     let sale = Sale::new(&[2, 2], None);
     let mut store = store(&sale.redis().url());
@@ -67,100 +54,6 @@ fn a_process_that_returned_units_sells_them_at_once() {
     assert_eq!(seckill::place(&mut store, &refund, false).unwrap().status, Status::Ok);
     assert_eq!(seckill::place(&mut store, &order(&other, 1), false).unwrap().status, Status::Ok);
     sale.check(4);
-}
-
-#[test]
-fn an_order_gets_units_of_several_shards_or_none_at_all() {
-    let sale = Sale::new(&[1, 4, 4, 4, 4, 4], None);
-    let before = sale.redis().dump_all();
-    let row = sale.seckill(&format!("deduct 1001 --user {} --quantity 22", sale.user(0, "u"))).code(3).json();
-    assert_eq!((&row["status"], &row["stock"]), (&"out_of_stock".into(), &21.into()), "what is left in total");
-    sale.redis().assert_unchanged_since(&before);
-    assert_eq!(sale.status(&format!("deduct 1001 --user {} --quantity 20", sale.user(0, "u"))), "ok");
-    assert_eq!(sale.stocks().iter().sum::<i64>(), 1);
-    sale.check(21);
-}
-
-#[test]
-fn the_limit_is_that_of_the_home_and_needs_no_units() {
-    let sale = Sale::new(&[1, 9], Some(2));
-    let user = sale.user(0, "u");
-    assert_eq!(sale.status(&format!("deduct 1001 --user {user} --quantity 2")), "ok");
-    let before = sale.redis().dump_all();
-    assert_eq!(sale.status(&format!("deduct 1001 --user {user}")), "limit_exceeded");
-    sale.redis().assert_unchanged_since(&before);
-    sale.check(10);
-}
-
-#[test]
-fn a_dry_run_says_what_borrowing_would_come_to_and_writes_nothing() {
-    let sale = Sale::new(&[0, 2, 3], None);
-    let before = sale.redis().dump_all();
-    let user = sale.user(0, "u");
-    for (quantity, code, status, bought) in [(5, 0, "ok", 5), (6, 3, "out_of_stock", 0)] {
-        let row = sale.seckill(&format!("deduct 1001 --user {user} --quantity {quantity} --dry-run")).code(code).json();
-        assert_eq!((&row["status"], &row["bought"]), (&status.into(), &bought.into()), "{row}");
-        let row = sale.seckill(&format!("hold 1001 --user {user} --quantity {quantity} --for 1m --dry-run")).code(code);
-        assert_eq!(row.json()["status"], status);
-    }
-    sale.redis().assert_unchanged_since(&before);
-}
-
-#[test]
-fn a_hold_borrows_and_is_settled_at_the_home_of_its_user() {
-    let sale = Sale::new(&[0, 5, 0], None);
-    let (user, other) = (sale.user(2, "u"), sale.user(1, "v"));
-    let held = sale.seckill(&format!("hold 1001 --user {user} --quantity 3 --for 10m --request h")).code(0).json();
-    assert!(held["deadline"].is_string(), "{held}");
-    assert_eq!(sale.status(&format!("hold 1001 --user {other} --for 10m --request i")), "ok");
-    assert_eq!(sale.status(&format!("release 1001 --user {other} --request i")), "ok");
-    let row = sale.seckill(&format!("confirm 1001 --user {user} --request h")).code(0).json();
-    assert_eq!((&row["user"], &row["quantity"], &row["status"]), (&user.clone().into(), &3.into(), &"ok".into()));
-    assert_eq!(sale.status(&format!("confirm 1001 --user {user} --request h")), "replayed");
-    assert_eq!(sale.status(&format!("release 1001 --user {user} --request h")), "confirmed");
-    let row = sale.seckill(&format!("confirm 1001 --user {user} --request nothing")).code(3).json();
-    assert_eq!((&row["user"], &row["status"]), (&user.into(), &"not_held".into()));
-    sale.check(5);
-}
-
-#[test]
-fn one_request_id_of_two_users_is_two_holds_and_two_confirmations() {
-    let sale = Sale::new(&[4, 4], None);
-    let [ann, bob, of_same_home] = [sale.user(0, "ann"), sale.user(1, "bob"), sale.user(1, "eve")];
-    for user in [&ann, &bob] {
-        assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h")), "ok");
-    }
-    // Their home keeps what an id was used for; the hold of another user cannot be ended by it.
-    assert_eq!(sale.status(&format!("hold 1001 --user {of_same_home} --for 10m --request h")), "request_conflict");
-    for step in ["confirm", "release"] {
-        assert_eq!(sale.status(&format!("{step} 1001 --user {of_same_home} --request h")), "not_held");
-    }
-    assert_eq!(sale.status(&format!("confirm 1001 --user {bob} --request h")), "ok");
-    assert_eq!(sale.status(&format!("release 1001 --user {ann} --request h")), "ok");
-    assert_eq!(sale.bought().into_iter().collect::<Vec<_>>(), [(bob.clone(), 1)]);
-    for (user, op) in [(&bob, "hold"), (&ann, "hold")] {
-        let rows = sale.seckill(&format!("inspect 1001 --user {user} --request h")).code(0).json();
-        assert_eq!(
-            (rows.as_array().unwrap().len(), &rows[0]["user"], &rows[0]["op"]),
-            (1, &user.as_str().into(), &op.into())
-        );
-    }
-    sale.seckill(&format!("inspect 1001 --user {of_same_home} --request h")).code(3).stderr_has("no order");
-    sale.check(8);
-}
-
-#[test]
-fn a_request_id_of_a_sharded_activity_says_nothing_without_its_user() {
-    let sale = Sale::new(&[4, 4], None);
-    let user = sale.user(1, "u");
-    assert_eq!(sale.status(&format!("hold 1001 --user {user} --for 10m --request h")), "ok");
-    let before = sale.redis().dump_all();
-    for line in ["confirm 1001 --request h", "release 1001 --request h --dry-run", "inspect 1001 --request h"] {
-        let run = sale.seckill(&format!("{line} -o table")).code(2);
-        run.stderr_has("`1001` is sharded, where a request id belongs to its user")
-            .stderr_has("hint: give `--user USER`");
-    }
-    sale.redis().assert_unchanged_since(&before);
 }
 
 #[test]
@@ -276,19 +169,4 @@ fn a_shard_that_is_not_there_is_said_of_its_parent() {
             corrupt.stderr_has("key `seckill:{1001}:meta` names a shard that is not there");
         }
     }
-}
-
-#[test]
-fn customers_who_come_one_by_one_rarely_need_a_transfer() {
-    let stocks = [63, 63, 63, 63, 63, 63, 63, 63, 62, 62, 62, 62, 62, 62, 62, 62];
-    let sale = Sale::new(&stocks, None);
-    let mut store = store(&sale.redis().url());
-    for customer in 0..1_000 {
-        let outcome = seckill::place(&mut store, &order(&format!("customer-{customer}"), 1), false).unwrap();
-        assert_eq!(outcome.status, Status::Ok, "customer {customer}");
-    }
-    assert_eq!(seckill::place(&mut store, &order("late", 1), false).unwrap().status, Status::OutOfStock);
-    let transfers = sale.transfers();
-    assert!(transfers <= 50, "{transfers} transfers: at least 95 % of the units are to be sold without");
-    sale.check(1_000);
 }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::TestRedis;
 
-/// A CA and what it signed, as files: `ca.pem`, and `NAME.pem` with `NAME.key`.
+/// A CA and what it signed, as files: `ca.pem`, and `NAME.pem` with `NAME.key`; a `server` and a `client` are there from the start.
 pub struct Authority {
     folder: TempDir,
 }
@@ -16,6 +16,8 @@ impl Authority {
     pub fn new() -> Self {
         let authority = Self { folder: tempfile::tempdir().unwrap() };
         authority.openssl(&["-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Test CA"]);
+        authority.issue("server", "IP:127.0.0.1,DNS:localhost");
+        authority.issue("client", "");
         authority
     }
 

@@ -1,7 +1,5 @@
-//! What tests are written with: a real server each, the built binary, a network that breaks on
-//! demand, and the scripts of a shop's own backend.
+//! What tests are written with: a real server each, the built binary, and a network that breaks on demand.
 
-pub mod backend;
 mod certificates;
 mod cluster;
 mod copy;
@@ -80,6 +78,34 @@ pub fn root() -> &'static Path {
 pub fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The rows of a page's table whose head begins with these columns, without their backticks.
+#[track_caller]
+pub fn table_rows(page: &str, columns: &str) -> Vec<Vec<String>> {
+    let page = read(page);
+    let (_, table) = page.split_once(&format!("\n| {columns} |")).unwrap_or_else(|| panic!("a table `{columns}`"));
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
+    rows.map(cells).collect()
+}
+
+/// All files below a folder.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            files.extend(files_below(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// An instant, in milliseconds, as RFC 3339.
+pub fn rfc3339(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).unwrap().to_string()
 }
 
 /// Writes a file as of now. The time is set by hand: what the file system notes may be some milliseconds old, before the last order.

@@ -21,7 +21,7 @@ use link::read_value;
 use network::{Network, State};
 
 use super::seckill::{Call, seckill};
-use super::{PATIENCE, TestCluster, TestRedis, short_temp_dir};
+use super::{PATIENCE, Running, TestCluster, TestRedis, short_temp_dir};
 
 /// What happens to a command.
 #[allow(dead_code, reason = "some are for tests/torture")]
@@ -198,6 +198,16 @@ impl Proxy {
         let is_holding =
             self.network.changed.wait_timeout_while(self.network.state(), PATIENCE, not_yet).unwrap().0.is_holding;
         assert!(is_holding, "nothing is held after {:?}", self.commands());
+    }
+
+    /// Starts a call, and lets it come as far as that command, whose reply is held: until `release` it waits in its midst,
+    /// however slow the machine is.
+    #[track_caller]
+    pub fn start_and_hold(&self, when: When, call: Call) -> Running {
+        self.inject(when, Fault::Hold);
+        let running = call.spawn();
+        self.wait_until_held();
+        running
     }
 
     /// Lets the reply go that a `Hold` holds.

@@ -67,6 +67,13 @@ impl Running {
         send_signal(self.process.id(), signal);
     }
 
+    /// Presses Ctrl-C, and waits for the end.
+    #[track_caller]
+    pub fn interrupt(self) -> Outcome {
+        self.signal(libc::SIGINT);
+        self.wait().code(130)
+    }
+
     /// Waits until the process has that many threads: one listens for signals, another reads what is no file.
     #[track_caller]
     pub fn wait_for_threads(&self, count: usize) {
@@ -96,12 +103,6 @@ impl Running {
     #[track_caller]
     pub fn screen(&self) -> &Screen {
         self.screen.as_ref().expect("a call that is on screen")
-    }
-
-    /// Makes the terminal that stderr is larger or smaller.
-    #[track_caller]
-    pub fn resize_stderr(&self, columns: u16, rows: u16) {
-        self.screen().resize(columns, rows);
     }
 
     /// Waits until the last frame that was drawn is as wanted, and gives its lines.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::seckill::{Call, seckill, send_signal};
 use super::server_binary::server_binary;
-use super::{Dump, PATIENCE, free_port, in_ten_tries, short_temp_dir};
+use super::{Dump, PATIENCE, free_port, in_ten_tries, short_temp_dir, wait_until};
 
 /// One entry of a stream: its id, and its fields in order of their names.
 pub type StreamEntry = (String, BTreeMap<String, String>);
@@ -211,6 +211,18 @@ impl TestRedis {
         let text = info.lines().find_map(|line| line.strip_prefix(field)).expect("a version");
         let mut parts = text.trim().split('.').map(|part| part.parse().unwrap());
         [(); 3].map(|()| parts.next().unwrap_or(0)).into()
+    }
+
+    /// The server's clock in milliseconds, once all that was written before is older.
+    #[track_caller]
+    pub fn next_millisecond(&self) -> i64 {
+        let now = || {
+            let (seconds, micros): (i64, i64) = self.ask("TIME");
+            seconds * 1000 + micros / 1000
+        };
+        let written = now();
+        wait_until("the next millisecond", || now() > written);
+        now()
     }
 
     /// Whether a script can ask for permissions before it writes: from Redis 7.0 on.

@@ -48,8 +48,7 @@ fn each_reading_is_printed_at_once_and_ctrl_c_ends_it() {
     let redis = shop(&["a"]);
     let call = redis.seckill(["inspect", "a", "--watch=1h"]).spawn();
     call.wait_for_stdout("\"activity\":\"a\"");
-    call.signal(libc::SIGINT);
-    call.wait().code(130).stderr("");
+    call.interrupt().stderr("");
 }
 
 #[test]
@@ -90,8 +89,7 @@ fn an_activity_that_is_preheated_meanwhile_is_watched_too() {
         redis.seckill(["preheat", "--id", id, "--stock", "7"]).code(0);
     }
     call.wait_for_stdout("\"sku-2\"");
-    call.signal(libc::SIGINT);
-    call.wait().code(130).stdout_lacks("other");
+    call.interrupt().stdout_lacks("other");
 }
 
 #[test]
@@ -101,8 +99,7 @@ fn what_sells_most_comes_first() {
     call.wait_for_stdout("\"rate\":0.0");
     redis.seckill(["deduct", "b", "--user", "7", "--quantity", "5"]).code(0);
     call.wait_for_stdout("\"stock\":5");
-    call.signal(libc::SIGINT);
-    let ended = call.wait().code(130);
+    let ended = call.interrupt();
     let rows = ended.jsonl();
     let sold = rows.iter().position(|row| row["stock"] == 5).unwrap();
     assert_eq!((sold % 3, &rows[sold]["activity"]), (0, &"b".into()), "first of its reading");
@@ -122,8 +119,7 @@ fn script_calls_are_those_of_others() {
     _ = redis.try_ask::<String>(("EVAL", "return redis.error_reply('NO')", 0));
     let has_failed = |text: &str| rows(text).iter().any(|row| row["server_errors"].as_f64() > Some(0.0));
     call.wait_until_stdout("errors", has_failed);
-    call.signal(libc::SIGINT);
-    let rows = call.wait().code(130).jsonl();
+    let rows = call.interrupt().jsonl();
     let counted = rows.iter().find(|row| row["server_errors"].as_f64() > Some(0.0)).unwrap();
     assert!(counted["server_success"].as_f64().unwrap() < 1.0);
     assert_eq!(counted["server_p99_9"].is_f64(), is_new(&redis));
@@ -146,8 +142,7 @@ fn a_lost_server_is_reached_again_and_a_count_ends_all_the_same() {
     call.wait_for_stderr("answers again");
     let after = |text: &str| rows(text).iter().filter(|row| row["rate"].is_null()).count() >= 2;
     call.wait_until_stdout("a rate that begins anew", after);
-    call.signal(libc::SIGINT);
-    call.wait().code(130);
+    call.interrupt();
     let call = watched(&redis).args(["--count", "30"]).spawn();
     call.wait_for_stdout("\"rate\":0.0");
     redis.kill9();
@@ -180,8 +175,7 @@ fn on_a_cluster_all_nodes_are_read_and_a_lost_one_holds_up_no_other() {
         known.set(Some(first));
         now[0] > first[0] + 2 && now[1] > first[1] + 2
     });
-    call.signal(libc::SIGINT);
-    call.wait().code(130);
+    call.interrupt();
 }
 
 #[test]
@@ -210,8 +204,7 @@ fn a_write_of_somebody_else_is_seen_though_an_order_follows_it_at_once() {
     both.cmd("EVAL").arg(scripts::shown("deduct")).arg(keys.len()).arg(keys).arg(&by);
     both.exec(&mut redis.connection()).unwrap();
     call.wait_until_stdout("the alarm", |text| alarmed(text) > 0);
-    call.signal(libc::SIGINT);
-    let rows = call.wait().code(130).jsonl();
+    let rows = call.interrupt().jsonl();
     assert!(rows.iter().all(|row| row["activity"] == "a" || row["alarms"][0].is_null()), "{rows:?}");
 }
 
