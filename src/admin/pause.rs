@@ -136,6 +136,10 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
             let corrupt = orders::names_lost_shard(store, activity);
             Paused { corrupt: Some(corrupt), ..Paused::refused(Status::Corrupt) }
         });
+        // A reset may have removed it since.
+        if lost.is_some() && store.shards_of(activity)?.as_ref() != Some(&shards) {
+            continue;
+        }
         // The others would sell without it.
         if pausing.to == Pause::Resume && (lost.is_some() || found.iter().any(Snapshot::is_archived)) {
             let archived =
