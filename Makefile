@@ -28,7 +28,7 @@ test: ## Run all tests on one server that this machine has or can get
 
 # Servers differ in replies, errors, rights, persistence, clusters, and Redis 6.2 even in its Lua. These are the modules of
 # tests/it whose outcome may depend on that.
-ON_EACH_SERVER := acl archive backends bulk::exactly_once bulk::faults bulk::forgotten bulk::interrupted bulk::mixed bulk::multi \
+ON_EACH_SERVER := acl archive bulk::exactly_once bulk::faults bulk::forgotten bulk::interrupted bulk::mixed bulk::multi \
 	cluster contract doctor::rights doctor::sale doctor::servers drop_ins embedded faults::denied faults::refusing \
 	faults::unavailable holds interrupted ledger limits metrics::sale one_round_trip pause preheat reconcile replicas sentinel \
 	sessions shards spread statuses
