@@ -273,7 +273,8 @@ pub(crate) fn learn(store: &mut Store, activity: &ActivityId, call: &SingleCall,
     }
 }
 
-/// The shards of a list, for a shard that said that it is none, or of another epoch; `None` if the activity has another list by now.
+/// The shards of a list as they are now, after one of them replied that it is none, or of another epoch. `None` if the activity has
+/// another list by now.
 ///
 /// # Errors
 /// Any of [`StoreError`].
@@ -285,9 +286,9 @@ pub(crate) fn shards_now(store: &mut Store, activity: &ActivityId, shards: &Shar
     snapshot::snapshots(store, &ids).map(Some)
 }
 
-/// What is wrong with a list that names these, if one of them is not there; as `read_shard` of `lua/lib/transfer.lua` decides it.
+/// What is wrong with a list that names these shards, if one of them is not there, by the rule of `read_shard` (`lua/lib/transfer.lua`).
 pub(crate) fn lost_shard(store: &Store, activity: &ActivityId, found: &[Snapshot]) -> Option<Corrupt> {
-    // What files have has them as well, and of what a reset removed there is no ledger.
+    // An archived shard still says its stock and ledger; one that a reset removed has no ledger.
     let has_ledger = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.ledger);
     let is_there = |shard: &&Snapshot| shard.status == Status::Ok && shard.stock.is_some() && has_ledger(shard);
     let lost = found.iter().find(|shard| !is_there(shard))?;

@@ -94,7 +94,7 @@ fn a_fault_hits_one_command_and_that_once() {
         (Fault::LoseReply, ":3\r\n", "1"),
         (Fault::CutReply(2), ":4\r\n:2", "2"),
     ] {
-        proxy.inject(When::Nth(2), fault);
+        proxy.inject(When::Command(2), fault);
         assert_eq!(exchange(&mut connect(&proxy), &three, 99), got, "{fault:?}");
         assert_eq!(redis.get("b").unwrap_or_default(), times, "{fault:?}");
     }
@@ -106,7 +106,7 @@ fn a_hanging_request_may_still_run_late() {
     let redis = TestRedis::start();
     let proxy = Proxy::before(&redis);
     for fault in [Fault::HangReply, Fault::HangRequest] {
-        proxy.inject(When::Nth(1), fault);
+        proxy.inject(When::Command(1), fault);
         let mut client = connect(&proxy);
         client.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         client.write_all(&incr("a")).unwrap();

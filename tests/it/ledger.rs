@@ -101,7 +101,7 @@ fn a_lost_reply_loses_no_row() {
     let network = Proxy::before(&redis);
     for number in 2..8 {
         redis.try_ask::<i64>(("XGROUP", "DESTROY", "seckill:ledger:1001", "db")).unwrap();
-        network.inject(When::Nth(number), Fault::LoseReply);
+        network.inject(When::Command(number), Fault::LoseReply);
         assert_eq!(rows(network.seckill(["ledger", "1001", "--group", "db"])), ALL, "reply {number}");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Server {
     pub(crate) has_replied: bool,
     /// Its id, as the map of a cluster has it; empty if that does not name it.
     pub(crate) id: String,
-    /// Whether no replica follows it, as it or another node last said. One of which nothing is known may have some.
+    /// Whether no replica follows it, as it or another node last said. One that nothing is known of may have some.
     pub(crate) is_alone: bool,
     /// Whether it refused a write because it is no primary: what is sent next goes to whoever is that then.
     is_demoted: bool,

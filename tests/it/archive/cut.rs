@@ -8,7 +8,7 @@ use crate::support::{Fault, Proxy, SECKILL, SKU, When, wait_until};
 /// Runs a command that is killed at its n-th command for the server; false if it has fewer.
 fn killed(shop: &Shop, args: &[&str], number: usize, fault: Fault) -> bool {
     let proxy = Proxy::before(&shop.redis);
-    proxy.inject(When::Nth(number), fault);
+    proxy.inject(When::Command(number), fault);
     let mut call = proxy.seckill(["-l", shop.layout.name, "-q"]).args(args).spawn();
     let mut ended = false;
     while !ended && !proxy.try_wait_for_commands(number, Duration::from_millis(5)) {

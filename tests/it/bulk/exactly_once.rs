@@ -8,7 +8,7 @@ fn a_run_that_was_killed_is_resumed() {
     let redis = TestRedis::selling("1001", 900);
     let orders = Orders::of_users("1001", 1_000);
     let proxy = Proxy::before(&redis);
-    proxy.inject(When::Nth(9), Fault::HangReply);
+    proxy.inject(When::Command(9), Fault::HangReply);
     let call = proxy.seckill(["deduct", "--from", orders.path()]).spawn();
     proxy.wait_for_commands(10);
     call.signal(libc::SIGKILL);

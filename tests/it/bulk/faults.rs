@@ -26,7 +26,7 @@ fn a_call_that_is_refused_among_many_in_flight_is_not_overtaken() {
             ("refund", &single, 5, 2..902, "exceeds_bought"),
             ("multi-deduct", &pairs, 11, 1..501, "refused"),
         ] {
-            proxy.inject(When::Nth(number), Fault::Refuse(words));
+            proxy.inject(When::Command(number), Fault::Refuse(words));
             let outcome = proxy.seckill([command, "--fast", "-o", "jsonl", "--from", orders.path()]).code(3).stderr("");
             let taken = lines.start + 450;
             let expected = lines.map(|line| format!("{line} {}", if line < taken { "ok" } else { refused }));

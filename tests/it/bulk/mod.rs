@@ -57,7 +57,7 @@ fn preheat(redis: &TestRedis, activity: &str, stock: u64) {
 /// Starts a call that waits long, and lets it come as far as that command.
 #[track_caller]
 fn start_and_hold(proxy: &Proxy, number: usize, call: Call) -> Running {
-    proxy.start_and_hold(When::Nth(number), call.args(["--timeout", "60s"]))
+    proxy.start_and_hold(When::Command(number), call.args(["--timeout", "60s"]))
 }
 
 /// `activity status orders` of each row of a summary.

@@ -122,7 +122,7 @@ fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
         redis.seckill(["preheat", "--from", list(10).path()]).code(0);
         let proxy = Proxy::before(&redis);
         // In the midst of the second page of what is done.
-        proxy.inject(When::Nth(2 * MANY - 100), fault);
+        proxy.inject(When::Command(2 * MANY - 100), fault);
         let rows = proxy.seckill(["preheat", "--update", "-o", "json", "--from", list(12).path()]).code(0).json();
         let rows = rows.as_array().unwrap();
         assert_eq!(rows.len(), MANY, "{fault:?}");
@@ -143,7 +143,7 @@ fn a_reset_that_may_have_happened_is_not_done_again_but_shown() {
     let proxy = Proxy::before(&redis);
     // Planned, the policy, the index; then 50 that are answered.
     let before = MANY + 2 + 50;
-    proxy.inject(When::Nth(before + 1), Fault::LoseReply);
+    proxy.inject(When::Command(before + 1), Fault::LoseReply);
     let outcome = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list(4).path()]).code(6);
     assert_eq!(all_alike(&outcome.json(), 50), "reset ok 10 4");
     outcome.stderr_has("50 of 450 activities are done").stderr_has("seckill inspect a50");

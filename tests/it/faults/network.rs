@@ -41,7 +41,7 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
         for number in 1..=4 {
             let id = number.to_string();
             let line = format!("preheat -o json --id {id} {flags}");
-            proxy.inject(When::Nth(number), Fault::LoseReply);
+            proxy.inject(When::Command(number), Fault::LoseReply);
             let row = proxy.seckill([]).args(line.split(' ')).code(0).json()[0].clone();
             proxy.heal();
             let expected = (action, if number == writes { "replayed" } else { "ok" });
@@ -66,7 +66,7 @@ fn a_preheat_whose_reply_is_lost_is_applied_once_and_reported() {
     );
 
     // The same before the steps of a fixture: plan, index, preheat.
-    proxy.inject(When::Nth(3), Fault::LoseReply);
+    proxy.inject(When::Command(3), Fault::LoseReply);
     proxy.seckill(["run", "-"]).stdin("activities: [{id: 9, stock: 5}]").code(0).stderr_has("1 created");
 }
 

@@ -30,7 +30,7 @@ fn a_total_that_is_not_named_stays_what_others_made_it() {
     for step in 1..=steps {
         let redis = preheated();
         let proxy = Proxy::before(&redis);
-        let call = proxy.start_and_hold(When::Nth(step), proxy.seckill(update));
+        let call = proxy.start_and_hold(When::Command(step), proxy.seckill(update));
         redis.seckill(["preheat", "--id", "1", "--stock", "12", "--update"]).code(0);
         proxy.release();
         call.wait().code(0);

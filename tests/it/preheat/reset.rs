@@ -33,8 +33,10 @@ fn what_another_creates_after_the_question_is_not_reset() {
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     // The plan finds nothing to destroy, so nobody is asked.
-    let call = proxy
-        .start_and_hold(When::Nth(1), proxy.seckill(["preheat", "--id", "1", "--stock", "3", "--reset", "-o", "json"]));
+    let call = proxy.start_and_hold(
+        When::Command(1),
+        proxy.seckill(["preheat", "--id", "1", "--stock", "3", "--reset", "-o", "json"]),
+    );
     redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
     let before = redis.dump_all();
     proxy.release();

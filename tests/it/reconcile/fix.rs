@@ -79,7 +79,7 @@ fn two_that_drift() -> (TestRedis, Proxy, usize) {
 fn repairs_before_one_that_the_server_refuses_are_reported() {
     let (redis, network, audit) = two_that_drift();
     // A look and a repair of each activity.
-    network.inject(When::Nth(audit + 4), Fault::Refuse("NOPERM this user has no permissions to run the command"));
+    network.inject(When::Command(audit + 4), Fault::Refuse("NOPERM this user has no permissions to run the command"));
     let fixed = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).code(4);
     assert_eq!(fixed.json()["repairs"].as_array().unwrap().len(), 1, "{}", fixed.stdout);
     assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (47, 4));
@@ -140,8 +140,8 @@ fn repair_shows_the_plan_and_asks() {
 #[test]
 fn ctrl_c_stops_between_activities_and_reports_what_was_repaired() {
     let (redis, network, audit) = two_that_drift();
-    let fix =
-        network.start_and_hold(When::Nth(audit + 1), network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]));
+    let fix = network
+        .start_and_hold(When::Command(audit + 1), network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]));
     fix.signal(libc::SIGINT);
     // Nothing shows when the signal has arrived.
     std::thread::sleep(std::time::Duration::from_millis(100));

@@ -88,7 +88,7 @@ fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
         let redis = sale();
         let network = Proxy::before(&redis);
         let fixing =
-            network.start_and_hold(When::Nth(number), network.seckill(["reconcile", "1001", "--fix", "--yes"]));
+            network.start_and_hold(When::Command(number), network.seckill(["reconcile", "1001", "--fix", "--yes"]));
         let plain = "redis.call('DECRBY', KEYS[1], 1) redis.call('HINCRBY', KEYS[2], 'b', 1)";
         redis.cmd(("EVAL", plain, 2, "seckill:stock:1001", "seckill:participants:1001"));
         network.release();

@@ -155,7 +155,7 @@ fn a_refund_while_its_sale_comes_back_from_files_is_made_or_refused() {
         for command in 1..=commands {
             archived.put_back(&redis);
             let proxy = Proxy::before(&redis);
-            proxy.inject(When::Nth(command), Fault::HoldRequest);
+            proxy.inject(When::Command(command), Fault::HoldRequest);
             let refund = refund(&proxy).spawn();
             proxy.wait_until_held();
             on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);

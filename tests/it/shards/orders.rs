@@ -141,7 +141,7 @@ fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
         sale.lends_and_dies("6");
         // The parent replies its shards; the order itself hangs on its way to the home.
         let proxy = Proxy::before(sale.redis());
-        proxy.inject(When::Nth(2), Fault::HangRequest);
+        proxy.inject(When::Command(2), Fault::HangRequest);
         let order = format!("-l cluster -o json {line} --user {} --request r --timeout 1s", sale.user(0, "u"));
         let failed = proxy.seckill([]).args(order.split(' ')).code(6).error_json();
         let hint = failed["hint"].as_str().unwrap();

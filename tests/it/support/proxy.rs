@@ -63,8 +63,8 @@ pub enum Fault {
 /// Which command a fault happens to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum When {
-    /// The n-th from now on, counted from 1 over all connections.
-    Nth(usize),
+    /// That of this number from now on, counted from 1 over all connections.
+    Command(usize),
     /// The next one of that name, such as `EVALSHA`.
     Next(&'static str),
     /// Every one that has this text in it.
@@ -146,7 +146,7 @@ impl Proxy {
     pub fn inject(&self, when: When, fault: Fault) {
         let mut state = self.network.state();
         let when = match when {
-            When::Nth(n) => When::Nth(n + state.commands.len()),
+            When::Command(n) => When::Command(n + state.commands.len()),
             other => other,
         };
         state.armed = Some((when, fault));

@@ -152,12 +152,12 @@ impl State {
             return self.decide.as_mut()?(name);
         };
         let hit = match &when {
-            When::Nth(n) => *n == self.commands.len(),
+            When::Command(n) => *n == self.commands.len(),
             When::Next(wanted) => name == wanted,
             When::With(text) => command.windows(text.len()).any(|part| part == text.as_bytes()),
             When::Always => true,
         };
-        if hit && matches!(when, When::Nth(_) | When::Next(_)) {
+        if hit && matches!(when, When::Command(_) | When::Next(_)) {
             self.armed = None;
         }
         hit.then_some(fault)
