@@ -10,8 +10,9 @@
 //! - `show ledger`, which writes down what a key has, and when it expires;
 //! - `wait 500`, of milliseconds.
 //!
-//! `hash set: ` before a line runs it for these kinds only; `"two words"` is one argument, and `\t` a tab. What is replied is below the line;
-//! `SNAPSHOTS=overwrite cargo test -p sim transcripts` writes it anew. The clock begins with 1000 ms.
+//! `hash set: ` before a line runs it for these kinds only; `"two words"` is one argument, `\t` a tab, and `{3}` a column of three
+//! numbers, `1\t2\t3`. What is replied is below the line; `SNAPSHOTS=overwrite cargo test -p sim transcripts` writes it anew. The
+//! clock begins with 1000 ms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -85,8 +86,13 @@ impl Run {
         let kind = self.trial.layout.kind;
         let limit = if self.trial.layout.records_once() { "1" } else { "-" };
         let units = if kind == "coupon" { "1" } else { "2" };
+        let column = |word: &str| {
+            let count: u32 = word.strip_prefix('{')?.strip_suffix('}')?.parse().ok()?;
+            Some((1..=count).map(|number| number.to_string()).collect::<Vec<_>>().join("\t"))
+        };
         let meant = |word: &String| match word.as_str() {
             "$" => kind.to_owned(),
+            word if word.starts_with('{') => column(word).unwrap_or_else(|| word.to_owned()),
             word => word.replace("\\t", "\t").replace("$limit", limit).replace("$units", units),
         };
         words(text).iter().map(meant).collect()
