@@ -185,6 +185,8 @@ if step == 'undo' then
     return {OK, digits(units)}
   end
   local marks = mark_first()
+  -- Where there was no ledger, only a switch that was cut has written entries.
+  if had == '0' and repairs == 0 and length > 0 then redis.call('UNLINK', KEYS[4]) end
   redis.call('HDEL', KEYS[2], 'withdrawn')
   if had == '1' then
     rules.state = state
