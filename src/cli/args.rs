@@ -20,11 +20,11 @@ use crate::model::time::{UnknownZone, Zone};
 #[derive(Debug, Args)]
 pub struct Global {
     /// Server URL or host:port [env: SECKILL_URL]
-    #[arg(short, long, global = true, value_name = "URL", conflicts_with = "embedded")]
+    #[arg(short, long, global = true, value_name = "URL")]
     pub url: Option<String>,
 
     /// Server by name: see `seckill context`
-    #[arg(long, global = true, value_name = "NAME", conflicts_with = "embedded")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
 
     /// Start a private server; its data stays only in DIR
@@ -32,23 +32,23 @@ pub struct Global {
     pub embedded: Option<PathBuf>,
 
     /// With --embedded: a cluster of N nodes, -l cluster
-    #[arg(long, global = true, value_name = "N", requires = "embedded", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub nodes: Option<u16>,
 
     /// File that holds the password
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
 
     /// CA to trust for rediss:// [default: the system's]
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
 
     /// Client certificate for rediss://, with --key
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub cert: Option<PathBuf>,
 
     /// Private key of --cert
-    #[arg(long, global = true, value_name = "FILE", conflicts_with = "embedded")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
     /// seckill, sku, coupon, product, cluster, FILE.yaml
@@ -91,6 +91,7 @@ pub struct Global {
 impl Global {
     /// Takes what was not given from the environment.
     pub fn complete(&mut self) -> Result<()> {
+        self.check_embedded()?;
         if self.output.is_none() {
             let expected = "expected table, json, jsonl, csv, tsv, yaml, name or prometheus";
             self.output = parsed("SECKILL_OUTPUT", Format::named, expected)?;
@@ -103,6 +104,30 @@ impl Global {
             self.zone_of_environment = parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
         }
         Ok(())
+    }
+
+    /// An option may be on either side of the command's name, and clap compares those of one side alone.
+    fn check_embedded(&self) -> Result<()> {
+        if self.embedded.is_none() {
+            return match self.nodes {
+                Some(_) => Err(Failure::usage("`--nodes` is for a server that `--embedded` starts")
+                    .hint("give `--embedded` too, or leave `--nodes` out")),
+                None => Ok(()),
+            };
+        }
+        let of_another = [
+            ("--url", self.url.is_some()),
+            ("--context", self.context.is_some()),
+            ("--password-file", self.password_file.is_some()),
+            ("--cacert", self.cacert.is_some()),
+            ("--cert", self.cert.is_some()),
+            ("--key", self.key.is_some()),
+        ];
+        match of_another.into_iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => Err(Failure::usage(format!("`--embedded` cannot be used with `{flag}`"))
+                .hint("`--embedded` starts a private server; leave one of them out")),
+            None => Ok(()),
+        }
     }
 
     pub fn output(&self) -> Format {
@@ -195,4 +220,85 @@ pub fn config_file() -> Option<PathBuf> {
     let directory = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")))?;
     Some(folder.join("seckill").join("config.yaml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    use clap::{Arg, ArgAction, Command, CommandFactory};
+
+    use crate::cli::Cli;
+
+    /// What a command line says of an argument, if a text is one of its values.
+    fn words(arg: &Arg, value: &str) -> Vec<String> {
+        let value = arg.get_action().takes_values().then(|| value.to_owned());
+        match arg.get_long() {
+            None => value.into_iter().collect(),
+            Some(long) if arg.is_require_equals_set() => vec![format!("--{long}={}", value.unwrap_or_default())],
+            Some(long) => [format!("--{long}")].into_iter().chain(value).collect(),
+        }
+    }
+
+    /// An argument as an error names it, in part.
+    fn named(arg: &Arg) -> String {
+        let value = || arg.get_value_names().and_then(<[_]>::first).map(ToString::to_string);
+        arg.get_long().map(|long| format!("--{long}")).or_else(value).unwrap_or_default()
+    }
+
+    /// The arguments that a line lacks, as help names them; `None` if anything else is wrong with it, or nothing is.
+    fn lacks(command: &Command, words: &[String]) -> Option<BTreeSet<String>> {
+        let line = std::iter::once("x".to_owned()).chain(words.iter().cloned());
+        let error = command.clone().try_get_matches_from(line).err()?;
+        match (error.kind(), error.get(ContextKind::InvalidArg)) {
+            (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(names))) => {
+                Some(names.iter().cloned().collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a value is refused by itself.
+    fn is_invalid(command: &Command, words: &[String]) -> bool {
+        let line = std::iter::once("x".to_owned()).chain(words.iter().cloned());
+        let kind = command.clone().try_get_matches_from(line).err().map(|error| error.kind());
+        matches!(kind, Some(ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::UnknownArgument))
+    }
+
+    #[test]
+    fn what_an_argument_requires_is_missed_whatever_else_is_given() {
+        let (mut required, mut ignored) = (0, Vec::new());
+        let mut root = Cli::command();
+        root.build();
+        for command in root.get_subcommands() {
+            let values = ["1", "1s", "x=1", "csv", "sold", "match", "live", "unproven", "missing_order", "lua", "f"];
+            let given: Vec<(&Arg, Vec<String>)> = command
+                .get_arguments()
+                .filter(|arg| !matches!(arg.get_action(), ArgAction::Help | ArgAction::HelpShort | ArgAction::Version))
+                .filter_map(|arg| {
+                    let words = values.iter().map(|value| words(arg, value)).find(|it| !is_invalid(command, it))?;
+                    Some((arg, words))
+                })
+                .collect();
+            let always = lacks(command, &[]).unwrap_or_default();
+            for (arg, words) in &given {
+                let missing: BTreeSet<String> = lacks(command, words).unwrap_or_default();
+                if missing.is_subset(&always) {
+                    continue;
+                }
+                required += 1;
+                for (other, more) in given.iter().filter(|(other, _)| other.get_id() != arg.get_id()) {
+                    let both = [&words[..], more].concat();
+                    let is_one = missing.iter().any(|name| name.contains(&named(other)));
+                    let is_read = command.clone().try_get_matches_from([&["x".to_owned()], &both[..]].concat()).is_ok();
+                    if is_read && !is_one {
+                        ignored.push(format!("{} {}", command.get_name(), both.join(" ")));
+                    }
+                }
+            }
+        }
+        assert_eq!(ignored, Vec::<String>::new());
+        assert!(required > 20, "only {required} arguments require another one");
+    }
 }

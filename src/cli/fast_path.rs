@@ -64,6 +64,7 @@ mod tests {
             "seckill deduct 1 --user 7 -o json -u 1.2.3.4:6379 --timeout 1s -q",
             "seckill --layout sku inspect --all",
             "seckill inspect deduct refund",
+            "seckill --embedded inspect --nodes 3",
             "seckill --embedded=deduct multi-deduct --user 7 1=1 2=2 --dry-run",
         ] {
             let (fast, whole) = both(line);

@@ -73,6 +73,13 @@ fn flags_that_contradict_each_other_are_refused() {
     for line in [
         "inspect -q -v",
         "inspect -u redis://x --embedded",
+        "-u redis://x inspect --embedded",
+        "--embedded preheat --id 1 --stock 5 -u redis://x",
+        "--embedded pause 1 --context shop",
+        "inspect --nodes 3",
+        "preheat --id 1 --stock 5 --total 5",
+        "inspect --watch --why",
+        "inspect 1 --user 7 --overdue",
         "preheat --id 1 --stock 5 --update --reset",
         "preheat file.yaml --id 1 --stock 5",
         "preheat --stock 5",

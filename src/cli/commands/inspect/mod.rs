@@ -83,15 +83,15 @@ seckill inspect 'sku-*' --state live -o name
 ")]
 pub struct InspectArgs {
     /// Activities to show, or patterns such as 'sku-*' [default: all preheated]
-    #[arg(value_name = "ACTIVITY")]
+    #[arg(value_name = "ACTIVITY", group = "named")]
     activities: Vec<ActivityId>,
     /// Show what a user holds and may still buy; repeatable
     ///
     /// With --request: whose order it is, which a sharded activity needs.
-    #[arg(long, value_name = "USER", conflicts_with_all = ["top", "all"])]
+    #[arg(long, value_name = "USER", group = "users", conflicts_with_all = ["top", "all"])]
     user: Vec<UserId>,
     /// Show this many of the largest buyers [default: 10]
-    #[arg(long, value_name = "N", requires = "activities", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MAX_TOP))]
+    #[arg(long, value_name = "N", requires = "named", conflicts_with = "all", allow_hyphen_values = true, value_parser = between::<usize>(0, MAX_TOP))]
     top: Option<usize>,
     /// Show every participant, in no particular order
     #[arg(long)]
@@ -110,7 +110,7 @@ pub struct InspectArgs {
     /// Explain why a user cannot buy, or how much more
     ///
     /// With the ledger entries that prove it. Without ACTIVITY, list all that the user did, as rows of the ledger.
-    #[arg(long, requires = "user", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
+    #[arg(long, requires = "users", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
     why: bool,
     /// Find an order by its request id, or <job>:<line>
     ///
@@ -120,10 +120,10 @@ pub struct InspectArgs {
     /// List open holds, by deadline
     ///
     /// Their units count as bought until they are released or expire.
-    #[arg(long, conflicts_with_all = ["user", "top", "all", "scan", "why", "request", "alert_below", "state", "sort"])]
+    #[arg(long, group = "open", conflicts_with_all = ["user", "top", "all", "scan", "why", "request", "alert_below", "state", "sort"])]
     holds: bool,
     /// With --holds: those past their deadline alone
-    #[arg(long, requires = "holds")]
+    #[arg(long, requires = "open")]
     overdue: bool,
     #[command(flatten)]
     selection: Selection,

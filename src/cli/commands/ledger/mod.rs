@@ -87,12 +87,12 @@ struct ShowArgs {
     #[arg(long, value_name = "OURS=THEIRS")]
     map: Vec<Renaming>,
     /// Consumer group: a later run resumes after this one
-    #[arg(long, value_name = "NAME", conflicts_with = "since", value_parser = group)]
+    #[arg(long, value_name = "NAME", group = "reader", conflicts_with = "since", value_parser = group)]
     group: Option<String>,
     /// Shell command that reads the rows
     ///
     /// It gets them on standard input in the format of `-o`. They are acknowledged if it exits with 0.
-    #[arg(long, value_name = "CMD", requires = "group")]
+    #[arg(long, value_name = "CMD", requires = "reader")]
     exec: Option<String>,
     /// Most rows for one CMD
     #[arg(long, value_name = "N", requires = "exec", default_value = "1000", allow_hyphen_values = true, value_parser = between::<usize>(1, 1_000_000))]

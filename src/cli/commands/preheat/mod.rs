@@ -68,55 +68,55 @@ pub struct PreheatArgs {
     ///
     /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger. With `--update` an empty cell keeps
     /// what there is, and `none` removes limit, start or end.
-    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    #[arg(long, value_name = "FILE", group = "list", conflicts_with = "id")]
     from: Option<String>,
     /// Column names of the list, such as id=sku,stock=qty
     ///
     /// `title=` ignores a column that looks like one.
-    #[arg(long, value_name = "OURS=THEIRS", requires = "from", conflicts_with_all = ["id", "files"])]
+    #[arg(long, value_name = "OURS=THEIRS", requires = "list")]
     map: Vec<Mapping>,
     /// Separator of the list's csv values, such as ;
-    #[arg(long, value_name = "C", value_parser = orders::delimiter, requires = "from", conflicts_with_all = ["id", "files"])]
+    #[arg(long, value_name = "C", value_parser = orders::delimiter, requires = "list")]
     delimiter: Option<u8>,
     /// Only this activity of the fixtures; repeatable
     #[arg(long = "activity", value_name = "ID", conflicts_with = "id")]
     only: Vec<ActivityId>,
     /// Activity to create, change or adopt
-    #[arg(long, value_name = "ID", requires = "of_one")]
+    #[arg(long, value_name = "ID", group = "one", requires = "of_one")]
     id: Option<ActivityId>,
     /// Units to sell in total
-    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "one", allow_hyphen_values = true)]
     stock: Option<Units>,
     /// Most units that a user may hold; none removes it
-    #[arg(long, value_name = "N", requires = "id", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "one", allow_hyphen_values = true)]
     per_user_limit: Option<FieldChange<Limit>>,
     /// Name that people know it by; '' is none
-    #[arg(long, value_name = "TEXT", requires = "id")]
+    #[arg(long, value_name = "TEXT", requires = "one")]
     title: Option<String>,
     /// Spread the stock over N shards (layout cluster)
     ///
     /// A hot activity is then on all nodes of a cluster. Another number of shards is a reset.
-    #[arg(long, value_name = "N", requires = "id", conflicts_with = "adopt", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "one", conflicts_with = "adopt", allow_hyphen_values = true)]
     shards: Option<ShardCount>,
     /// Refuse purchases before this time
     ///
     /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago), +1h (from now), or none to remove it.
-    #[arg(long, value_name = "TIME", requires = "id")]
+    #[arg(long, value_name = "TIME", requires = "one")]
     starts_at: Option<FieldChange<GivenTime>>,
     /// Refuse purchases from this time on
     ///
     /// TIME is RFC 3339, a date, `2026-11-21 10:00`, today, 1h (ago), +1h (from now), or none to remove it.
-    #[arg(long, value_name = "TIME", requires = "id")]
+    #[arg(long, value_name = "TIME", requires = "one")]
     ends_at: Option<FieldChange<GivenTime>>,
     /// Change total, limit, title, window; purchases stay
     ///
     /// Stock moves by the difference of the totals. Fields that are not given stay, the total too with --id.
-    #[arg(long, conflicts_with = "reset")]
+    #[arg(long, group = "change", conflicts_with = "reset")]
     update: bool,
     /// Update only if the total is N (compare and set)
     ///
     /// Else it is `exists`: somebody changed it since you looked.
-    #[arg(long, value_name = "N", requires = "update", conflicts_with_all = ["reset", "adopt"], allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "change", allow_hyphen_values = true)]
     if_total: Option<Units>,
     /// Start over: remove purchases, ledger and requests
     ///
@@ -129,12 +129,12 @@ pub struct PreheatArgs {
     ///
     /// Purchases stay, and a ledger begins. Sales stop meanwhile: the stock is withdrawn, and returned at the end. Run
     /// it again to resume. From then on a purchase by a plain script, past the ledger, is `counter_drift`.
-    #[arg(long, requires = "id", conflicts_with_all = ["stock", "update", "reset"])]
+    #[arg(long, group = "adoption", requires = "one", conflicts_with_all = ["stock", "update", "reset"])]
     adopt: bool,
     /// Units that the adopted activity had at the beginning
     ///
     /// Needed if not all that was sold is recorded: in the layout `product`, and for members of a set without units.
-    #[arg(long, value_name = "N", requires = "adopt", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "adoption", allow_hyphen_values = true)]
     total: Option<Units>,
     /// Bring back what `seckill archive` put into DIR
     ///

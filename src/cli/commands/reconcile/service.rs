@@ -26,12 +26,12 @@ pub(super) struct ServiceArgs {
     ///
     /// Shows a row of an activity when what is found of it changes, and when something was repaired. With `-o prometheus --to FILE` the
     /// file is written anew each time.
-    #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run"])]
+    #[arg(long, value_name = "DURATION", group = "rounds", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run"])]
     pub every: Option<Duration>,
     /// Repair only what has differed that long
     ///
     /// And in two audits: what the database is about to write is not lost.
-    #[arg(long, value_name = "DURATION", default_value = "2m", requires = "every", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", requires = "rounds", value_parser = humantime::parse_duration)]
     grace: Duration,
 }
 
