@@ -110,8 +110,8 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
             }
             // The next round would be the one that Ctrl-C ends.
             Err(_) if interrupt::requested() => {}
-            Err(failure) if failure.is_own() && round > 0 => {
-                // An export that failed may succeed the next time.
+            // An export that failed may succeed the next time; usage that is wrong in the first round stays so.
+            Err(failure) if failure.is_export() || failure.is_own() && round > 0 => {
                 if failed.as_ref() != Some(&failure.message) {
                     terminal.warn(format!("{}; trying again", failure.message));
                 }
