@@ -36,7 +36,7 @@ row! {
             Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
             drift => drift.cell(),
         };
-        differences: usize = audit.differences.len();
+        differences: u64 = count(&audit.differences);
         sparse in_transit: Option<i64> = audit.in_transit;
     }
 }
@@ -56,9 +56,14 @@ row! {
     struct ClassRow<'a> as row from (audit: &'a Audit, same: &[Difference]) {
         activity: &'a str = audit.activity.as_str(), flexible;
         class: Class = same[0].class => class_cell(row.class);
-        differences: u64 = same.iter().map(|difference| difference.count.unwrap_or(1)).sum();
+        differences: u64 = count(same);
         table "it means" => Cell::text(meaning(row.class)).flexible();
     }
+}
+
+/// How many differences there are, where one may stand for many users.
+pub(super) fn count(differences: &[Difference]) -> u64 {
+    differences.iter().map(|difference| difference.count.unwrap_or(1)).sum()
 }
 
 /// What a class means, for people: it has room beside the longest class on 80 columns.

@@ -65,7 +65,7 @@ row! {
         time: Millis = own_clock() => Cell::printed_at(row.time);
         activity: String = audit.activity.to_string(), flexible;
         verdict: Verdict = audit.verdict;
-        differences: usize = audit.differences.len();
+        differences: u64 = report::count(&audit.differences);
         /// Repairs that have not been wanted for long enough.
         waiting: usize = audit.plan.repairs.len() + audit.plan.transfers.len() - applied;
         /// Repairs that were applied.
