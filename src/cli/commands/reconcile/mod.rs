@@ -126,7 +126,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let audit = |store: &mut Store, out: &Output| {
         let (audits, left_out) = audited(args, wanted, store, out)?;
         warn(&audits, args, store, out);
-        plan_file.map_or(Ok(()), |file| FixArgs::write(&audits, file, out))?;
+        plan_file.map_or(Ok(()), |file| args.fix.write(&audits, file, out))?;
         Ok::<_, Failure>((audits, left_out))
     };
     if has_metrics {
