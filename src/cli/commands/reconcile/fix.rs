@@ -21,6 +21,7 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Repair")]
 #[command(mut_arg("reason", |arg| arg.requires("fix")))]
+#[command(mut_arg("yes", |arg| arg.requires("fix")))]
 #[command(mut_arg("wait_replicas", |arg| arg.requires("fix")))]
 #[command(mut_arg("confirm", |arg| arg.requires("fix").help("Name of the protected context that is repaired").long_help(
     "Name of the protected context that is repaired\n\nIt answers for scripts; `--yes` alone does not. If the server is of no \
@@ -180,7 +181,6 @@ impl FixArgs {
     }
 }
 
-fn repairs(audits: &[Audit]) -> impl Iterator<Item = &Repair> {
 /// Says what no repair corrects, and why.
 fn warn_of_kept(audits: &[Audit], out: &Output) {
     for audit in audits {
@@ -190,5 +190,6 @@ fn warn_of_kept(audits: &[Audit], out: &Output) {
     }
 }
 
+fn repairs(audits: &[Audit]) -> impl Iterator<Item = &Repair> {
     audits.iter().flat_map(|audit| &audit.plan.repairs)
 }

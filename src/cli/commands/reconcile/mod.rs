@@ -76,7 +76,7 @@ pub struct ReconcileArgs {
     ///
     /// In csv, tsv and jsonl instead of a row per activity. Tables show the first 20 without it. json and yaml always
     /// have all.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "emit")]
     differences: bool,
     /// Exit with 0 for this verdict (VERDICT: unproven)
     ///

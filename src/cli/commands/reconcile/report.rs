@@ -12,7 +12,7 @@ use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
-use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, row, unencodable};
+use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, counted, row, unencodable};
 use crate::model::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
@@ -92,7 +92,7 @@ row! {
         /// What concerns a shard as a whole can be audited and repaired there.
         activity: &'a str = it.shard.as_ref().map_or(activity, ActivityId::as_str), flexible;
         user: Option<&'a StoredUser> = it.user.as_ref() => match row.count {
-            Some(count) => Cell::text(format!("({count} users)")).flexible(),
+            Some(count) => Cell::text(format!("({})", counted(count, "user"))).flexible(),
             None => row.user.cell().flexible(),
         };
         class: Class = it.class => class_cell(row.class);

@@ -164,7 +164,7 @@ impl Service<'_> {
         let was_over = std::mem::replace(&mut self.is_over_limit, count > most);
         if self.is_over_limit && !was_over && self.args.fix.fix {
             let ready = counted(count, "repair");
-            out.terminal().warn(format!("{ready} are ready, more than `--max-repairs {most}`: none is applied"));
+            out.terminal().warn(format!("{ready} ready, more than `--max-repairs {most}`: none is applied"));
         }
         let mut failed = None;
         for (audit, (repairs, transfers)) in audits.iter().zip(ready) {
