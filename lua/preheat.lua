@@ -209,10 +209,9 @@ if action == 'update' then
   rules.state, rules.epoch = old.state, old.epoch
   put('rules', rules_text(rules))
   local more = stock_after - units
-  -- What is withdrawn shrinks before the stock does, and grows instead of it.
-  local moved = withdrawn and math.max(more, -withdrawn) or 0
-  if withdrawn then put('withdrawn', digits(withdrawn + moved)) end
-  local of_stock = more - moved
+  -- What is withdrawn shrinks behind the stock, and grows instead of it.
+  local of_stock = (withdrawn and math.max(math.min(more, 0), -stock) or more) + 0
+  if withdrawn then put('withdrawn', digits(withdrawn + more - of_stock)) end
   put('update', digits(math.max(of_stock, 0)))
   local marks = of_stock ~= 0 and mark_first()
   if of_stock < 0 then redis.call('DECRBY', KEYS[1], digits(-of_stock)) end

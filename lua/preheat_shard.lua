@@ -137,7 +137,7 @@ units = math.max(units, -shard.units, -shard.rules.total) + 0
 if shard.units + units > MOST_UNITS or shard.rules.total + units > MOST_UNITS then return usage('preheat_shard: the stock would pass 2^53 - 1') end
 local change, total = digits(units), digits(shard.rules.total + units)
 if units < 0 then
-  take_units(shard.withdrawn, -units)
+  take_units(shard.units, shard.withdrawn, -units)
   shard.units = shard.units + units
 end
 begin_move(shard, {'update', plan, digits(math.max(units, 0)), '', total, by, reason, '', ARGV[7], ARGV[9], ARGV[10], title},

@@ -45,7 +45,7 @@
   same audit. One that raises the stock and is cut is finished by the next script, as a refund is, which counts it once more: an
   audit between the two has seen the count, and not the units.
 
-  While the stock is withdrawn, units move to and from meta's `withdrawn` first; the stock includes that.
+  While the stock is withdrawn, units move to meta's `withdrawn`, and from there behind those of KEYS[1]; the stock includes that.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
   DECRBY INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
@@ -368,7 +368,7 @@ if fresh and not dry then
       local allowed = redis.acl_check_cmd
       --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
       --- @include "mark"
-      take_units(call.withdrawn, call.stock - left)
+      take_units(call.stock, call.withdrawn, call.stock - left)
       write_users(kind, it)
       if marks and not (may_be_last and redis.call('EXISTS', KEYS[5]) == 0) then redis.call('HDEL', KEYS[3], '\tbegun') end
       redis.call('HSET', KEYS[3], unpack(kept))

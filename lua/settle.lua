@@ -18,13 +18,15 @@
                           counted if more holds are open, up to 1,000,000
   ARGV[4]  step           confirm: the units are bought; release: they return; expire: all that is overdue returns, whatever it is
                           called; abort: an item of a multi-order returns, and a hold that comes later is refused; recount: the
-                          units held open are counted anew by the holds
+                          units held open are counted anew by the holds that have a deadline or are named
   ARGV[5]  order          `m:<primary>` of an item of a multi-order, as the hold has it; else empty, `-` or left out. What was decided
                           of an item before is written again, so that a WAIT that follows covers it
   ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
                           out_of_stock, which decides nothing) or `dry` (nothing is written); may be left out
   ARGV[7]  reason         why, for the ledger; may be empty or left out
   ARGV[8]  user           of confirm and release: whose hold it is, or there is none; may be empty (any user's) or left out
+  ARGV[9..]               of recount: request ids of holds that are counted too if they are open, and get the deadline that they lack;
+                          may be left out
 
   What the steps do, by the state of the hold (`-12`, `-13` and `-14` are refusals; a state alone: ok):
                 confirm                                          release     abort
@@ -52,8 +54,9 @@
   Returns for expire {1, stock, holds, units, more, id, order, ...}: how many holds and units returned; more is 1 if the next
   call may find others; then ids that were overdue and are left, with their order (false: their record is not what it should
   be), which are not looked at again for 5 seconds.
-  Returns for recount {1, stock, holds, units, user, units, units, ...}: what is stored as held open, and what the holds say
-  (false if there are too many); then of each user what is stored as held open, and what the holds say.
+  Returns for recount {1, stock, holds, units, undated, user, units, units, ...}: what is stored as held open, what the holds say, and
+  how many of these units had no deadline (false both if there are too many); then of each user what is stored as held open, and what
+  the holds say.
   A pause or the window refuses nothing here. While the stock is withdrawn, units move to and from meta's `withdrawn`.
   A confirm is corrupt if the user holds fewer units than are open.
   If units return, the stock comes last, and if they are taken it comes first, so that a cut leaves fewer units to sell,
@@ -94,7 +97,7 @@ elseif step ~= 'confirm' and step ~= 'release' and step ~= 'abort' then wrong = 
 elseif #request > 128 or not find(request, '^[%w_%-]+$') and not find(request, '^[ -~]+$') then wrong = 'request id 1' end
 if ARGV[1] ~= KIND then wrong = 'ARGV[1] is not ' .. KIND .. ', the kind of this script'
 elseif #KEYS ~= DEADLINES then wrong = 'kind ' .. KIND .. ' has DEADLINES keys, not ' .. #KEYS
-elseif #ARGV < 4 or #ARGV > 8 then wrong = '4 to 8 arguments are wanted, not ' .. #ARGV
+elseif #ARGV < 4 or #ARGV > 8 and step ~= 'recount' then wrong = '4 to 8 arguments are wanted, not ' .. #ARGV
 elseif mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' and (mode ~= 'borrow' or step ~= 'confirm') then
   wrong = 'the mode is not first, retry, borrow (of confirm) or dry'
 elseif order ~= '-' and (#order > 1024 or not find(order, '^m:%S+$')) then wrong = 'the order is not m:<primary>'

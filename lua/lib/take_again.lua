@@ -1,4 +1,4 @@
--- Takes the units of expired holds again, the stock first. Reads begun, is_first, withdrawn, taken, how many units, and whose they are:
+-- Takes the units of expired holds again, the stock first. Reads begun, is_first, stock, withdrawn, taken, how many units, and whose they are:
 -- takers, and takers_units, users with what they hold then.
 --- @include "stock"
 local allowed = redis.acl_check_cmd
@@ -7,7 +7,7 @@ local allowed = redis.acl_check_cmd
 --- @include "forbidden"
 --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
 --- @include "mark"
-take_units(withdrawn, taken)
+take_units(stock, withdrawn, taken)
 --- @let HOLDERS_UNITS = unpack(takers_units)
 --- @let HOLDERS = unpack(takers)
 --- @include "file_users"

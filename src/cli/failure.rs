@@ -62,6 +62,8 @@ pub struct Failure {
 pub enum Cause {
     /// Usage, inputs, files: the message was written where the fault was found.
     Command,
+    /// A command that was to print order records: it may succeed the next time.
+    Export,
     Store(Box<StoreError>),
     /// Standard output could not be written.
     Output {
@@ -99,6 +101,11 @@ impl Failure {
     /// Whether the command itself found the fault.
     pub fn is_own(&self) -> bool {
         matches!(self.cause, Cause::Command)
+    }
+
+    /// Whether the command failed that was to print order records.
+    pub fn is_export(&self) -> bool {
+        matches!(self.cause, Cause::Export)
     }
 
     /// The error of the servers that it comes from.

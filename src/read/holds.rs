@@ -1,6 +1,6 @@
 //! Open holds, in the order of their deadlines, and what users hold open.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
 
 use redis::Value;
@@ -10,6 +10,7 @@ use crate::model::number::signed;
 use crate::model::order::hold::OpenHold;
 use crate::model::{ActivityId, HoldRecord, HoldState, Snapshot, UserId};
 use crate::read::snapshot;
+use crate::redis::scan::Scan;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::store::Store;
@@ -61,6 +62,27 @@ pub(crate) fn open_holds<E: From<StoreError>>(
         }
         from = last;
     }
+}
+
+/// The request ids of open holds, by their records, at most one more than `most`: of all of the activity, because its deadlines may
+/// not name them.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn recorded_holds(store: &mut Store, keys: &Keys, most: u64) -> Result<Vec<Vec<u8>>> {
+    // A scan may report a field twice.
+    let mut found = BTreeSet::new();
+    store.servers.scan(Scan::Hash(&keys.requests), |pairs| {
+        for pair in pairs.chunks_exact(2) {
+            let is_open = || HoldRecord::read(pair[1]).is_some_and(|record| record.state == HoldState::Held);
+            match pair[0].strip_prefix(b"\th:") {
+                Some(request) if found.len() as u64 <= most && is_open() => _ = found.insert(request.to_vec()),
+                _ => (),
+            }
+        }
+        Ok::<_, StoreError>(())
+    })?;
+    Ok(found.into_iter().collect())
 }
 
 /// What is stored of the holds with some ids.

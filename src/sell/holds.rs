@@ -55,7 +55,7 @@ fn expire_one(
 ) -> Result<Result<Expired, Shards>> {
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
-    let value = settle_many(store, &keys, ["expire", &AT_ONCE.to_string()], Some(reason.unwrap_or_default()), dry_run)?;
+    let value = settle_many(store, &keys, ["expire", &AT_ONCE.to_string()], reason, &[], dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     let status = reply.status(values.first())?;
@@ -86,14 +86,24 @@ fn expire_one(
     Ok(Ok(expired))
 }
 
-/// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open. Unless
-/// `dry_run`, the counts are what the holds say after it.
+/// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open: by those that have a
+/// deadline, and by the `found` ones, request ids whose hold may lack it. Unless `dry_run`, counts and deadlines are what the
+/// holds say after it.
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_run: bool) -> Result<Recounted> {
+pub(crate) fn recount(
+    store: &mut Store,
+    activity: &ActivityId,
+    most: u64,
+    found: &[Vec<u8>],
+    dry_run: bool,
+) -> Result<Recounted> {
+    if found.len() as u64 > most {
+        return Ok(Recounted::TooMany);
+    }
     let keys = store.keys(activity);
-    let value = settle_many(store, &keys, ["recount", &most.to_string()], None, dry_run)?;
+    let value = settle_many(store, &keys, ["recount", &most.to_string()], None, found, dry_run)?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     match reply.status(values.first())? {
@@ -104,23 +114,30 @@ pub(crate) fn recount(store: &mut Store, activity: &ActivityId, most: u64, dry_r
     let number = |value| Ok::<_, StoreError>(reply.count(value)?.unwrap_or_default());
     let Some(counted) = reply.count(values.get(3))? else { return Ok(Recounted::TooMany) };
     let mut users = Vec::with_capacity(values.len() / 3);
-    for row in values.get(4..).unwrap_or_default().chunks(3) {
+    for row in values.get(5..).unwrap_or_default().chunks(3) {
         let Some(Value::BulkString(user)) = row.first() else { return Err(reply.invalid(row)) };
         users.push((StoredUser::new(user.clone()), number(row.get(1))?, number(row.get(2))?));
     }
-    let counts = OpenCounts { stored: number(values.get(2))?, counted, users };
+    let (stored, undated) = (number(values.get(2))?, number(values.get(4))?);
+    let counts = OpenCounts { stored, counted, undated, is_partial: false, users };
     if !dry_run && !counts.is_right() {
         store.changed(activity);
     }
     Ok(Recounted::Counts(counts))
 }
 
-/// Calls a step of `settle` that is about many holds, by its name and how many it takes at most.
-fn settle_many(store: &mut Store, keys: &Keys, step: [&str; 2], reason: Option<&str>, dry_run: bool) -> Result<Value> {
-    let [step, most] = step;
-    let (kind, reason) = (store.kind(), reason.map(str::as_bytes));
-    let first = [&kind, &store.operator, most, step, "", ""].map(str::as_bytes);
-    let arguments: Vec<&[u8]> = first.into_iter().chain(reason).collect();
+/// Calls a step of `settle` that is about many holds, by its name and how many it takes at most; `found` are those it is about besides.
+fn settle_many(
+    store: &mut Store,
+    keys: &Keys,
+    [step, most]: [&str; 2],
+    reason: Option<&str>,
+    found: &[Vec<u8>],
+    dry_run: bool,
+) -> Result<Value> {
+    let kind = store.kind();
+    let first = [&kind, &store.operator, most, step, "", "", reason.unwrap_or_default(), ""].map(str::as_bytes);
+    let arguments: Vec<&[u8]> = first.into_iter().chain(found.iter().map(Vec::as_slice)).collect();
     let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
 }

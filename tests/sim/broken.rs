@@ -328,23 +328,23 @@ const RULES_OF_HOLDS: [Rule; 14] = [
     (
         "a payment takes no units of an expired hold again",
         "settle",
-        &[("take_units(withdrawn, taken)\n", "")],
+        &[("take_units(stock, withdrawn, taken)\n", "")],
         history::run,
     ),
     (
         "a payment of a file takes no units of an expired hold again",
         "settle_file",
-        &[("take_units(withdrawn, taken)\n", "")],
+        &[("take_units(stock, withdrawn, taken)\n", "")],
         history::run,
     ),
     (
         "a payment takes units again behind its record",
         "settle",
         &[
-            ("take_units(withdrawn, taken)\n", ""),
+            ("take_units(stock, withdrawn, taken)\n", ""),
             (
                 "redis.call('HSET', KEYS[3], field, text)\n      if has_ledger",
-                "redis.call('HSET', KEYS[3], field, text)\n      take_units(withdrawn, taken)\n      if has_ledger",
+                "redis.call('HSET', KEYS[3], field, text)\n      take_units(stock, withdrawn, taken)\n      if has_ledger",
             ),
         ],
         history::run,
@@ -474,7 +474,7 @@ const RULES_OF_ORDERS: [Rule; 13] = [
     (
         "no units are taken from what is withdrawn",
         "*",
-        &[("local of_withdrawn = math.min(withdrawn or 0, units)", "local of_withdrawn = 0")],
+        &[("local of_stock = math.min(left - (withdrawn or 0), units)", "local of_stock = units")],
         history::run,
     ),
     (
@@ -625,7 +625,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
     (
         "an update of a shard takes no units from its stock",
         "preheat_shard",
-        &[("  take_units(shard.withdrawn, -units)\n", "")],
+        &[("  take_units(shard.units, shard.withdrawn, -units)\n", "")],
         shards::run,
     ),
     (

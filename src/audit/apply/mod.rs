@@ -21,6 +21,7 @@ use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
 use crate::model::status::call_code::STALE;
 use crate::model::status::{Status, call_code};
+use crate::read::holds::recorded_holds;
 use crate::read::ledger;
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
@@ -74,7 +75,9 @@ pub fn repair(
         (0..repairs.len()).partition(|at| repairs[*at].class == Class::OpenCount);
     let mut done = vec![Repaired::Stale; repairs.len()];
     for at in counts {
-        done[at] = match holds::recount(store, activity, Evidence::MANY_HOLDS, dry_run)? {
+        let keys = store.keys(activity);
+        let found = recorded_holds(store, &keys, Evidence::MANY_HOLDS)?;
+        done[at] = match holds::recount(store, activity, Evidence::MANY_HOLDS, &found, dry_run)? {
             Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
             Recounted::Counts(_) => Repaired::Ok,
             Recounted::Corrupt(_) => Repaired::Corrupt,

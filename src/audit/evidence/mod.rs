@@ -60,6 +60,10 @@ impl Tally {
     }
 }
 
+/// Why open holds were not counted: those of [`Evidence::MANY_HOLDS`] are the most.
+pub(crate) const TOO_MANY_HOLDS: &str =
+    "more than 100000 holds are open, so that nobody counted them: end some, by `expire` too, and audit again";
+
 /// All that was found of one activity.
 pub struct Evidence {
     /// The activity.
@@ -159,19 +163,27 @@ impl Evidence {
         }
     }
 
+    /// Whether the units that are counted as held open at the ledger's end are not those that it says.
+    pub(crate) fn lacks_hold_entries(&self) -> bool {
+        self.by_ledger && self.meta().map_or(0, |meta| signed(meta.holds)) != self.ledger.open_units()
+    }
+
     /// Takes over what counting the open units came to, and corrects what the ledger says of them: an entry may have been lost.
     /// `is_later`: the sale went on since the ledger's end.
     pub(crate) fn take_open(&mut self, recounted: Recounted, is_later: bool) {
         match recounted {
+            Recounted::Counts(counts) if counts.is_partial => {
+                self.notes.push(TOO_MANY_HOLDS.to_owned());
+                self.open = Some(counts);
+            }
             Recounted::Counts(counts) => {
                 // Read at one instant, the two differ only if an entry was lost. Two that were lost may leave the sum as it is.
-                let (stored, open) = (self.meta().map_or(0, |meta| signed(meta.holds)), self.ledger.open_units());
+                let (lacks_entries, open) = (self.lacks_hold_entries(), self.ledger.open_units());
                 // Counted later, one that was cut since the ledger's end has no entry that would come yet.
-                if self.by_ledger && (stored != open || signed(counts.stored) != open || !is_later) {
-                    if counts.is_right() && stored != open {
+                if self.by_ledger && (lacks_entries || signed(counts.stored) != open || !is_later) {
+                    if counts.is_right() && lacks_entries {
                         self.notes.push(format!(
-                            "its ledger says that {open} units are held open, and {} are: the entry of a hold or of a \
-                             confirmation was lost",
+                            "units held open: its ledger has {open}, its holds have {}: the entry of a hold or of a confirmation was lost",
                             counts.counted
                         ));
                     }
@@ -179,10 +191,9 @@ impl Evidence {
                 }
                 self.open = Some(counts);
             }
-            Recounted::TooMany if self.holds_to_count() == Some(Self::MANY_HOLDS) => self.notes.push(format!(
-                "more than {} holds are open, so that nobody counted them: end some, by `expire` too, and audit again",
-                Self::MANY_HOLDS
-            )),
+            Recounted::TooMany if self.holds_to_count() == Some(Self::MANY_HOLDS) => {
+                self.notes.push(TOO_MANY_HOLDS.to_owned());
+            }
             Recounted::TooMany | Recounted::Gone => {}
             Recounted::Corrupt(corrupt) => self.damaged_hold = Some(corrupt),
         }

@@ -9,6 +9,7 @@ use crate::model::{Status, StoredUser};
 
 const UNNAMED: &str = "which orders are missing is not known without request ids: give the records a column `request` \
                        (`--map request=THEIRS`)";
+const UNCLEAR: &str = "the request ids of the order records do not show which orders are missing: correct the rows, or `refund` what they lack";
 const UNREAD: &str = "the request ids could not be read";
 const TOO_MANY: &str = "it would end more than 10000 request ids at once";
 
@@ -95,6 +96,9 @@ impl Purchases {
             Some(orders) => decided(false).or_else(|| decided(true).filter(|_| orders == 0)),
         };
         match reversed {
+            None if mismatch.orders > Some(0) && ledger.records().is_some_and(|records| records.names_all(user)) => {
+                Err(UNCLEAR)
+            }
             None => Err(UNNAMED),
             Some(reversed) if reversed.len() > MAX_REVERSED => Err(TOO_MANY),
             Some(reversed) => Ok(reversed.into_iter().map(|purchase| purchase.request.clone()).collect()),

@@ -111,7 +111,13 @@ fn beginning_again_keeps_the_order_records_only() {
 
 #[test]
 fn a_hold_without_an_entry_counts_though_it_is_newer_than_the_ledger() {
-    let counts = |stored| OpenCounts { stored, counted: stored, users: vec![(StoredUser::new(b"a"), stored, stored)] };
+    let counts = |stored| OpenCounts {
+        stored,
+        counted: stored,
+        undated: 0,
+        is_partial: false,
+        users: vec![(StoredUser::new(b"a"), stored, stored)],
+    };
     for (stored, open) in [(1, 1), (0, 0)] {
         let mut sale = evidence(Layout::Seckill, None);
         (sale.by_ledger, sale.end) = (true, Some(view(4)));

@@ -160,15 +160,25 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
     }
     let Some(open) = &evidence.open else { return };
     let units = |units| Some(RecordedUnits::Units(signed(units)));
-    if open.stored != open.counted {
-        say(None, Class::OpenCount, units(open.stored), units(open.counted));
+    if open.found() != open.counted || open.is_partial {
+        say(None, Class::OpenCount, units(open.found()), units(open.counted));
     }
     for (user, stored, counted) in open.wrong_users() {
         say(Some(user.clone()), Class::OpenCount, units(*stored), units(*counted));
     }
-    if !open.is_right() {
+    if open.is_partial {
+        return;
+    }
+    if open.undated > 0 {
         evidence.notes.push(format!(
-            "{} units are counted as held open, and its holds have {}: another program changed them; `reconcile --fix` counts them anew",
+            "units of open holds without a deadline: {}; `expire` does not find them: another program removed it; `reconcile --fix` \
+             restores it",
+            open.undated
+        ));
+    }
+    if open.stored != open.counted || open.wrong_users().next().is_some() {
+        evidence.notes.push(format!(
+            "units held open: {} are counted, its holds have {}: another program changed them; `reconcile --fix` counts them anew",
             open.stored, open.counted
         ));
     }

@@ -60,8 +60,12 @@ impl OrderSums {
 
     /// Whether the rows of a user name their request ids, and none of them this one.
     pub fn lacks(&self, user: u32, name: &[u8], request: &str) -> bool {
-        let is_unnamed = self.unnamed.get(user as usize).is_some_and(|unnamed| *unnamed);
-        !is_unnamed && !self.names(name, request)
+        self.names_all(user) && !self.names(name, request)
+    }
+
+    /// Whether each purchase of a user names its request id.
+    pub fn names_all(&self, user: u32) -> bool {
+        !self.unnamed.get(user as usize).is_some_and(|unnamed| *unnamed)
     }
 
     /// Whether a row of the user of this name names this request id.

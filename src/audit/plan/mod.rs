@@ -8,7 +8,7 @@ pub(crate) mod repair;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::mismatch::{Holding, Mismatch};
-use crate::audit::evidence::{Evidence, limit};
+use crate::audit::evidence::{Evidence, TOO_MANY_HOLDS, limit};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, gate};
 use crate::model::number::{MAX_UNITS, signed};
@@ -148,8 +148,10 @@ impl<'a> Changes<'a> {
 
     /// The counts of what is held open, which one change corrects.
     pub(crate) fn open_counts(&mut self) {
-        if let Some(open) = self.evidence.open.as_ref().filter(|open| !open.is_right()) {
-            self.add(Class::OpenCount, Some(signed(open.stored)), signed(open.counted), 0);
+        match self.evidence.open.as_ref().filter(|open| !open.is_right()) {
+            Some(open) if open.is_partial => self.plan.keep(Class::OpenCount, TOO_MANY_HOLDS),
+            Some(open) => self.add(Class::OpenCount, Some(signed(open.found())), signed(open.counted), 0),
+            None => (),
         }
     }
 

@@ -24,9 +24,9 @@ use crate::audit::read::page_reader::{NextPage, PageReader};
 use crate::audit::read::participants::{NOBODY, ParticipantsPage, holding_of, see};
 use crate::error::{Result, StoreError};
 use crate::model::number::signed;
-use crate::model::order::hold::OpenCounts;
+use crate::model::order::hold::{OpenCounts, Recounted};
 use crate::model::{ActivityId, EntryId, Snapshot, Status};
-use crate::read::holds;
+use crate::read::holds::{self, recorded_holds};
 use crate::script::keys::Keys;
 use crate::sell::holds::recount;
 use crate::store::{Store, Throttle};
@@ -222,7 +222,7 @@ impl AuditRun<'_> {
             return Ok(());
         }
         let limit = limit(self.evidence.kind, self.evidence.meta());
-        let counts = self.evidence.open.as_ref().map(OpenCounts::by_user);
+        let counts = self.evidence.open.as_ref().filter(|open| !open.is_partial).map(OpenCounts::by_user);
         let mut found: Vec<(u32, Holding)> = std::mem::take(&mut self.evidence.mismatches)
             .into_iter()
             .map(|mismatch| (mismatch.user, mismatch.holds))
@@ -273,9 +273,8 @@ impl AuditRun<'_> {
     /// Counts the units held open by the holds, if any can be.
     fn read_open(&mut self) -> Result<()> {
         let Some(most) = self.evidence.holds_to_count() else { return Ok(()) };
-        let activity = self.evidence.activity.clone();
         self.store.throttle.wait();
-        let recounted = recount(self.store, &activity, most, true);
+        let recounted = self.count_open(most);
         self.store.throttle.took();
         let now = see(self.store, &self.evidence.activity, NOBODY)?.0;
         let is_same = |end: &Snapshot| (end.ledger_last, &end.meta) == (now.ledger_last, &now.meta);
@@ -289,6 +288,20 @@ impl AuditRun<'_> {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Counts them by the holds that have a deadline, and, if that is not what is stored or what the ledger says, by the records of all.
+    fn count_open(&mut self, most: u64) -> Result<Recounted> {
+        let activity = self.evidence.activity.clone();
+        let by_deadlines = match recount(self.store, &activity, most, &[], true)? {
+            Recounted::Counts(counts) if !counts.is_right() || self.evidence.lacks_hold_entries() => counts,
+            recounted => return Ok(recounted),
+        };
+        let found = recorded_holds(self.store, &self.keys, Evidence::MANY_HOLDS)?;
+        Ok(match recount(self.store, &activity, Evidence::MANY_HOLDS, &found, true)? {
+            Recounted::TooMany => Recounted::Counts(OpenCounts { is_partial: true, ..by_deadlines }),
+            recounted => recounted,
+        })
     }
 
     /// Folds the ledger up to an instant. False if it is not the ledger that the fold began with.

@@ -21,7 +21,8 @@ use crate::store::Store;
 /// Apply a plan of repairs that reconcile wrote
 ///
 /// Each repair is applied once, and only if the user's units are still as audited, else it is `changed`. The same plan
-/// again is `replayed`. If the activity was repaired or reset since the audit, its repairs are `stale`.
+/// again is `replayed`. If the activity was reset since the audit, or a repair of it was
+/// applied or tried, its repairs are `stale`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "
 # Write a plan, review it, apply it
@@ -129,7 +130,7 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
 /// Says what to do about repairs that were not applied.
 pub fn hint(rows: &[RepairRow], out: &Output) {
     if rows.iter().any(|row| row.status == Repaired::Stale) {
-        out.hint("it was reset or repaired since the audit: run `seckill reconcile` again");
+        out.hint("it was reset since the audit, or a repair was applied or tried: run `seckill reconcile` again");
     }
     if rows.iter().any(|row| row.status == Repaired::Changed && row.user.is_none()) {
         out.hint(

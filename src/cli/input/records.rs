@@ -8,7 +8,7 @@ use std::thread;
 use std::thread::JoinHandle;
 
 use crate::audit::ledger_state::order_sums::{OrderRows, OrderSums};
-use crate::cli::failure::{Failure, Result};
+use crate::cli::failure::{Cause, Failure, Result};
 use crate::cli::input::columns;
 use crate::cli::input::error::{Problems, command_failed};
 use crate::cli::input::orders::{
@@ -135,10 +135,10 @@ impl RecordsSource {
         let spawned = Command::new("sh").args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut export = match spawned {
             Ok(child) => Export { line: line.to_owned(), child },
-            Err(error) => return Err(command_failed("orders", line, &format!("cannot be started: {}", cause(&error)))),
+            Err(error) => return Err(export_failed(line, &format!("cannot be started: {}", cause(&error)))),
         };
         let Some(stdout) = export.child.stdout.take() else {
-            return Err(command_failed("orders", line, "has no output"));
+            return Err(export_failed(line, "has no output"));
         };
         Ok(Self { blocks: Blocks::stream("<orders-cmd>", stdout), export: Some(export) })
     }
@@ -204,6 +204,10 @@ impl Drop for Export {
     }
 }
 
+fn export_failed(line: &str, what: &str) -> Failure {
+    Failure { cause: Cause::Export, ..command_failed("orders", line, what) }
+}
+
 /// Ends the reading of a source. The exit status of a command counts: an export that failed half-way is no export.
 fn end<T>(read: Result<T>, export: Option<Export>) -> Result<T> {
     let Some(mut export) = export else { return read };
@@ -211,7 +215,7 @@ fn end<T>(read: Result<T>, export: Option<Export>) -> Result<T> {
         let _ = export.child.kill();
     }
     let hint = "run it by itself and see what it says";
-    let failed = |what: &str| command_failed("orders", &export.line, what);
+    let failed = |what: &str| export_failed(&export.line, what);
     let waited = export.child.wait();
     let status = waited.map_err(|error| failed(&format!("cannot be waited for: {}", cause(&error))))?;
     match read {

@@ -118,6 +118,10 @@ pub(crate) struct OpenCounts {
     pub stored: u64,
     /// What the holds say.
     pub counted: u64,
+    /// How many of these units are of holds that have no deadline.
+    pub undated: u64,
+    /// Whether only holds that have a deadline were counted, because others are too many.
+    pub is_partial: bool,
     /// Of each user who has a hold, and of those whose hold a call ended that was cut: what is stored as held open, and what
     /// the holds say.
     pub users: Vec<(StoredUser, u64, u64)>,
@@ -134,9 +138,14 @@ impl OpenCounts {
         self.users.iter().filter(|(_, stored, counted)| stored != counted)
     }
 
-    /// Whether every count is what the holds say.
+    /// What should be the units that the holds say: the count, or, if that is right, the units of holds that have a deadline.
+    pub(crate) fn found(&self) -> u64 {
+        if self.stored == self.counted { self.counted - self.undated } else { self.stored }
+    }
+
+    /// Whether every count is what the holds say, and no hold lacks its deadline.
     pub(crate) fn is_right(&self) -> bool {
-        self.stored == self.counted && self.wrong_users().next().is_none()
+        self.found() == self.counted && self.wrong_users().next().is_none() && !self.is_partial
     }
 }
 

@@ -32,7 +32,10 @@ fn every_command_knows_that_it_is_archived() {
         shop.call("resume 1").code(3).stdout_has("archived");
         shop.call("ledger 1").code(0).stderr_has("its ledger is in its files");
         shop.call("ledger trim --all --before 0s --yes").code(0);
-        shop.call("reconcile").code(0).stderr_has("1 activity is archived and left out");
+        shop.call("reconcile").code(3).stderr_has("nothing to audit: 1 activity is archived");
+        let records = ["--orders-cmd", "echo activity,user,quantity; echo 1,x,9"];
+        let compared = shop.call("reconcile --fix --yes -o json").args(records).code(3);
+        compared.stderr_has("order records are not compared with archives");
         shop.call("reconcile 1").code(3).stdout_has("not_preheated").stderr_has("`1` is archived");
         shop.call("reconcile 1 --fix --yes").code(3);
         shop.call("preheat --id 1 --stock 50").code(3).stdout_has("exists").stderr_has("it is archived");

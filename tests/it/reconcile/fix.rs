@@ -109,7 +109,7 @@ fn a_plan_is_never_one_of_the_inputs() {
     fs::write(&old, "old").unwrap();
     plan(&old).args(["--orders", "/no/such/file"]).code(2);
     assert_eq!(fs::read_to_string(&old).unwrap(), "old");
-    plan(&old).args(["--orders", &orders, LATER]).code(7).stderr_has("1 repairs written; apply them with");
+    plan(&old).args(["--orders", &orders, LATER]).code(7).stderr_has("1 repair written");
     assert!(fs::read_to_string(&old).unwrap().contains("missing_order"));
 }
 

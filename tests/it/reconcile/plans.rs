@@ -53,7 +53,7 @@ fn a_large_plan_of_both_kinds_is_applied_in_parts_and_adds_up() {
     let before = redis.dump_all();
     let fix = redis.seckill(["reconcile", "1001", "--fix", "--yes", "--as-of", "2100-01-01T00:00:00Z", "--orders-cmd"]);
     let fix = fix.args([format!("printf '{csv}'")]).code(7);
-    fix.stderr_has("1400 repairs are wanted, more than `--max-repairs 100`");
+    fix.stderr_has("1400 repairs wanted, more than `--max-repairs 100`");
     redis.assert_unchanged_since(&before);
     redis.seckill(["repair", "--yes"]).args([&file]).code(0);
     assert_eq!((redis.int(STOCK), redis.hgetall(PARTICIPANTS).len()), (4300, 700));

@@ -83,12 +83,14 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
     assert!(!redis.exists(&CLUSTER.stock("1#3")) && redis.exists(&CLUSTER.meta("1")));
     assert_eq!(archive(0), ["replayed", "replayed"]);
     on_cluster(&redis, "reconcile 1").code(3).stderr_has("`1` is archived");
+    on_cluster(&redis, "reconcile").code(3).stderr_has("nothing to audit: 1 activity is archived");
+    on_cluster(&redis, "preheat --id 5 --stock 1").code(0);
     on_cluster(&redis, "reconcile").code(0).stderr_has("1 activity is archived and left out");
     let restore = format!("preheat --yes --restore {}", dir.path().display());
     on_cluster(&redis, &format!("{restore} --activity 2")).code(2).stderr_has("no archive of `2`");
     on_cluster(&redis, &format!("{restore} --activity 1")).code(0).stderr_lacks("is not on this server");
     on_cluster(&redis, "reconcile 1").code(0);
-    on_cluster(&redis, "inspect -o name").code(0).stdout_is("1\n");
+    on_cluster(&redis, "inspect -o name").code(0).stdout_is("1\n5\n");
     // Another server has no parent, and these are not the shards that a preheat would choose.
     let other = TestRedis::start();
     let restored = on_cluster(&other, &format!("{restore} --activity 1")).code(0);

@@ -12,7 +12,7 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
 use crate::cli::commands::repair::{RepairRow, apply, confirm, hint};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Output, OutputFile};
+use crate::cli::output::{Output, OutputFile, counted};
 use crate::cli::shared::outcome::until_failed;
 use crate::model::number::between;
 use crate::store::Store;
@@ -21,6 +21,7 @@ use crate::store::Store;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Repair")]
 #[command(mut_arg("reason", |arg| arg.requires("fix")))]
+#[command(mut_arg("yes", |arg| arg.requires("fix")))]
 #[command(mut_arg("wait_replicas", |arg| arg.requires("fix")))]
 #[command(mut_arg("confirm", |arg| arg.requires("fix").help("Name of the protected context that is repaired").long_help(
     "Name of the protected context that is repaired\n\nIt answers for scripts; `--yes` alone does not. If the server is of no \
@@ -79,8 +80,11 @@ impl FixArgs {
     }
 
     /// Writes the plan to its file.
-    pub(super) fn write(audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
-        let mut count = 0;
+    pub(super) fn write(&self, audits: &[Audit], mut file: OutputFile, out: &Output) -> Result<()> {
+        if !self.fix {
+            warn_of_kept(audits, out);
+        }
+        let mut count = 0u64;
         for repair in repairs(audits) {
             let mut line = serde_json::to_vec(repair).context("cannot encode a repair")?;
             line.push(b'\n');
@@ -92,12 +96,15 @@ impl FixArgs {
         let transfers: usize = audits.iter().map(|audit| audit.plan.transfers.len()).sum();
         if transfers > 0 {
             out.note(format!(
-                "{transfers} transfers between shards are not among them: only `reconcile --fix` repairs those"
+                "without {}: only `reconcile --fix` repairs what shards lent",
+                counted(transfers, "transfer between shards")
             ));
         }
-        out.note(match count {
-            0 => format!("`{path}` is empty: there is nothing to repair"),
-            _ => format!("{count} repairs written; apply them with `seckill repair {path}`"),
+        let is_all = transfers == 0 && audits.iter().all(|audit| audit.plan.kept.is_empty());
+        out.note(match (count, is_all) {
+            (0, true) => format!("`{path}` is empty: there is nothing to repair"),
+            (0, false) => format!("`{path}` is empty: it has no repair of what differs"),
+            _ => format!("{} written: `seckill repair {path}` applies what it has", counted(count, "repair")),
         });
         Ok(())
     }
@@ -107,11 +114,7 @@ impl FixArgs {
     /// # Errors
     /// Nothing was repaired: there are too many repairs, or nobody said yes.
     pub(super) fn fix(&self, audits: &[Audit], store: &mut Store, out: &mut Output) -> Result<Fixed> {
-        for audit in audits {
-            for (class, count, why) in &audit.plan.kept {
-                out.warn(format!("{}: {count} {} not repaired: {why}", audit.activity, class.name()));
-            }
-        }
+        warn_of_kept(audits, out);
         let repairs: Vec<&Repair> = repairs(audits).collect();
         let transfers: Vec<&BrokenTransfer> = audits.iter().flat_map(|audit| &audit.plan.transfers).collect();
         let wanted = repairs.len() + transfers.len();
@@ -119,7 +122,8 @@ impl FixArgs {
             return Err(Failure::new(
                 Exit::Drift,
                 format!(
-                    "{wanted} repairs are wanted, more than `--max-repairs {}`; nothing was repaired",
+                    "{} wanted, more than `--max-repairs {}`; nothing was repaired",
+                    counted(wanted, "repair"),
                     self.max_repairs
                 ),
             )
@@ -174,6 +178,15 @@ impl FixArgs {
             verdicts.push(if is_repaired { Verdict::Match } else { audit.verdict });
         }
         verdicts
+    }
+}
+
+/// Says what no repair corrects, and why.
+fn warn_of_kept(audits: &[Audit], out: &Output) {
+    for audit in audits {
+        for (class, count, why) in &audit.plan.kept {
+            out.warn(format!("{}: {count} {} not repaired: {why}", audit.activity, class.name()));
+        }
     }
 }
 

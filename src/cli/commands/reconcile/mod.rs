@@ -76,7 +76,7 @@ pub struct ReconcileArgs {
     ///
     /// In csv, tsv and jsonl instead of a row per activity. Tables show the first 20 without it. json and yaml always
     /// have all.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "emit")]
     differences: bool,
     /// Exit with 0 for this verdict (VERDICT: unproven)
     ///
@@ -126,7 +126,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
     let audit = |store: &mut Store, out: &Output| {
         let (audits, left_out) = audited(args, wanted, store, out)?;
         warn(&audits, args, store, out);
-        plan_file.map_or(Ok(()), |file| FixArgs::write(&audits, file, out))?;
+        plan_file.map_or(Ok(()), |file| args.fix.write(&audits, file, out))?;
         Ok::<_, Failure>((audits, left_out))
     };
     if has_metrics {
@@ -187,6 +187,9 @@ fn of_no_shard(named: &[ActivityId]) -> Result<()> {
 }
 
 /// What is archived has nothing to audit here: an activity that is named is `not_preheated`, and others are left out.
+///
+/// # Errors
+/// All of them are left out.
 fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut Store, out: &Output) -> Result<()> {
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
@@ -208,7 +211,13 @@ fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut
         audits.retain(|audit| !archived.contains(&audit.activity));
         let count = archived.len();
         let are = if count == 1 { "is" } else { "are" };
-        out.note(format!("{} {are} archived and left out", counted(count, "activity")));
+        let found = format!("{} {are} archived", counted(count, "activity"));
+        let uncompared = if args.orders.is_given() { "; order records are not compared with archives" } else { "" };
+        if audits.is_empty() {
+            return Err(Failure::new(Exit::Refused, format!("nothing to audit: {found}{uncompared}"))
+                .hint("`seckill preheat --restore DIR` brings one back to be audited"));
+        }
+        out.note(format!("{found} and left out{uncompared}"));
     } else {
         for activity in archived {
             out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back to be audited"));

@@ -12,7 +12,7 @@ use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
-use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, row, unencodable};
+use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, counted, row, unencodable};
 use crate::model::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
@@ -36,7 +36,7 @@ row! {
             Some(drift) if drift != 0 => Cell::number(format!("{drift:+}")).tone(Tone::Bad),
             drift => drift.cell(),
         };
-        differences: usize = audit.differences.len();
+        differences: u64 = count(&audit.differences);
         sparse in_transit: Option<i64> = audit.in_transit;
     }
 }
@@ -56,9 +56,14 @@ row! {
     struct ClassRow<'a> as row from (audit: &'a Audit, same: &[Difference]) {
         activity: &'a str = audit.activity.as_str(), flexible;
         class: Class = same[0].class => class_cell(row.class);
-        differences: u64 = same.iter().map(|difference| difference.count.unwrap_or(1)).sum();
+        differences: u64 = count(same);
         table "it means" => Cell::text(meaning(row.class)).flexible();
     }
+}
+
+/// How many differences there are, where one may stand for many users.
+pub(super) fn count(differences: &[Difference]) -> u64 {
+    differences.iter().map(|difference| difference.count.unwrap_or(1)).sum()
 }
 
 /// What a class means, for people: it has room beside the longest class on 80 columns.
@@ -87,7 +92,7 @@ row! {
         /// What concerns a shard as a whole can be audited and repaired there.
         activity: &'a str = it.shard.as_ref().map_or(activity, ActivityId::as_str), flexible;
         user: Option<&'a StoredUser> = it.user.as_ref() => match row.count {
-            Some(count) => Cell::text(format!("({count} users)")).flexible(),
+            Some(count) => Cell::text(format!("({})", counted(count, "user"))).flexible(),
             None => row.user.cell().flexible(),
         };
         class: Class = it.class => class_cell(row.class);

@@ -65,7 +65,7 @@ row! {
         time: Millis = own_clock() => Cell::printed_at(row.time);
         activity: String = audit.activity.to_string(), flexible;
         verdict: Verdict = audit.verdict;
-        differences: usize = audit.differences.len();
+        differences: u64 = report::count(&audit.differences);
         /// Repairs that have not been wanted for long enough.
         waiting: usize = audit.plan.repairs.len() + audit.plan.transfers.len() - applied;
         /// Repairs that were applied.
@@ -110,8 +110,8 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
             }
             // The next round would be the one that Ctrl-C ends.
             Err(_) if interrupt::requested() => {}
-            Err(failure) if failure.is_own() && round > 0 => {
-                // An export that failed may succeed the next time.
+            // An export that failed may succeed the next time; usage that is wrong in the first round stays so.
+            Err(failure) if failure.is_export() || failure.is_own() && round > 0 => {
                 if failed.as_ref() != Some(&failure.message) {
                     terminal.warn(format!("{}; trying again", failure.message));
                 }
@@ -164,7 +164,7 @@ impl Service<'_> {
         let was_over = std::mem::replace(&mut self.is_over_limit, count > most);
         if self.is_over_limit && !was_over && self.args.fix.fix {
             let ready = counted(count, "repair");
-            out.terminal().warn(format!("{ready} are ready, more than `--max-repairs {most}`: none is applied"));
+            out.terminal().warn(format!("{ready} ready, more than `--max-repairs {most}`: none is applied"));
         }
         let mut failed = None;
         for (audit, (repairs, transfers)) in audits.iter().zip(ready) {
