@@ -50,6 +50,7 @@ row! {
 pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let (mut snapshot, mut held) = snapshot::bought(store, activity, std::slice::from_ref(user))?;
     let mut recorded = snapshot.clone();
+    snapshot = snapshot.for_purchases();
     if snapshot.parts().len() > 1 {
         // Units are those of all shards; what the user did is at the home.
         (recorded, held) =
