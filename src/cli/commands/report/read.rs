@@ -78,9 +78,8 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
 fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
     let activity = &snapshot.activity;
     let refused = |why: String| Failure::new(Exit::Refused, why);
-    if let Some(corrupt) = &snapshot.corrupt {
-        return Err(refused(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what))
-            .hint("`seckill doctor` and `seckill reconcile` say what is left"));
+    if let Some(corrupt) = hints::corrupt(snapshot) {
+        return Err(refused(corrupt).hint("`seckill doctor` and `seckill reconcile` say what is left"));
     }
     match (&snapshot.meta, snapshot.ledger_last) {
         (Some(meta), Some(last)) => Ok((meta.clone(), last)),
