@@ -14,8 +14,8 @@ use crate::read::history::TrimmedUnits;
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
-/// Activities without a ledger that are named; of more only the number is.
-const MAX_NAMED: usize = 5;
+/// Activities that a message names; of more only the number is.
+pub(super) const MAX_NAMED: usize = 5;
 
 /// Streams a row of the ledger for each order of the user.
 pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {

@@ -1,10 +1,10 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
 use crate::audit::evidence::purchases::RequestRecord;
-use crate::cli::commands::inspect::history::names;
+use crate::cli::commands::inspect::history::{MAX_NAMED, names};
 use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Cell, Output, row};
+use crate::cli::output::{Cell, Output, named, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Snapshot, Status, UserId};
@@ -105,7 +105,7 @@ pub(super) fn run(
     }
     rows.retain(|row| user.is_none_or(|user| row.user.as_deref() == Some(user)));
     if rows.is_empty() {
-        return Err(not_found(request, &homes, decided > 0, store, out)?);
+        return Err(not_found(request, activities, &homes, decided > 0, store, out)?);
     }
     rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;
@@ -115,16 +115,26 @@ pub(super) fn run(
 /// The error for a request id that no order has: what else may have it.
 fn not_found(
     request: &RequestId,
+    activities: &[ActivityId],
     homes: &[ActivityId],
     is_decided: bool,
     store: &mut Store,
     out: &Output,
 ) -> Result<Failure> {
     let mut warnings = out.warnings();
-    for snapshot in snapshot::snapshots(store, homes)? {
+    let mut archived = Vec::new();
+    for (activity, snapshot) in activities.iter().zip(snapshot::snapshots(store, homes)?) {
         hints::corrupt(&snapshot).into_iter().for_each(|corrupt| warnings.warn(corrupt));
+        archived.extend(snapshot.is_archived().then_some(activity));
     }
     warnings.end();
+    if !archived.is_empty() {
+        let failure = Failure::new(Exit::Refused, format!("no order on the server has the request id `{request}`"));
+        return Ok(failure.hint(format!(
+            "what is archived has its orders in files, and `seckill preheat --restore DIR` brings them back: {}",
+            named(&archived, MAX_NAMED)
+        )));
+    }
     let failure = Failure::new(Exit::Refused, format!("no order has the request id `{request}`"));
     Ok(failure.hint(match is_decided {
         false => "an order that was refused leaves no trace; `--layout` names other keys",
