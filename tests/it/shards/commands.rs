@@ -63,7 +63,8 @@ fn a_report_of_a_sharded_activity_is_of_all_shards() {
     assert_eq!(report(0).json()[0]["held"], 3);
     on_cluster(&redis, "ledger trim 1 --yes --before 2200-01-01").code(0);
     report(2).error_json();
-    on_cluster(&redis, "report 1").code(2).stderr_has("`1#3`, `1#9`").stderr_has("seckill report '1#3'");
+    let partly = "a report of ledgers that were trimmed, or whose beginning is gone, is of one shard: `1#3`, `1#9`";
+    on_cluster(&redis, "report 1").code(2).stderr_has(partly).stderr_has("seckill report '1#3'");
 }
 
 #[test]

@@ -175,7 +175,9 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
         meta.holds += shard.meta.as_ref().map_or(0, |meta| meta.holds);
         found.push(shard);
     }
-    let partly = || refuse(&whole.activity, shards, "the beginning of a ledger was trimmed or is gone", "report");
+    let partly = || {
+        refuse(&whole.activity, shards, "a report of ledgers that were trimmed, or whose beginning is gone,", "report")
+    };
     let is_trimmed = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.checkpoint.is_some());
     if found.iter().any(is_trimmed) {
         return Err(partly());
