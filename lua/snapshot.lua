@@ -3,7 +3,7 @@
 
   KEYS[1]  stock          string
   KEYS[2]  meta           hash
-  KEYS[3]  requests       hash    <tab>holds: units held open
+  KEYS[3]  requests       hash    <tab>holds: units held open; <tab>begun -> what a call that gives units back is about to do
   KEYS[4]  ledger         stream
   KEYS[5]  participants   hash (kind hash) | set (kinds set and coupon) | none (kind counter)
   KEYS[6]  units          hash; kind set only
@@ -12,8 +12,8 @@
   ARGV[2..]               users
 
   Returns {status, ms, stock, meta, participants, last, length, held}: the server's clock in Unix ms, the text of KEYS[1]
-  or false, the meta as a flat list of fields and values (its `withdrawn` belongs to the stock) with the units held open as `holds`, how
-  many users hold units, the ledger's last id or false, how many entries it has, and for each user the text of what is held, false for
+  or false, the meta as a flat list of fields and values (its `withdrawn` belongs to the stock) with the units held open as `holds` and
+  `<tab>begun` as `begun`, how many users hold units, the ledger's last id or false, how many entries it has, and for each user the text of what is held, false for
   nothing, `?` for a member of a set without units, as a plain script leaves it. Status is
      1 ok
     -4 not_preheated  KEYS[1] is absent: nobody can buy (what else there is, is replied all the same)
@@ -45,9 +45,10 @@ for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return corrupt(invalid, 2) end
 if meta.withdrawn and not withdrawn_units(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
-local found = redis.pcall('HMGET', KEYS[3], '\tholds')
+local found = redis.pcall('HMGET', KEYS[3], '\tholds', '\tbegun')
 if found.err or found[1] and not whole(found[1]) then return corrupt(found.err and found or found[1], 3) end
 if found[1] then flat[#flat + 1], flat[#flat + 2] = 'holds', found[1] end
+if found[2] then flat[#flat + 1], flat[#flat + 2] = 'begun', found[2] end
 local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
 local bad = ledger_closed(stock_text, rules, entries, at_last_id)
 if bad then return bad.err and bad or {CORRUPT, now, false, bad[4], bad[5]} end

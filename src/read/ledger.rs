@@ -7,7 +7,7 @@ use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
 use crate::model::slot::common_slot;
-use crate::model::{ActivityId, Checkpoint, Entry, EntryId, Millis};
+use crate::model::{ActivityId, Checkpoint, Corrupt, Entry, EntryId, Millis, Snapshot};
 use crate::read::stats::{self, GroupStats};
 use crate::redis::call::Call;
 use crate::script::reply::{Reply, entry};
@@ -152,6 +152,15 @@ fn news(store: &mut Store, group: Option<&str>, keys: &[String], after: &[String
 /// How long a call may wait, in ms: less than the client waits for any reply.
 fn block(store: &Store) -> u128 {
     (store.servers.target().timeout / 2).min(MAX_BLOCK).as_millis().max(1)
+}
+
+/// The entry up to which the ledger of an activity is to be read: that of the snapshot; of an activity that is corrupt, which has none,
+/// all that is there. `None` if there is no ledger, or its key has another type.
+pub(crate) fn last_to_read(store: &Store, snapshot: &Snapshot) -> Option<EntryId> {
+    let is_readable = |corrupt: &&Corrupt| {
+        corrupt.key != store.keys(&snapshot.activity).ledger || !corrupt.what.starts_with("is of the wrong type")
+    };
+    snapshot.ledger_last.or_else(|| snapshot.corrupt.as_ref().filter(is_readable).map(|_| EntryId::LAST))
 }
 
 /// Gives each entry behind one and up to another, oldest first, until `each` returns false.

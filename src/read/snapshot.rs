@@ -97,6 +97,7 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         ledger_length: None,
         at: Millis::new(reply.count(values.get(1))?.unwrap_or_default()),
         sums: None,
+        lost_users: None,
     };
     if status == Status::Corrupt {
         snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
@@ -136,9 +137,20 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         (snapshot.stock, snapshot.buyers) = archived.map_or((None, None), |it| (Some(it.stock), it.buyers));
         snapshot.status = Status::Ok;
     }
+    // What was begun is finished by the next call, or says that the next purchase is the first one.
+    if text(&reply, meta, "begun").is_none() {
+        snapshot.lost_users = lost_users(&snapshot, keys);
+    }
     let last = reply.text(Some(last))?.map(|id| id.parse());
     snapshot.ledger_last = last.transpose().map_err(|why: String| reply.invalid(why))?;
     Ok(SnapshotReply { snapshot, held, invalid_checkpoint })
+}
+
+/// The key of participants, if nobody is recorded though units were sold: `lua/lib/first_user.lua` refuses purchases then.
+fn lost_users(snapshot: &Snapshot, keys: &Keys) -> Option<Corrupt> {
+    let meta = snapshot.meta.as_ref().filter(|_| !snapshot.is_archived())?;
+    let is_lost = snapshot.buyers == Some(0) && snapshot.stock? < meta.total;
+    is_lost.then(|| corrupt(keys, 5, Some("nothing, though units were sold")))
 }
 
 /// A field that the script does not check, and what it holds instead of a whole number.

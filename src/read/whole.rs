@@ -20,7 +20,7 @@ pub(crate) struct Holdings {
     pub open: Vec<u64>,
 }
 
-/// Several activities, each at its own instant; of a sharded one the sum over its shards, each at its own.
+/// Several activities as purchases find them, each at its own instant; of a sharded one the sum over its shards, each at its own.
 ///
 /// # Errors
 /// Any of `StoreError`.
@@ -49,7 +49,7 @@ pub(crate) fn wholes(store: &mut Store, activities: &[ActivityId]) -> Result<Vec
         let read = snapshot::snapshots(store, &ids)?;
         parents = again.into_iter().zip(read).filter(|(_, snapshot)| is_parent(snapshot)).collect();
     }
-    Ok(all)
+    Ok(all.into_iter().map(Snapshot::for_purchases).collect())
 }
 
 /// What some users hold: of a sharded activity, as their homes say.
@@ -79,6 +79,7 @@ pub(crate) fn holdings(store: &mut Store, activity: &ActivityId, users: &[UserId
         if !snapshot.status.is_done() {
             (whole.snapshot.status, whole.snapshot.corrupt) = (snapshot.status, snapshot.corrupt);
         }
+        whole.snapshot.lost_users = whole.snapshot.lost_users.or(snapshot.lost_users);
         whole.snapshot.stock = Some(whole.snapshot.stock.unwrap_or_default() + snapshot.stock.unwrap_or_default());
     }
     Ok(whole)

@@ -130,7 +130,7 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
             format!("holds {value}: its meta was lost; `seckill preheat --adopt` takes over what is left")
         }
         Some(value @ "nothing, though units were sold") => {
-            format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger")
+            format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger, or from order records (`--orders FILE`)")
         }
         Some(value @ "nothing, though meta has a ledger") => {
             format!("holds {value}: its entries were lost; `seckill preheat --adopt` begins another")

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, counted, named};
-use crate::model::{ActivityId, Layout, Snapshot, Status};
+use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status};
 use crate::read::{index, snapshot};
 use crate::store::Store;
 
@@ -54,6 +54,12 @@ pub fn order_sets<'a>(activities: impl IntoIterator<Item = &'a ActivityId>, stor
         "set `{key}` has {users}{more}: a backend keeps its buyers there, where this layout does not look"
     ));
     out.hint("a layout with that set is `hm-dianping.yaml`, in docs/layouts.md");
+}
+
+/// Which key of an activity is corrupt, and what it holds; `None` if it is not corrupt.
+pub fn corrupt(snapshot: &Snapshot) -> Option<String> {
+    let Corrupt { key, what } = snapshot.corrupt.as_ref()?;
+    Some(format!("`{}` is corrupt: key `{key}` {what}", snapshot.activity))
 }
 
 /// The error for a sharded activity that something cannot be done to, with its shards; `None` if it has none.

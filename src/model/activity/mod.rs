@@ -371,6 +371,9 @@ pub(crate) struct Snapshot {
     pub at: Millis,
     /// Of a sharded activity of which this is the sum.
     pub sums: Option<ShardSums>,
+    /// The key of participants, if purchases are refused because units were sold and nobody is recorded. Audits and repairs need
+    /// no participants, so `status` says nothing of it.
+    pub lost_users: Option<crate::model::order::Corrupt>,
 }
 
 impl Snapshot {
@@ -398,6 +401,17 @@ impl Snapshot {
     /// Whether its keys are in files, and only its meta is left.
     pub(crate) fn is_archived(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Archived)
+    }
+
+    /// As a purchase finds it: `corrupt` too if its participants were lost.
+    #[must_use]
+    pub(crate) fn for_purchases(self) -> Self {
+        match self.lost_users {
+            Some(_) if self.corrupt.is_none() => {
+                Self { status: Status::Corrupt, corrupt: self.lost_users.clone(), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The first that applies of archived, ended, paused, upcoming, sold out and live. One that only a backend created has no

@@ -14,6 +14,7 @@ impl Snapshot {
             ledger_length: None,
             at: Millis::new(0),
             sums: None,
+            lost_users: None,
         }
     }
 }

@@ -52,6 +52,7 @@ pub(crate) fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> 
         at: shards.iter().map(|shard| shard.at).max().unwrap_or(parent.at),
         meta: Some(meta),
         sums: Some(ShardSums { total, in_transit }),
+        lost_users: shards.iter().find_map(|shard| shard.lost_users.clone()),
         ..parent
     }
 }

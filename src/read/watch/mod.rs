@@ -185,7 +185,7 @@ fn read_whole(store: &mut Store, watched: &mut Watched, which: &[usize], read: I
             return Err(error);
         }
     };
-    for (place, snapshot) in which.iter().zip(snapshots) {
+    for (place, snapshot) in which.iter().zip(snapshots.into_iter().map(Snapshot::for_purchases)) {
         let one = &mut watched.activities[*place];
         one.whole = Some(read);
         let (groups, foreign_write) = one.view.take().map_or((None, None), |view| (view.groups, view.foreign_write));

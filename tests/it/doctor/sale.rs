@@ -46,7 +46,7 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
     let damages: [(&[&str], &str); 6] = [
         (&["DEL", "seckill:stock:1"], "stock key is gone"),
         (&["SET", "seckill:stock:1", "abc"], "holds `abc`"),
-        (&["DEL", "seckill:participants:1"], "sold: 3 units, but nobody is recorded"),
+        (&["DEL", "seckill:participants:1"], "holds nothing, though units were sold"),
         (&["RENAME", "seckill:stock:2", "seckill:participants:1"], "wrong type"),
         (&["RENAME", "seckill:stock:2", "seckill:requests:1"], "wrong type"),
         (&["DEL", "seckill:meta:1"], "its meta was lost"),

@@ -81,6 +81,18 @@ fn rows_are_chosen_and_sorted_as_without_watch() {
 }
 
 #[test]
+fn participants_that_are_lost_are_an_alarm() {
+    let redis = shop(&["1"]);
+    redis.seckill(["deduct", "1", "--user", "7"]).code(0);
+    redis.cmd(("DEL", "seckill:participants:1"));
+    let rows = watched(&redis).args(["--count", "1"]).code(3).jsonl();
+    assert_eq!((&rows[0]["state"], &rows[0]["alarms"]), (&"corrupt".into(), &serde_json::json!(["corrupt"])));
+    redis.seckill(["reconcile", "1", "--fix", "--yes"]).code(0);
+    let rows = watched(&redis).args(["--count", "1"]).code(0).jsonl();
+    assert_eq!((&rows[0]["state"], &rows[0]["alarms"]), (&"live".into(), &serde_json::json!([])));
+}
+
+#[test]
 fn an_activity_that_is_preheated_meanwhile_is_watched_too() {
     let redis = shop(&["sku-1"]);
     let call = watched(&redis).args(["sku-*"]).spawn();

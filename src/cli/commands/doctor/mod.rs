@@ -140,7 +140,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     // The keys of a sharded activity are those of its shards, and its parent's.
     let shards: Vec<ActivityId> =
         snapshots.iter().map(Snapshot::parts).filter(|parts| parts.len() > 1).flatten().collect();
-    snapshots.extend(snapshot::snapshots(store, &shards)?);
+    snapshots.extend(snapshot::snapshots(store, &shards)?.into_iter().map(Snapshot::for_purchases));
     activities.extend(shards);
     let checked = [
         (Check::Keys, sale::keys(&snapshots, store, fixes)),

@@ -89,9 +89,9 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         return None;
     }
     let (Some(meta), Some(stock)) = (&snapshot.meta, snapshot.stock) else { return None };
-    let sold = snapshot.sums.as_ref().map_or(meta.total, |sums| sums.total).saturating_sub(stock);
-    if sold > 0 && snapshot.buyers == Some(0) {
-        let found = format!("sold: {}, but nobody is recorded: limits start over", counted(sold, "unit"));
+    let missing = snapshot.sums.as_ref().map_or(meta.total, |sums| sums.total).saturating_sub(stock);
+    if missing > 0 && snapshot.buyers == Some(0) {
+        let found = format!("missing: {}, and nobody is recorded: a call was cut", counted(missing, "unit"));
         return Some(Finding::fail(found, restore()));
     }
     None

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::output::{Warnings, counted, row};
+use crate::cli::shared::hints;
 use crate::model::{ActivityId, Bought, Kind, PackedRules, ShardPlan, Snapshot, Status, StoredUser};
 use crate::read::participants;
 use crate::store::Store;
@@ -68,8 +69,8 @@ fn tally_is_needed(snapshot: &Snapshot, kind: Kind, top: usize) -> bool {
 pub fn warn(warnings: &mut Warnings, snapshot: &Snapshot) {
     let activity = &snapshot.activity;
     warn_of_shards(warnings, snapshot);
-    if let Some(corrupt) = &snapshot.corrupt {
-        warnings.warn(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what));
+    if let Some(corrupt) = hints::corrupt(snapshot) {
+        warnings.warn(corrupt);
     } else if snapshot.status == Status::NotPreheated && snapshot.meta.is_none() {
         warnings
             .note(format!("`{activity}` does not exist in this layout: it was never preheated, or its keys are gone"));

@@ -14,8 +14,8 @@ use crate::read::history::TrimmedUnits;
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
-/// Activities without a ledger that are named; of more only the number is.
-const MAX_NAMED: usize = 5;
+/// Activities that a message names; of more only the number is.
+pub(super) const MAX_NAMED: usize = 5;
 
 /// Streams a row of the ledger for each order of the user.
 pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -31,14 +31,21 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     hints::warn_of_replica(store, out);
     let terminal = out.terminal();
-    let mut without: Vec<&ActivityId> = Vec::new();
+    let (mut without, mut is_sound) = (Vec::<&ActivityId>::new(), true);
+    let mut warnings = out.warnings();
     let mut rows = out.stream::<LedgerRow>()?;
     for (activity, snapshot) in activities.iter().zip(&snapshots) {
         let home = &snapshot.activity;
-        let Some(last) = snapshot.ledger_last else {
-            without.push(activity);
+        let corrupt = hints::corrupt(snapshot);
+        is_sound &= corrupt.is_none();
+        let Some(last) = ledger::last_to_read(store, snapshot) else {
+            match corrupt {
+                Some(corrupt) => warnings.warn(corrupt),
+                None => without.push(activity),
+            }
             continue;
         };
+        corrupt.into_iter().for_each(|corrupt| warnings.warn(corrupt));
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
             let held = match history::carried(store, home, checkpoint, user.as_str().as_bytes())? {
@@ -66,11 +73,12 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         pushed?;
     }
     rows.finish()?;
+    warnings.end();
     if !without.is_empty() {
         let named = named(&without, MAX_NAMED);
         out.note(format!("no ledger, so what was bought there is not listed: {named}"));
     }
-    Ok(Exit::Done)
+    Ok(Exit::done_if(is_sound))
 }
 
 /// Orders that are kept, the newest: a bot may have thousands.

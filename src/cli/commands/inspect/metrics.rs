@@ -35,9 +35,9 @@ families! {
 
 /// Reads everything once, and prints it.
 pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    if args.all || !args.user.is_empty() || args.top.is_some() || args.request.is_some() {
+    if args.all || !args.user.is_empty() || args.top.is_some() || args.request.is_some() || args.holds {
         return Err(Failure::usage("`-o prometheus` has no users: each would be a series of its own")
-            .hint("leave `--user`, `--all`, `--top` and `--request` out; `-o jsonl` has users"));
+            .hint("leave `--user`, `--all`, `--top`, `--request` and `--holds` out; `-o jsonl` has users"));
     }
     if args.watch.watch.is_some() {
         return Err(Failure::usage("`-o prometheus` is one reading, and `--watch` many")

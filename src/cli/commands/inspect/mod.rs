@@ -337,6 +337,7 @@ fn users(activities: &[ActivityId], users: &[UserId], store: &mut Store, out: &m
         let mut worst: Option<Snapshot> = None;
         for (chunk, users) in users.chunks(USERS_IN_A_CALL).enumerate() {
             let Holdings { snapshot, held, open } = whole::holdings(store, activity, users)?;
+            let snapshot = snapshot.for_purchases();
             if chunk == 0 || snapshot.status == Status::Corrupt {
                 detail::warn(&mut warnings, &snapshot);
                 detail::note_archived(&mut warnings, &snapshot);

@@ -1,13 +1,13 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
 use crate::audit::evidence::purchases::RequestRecord;
-use crate::cli::commands::inspect::history::names;
+use crate::cli::commands::inspect::history::{MAX_NAMED, names};
 use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Cell, Output, row};
+use crate::cli::output::{Cell, Output, named, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
-use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Status, UserId};
+use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Snapshot, Status, UserId};
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
 
@@ -75,7 +75,7 @@ pub(super) fn run(
     let known = history::known_requests(store, &homes, request.as_str())?;
     hints::warn_of_replica(store, out);
     let mut rows = Vec::new();
-    let mut decided = 0;
+    let (mut decided, mut is_sound) = (0, true);
     for ((name, activity), known) in activities.iter().zip(&homes).zip(known) {
         if known.record.is_none() && !known.is_decided {
             continue;
@@ -83,7 +83,12 @@ pub(super) fn run(
         let record = known.record.as_deref().and_then(RequestRecord::read);
         let reversed = record.as_ref().filter(|record| record.status == Status::Reversed);
         let state = known.hold.map(|hold| hold.state);
-        match (find(request, activity, state, reversed, store)?, record) {
+        let snapshot = snapshot::snapshot(store, activity)?;
+        if let Some(corrupt) = hints::corrupt(&snapshot) {
+            out.warn(corrupt);
+            is_sound = false;
+        }
+        match (find(request, &snapshot, state, reversed, store)?, record) {
             (Some(mut row), record) => {
                 // The entry of an order of several activities is a `deduct`.
                 let is_multi = |record: &RequestRecord| record.status == Status::Ok && record.op == "multi_deduct";
@@ -92,7 +97,7 @@ pub(super) fn run(
                 rows.push(row);
             }
             (None, Some(record)) => {
-                let row = without_entry(request, activity, record, store, out)?;
+                let row = without_entry(request, &snapshot, record, store, out);
                 rows.push(RequestRow { activity: name.to_string(), state, ..row });
             }
             (None, None) => decided += 1,
@@ -100,31 +105,56 @@ pub(super) fn run(
     }
     rows.retain(|row| user.is_none_or(|user| row.user.as_deref() == Some(user)));
     if rows.is_empty() {
-        let failure = Failure::new(Exit::Refused, format!("no order has the request id `{request}`"));
-        return Err(match decided {
-            0 => failure.hint("an order that was refused leaves no trace; `--layout` names other keys"),
-            _ => failure.hint(
-                "the job is known and has decided that line: it was refused, is of another activity, or its entry was \
-                 trimmed",
-            ),
-        });
+        return Err(not_found(request, activities, &homes, decided > 0, store, out)?);
     }
     rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;
-    Ok(Exit::Done)
+    Ok(Exit::done_if(is_sound))
+}
+
+/// The error for a request id that no order has: what else may have it.
+fn not_found(
+    request: &RequestId,
+    activities: &[ActivityId],
+    homes: &[ActivityId],
+    is_decided: bool,
+    store: &mut Store,
+    out: &Output,
+) -> Result<Failure> {
+    let mut warnings = out.warnings();
+    let mut archived = Vec::new();
+    for (activity, snapshot) in activities.iter().zip(snapshot::snapshots(store, homes)?) {
+        hints::corrupt(&snapshot).into_iter().for_each(|corrupt| warnings.warn(corrupt));
+        archived.extend(snapshot.is_archived().then_some(activity));
+    }
+    warnings.end();
+    if !archived.is_empty() {
+        let failure = Failure::new(Exit::Refused, format!("no order on the server has the request id `{request}`"));
+        return Ok(failure.hint(format!(
+            "what is archived has its orders in files, and `seckill preheat --restore DIR` brings them back: {}",
+            named(&archived, MAX_NAMED)
+        )));
+    }
+    let failure = Failure::new(Exit::Refused, format!("no order has the request id `{request}`"));
+    Ok(failure.hint(match is_decided {
+        false => "an order that was refused leaves no trace; `--layout` names other keys",
+        true => {
+            "the job is known and has decided that line: it was refused, is of another activity, or its entry was trimmed"
+        }
+    }))
 }
 
 /// The order as the ledger has it; a hold, which is in this state, with the last entry that names it; of one that a repair took
 /// back, that repair.
 fn find(
     request: &RequestId,
-    activity: &ActivityId,
+    snapshot: &Snapshot,
     state: Option<HoldState>,
     reversed: Option<&RequestRecord>,
     store: &mut Store,
 ) -> Result<Option<RequestRow>> {
-    let snapshot = snapshot::snapshot(store, activity)?;
-    let Some(last) = snapshot.ledger_last else { return Ok(None) };
+    let activity = &snapshot.activity;
+    let Some(last) = ledger::last_to_read(store, snapshot) else { return Ok(None) };
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
     let mut found: Option<RequestRow> = None;
     ledger::each_entry(store, activity, EntryId::ZERO, last, |entry| {
@@ -181,17 +211,20 @@ fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option
 /// An order that only the record of its request id knows; says why.
 fn without_entry(
     request: &RequestId,
-    activity: &ActivityId,
+    snapshot: &Snapshot,
     record: RequestRecord,
-    store: &mut Store,
+    store: &Store,
     out: &Output,
-) -> Result<RequestRow> {
-    let snapshot = snapshot::snapshot(store, activity)?;
+) -> RequestRow {
+    let activity = &snapshot.activity;
     let meta = snapshot.meta.as_ref();
     let checkpoint = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
     out.note(match (record.status, checkpoint) {
         (Status::Ok, Some(checkpoint)) => {
             format!("its entry in `{activity}` was trimmed: it is from {} or before", checkpoint.upto.at().to_second())
+        }
+        (Status::Ok, None) if snapshot.corrupt.is_some() && ledger::last_to_read(store, snapshot).is_none() => {
+            format!("the ledger of `{activity}` cannot be read: when and by whom is not known")
         }
         (Status::Ok, None) => format!("`{activity}` has no ledger entry of it: when and by whom is not recorded"),
         (Status::Reversed, _) => {
@@ -199,7 +232,7 @@ fn without_entry(
         }
         _ => format!("it was refused in `{activity}`: refusals have no ledger entry"),
     });
-    Ok(of_record(request, activity, &record))
+    of_record(request, activity, &record)
 }
 
 /// The row of what is stored under a request id.

@@ -29,7 +29,7 @@ names! {
 pub(super) struct Selection {
     /// Show only activities in these states
     ///
-    /// upcoming, live, sold_out, paused, ended, not_preheated or corrupt. The exit code covers all activities that were
+    /// upcoming, live, sold_out, paused, ended, archived, not_preheated or corrupt. The exit code covers all activities that were
     /// read, also those that are not shown.
     #[arg(long, value_name = "STATE", value_delimiter = ',', hide_possible_values = true, value_parser = states(), conflicts_with_all = ["user", "all"])]
     pub state: Vec<String>,

@@ -50,6 +50,7 @@ row! {
 pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let (mut snapshot, mut held) = snapshot::bought(store, activity, std::slice::from_ref(user))?;
     let mut recorded = snapshot.clone();
+    snapshot = snapshot.for_purchases();
     if snapshot.parts().len() > 1 {
         // Units are those of all shards; what the user did is at the home.
         (recorded, held) =
@@ -85,11 +86,12 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
 }
 
 fn people(why: &WhyRow, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
-    out.line(&match (why.status, why.can_buy) {
+    let answer = match (why.status, why.can_buy) {
         (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
         (Status::Ok, units) => format!("`{user}` can buy up to {} of `{activity}` now.", counted(units, "unit")),
         (status, _) => format!("`{user}` cannot buy `{activity}`: {status}."),
-    });
+    };
+    out.line(&hanging(&answer, out.terminal().width));
     for sentence in &why.because {
         out.line(&hanging(&format!("- {sentence}"), out.terminal().width));
     }

@@ -165,7 +165,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
     hints::warn_of_replica(store, out);
-    if sources.ledgers.is_empty() && args.all {
+    if sources.ledgers.is_empty() && sources.all_found && args.all {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
     if args.follow || args.group.is_some() {

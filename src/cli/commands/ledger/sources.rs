@@ -26,7 +26,7 @@ pub(super) struct Sources {
     listed: Option<Instant>,
     /// What the index named so far: of a sharded activity the ledgers are those of its shards.
     names: HashSet<ActivityId>,
-    /// Whether each that was named is there.
+    /// Whether each that was named is there and can be read.
     pub all_found: bool,
 }
 
@@ -39,10 +39,10 @@ pub(super) fn end_of_activity(ledgers: &[(ActivityId, EntryId)], from: usize) ->
 
 impl Sources {
     /// The ledgers of the activities that were named, each once, or else of all that were preheated. Reports what is
-    /// not there, what has no ledger, and what was trimmed.
+    /// not there, what is corrupt or has no ledger, and what was trimmed.
     ///
     /// # Errors
-    /// Any of the store's; the only activity that was named is not there.
+    /// Any of the store's; the only activity that was named is not there, or its ledger cannot be read.
     pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
         let activities = selection::resolve(named, store)?;
         let listed = named.is_empty().then(Instant::now);
@@ -55,9 +55,12 @@ impl Sources {
         let mut sources = Self { ledgers: Vec::new(), since, listed, names, all_found: true };
         for snapshot in snapshot::snapshots(store, &activities)? {
             let activity = &snapshot.activity;
-            if snapshot.status == Status::NotPreheated && snapshot.ledger_last.is_none() {
-                hints::other_layouts([activity], store, out);
-                let missing = format!("`{activity}` is not_preheated: it has no ledger");
+            let (corrupt, last) = (hints::corrupt(&snapshot), ledger::last_to_read(store, &snapshot));
+            if last.is_none() && (corrupt.is_some() || snapshot.status == Status::NotPreheated) {
+                if corrupt.is_none() {
+                    hints::other_layouts([activity], store, out);
+                }
+                let missing = corrupt.unwrap_or_else(|| format!("`{activity}` is not_preheated: it has no ledger"));
                 if activities.len() == 1 && listed.is_none() {
                     return Err(Failure::new(Exit::Refused, missing));
                 }
@@ -65,7 +68,10 @@ impl Sources {
                 sources.all_found = false;
                 continue;
             }
-            if snapshot.ledger_last.is_none() && listed.is_none() {
+            if let Some(corrupt) = corrupt {
+                out.warn(corrupt);
+            }
+            if last.is_none() && listed.is_none() {
                 let why =
                     if snapshot.is_archived() { "is archived: its ledger is in its files" } else { "has no ledger" };
                 out.note(format!("`{activity}` {why}"));

@@ -48,9 +48,13 @@ fn sold(report: &Report) -> Fact {
 
 fn sold_out(report: &Report) -> Fact {
     let Some(at) = report.sales.sold_out_at else {
+        let moving = match report.snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
+            Some(moving @ 1..) => format!(", {} of them in transit between shards", signed_count(moving)),
+            _ => String::new(),
+        };
         let left = report.snapshot.stock.map_or_else(
             || "nobody knows how many units are left".to_owned(),
-            |stock| format!("{} {} left", units(stock), if stock == 1 { "is" } else { "are" }),
+            |stock| format!("{} {} left{moving}", units(stock), if stock == 1 { "is" } else { "are" }),
         );
         return Fact::new("sold out", format!("no: {left}"));
     };

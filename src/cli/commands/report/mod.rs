@@ -27,7 +27,7 @@ const MAX_TOP: u64 = 100_000;
 /// The verdict compares sums: total, stock and ledger at one instant, and, if nothing changed meanwhile, what participants
 /// hold. Only `seckill reconcile` compares each user. An activity without a ledger has no report (exit 3).
 ///
-/// Of a sharded activity it is the sum of all shards, each at its own instant.
+/// Of a sharded activity it is the sum of all shards, each at its own instant; what is in transit between them counts as `stock`.
 ///
 /// csv and tsv have the figures alone; json, jsonl and yaml also the timeline, the events and the buyers.
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::{each_merged, refuse};
+use crate::model::activity::ShardSums;
 use crate::model::number::signed;
 use crate::model::{
     ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, StoredUser,
@@ -78,9 +79,8 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
 fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(Meta, EntryId)> {
     let activity = &snapshot.activity;
     let refused = |why: String| Failure::new(Exit::Refused, why);
-    if let Some(corrupt) = &snapshot.corrupt {
-        return Err(refused(format!("`{activity}` is corrupt: key `{}` {}", corrupt.key, corrupt.what))
-            .hint("`seckill doctor` and `seckill reconcile` say what is left"));
+    if let Some(corrupt) = hints::corrupt(snapshot) {
+        return Err(refused(corrupt).hint("`seckill doctor` and `seckill reconcile` say what is left"));
     }
     match (&snapshot.meta, snapshot.ledger_last) {
         (Some(meta), Some(last)) => Ok((meta.clone(), last)),
@@ -166,15 +166,18 @@ impl Report {
 
 /// Reads all shards. `whole` is the activity itself, which has neither stock nor ledger.
 fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
-    let meta: Meta = whole.meta.clone().context("the meta that has its shards")?;
+    let mut meta: Meta = whole.meta.clone().context("the meta that has its shards")?;
     let names: Vec<ActivityId> = shards.ids(&whole.activity).collect();
     let (mut found, mut last) = (Vec::new(), Vec::new());
     for name in &names {
         let shard = snapshot::snapshot(store, name)?;
         last.push(with_ledger(&shard, store, out)?.1);
+        meta.holds += shard.meta.as_ref().map_or(0, |meta| meta.holds);
         found.push(shard);
     }
-    let partly = || refuse(&whole.activity, shards, "the beginning of a ledger was trimmed or is gone", "report");
+    let partly = || {
+        refuse(&whole.activity, shards, "a report of ledgers that were trimmed, or whose beginning is gone,", "report")
+    };
     let is_trimmed = |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| meta.checkpoint.is_some());
     if found.iter().any(is_trimmed) {
         return Err(partly());
@@ -199,9 +202,11 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
     let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit).ok());
+    let total = found.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum();
+    let sums = Some(ShardSums { total, in_transit: Some(merged.in_transit) });
     let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
     let series = Series::new(&sales, meta.starts_at);
-    let snapshot =
-        Snapshot { status: Status::Ok, stock, buyers: found.iter().map(|shard| shard.buyers).sum(), ..whole };
+    let buyers_now = found.iter().map(|shard| shard.buyers).sum();
+    let snapshot = Snapshot { status: Status::Ok, stock, buyers: buyers_now, sums, ..whole };
     Ok(Report { snapshot, meta, sales, balance, series, first_entry: Some(preheat.id.at()), users, buyers })
 }

@@ -22,8 +22,9 @@ const NAMES: usize = 11;
 
 pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     let width = out.terminal().width.unwrap_or(WIDTH).clamp(MIN_WIDTH, MAX_WIDTH);
-    header(report, out);
-    for Fact { name, text, tone } in facts::all(report) {
+    header(report, width, out);
+    let window = window(report).map(|text| Fact { name: "window", text, tone: Tone::Plain });
+    for Fact { name, text, tone } in window.into_iter().chain(facts::all(report)) {
         for (index, line) in wrapped(&text, width - NAMES).into_iter().enumerate() {
             let name = if index == 0 { name } else { "" };
             out.parts(&[(format!("{name:<NAMES$}"), Tone::Dim), (line, tone)]);
@@ -56,15 +57,16 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn header(report: &Report, out: &mut Output) {
-    let mut parts = vec![(report.snapshot.activity.to_string(), Tone::Strong)];
-    if !report.meta.title.is_empty() {
-        parts.push((format!("  {}", report.meta.title), Tone::Strong));
+/// Name, title and state in one line if it has room, else the state in a line of its own.
+fn header(report: &Report, width: usize, out: &mut Output) {
+    let (activity, title) = (&report.snapshot.activity, &report.meta.title);
+    let name = if title.is_empty() { activity.to_string() } else { format!("{activity}  {title}") };
+    let state = state(report);
+    if wrapped(&format!("{name}  {state}"), width).len() == 1 {
+        return out.parts(&[(name, Tone::Strong), (format!("  {state}"), Tone::Dim)]);
     }
-    parts.push((format!("  {}", state(report)), Tone::Dim));
-    out.parts(&parts);
-    if let Some(window) = window(report) {
-        out.parts(&[(format!("{:<NAMES$}", "window"), Tone::Dim), (window, Tone::Plain)]);
+    for (text, tone) in [(name, Tone::Strong), (state, Tone::Dim)] {
+        wrapped(&text, width).into_iter().for_each(|line| out.parts(&[(line, tone)]));
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct WatchArgs {
     /// `server_errors` (a second), `server_success` (from 0 to 1), `server_p50`, `server_p99` and `server_p99_9` (in ms,
     /// since the server's start): script calls of all callers, by its INFO. What is not known is null. A server that is
     /// lost is reached again.
-    #[arg(long, value_name = "INTERVAL", group = "watching", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = interval, conflicts_with_all = ["user", "all", "top", "scan", "request"])]
+    #[arg(long, value_name = "INTERVAL", group = "watching", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = interval, conflicts_with_all = ["user", "all", "top", "scan", "request", "holds"])]
     pub(super) watch: Option<Duration>,
     /// End after N readings; with --watch
     #[arg(long, value_name = "N", requires = "watching", allow_hyphen_values = true, value_parser = between::<u64>(1, 1_000_000_000))]
