@@ -56,7 +56,7 @@ seckill script show settle --lang python > settle.py
         /// Name of the script, see `script list`
         #[arg(required_unless_present = "drop_in")]
         name: Option<String>,
-        /// seckill, sku, sku-multi, coupon or product
+        /// seckill, sku, sku-multi, coupon, product or hm-dianping
         #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name)), conflicts_with_all = ["name", "lang"])]
         drop_in: Option<String>,
         /// java-jedis, java-spring, php, go, node or python
