@@ -17,6 +17,7 @@ use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal, counted};
+use crate::cli::shared::fix::{Fixes, Options};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::Session;
 use crate::model::number::between;
@@ -169,6 +170,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     let mutating = Mutating { reason: None, dry_run, yes, confirm, wait_replicas: None };
     let is_private = session.global.embedded.is_some();
     let mut store = session.store_to_change(layout, &mutating, [])?;
+    let login = Options::of(&session.global, session.login()?);
     let out = &mut session.out;
     if args.dry_run {
         return rows::show(args, &terms, &mut store, out);
@@ -179,7 +181,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     }
     // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();
-    let mut bench = Bench::new(args, terms, &store, out.terminal());
+    let mut bench = Bench::new(args, terms, login, &mut store, out.terminal())?;
     let strategies = args.strategies().into_iter().take_while(|_| !interrupt::requested());
     let (mut rows, failed) = until_failed(strategies.map(|strategy| bench.run(strategy, &mut store, out)));
     rank(&mut rows);
@@ -214,17 +216,24 @@ struct Bench<'a> {
     /// The ids of all activities of this run begin with it.
     prefix: String,
     left: Left,
+    /// How `redis-cli` gets to the server.
+    redis_cli: Fixes,
 }
 
 impl<'a> Bench<'a> {
-    fn new(args: &'a BenchArgs, terms: Terms, store: &Store, terminal: Terminal) -> Self {
+    fn new(args: &'a BenchArgs, terms: Terms, login: Options, store: &mut Store, terminal: Terminal) -> Result<Self> {
         let unique = RequestId::unique().to_string().replace('-', "");
         let prefix = format!("bench-{}", &unique[unique.len() - 8..]);
         let left = Left::default();
         let (remains, server) = (Arc::clone(&left), store.server_name().to_owned());
         interrupt::at_exit(move || say_what_remains(&terminal, &server, &remains));
         terminal.note(format!("activities `{prefix}-…` are made for this run and removed at its end"));
-        Self { args, terms, judges: args.judges(), prefix, left }
+        store.servers.discover()?;
+        let node = store.servers.node_of(None);
+        let target = store.servers.node(node).connection()?.target.clone();
+        let user = login.login_name(target.username());
+        let redis_cli = Fixes::new("redis", &target.redis_cli(), user, false, &login);
+        Ok(Self { args, terms, judges: args.judges(), prefix, left, redis_cli })
     }
 
     /// Sells with one strategy, on activities that exist only meanwhile.
@@ -239,7 +248,13 @@ impl<'a> Bench<'a> {
     }
 
     fn remember(&self, left: &[ActivityId], store: &Store) {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = made::commands(left, store);
+        let follows: &[&str] = if store.servers.is_cluster() { &["-c"] } else { &[] };
+        let pasted = |words: &Vec<String>| {
+            let words = follows.iter().copied().chain(words.iter().map(String::as_str));
+            self.redis_cli.command(&words.collect::<Vec<_>>())
+        };
+        let commands = made::commands(left, store).iter().map(pasted).collect();
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = commands;
     }
 
     fn sell(
@@ -323,6 +338,6 @@ fn say_what_remains(terminal: &Terminal, server: &str, left: &Left) {
     }
     terminal.warn(format!("activities of this run remain on `{server}`; these commands remove them:"));
     for command in left.iter() {
-        terminal.line(&format!("  redis-cli -u {server} {command}"));
+        terminal.line(&format!("  {command}"));
     }
 }
