@@ -14,12 +14,14 @@ use crate::bench::{
 use crate::cli::args::Mutating;
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::error::advice;
+use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal, counted};
 use crate::cli::shared::fix::{Fixes, Options};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::Session;
+use crate::error::StoreError;
 use crate::model::number::between;
 use crate::model::{ActivityId, Kind, Limit, Quantity, RequestId};
 use crate::sell::bulk::Limits;
@@ -205,6 +207,10 @@ pub fn too_many(clients: usize, most: usize) -> Failure {
         .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE of a systemd unit), or give fewer clients")
 }
 
+/// The rights that no other command needs.
+const RIGHTS: &str = "a load test needs more rights than an operator has: `+srem`; for `watch` and `naive` also `+hincrby`, or \
+    `+sismember` where a user buys once; for `lock` also `+del +pexpire`: ACL SETUSER, or ask who administers the server";
+
 /// What remains if the run dies: commands that remove it.
 type Left = Arc<Mutex<Vec<String>>>;
 
@@ -240,11 +246,11 @@ impl<'a> Bench<'a> {
     fn run(&mut self, strategy: StrategyName, store: &mut Store, out: &Output) -> Result<BenchRow> {
         let mut made = Vec::new();
         let ran = self.sell(strategy, &mut made, store, out);
+        let is_changed = !made.is_empty();
         let removed = made::remove(&mut made, store);
         self.remember(&made, store);
-        let row = ran?;
-        removed?;
-        Ok(row)
+        let row = ran.and_then(|row| removed.map(|()| row).map_err(Failure::from));
+        row.map_err(|failure| if is_changed { after_a_change(failure) } else { failure })
     }
 
     fn remember(&self, left: &[ActivityId], store: &Store) {
@@ -266,6 +272,8 @@ impl<'a> Bench<'a> {
     ) -> Result<BenchRow> {
         let Self { args, terms, .. } = self;
         let ids = made::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
+        // Nothing is there yet, but a user who may not remove it is refused here, before it is made.
+        made::remove(&mut ids.concat(), store)?;
         for id in ids.iter().flatten() {
             made::make(made, store, id, terms.stock, terms.limit)?;
             self.remember(made, store);
@@ -301,6 +309,17 @@ impl<'a> Bench<'a> {
         explain(strategy, &measured, out);
         Ok(BenchRow::new(strategy, &measured, oversold, &self.judges))
     }
+}
+
+/// The failure, whose hint does not say that nothing was changed.
+fn after_a_change(mut failure: Failure) -> Failure {
+    if let Cause::Store(error) = &failure.cause {
+        failure.hint = match **error {
+            StoreError::Permission { .. } => Some(RIGHTS.to_owned()),
+            _ => advice(error),
+        };
+    }
+    failure
 }
 
 /// How orders ended, and what went wrong.
