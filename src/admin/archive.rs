@@ -98,6 +98,13 @@ pub(crate) enum Unarchivable {
     Status(Status, Option<Corrupt>),
 }
 
+impl Unarchivable {
+    /// Whether no shard of an activity is archived if this is true of one. One that is in files or lost sells nothing.
+    pub(crate) fn refuses_whole(&self) -> bool {
+        !matches!(self, Self::Archived(_) | Self::Status(Status::NotPreheated, _))
+    }
+}
+
 /// What was asked for, unless the activity cannot be archived.
 pub(crate) type Checked<T> = std::result::Result<T, Unarchivable>;
 

@@ -96,14 +96,13 @@ pub(crate) fn remove(made: &mut Vec<ActivityId>, store: &mut Store) -> Result<()
     Ok(())
 }
 
-/// Commands that remove what is left.
-pub(crate) fn commands(left: &[ActivityId], store: &Store) -> Vec<String> {
-    let unlink = |id: &ActivityId| {
-        // One each: on a cluster `redis-cli -c` follows it.
-        keys_of(store, id).into_iter().map(|key| format!("UNLINK {key}")).collect::<Vec<_>>()
-    };
-    let all = left.iter().flat_map(unlink);
-    all.chain(left.iter().map(|id| format!("SREM {} {id}", Keys::index(store.layout)))).collect()
+/// The words of commands that remove what is left: on a cluster the keys of each are in one slot.
+pub(crate) fn commands(left: &[ActivityId], store: &Store) -> Vec<Vec<String>> {
+    let index = ["SREM", Keys::index(store.layout)].map(str::to_owned);
+    let unlink = |id: &ActivityId| [vec!["UNLINK".to_owned()], keys_of(store, id)].concat();
+    let listed = left.iter().map(ActivityId::to_string);
+    let removal = (!left.is_empty()).then(|| index.into_iter().chain(listed).collect());
+    left.iter().map(unlink).chain(removal).collect()
 }
 
 fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {

@@ -147,7 +147,7 @@ impl Global {
 /// Flags of every command that changes something.
 #[derive(Debug, Args)]
 pub struct Mutating {
-    /// Reason, kept in the ledger
+    /// Reason, stored with the change
     #[arg(long, value_name = "TEXT", value_parser = order::given_reason)]
     pub reason: Option<String>,
 

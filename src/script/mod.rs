@@ -80,6 +80,9 @@ pub static DROP_INS: [Script; 6] = [
     script!("hm-dianping", "drop-in/", "hm-dianping"),
 ];
 
+/// Those that make and end holds: a kind without users has none of them.
+pub(crate) const HOLD_SCRIPTS: [&str; 4] = ["hold", "hold_file", "settle", "settle_file"];
+
 /// Makes an activity what it should be.
 pub(crate) static PREHEAT: Script = script!("preheat");
 /// Takes units of one activity, for one order.
@@ -137,9 +140,9 @@ pub(crate) static PARENT: Script = script!("parent");
 pub(crate) static PREHEAT_SHARD: Script = script!("preheat_shard");
 
 impl Script {
-    /// All of them for a kind, in the order in which a sale needs them.
-    pub fn all(kind: Kind) -> [&'static Self; 23] {
-        [
+    /// All of them that a kind has, in the order in which a sale needs them.
+    pub fn all(kind: Kind) -> Vec<&'static Self> {
+        let all = [
             &PREHEAT,
             DEDUCT.of(kind),
             MULTI_DEDUCT.of(kind),
@@ -163,7 +166,9 @@ impl Script {
             &PEEK,
             &PARENT,
             &PREHEAT_SHARD,
-        ]
+        ];
+        let is_known = |script: &&Self| kind.has_users() || !HOLD_SCRIPTS.contains(&script.name);
+        all.into_iter().filter(is_known).collect()
     }
 
     /// All of them for all kinds; those that are the same for all come once.
@@ -179,8 +184,7 @@ impl Script {
 
     /// Whether its `KEYS` end with the deadlines of holds.
     pub fn knows_holds(&self) -> bool {
-        let of_holds = matches!(self.name, "hold" | "hold_file" | "settle" | "settle_file");
-        of_holds || matches!(self.name, "preheat" | "parent" | "preheat_shard" | "archive")
+        HOLD_SCRIPTS.contains(&self.name) || matches!(self.name, "preheat" | "parent" | "preheat_shard" | "archive")
     }
 }
 

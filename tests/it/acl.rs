@@ -320,6 +320,35 @@ fn an_operator_may_run_whatever_a_script_runs() {
 }
 
 #[test]
+fn a_load_test_needs_the_rights_that_the_page_adds_and_leaves_nothing() {
+    let page = page();
+    let section = page.split("\n## ").find(|section| section.starts_with("Load tests")).unwrap();
+    let more = rights(section.lines().find(|line| line.starts_with("ACL SETUSER operator ")).unwrap());
+    for layout in LAYOUTS {
+        let shop = Shop::open(layout);
+        let before = shop.redis.dump_all();
+        let bench = |but: &str, strategies: &str| {
+            let rights = role("operator").rights.into_iter().chain(more.iter().filter(|right| *right != but).cloned());
+            shop.allow("operator", &rights.collect::<Vec<_>>());
+            if of_layout(layout, "operator").1.iter().any(|right| right == but) {
+                shop.redis.cmd(&["ACL", "SETUSER", "operator", &but.replace('+', "-")]);
+            }
+            let line = format!("bench --yes --users 9 --clients 2 --strategy {strategies}");
+            let run = shop.call_as("operator", &line).run();
+            shop.redis.assert_unchanged_since(&before);
+            run
+        };
+        bench("", "lua,batch,watch,lock,naive").code(0);
+        bench("+srem", "lua").code(4).stderr_has("nothing was changed").stderr_lacks("answered");
+        bench("+del", "lua,lock").code(4).stderr_has("`lock` also `+del +pexpire`").stderr_lacks("nothing was changed");
+        let of_users = if layout.kind == "hash" { "+hincrby" } else { "+sismember" };
+        let refused = bench(of_users, "naive");
+        let code = if layout.has_users() { 4 } else { 0 };
+        refused.code(code).stderr_lacks("nothing was changed");
+    }
+}
+
+#[test]
 fn the_same_users_work_on_every_node_of_a_cluster() {
     let cluster = TestCluster::start(3);
     let page = page();

@@ -35,7 +35,7 @@ fn scripts_with_the_key_of_deadlines_are_those_whose_headers_have_it() {
     let has = |script: &&seckill::internals::Script| {
         script.text.lines().any(|line| line.starts_with("  ") && line.contains(" deadlines  "))
     };
-    let scripts: BTreeSet<&str> = all.into_iter().filter(has).map(|script| script.name).collect();
+    let scripts: BTreeSet<&str> = all.iter().copied().filter(has).map(|script| script.name).collect();
     assert_eq!(said, scripts);
     assert!(all.iter().all(|script| script.knows_holds() == scripts.contains(script.name)));
 }

@@ -37,7 +37,8 @@ pub struct MultiDeductArgs {
     user: Option<UserId>,
     /// Request id: sent again, it changes nothing
     ///
-    /// Without one, a UUIDv7 is made and printed. A refused request leaves no trace; its id may be used again.
+    /// Without one, a UUIDv7 is made and printed. A refused request of activities in one slot leaves no trace; its id may be
+    /// used again. Over several slots of the layout `cluster` the id is used up.
     #[arg(long, value_name = "ID", conflicts_with = "from")]
     request: Option<RequestId>,
     #[command(flatten)]

@@ -46,9 +46,11 @@ pub(crate) struct CallStats {
     pub(crate) calls: u64,
     /// Their time in the server, in microseconds.
     pub(crate) usec: u64,
-    /// Calls that were refused before they ran: no right, no memory, a wrong number of arguments.
+    /// Calls that were refused before they ran: no right, no memory, a wrong number of arguments; of one command also those that
+    /// another node serves.
     pub(crate) rejected: u64,
-    /// Calls that ran and replied with an error. A status that refuses an order is no error.
+    /// Calls that ran and replied with an error; of one command also those of a script that is not loaded. A status that refuses an
+    /// order is no error.
     pub(crate) failed: u64,
 }
 
@@ -163,12 +165,22 @@ impl Info {
         CallStats::parse(self.text(&format!("cmdstat_{name}"))?)
     }
 
-    /// The calls of scripts and functions in total. `None` without the section `commandstats`, in which no server that
-    /// was ever asked anything has no line.
+    /// The calls of scripts and functions in total, without what clients send again as a matter of course: to the node that
+    /// `MOVED` or `ASK` names, and with the text after `NOSCRIPT`, for which the section `errorstats` is needed. `None` without the
+    /// section `commandstats`, in which no server that was ever asked anything has no line.
     pub(crate) fn scripts(&self) -> Option<CallStats> {
         self.prefixed("cmdstat_").next()?;
         let known = SCRIPT_COMMANDS.iter().filter_map(|name| self.command(name));
-        Some(known.fold(CallStats::default(), CallStats::plus))
+        let mut scripts = known.fold(CallStats::default(), CallStats::plus);
+        // No server says which commands it redirected: as many as it rejected of others count as theirs.
+        let others = self.commands().map(|(_, stats)| stats.rejected).sum::<u64>() - scripts.rejected;
+        scripts.rejected = scripts.rejected.saturating_sub(self.errors_of(&["MOVED", "ASK"]).saturating_sub(others));
+        scripts.failed = scripts.failed.saturating_sub(self.errors_of(&["NOSCRIPT"]));
+        Some(scripts)
+    }
+
+    fn errors_of(&self, names: &[&str]) -> u64 {
+        self.errors().filter(|(name, _)| names.contains(name)).map(|(_, count)| count).sum()
     }
 
     /// How long a command takes.
@@ -297,11 +309,26 @@ mod tests {
         assert_eq!(info.product().as_deref(), Some("Valkey 8.1.8"));
         assert_eq!(info.role(), Some(Role::Primary));
         let scripts = info.scripts().unwrap();
-        assert_eq!(scripts, CallStats { calls: 93, usec: 1300, rejected: 2, failed: 3 });
-        assert_eq!(scripts.errors(), 5);
+        assert_eq!(scripts, CallStats { calls: 93, usec: 1300, rejected: 2, failed: 2 });
+        assert_eq!(scripts.errors(), 4);
         assert_eq!(info.errors().collect::<Vec<_>>(), [("NOSCRIPT", 1), ("a:b", 4)]);
         let replica = &info.replicas()[0];
         assert_eq!((replica.address.as_str(), replica.offset, replica.lag), ("10.0.0.2:6379", Some(42), Some(1)));
+    }
+
+    #[test]
+    fn a_redirection_is_no_failure_of_a_script_and_a_missing_right_is() {
+        let rejected = |scripts: u64, others: u64, errors: &str| {
+            let text = format!(
+                "cmdstat_evalsha:calls=9,rejected_calls={scripts},failed_calls=0\n\
+                 cmdstat_get:calls=0,rejected_calls={others},failed_calls=0\n{errors}"
+            );
+            Info::parse(&text).scripts().unwrap().rejected
+        };
+        assert_eq!(rejected(6, 3, "errorstat_MOVED:count=8\nerrorstat_ASK:count=1\n"), 0);
+        assert_eq!(rejected(6, 3, "errorstat_MOVED:count=7\nerrorstat_NOPERM:count=2\n"), 2);
+        assert_eq!(rejected(2, 3, "errorstat_MOVED:count=1\nerrorstat_NOPERM:count=4\n"), 2);
+        assert_eq!(rejected(2, 0, ""), 2);
     }
 
     #[test]

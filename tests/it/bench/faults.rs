@@ -1,7 +1,9 @@
 //! What goes wrong while a server is loaded: nothing is sold twice, and nothing remains.
 
+use std::process::Command;
+
 use super::{assert_exact, oversold, row, server, wait_for_orders};
-use crate::support::{Authority, Running, TestCluster, TestRedis, seckill, wait_until};
+use crate::support::{Authority, Running, TestCluster, TestRedis, redis_cli, seckill, wait_until};
 
 const FOREVER: [&str; 9] = ["bench", "--yes", "--duration", "60s", "--clients", "20", "-o", "json", "--strategy"];
 
@@ -32,8 +34,8 @@ fn a_run_that_cannot_remove_its_activities_says_which_keys_remain() {
         .wait()
         .code(5)
         .stderr_has("activities of this run remain on `unix://")
-        .stderr_has("UNLINK seckill:stock:bench-")
-        .stderr_has("UNLINK seckill:lock:bench-")
+        .stderr_has(&format!("redis-cli -s {} UNLINK seckill:stock:bench-", redis.socket().display()))
+        .stderr_has(" seckill:lock:bench-")
         .stderr_has("SREM seckill:activities bench-");
 }
 
@@ -48,7 +50,39 @@ fn a_second_ctrl_c_ends_at_once_and_says_which_keys_remain() {
     running.signal(libc::SIGINT);
     let run = running.wait();
     redis.thaw();
-    run.code(130).stderr_has("these commands remove them").stderr_has("UNLINK seckill:requests:bench-");
+    run.code(130).stderr_has("these commands remove them").stderr_has(" seckill:requests:bench-");
+}
+
+#[test]
+fn what_remains_on_a_cluster_is_removed_by_the_commands_that_are_printed() {
+    let Some(cli) = redis_cli() else { return };
+    let cluster = TestCluster::start(3);
+    let nodes = cluster.nodes();
+    nodes.iter().for_each(|node| _ = node.cmd(&["ACL", "SETUSER", "ann", "on", ">secret", "~*", "+@all"]));
+    let url = cluster.url().replace("redis://", "redis://ann@");
+    let line =
+        ["-l", "cluster", "-u", &url, "bench", "--yes", "--users", "100000", "--clients", "8", "--duration", "1m"];
+    let running = seckill(line).env("SECKILL_PASSWORD", "secret").spawn();
+    wait_until("orders are sold", || {
+        nodes.iter().all(|node| !node.ask::<Vec<String>>(("KEYS", "seckill:{bench-*}:participants")).is_empty())
+    });
+    nodes.iter().for_each(TestRedis::freeze);
+    running.signal(libc::SIGINT);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    running.signal(libc::SIGINT);
+    let run = running.wait();
+    nodes.iter().for_each(TestRedis::thaw);
+    let run = run.code(130);
+    let folder = cli.parent().unwrap().display().to_string();
+    let commands: Vec<&str> = run.stderr.lines().filter(|line| line.contains("redis-cli ")).collect();
+    assert_eq!(commands.len(), 4, "{}", run.stderr);
+    for command in commands {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("PATH", format!("{folder}:/usr/bin:/bin")).env("SECKILL_PASSWORD", "secret");
+        let output = shell.output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{command}: {output:?}");
+    }
+    assert!(nodes.iter().all(|node| node.ask::<u64>(("DBSIZE",)) == 0));
 }
 
 #[test]
@@ -82,7 +116,7 @@ fn more_clients_than_open_files_are_refused_before_anything_is_sent() {
     let redis = TestRedis::start();
     let line = format!("ulimit -S -n 60; ulimit -H -n 100; exec {} bench --yes", crate::support::binary().display());
     let run = |clients: &str| {
-        let mut shell = std::process::Command::new("sh");
+        let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{line} --orders 100 --clients {clients}")]).env("SECKILL_URL", redis.url());
         shell.env("XDG_CONFIG_HOME", "/nonexistent").output().unwrap()
     };

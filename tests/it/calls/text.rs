@@ -111,9 +111,12 @@ fn scripts_of_the_tool_alone_have_no_call() {
         refused.stderr_has("for this tool alone").stderr_has("seckill ");
     }
     for script in ["hold", "settle"] {
-        let refused = seckill(["script", "show", script, "--lang", "go", "-l", "product"]).code(2).stdout_is("");
-        refused.stderr_has("records no users who could hold units");
+        for text in [&["--lang", "go"][..], &[]] {
+            let refused = seckill(["script", "show", script, "-l", "product"]).args(text).code(2).stdout_is("");
+            refused.stderr_has("records no users who could hold units");
+        }
     }
+    seckill(["script", "list", "-l", "product", "-o", "name"]).code(0).stdout_lacks("hold").stdout_lacks("settle");
     for script in ["peek", "lend"] {
         seckill(["script", "show", script, "--lang", "go"]).code(2).stderr_has("script show borrow --lang");
     }

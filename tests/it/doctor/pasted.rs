@@ -2,14 +2,13 @@
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{of_check, text};
-use crate::support::{Authority, TestCluster, TestRedis, binary, seckill, server_binary, wait_until};
+use crate::support::{Authority, TestCluster, TestRedis, binary, redis_cli, seckill, wait_until};
 
 /// The terminal of an operator who called `seckill` and pastes what it printed: the same folder, the same environment.
 struct Terminal {
@@ -92,14 +91,6 @@ impl Terminal {
         self.paste(text(&fault, "fix"));
         assert_eq!(self.fault(check), None, "{fault:#}");
     }
-}
-
-/// Beside the server, else on `PATH`.
-fn redis_cli() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let beside = server_binary().parent().map(Path::to_owned);
-    let folders = beside.into_iter().chain(std::env::split_paths(&path));
-    folders.map(|folder| folder.join("redis-cli")).find(|cli| cli.is_file())
 }
 
 /// A server on which only `ann` may change settings, who has a password.

@@ -1,7 +1,7 @@
 //! What the metrics say of a sale.
 
 use super::{assert_metrics_are_valid, metrics, samples};
-use crate::support::{SECKILL, TestCluster, TestRedis, follow};
+use crate::support::{SECKILL, TestCluster, TestRedis, follow, seckill};
 
 fn sale() -> TestRedis {
     let redis = TestRedis::start();
@@ -142,6 +142,13 @@ fn each_primary_of_a_cluster_is_a_node() {
     assert_metrics_are_valid(&text);
     assert_eq!(samples(&text, "seckill_replicas").len(), 3);
     assert_eq!(samples(&text, "seckill_stock_units"), [format!("activity=\"{id}\" 5")]);
+    // Each asks the first node first, and with the SHA-1 alone.
+    for user in ["a", "b", "c"] {
+        seckill(["-l", "cluster", "-u", &cluster.node(0).url(), "deduct", &id, "--user", user]).code(0);
+    }
+    let text = cluster.seckill(["inspect", "-o", "prometheus"]).code(0).stdout;
+    let failures = samples(&text, "seckill_script_failures_total");
+    assert!(failures.len() == 3 && failures.iter().all(|sample| sample.ends_with(" 0")), "{text}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::audit::{on_cluster, sale};
 use super::sharded::{Whole, preheated};
 use super::transfer;
-use crate::support::{CLUSTER, Copy, Fault, Proxy, TestRedis, When};
+use crate::support::{CLUSTER, Copy, Dump, Fault, Proxy, TestRedis, When};
 
 #[test]
 fn the_ledger_of_a_sharded_activity_is_that_of_its_shards_by_time() {
@@ -197,6 +197,37 @@ fn a_shard_is_archived_only_once_all_of_the_sale_are_over() {
     let refused = on_cluster(&redis, &format!("archive 1 --yes --to {}", dir.path().display())).code(3);
     refused.stderr_has("`1#3` is live, and only what has ended or is paused is archived");
     assert!(redis.exists(&CLUSTER.stock("1#9")));
+}
+
+#[test]
+fn a_shard_that_cannot_be_archived_holds_back_all_shards_and_nothing_else() {
+    let redis = preheated(12, 3);
+    on_cluster(&redis, "preheat --id 2 --stock 5").code(0);
+    on_cluster(&redis, "hold 1001 --user 7 --for 1h --request h").code(0);
+    on_cluster(&redis, "pause 1001 2").code(0);
+    let of_sale = |key: &&str| key.contains("1001");
+    let is_as = |before: &Dump| !before.changed_keys(&redis.dump_all()).iter().any(of_sale);
+    let (dir, before) = (tempfile::tempdir().unwrap(), redis.dump_all());
+    let to = dir.path().display();
+    for line in
+        [format!("archive 1001 2 --dry-run --to {to} -o json"), format!("archive 1001 2 --yes --to {to} -o json")]
+    {
+        let refused = on_cluster(&redis, &line).code(3);
+        assert_eq!(refused.stderr.matches("held open").count(), 1, "{}", refused.stderr);
+        let rows = refused.json();
+        let statuses: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["status"].as_str().unwrap()).collect();
+        assert_eq!(statuses, ["held", "held", "held", "ok"], "{line}");
+        assert!(is_as(&before), "{line}");
+    }
+    on_cluster(&redis, "release 1001 --user 7 --request h").code(0);
+    // What the directory has of a later shard is no archive of it.
+    let last = dir.path().join("1001%232.cluster.1");
+    std::fs::create_dir(&last).unwrap();
+    let before = redis.dump_all();
+    on_cluster(&redis, &format!("archive 1001 --yes --to {to}")).code(2).stderr_has("holds something else");
+    assert!(is_as(&before));
+    std::fs::remove_dir(&last).unwrap();
+    on_cluster(&redis, &format!("archive 1001 --yes --to {to}")).code(0);
 }
 
 #[test]

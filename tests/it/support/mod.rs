@@ -28,7 +28,7 @@ pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
 pub use sentinel::{TestSentinel, Watched, follow};
 pub use server::TestRedis;
-pub use server_binary::server_binary;
+pub use server_binary::redis_cli;
 
 use std::fs;
 use std::net::TcpListener;

@@ -2,9 +2,9 @@
 
 mod row;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::admin::archive::{self, Archivable, ArchiveFiles, Unarchivable};
+use crate::admin::archive::{self, Archivable, ArchiveFiles, Checked, Unarchivable};
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::row::{ArchiveRow, explain};
 use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
@@ -23,7 +23,8 @@ use crate::store::Store;
 /// Of each activity that has ended or is paused, whose audit is `match`, whose consumer groups have read everything and of
 /// which nothing is held: its participants, requests and ledger are written to a folder of DIR with their SHA-256, and
 /// read back. Then all its keys but the meta are removed, in one step that does nothing if anybody wrote to them since. From
-/// then on its state is `archived`, and purchases return `ended`.
+/// then on its state is `archived`, and purchases return `ended`. All shards of an activity are looked at before the first
+/// is archived.
 ///
 /// `preheat --restore DIR` brings it back. Killed anywhere, the same command resumes; nothing is lost.
 #[derive(Debug, clap::Args)]
@@ -54,18 +55,12 @@ const MAX_NAMED: usize = 5;
 /// Archives.
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
-    let activities: Vec<&ActivityId> = named.iter().collect();
+    let wholes =
+        named.chunk_by(|one, next| store.layout().whole(one) == store.layout().whole(next)).collect::<Vec<_>>();
     let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new(), archived: Vec::new() };
-    if args.mutating.dry_run {
-        activities.into_iter().try_for_each(|activity| run.plan(activity, true).map(|_| ()))?;
+    let due = run.due(&wholes)?;
+    if args.mutating.dry_run || due.is_empty() {
         return run.finish(None);
-    }
-    let mut due = activities;
-    if !args.mutating.yes {
-        due = run.ask(&due)?;
-        if due.is_empty() {
-            return run.finish(None);
-        }
     }
     // What is half written is removed.
     interrupt::stop_gracefully();
@@ -85,53 +80,78 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Checks an activity without writing anything, and keeps its row: of what is refused, and with `keeps` also of what
-    /// would be done.
-    fn plan(&mut self, activity: &'a ActivityId, keeps: bool) -> Result<Option<Archivable>> {
-        let checked = match archive::plan_archive(self.store, activity)? {
-            Ok(found) => {
-                let progress = self.out.progress("auditing", 0);
-                let audited = archive::audit(self.store, activity)?;
-                progress.finish();
-                audited.map(|_| found)
+    /// The activities that can be archived, after a question unless `--yes` answers it. All shards of one are audited before the first
+    /// is archived; with `--yes` an activity without shards is audited only when it is archived.
+    fn due(&mut self, wholes: &[&'a [ActivityId]]) -> Result<Vec<&'a ActivityId>> {
+        let (mut due, mut buyers, mut entries) = (Vec::new(), 0, 0);
+        let Mutating { dry_run, yes, .. } = self.args.mutating;
+        for shards in wholes {
+            if let ([activity], true, false) = (shards, yes, dry_run) {
+                due.push(activity);
+                continue;
             }
-            refused => refused,
-        };
-        match checked {
-            Ok(found) => {
-                if keeps {
-                    let folder = self.args.to.join(folder(activity, self.store.layout(), found.epoch));
-                    self.rows.push(ArchiveRow::planned(activity, &found, &folder));
-                }
-                Ok(Some(found))
-            }
-            Err(why) => self.refuse(activity, why).map(|()| None),
-        }
-    }
-
-    /// One question about all that can be archived; gives those.
-    fn ask(&mut self, activities: &[&'a ActivityId]) -> Result<Vec<&'a ActivityId>> {
-        let (mut ready, mut buyers, mut entries) = (Vec::new(), 0, 0);
-        for activity in activities {
-            if let Some(found) = self.plan(activity, false)? {
-                ready.push(*activity);
+            for (activity, found) in self.plan(shards)? {
                 let [_, of_ledger, participants] = found.counts();
                 (buyers, entries) = (buyers + participants, entries + of_ledger);
+                due.push(activity);
             }
         }
-        if ready.is_empty() {
-            return Ok(ready);
+        if dry_run || yes || due.is_empty() {
+            return Ok(due);
         }
         let question = format!(
             "Archive {} to `{}`, {} and {}, and remove the keys from `{}`?",
-            selection::in_words(&ready),
+            selection::in_words(&due),
             self.args.to.display(),
             counted(buyers, "buyer"),
             counted(entries, "ledger entry"),
             self.store.server_name()
         );
         self.out.confirm(&question, false)?;
+        Ok(due)
+    }
+
+    /// Checks an activity, or all shards of one, without writing anything, and gives those that can be archived: none, if one of
+    /// them cannot be. Keeps the rows of what is refused, and of a dry run those of what would be done.
+    fn plan(&mut self, shards: &'a [ActivityId]) -> Result<Vec<(&'a ActivityId, Archivable)>> {
+        let mut checked = Vec::with_capacity(shards.len());
+        for activity in shards {
+            checked.push((activity, self.check(activity)?));
+        }
+        let reasons = checked.iter().filter_map(|(_, checked)| checked.as_ref().err());
+        let refusal = reasons.filter(|why| why.refuses_whole()).map(row::status).next();
+        let mut ready = Vec::new();
+        for (activity, checked) in checked {
+            match (checked, refusal) {
+                (Ok(_), Some(status)) => self.rows.push(ArchiveRow::new(activity, status, None)),
+                (Ok(found), None) => {
+                    if self.args.mutating.dry_run {
+                        self.rows.push(ArchiveRow::planned(activity, &found, &self.folder(activity, &found)));
+                    }
+                    ready.push((activity, found));
+                }
+                (Err(why), _) => self.refuse(activity, why)?,
+            }
+        }
         Ok(ready)
+    }
+
+    /// Whether an activity can be archived to this directory. Nothing is written.
+    fn check(&mut self, activity: &ActivityId) -> Result<Checked<Archivable>> {
+        let found = match archive::plan_archive(self.store, activity)? {
+            Ok(found) => found,
+            refused => return Ok(refused),
+        };
+        not_another(&self.folder(activity, &found), found.archive.as_deref())?;
+        let progress = self.out.progress("auditing", 0);
+        let audited = archive::audit(self.store, activity)?;
+        progress.finish();
+        Ok(audited.map(|_| found))
+    }
+
+    /// Where the archive of an activity belongs.
+    fn folder(&self, activity: &ActivityId, found: &Archivable) -> PathBuf {
+        self.args.to.join(folder(activity, self.store.layout(), found.epoch))
     }
 
     /// Archives one activity, and keeps its row.
@@ -155,7 +175,7 @@ impl<'a> Run<'a> {
     /// Keeps the row of what is not archived now. What is archived already in this directory is verified.
     fn refuse(&mut self, activity: &'a ActivityId, why: Unarchivable) -> Result<()> {
         if let Unarchivable::Archived(found) = &why {
-            let folder = self.args.to.join(folder(activity, self.store.layout(), found.epoch));
+            let folder = self.folder(activity, found);
             let here = Archive::open(&folder).ok();
             if let Some(archive) = here.filter(|it| Some(it.sealed.sha256.as_str()) == found.sha256()) {
                 archive.verify(|_| {})?;
@@ -213,12 +233,11 @@ impl<'a> Run<'a> {
 
 /// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
 /// is the one in the meta.
-fn not_another(directory: &ArchiveDirectory, folder: &str, name: Option<&str>) -> Result<()> {
-    let path = directory.folder(folder);
+fn not_another(path: &Path, name: Option<&str>) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }
-    let what = match Archive::open(&path) {
+    let what = match Archive::open(path) {
         Ok(archive) if Some(archive.sealed.manifest.name.as_str()) == name => return Ok(()),
         Ok(archive) => format!("another archive of it, made at {}", archive.sealed.manifest.archived_at),
         Err(_) => "something else".to_owned(),
@@ -262,7 +281,7 @@ impl ArchiveFiles for Folder<'_> {
     fn check(&mut self, found: &Archivable) -> Result<()> {
         self.check_interrupt()?;
         self.name = folder(self.activity, self.layout, found.epoch);
-        not_another(self.directory, &self.name, found.archive.as_deref())?;
+        not_another(&self.directory.folder(&self.name), found.archive.as_deref())?;
         self.progress = Some(self.out.progress("auditing", 0));
         Ok(())
     }

@@ -81,7 +81,7 @@ impl<'a> ArchiveRow<'a> {
 }
 
 /// The field `status` of what is not archived now.
-fn status(why: &Unarchivable) -> &'static str {
+pub(super) fn status(why: &Unarchivable) -> &'static str {
     match why {
         Unarchivable::Archived(_) => Status::Ended.name(),
         Unarchivable::NotOver(..) => "not_ended",

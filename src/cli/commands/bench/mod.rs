@@ -14,11 +14,14 @@ use crate::bench::{
 use crate::cli::args::Mutating;
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::error::advice;
+use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal, counted};
+use crate::cli::shared::fix::{Fixes, Options};
 use crate::cli::shared::outcome::until_failed;
 use crate::cli::shared::session::Session;
+use crate::error::StoreError;
 use crate::model::number::between;
 use crate::model::{ActivityId, Kind, Limit, Quantity, RequestId};
 use crate::sell::bulk::Limits;
@@ -169,6 +172,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     let mutating = Mutating { reason: None, dry_run, yes, confirm, wait_replicas: None };
     let is_private = session.global.embedded.is_some();
     let mut store = session.store_to_change(layout, &mutating, [])?;
+    let login = Options::of(&session.global, session.login()?);
     let out = &mut session.out;
     if args.dry_run {
         return rows::show(args, &terms, &mut store, out);
@@ -179,7 +183,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     }
     // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();
-    let mut bench = Bench::new(args, terms, &store, out.terminal());
+    let mut bench = Bench::new(args, terms, login, &mut store, out.terminal())?;
     let strategies = args.strategies().into_iter().take_while(|_| !interrupt::requested());
     let (mut rows, failed) = until_failed(strategies.map(|strategy| bench.run(strategy, &mut store, out)));
     rank(&mut rows);
@@ -203,6 +207,10 @@ pub fn too_many(clients: usize, most: usize) -> Failure {
         .hint("raise the hard limit (`ulimit -Hn`, LimitNOFILE of a systemd unit), or give fewer clients")
 }
 
+/// The rights that no other command needs.
+const RIGHTS: &str = "a load test needs more rights than an operator has: `+srem`; for `watch` and `naive` also `+hincrby`, or \
+    `+sismember` where a user buys once; for `lock` also `+del +pexpire`: ACL SETUSER, or ask who administers the server";
+
 /// What remains if the run dies: commands that remove it.
 type Left = Arc<Mutex<Vec<String>>>;
 
@@ -214,32 +222,45 @@ struct Bench<'a> {
     /// The ids of all activities of this run begin with it.
     prefix: String,
     left: Left,
+    /// How `redis-cli` gets to the server.
+    redis_cli: Fixes,
 }
 
 impl<'a> Bench<'a> {
-    fn new(args: &'a BenchArgs, terms: Terms, store: &Store, terminal: Terminal) -> Self {
+    fn new(args: &'a BenchArgs, terms: Terms, login: Options, store: &mut Store, terminal: Terminal) -> Result<Self> {
         let unique = RequestId::unique().to_string().replace('-', "");
         let prefix = format!("bench-{}", &unique[unique.len() - 8..]);
         let left = Left::default();
         let (remains, server) = (Arc::clone(&left), store.server_name().to_owned());
         interrupt::at_exit(move || say_what_remains(&terminal, &server, &remains));
         terminal.note(format!("activities `{prefix}-…` are made for this run and removed at its end"));
-        Self { args, terms, judges: args.judges(), prefix, left }
+        store.servers.discover()?;
+        let node = store.servers.node_of(None);
+        let target = store.servers.node(node).connection()?.target.clone();
+        let user = login.login_name(target.username());
+        let redis_cli = Fixes::new("redis", &target.redis_cli(), user, false, &login);
+        Ok(Self { args, terms, judges: args.judges(), prefix, left, redis_cli })
     }
 
     /// Sells with one strategy, on activities that exist only meanwhile.
     fn run(&mut self, strategy: StrategyName, store: &mut Store, out: &Output) -> Result<BenchRow> {
         let mut made = Vec::new();
         let ran = self.sell(strategy, &mut made, store, out);
+        let is_changed = !made.is_empty();
         let removed = made::remove(&mut made, store);
         self.remember(&made, store);
-        let row = ran?;
-        removed?;
-        Ok(row)
+        let row = ran.and_then(|row| removed.map(|()| row).map_err(Failure::from));
+        row.map_err(|failure| if is_changed { after_a_change(failure) } else { failure })
     }
 
     fn remember(&self, left: &[ActivityId], store: &Store) {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = made::commands(left, store);
+        let follows: &[&str] = if store.servers.is_cluster() { &["-c"] } else { &[] };
+        let pasted = |words: &Vec<String>| {
+            let words = follows.iter().copied().chain(words.iter().map(String::as_str));
+            self.redis_cli.command(&words.collect::<Vec<_>>())
+        };
+        let commands = made::commands(left, store).iter().map(pasted).collect();
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = commands;
     }
 
     fn sell(
@@ -251,6 +272,8 @@ impl<'a> Bench<'a> {
     ) -> Result<BenchRow> {
         let Self { args, terms, .. } = self;
         let ids = made::ids(store, &format!("{}-{strategy}", self.prefix), terms.items)?;
+        // Nothing is there yet, but a user who may not remove it is refused here, before it is made.
+        made::remove(&mut ids.concat(), store)?;
         for id in ids.iter().flatten() {
             made::make(made, store, id, terms.stock, terms.limit)?;
             self.remember(made, store);
@@ -288,6 +311,17 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// The failure, whose hint does not say that nothing was changed.
+fn after_a_change(mut failure: Failure) -> Failure {
+    if let Cause::Store(error) = &failure.cause {
+        failure.hint = match **error {
+            StoreError::Permission { .. } => Some(RIGHTS.to_owned()),
+            _ => advice(error),
+        };
+    }
+    failure
+}
+
 /// How orders ended, and what went wrong.
 fn explain(strategy: StrategyName, measured: &Measured, out: &Output) {
     let ended: Vec<String> = measured.statuses.iter().map(|(status, orders)| format!("{status} {orders}")).collect();
@@ -323,6 +357,6 @@ fn say_what_remains(terminal: &Terminal, server: &str, left: &Left) {
     }
     terminal.warn(format!("activities of this run remain on `{server}`; these commands remove them:"));
     for command in left.iter() {
-        terminal.line(&format!("  redis-cli -u {server} {command}"));
+        terminal.line(&format!("  {command}"));
     }
 }

@@ -1,6 +1,5 @@
 //! `seckill doctor`: what is wrong with server and sale, why it matters, and how to correct it. Changes nothing.
 
-mod fix;
 mod replication;
 mod rights;
 mod row;
@@ -8,13 +7,12 @@ mod sale;
 mod scripts;
 mod storage;
 
-use crate::cli::commands::doctor::fix::{Fixes, Options};
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Format;
+use crate::cli::shared::fix::{Fixes, Options};
 use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
-use crate::cli::shared::target::PasswordSource;
 use crate::model::{ActivityId, Snapshot};
 use crate::read::health::{Health, Node};
 use crate::read::{health, snapshot, whole};
@@ -88,8 +86,7 @@ fn fixes_for(node: &Node, asked: &[String], options: &Options) -> Fixes {
     let info = node.reading.as_ref().ok().and_then(|reading| reading.info.as_ref().ok());
     let is_valkey = info.and_then(|info| info.product()).is_some_and(|product| product.starts_with("Valkey"));
     let family = if is_valkey { "valkey" } else { "redis" };
-    // Without a password nobody logs in: such a user may be a password in the wrong place.
-    let name = node.username.as_deref().filter(|_| options.password != PasswordSource::Absent);
+    let name = options.login_name(node.username.as_deref());
     let granted = node.reading.as_ref().ok().and_then(|reading| reading.rights.as_ref().ok());
     let is_administrator = granted.map_or(name.is_none(), |granted| rights::administers(asked, granted));
     Fixes::new(family, &node.redis_cli, name, is_administrator, options)

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::commands::doctor::storage::{refused, setting};
 use crate::cli::output::{bytes, counted, duration};
+use crate::cli::shared::fix::Fixes;
 use crate::read::health::{Info, NodeName, Reading, ReplicaInfo, Role, Slots};
 
 /// Servers in commands that cannot know them: another one, and this one as the other calls it.
@@ -178,7 +178,7 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::commands::doctor::fix::Options;
+    use crate::cli::shared::fix::Options;
 
     fn fixes() -> Fixes {
         Fixes::new("redis", &[], None, true, &Options { seckill: " -l sku".to_owned(), ..Options::default() })

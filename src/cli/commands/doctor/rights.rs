@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
+use crate::cli::shared::fix::Fixes;
 use crate::model::{Kind, Layout};
 use crate::read::health::{Granted, Node};
 use crate::script::keys::Keys;

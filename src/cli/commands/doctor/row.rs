@@ -1,9 +1,9 @@
 //! A check and how it went.
 //! The checks for people: a short table, then what is wrong, why it matters, and what to paste.
 
-use crate::cli::commands::doctor::fix::SECKILL;
 use crate::cli::failure::Result;
 use crate::cli::output::{Cell, Output, Tone, counted, row, wrapped};
+use crate::cli::shared::fix::SECKILL;
 use crate::names;
 
 names! {

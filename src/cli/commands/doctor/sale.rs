@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
+use crate::cli::shared::fix::Fixes;
 use crate::model::ledger::unexplained_changes;
 use crate::model::{ActivityId, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::commands::doctor::storage::{refused, setting};
 use crate::cli::output::{counted, duration};
+use crate::cli::shared::fix::Fixes;
 use crate::read::health::{Clock, Reading, SlowCall};
 
 /// The usual time after which a script that hangs may be killed, and bounds of what is sensible, in ms.

@@ -1,8 +1,8 @@
 //! What is left after a restart, a power cut or a failover, and what happens when memory is full or readers are slow.
 
-use crate::cli::commands::doctor::fix::Fixes;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::output::{bytes, counted};
+use crate::cli::shared::fix::Fixes;
 use crate::names;
 use crate::read::health::{Info, Node, Reading, Role};
 
@@ -313,7 +313,7 @@ fn words(limit: Limit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::commands::doctor::fix::Options;
+    use crate::cli::shared::fix::Options;
     use crate::read::health::Info;
 
     const SAVES: (&str, &str) = ("save", "3600 1");

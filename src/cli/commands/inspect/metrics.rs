@@ -29,7 +29,7 @@ families! {
     REPLICAS: Gauge "seckill_replicas", "Replicas that are connected.";
     REPLICA_LAG: Gauge "seckill_replica_lag_bytes", "Bytes of changes that a replica did not acknowledge yet.";
     CALLS: Counter "seckill_script_calls_total", "Calls of scripts and functions by all clients, whoever wrote them.";
-    FAILURES: Counter "seckill_script_failures_total", "Calls of scripts and functions by all clients that ended in an error. A refused order is none.";
+    FAILURES: Counter "seckill_script_failures_total", "Calls of scripts and functions by all clients that ended in an error. A refused order is none, nor are MOVED, ASK and NOSCRIPT.";
     DURATION: Histogram "seckill_script_duration_seconds", "Time of the server in scripts and functions, by all clients.";
 }
 
@@ -137,7 +137,7 @@ const BUCKETS: [u64; 18] = [
 
 fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let mut servers: Vec<(String, Info)> = Vec::new();
-    for server in stats::info(store, &[Section::Replication, Section::CommandStats])? {
+    for server in stats::info(store, &[Section::Replication, Section::CommandStats, Section::ErrorStats])? {
         // Without the right to ask, nothing is known.
         servers.extend(permitted(server.info)?.map(|info| (server.server, info)));
     }

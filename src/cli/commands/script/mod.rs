@@ -13,7 +13,7 @@ use crate::cli::output::{Cell, row};
 use crate::cli::shared::session::Session;
 use crate::model::{ActivityId, Layout};
 use crate::script::keys::Keys;
-use crate::script::{DROP_INS, Script};
+use crate::script::{DROP_INS, HOLD_SCRIPTS, Script};
 
 /// List, show or load the Lua scripts that backends can share
 #[derive(Debug, clap::Subcommand)]
@@ -56,7 +56,7 @@ seckill script show settle --lang python > settle.py
         /// Name of the script, see `script list`
         #[arg(required_unless_present = "drop_in")]
         name: Option<String>,
-        /// seckill, sku, sku-multi, coupon or product
+        /// seckill, sku, sku-multi, coupon, product or hm-dianping
         #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = PossibleValuesParser::new(DROP_INS.iter().map(|script| script.name)), conflicts_with_all = ["name", "lang"])]
         drop_in: Option<String>,
         /// java-jedis, java-spring, php, go, node or python
@@ -105,9 +105,6 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
             match lang {
                 Some(language) => {
                     is_for_backends(script)?;
-                    if script.knows_holds() {
-                        records_users(layout, &format!("script show {} --lang", script.name))?;
-                    }
                     if !language.knows(script.name) {
                         return Err(Failure::usage("borrowing between shards is printed in java-jedis, go and python")
                             .hint("their texts show each step; the headers of peek, lend and borrow have keys, arguments and replies"));
@@ -126,8 +123,12 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
 }
 
 fn named(name: &str, layout: Layout) -> Result<&'static Script> {
-    Script::all(layout.kind()).into_iter().find(|script| script.name == name).ok_or_else(|| {
-        let names: Vec<&str> = Script::all(layout.kind()).iter().map(|script| script.name).collect();
+    let all = Script::all(layout.kind());
+    if HOLD_SCRIPTS.contains(&name) {
+        records_users(layout, &format!("script show {name}"))?;
+    }
+    all.iter().find(|script| script.name == name).copied().ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|script| script.name).collect();
         let failure = Failure::usage(format!("no script is named `{}`", name.escape_debug()));
         let hint = match DROP_INS.iter().find(|script| script.name == name) {
             Some(_) => format!("the drop-in script is `seckill script show --drop-in {name}`"),

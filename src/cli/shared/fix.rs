@@ -1,4 +1,4 @@
-//! Commands that correct what was found, as they can be pasted into a shell.
+//! Commands that correct what was found, or remove what is left, as they can be pasted into a shell.
 
 use crate::cli::args::Global;
 use crate::cli::failure::shell_quoted;
@@ -7,7 +7,7 @@ use crate::model::ActivityId;
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]
-pub(super) struct Fixes {
+pub struct Fixes {
     /// `redis-cli -h … -p …`, as the user who asks.
     redis_cli: String,
     /// The same as a user who may change settings and rights.
@@ -21,7 +21,7 @@ pub(super) struct Fixes {
 
 /// What command lines for the same server and layout need besides the server's address.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Options {
+pub struct Options {
     /// Of `redis-cli`, for TLS.
     pub certificates: Vec<String>,
     pub password: PasswordSource,
@@ -33,7 +33,7 @@ pub(super) struct Options {
 
 impl Options {
     /// As they were given here, by options, the environment or a context.
-    pub(super) fn of(global: &Global, login: Login) -> Self {
+    pub fn of(global: &Global, login: Login) -> Self {
         let Login { password, certificates } = login;
         let mut other: Vec<String> = Vec::new();
         other.extend(global.layout.iter().flat_map(|layout| ["-l".to_owned(), layout.clone()]));
@@ -45,8 +45,14 @@ impl Options {
         Self { certificates, password, seckill: target::options(global), other_server }
     }
 
+    /// The user whom a command logs in as, if the URL names one. Without a password nobody logs in: such a user may be a password in
+    /// the wrong place.
+    pub fn login_name<'a>(&self, user: Option<&'a str>) -> Option<&'a str> {
+        user.filter(|_| self.password != PasswordSource::Absent)
+    }
+
     /// Whether a command of `seckill` that names its server needs a password that cannot be printed.
-    pub(super) fn hides_password(&self, global: &Global) -> bool {
+    pub fn hides_password(&self, global: &Global) -> bool {
         self.password == PasswordSource::Url && global.url.is_some()
     }
 
@@ -69,13 +75,7 @@ const ASKS: &str = " --askpass";
 impl Fixes {
     /// Of the program's family, such as `redis`; `place` is how it gets there. `user` is the one who asks, if the URL names one;
     /// settings and rights may be changed as an administrator.
-    pub(super) fn new(
-        family: &str,
-        place: &[String],
-        user: Option<&str>,
-        is_administrator: bool,
-        options: &Options,
-    ) -> Self {
+    pub fn new(family: &str, place: &[String], user: Option<&str>, is_administrator: bool, options: &Options) -> Self {
         let quoted = |words: &[String]| words.iter().map(|word| format!(" {}", shell_quoted(word))).collect::<String>();
         let certificates = quoted(&options.certificates);
         let tls: Vec<String> = place.iter().filter(|word| word.starts_with("--")).cloned().collect();
@@ -95,61 +95,61 @@ impl Fixes {
     }
 
     /// A command of the server that the asking user may run, such as `["INFO", "keyspace"]`.
-    pub(super) fn command(&self, words: &[&str]) -> String {
+    pub fn command(&self, words: &[&str]) -> String {
         format!("{} {}", self.redis_cli, joined(words))
     }
 
     /// A command of the server that users of a sale may not run, such as `["CONFIG", "GET", "dir"]`.
-    pub(super) fn administer(&self, words: &[&str]) -> String {
+    pub fn administer(&self, words: &[&str]) -> String {
         format!("{} {}", self.administrator, joined(words))
     }
 
     /// Whether the server wants a password, of its replicas too.
-    pub(super) fn has_password(&self) -> bool {
+    pub fn has_password(&self) -> bool {
         self.options.password != PasswordSource::Absent
     }
 
     /// The same at another server.
-    pub(super) fn elsewhere(&self, host: &str, port: &str, words: &[&str]) -> String {
+    pub fn elsewhere(&self, host: &str, port: &str, words: &[&str]) -> String {
         format!("{} {}", self.elsewhere, joined(&[&["-h", host, "-p", port], words].concat()))
     }
 
     /// A setting that holds until the next restart.
-    pub(super) fn set(&self, name: &str, value: &str) -> String {
+    pub fn set(&self, name: &str, value: &str) -> String {
         self.administer(&["CONFIG", "SET", name, value])
     }
 
     /// Rights for a user.
-    pub(super) fn grant(&self, user: &str, rules: &[String]) -> String {
+    pub fn grant(&self, user: &str, rules: &[String]) -> String {
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
         self.administer(&[&["ACL", "SETUSER", user], &rules[..]].concat())
     }
 
     /// A command of this tool about one activity: `before` and `after` its id.
-    pub(super) fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
+    pub fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
         let line = format!("{SECKILL}{before} {}{}", shell_quoted(activity.as_str()), self.options.seckill);
         if after.is_empty() { line } else { format!("{line} {after}") }
     }
 
     /// A command of this tool about all activities.
-    pub(super) fn seckill_all(&self, command: &str) -> String {
+    pub fn seckill_all(&self, command: &str) -> String {
         format!("{SECKILL}{command}{}", self.options.seckill)
     }
 
     /// `seckill doctor` of another server with the same login.
-    pub(super) fn doctor_at(&self, scheme: &str, place: &str) -> String {
+    pub fn doctor_at(&self, scheme: &str, place: &str) -> String {
         let url = format!("{scheme}://{}{place}", self.user);
         format!("{SECKILL}doctor --url {}{}", shell_quoted(&url), self.options.other_server)
     }
 
     /// Puts a key out of the way, then runs another command.
-    pub(super) fn after_renaming(&self, key: &str, then: &str) -> String {
+    pub fn after_renaming(&self, key: &str, then: &str) -> String {
         format!("{} && {then}", self.administer(&["RENAME", key, &format!("corrupt:{key}")]))
     }
 }
 
 /// How a line of this tool begins.
-pub(super) const SECKILL: &str = "seckill ";
+pub const SECKILL: &str = "seckill ";
 
 fn joined(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| shell_quoted(word)).collect();
