@@ -89,7 +89,7 @@ fn fixes_for(node: &Node, asked: &[String], options: &Options) -> Fixes {
     let info = node.reading.as_ref().ok().and_then(|reading| reading.info.as_ref().ok());
     let is_valkey = info.and_then(|info| info.product()).is_some_and(|product| product.starts_with("Valkey"));
     let family = if is_valkey { "valkey" } else { "redis" };
-    // Without a password nobody logs in: such a user may be a password in the wrong place.
+    // A user without a password may be a password in the wrong place.
     let name = node.username.as_deref().filter(|_| options.password != PasswordSource::Absent);
     let granted = node.reading.as_ref().ok().and_then(|reading| reading.rights.as_ref().ok());
     let is_administrator = granted.map_or(name.is_none(), |granted| rights::administers(asked, granted));
