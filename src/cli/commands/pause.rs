@@ -6,7 +6,8 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{each_reached, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
-use crate::model::{ActivityId, Corrupt, Status};
+use crate::model::{ActivityId, Corrupt, Snapshot, Status};
+use crate::read::whole;
 use crate::store::Store;
 
 /// Refuse all purchases of an activity until it is resumed
@@ -103,13 +104,29 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     out.array_until(&rows, failed)?;
     let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
     let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
-    if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {
+    if is_plain_pause && sells_elsewhere(&activities, &rows, store) {
         out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
     let is_missing =
         |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::NotPreheated);
     hints::other_layouts(activities.iter().filter(is_missing), store, out);
     Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
+}
+
+/// Whether a plain script may sell an activity that is paused: one whose stock is not withdrawn.
+fn sells_elsewhere(activities: &[ActivityId], rows: &[PauseRow<'_>], store: &mut Store) -> bool {
+    if rows.iter().any(|row| row.status == Status::Ok) {
+        return true;
+    }
+    let is_paused =
+        |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::Replayed);
+    let paused: Vec<ActivityId> = activities.iter().filter(is_paused).cloned().collect();
+    let is_withdrawn = |snapshot: &Snapshot| {
+        let withdrawn = snapshot.meta.as_ref().and_then(|meta| meta.withdrawn);
+        withdrawn.is_some() && withdrawn == snapshot.stock
+    };
+    // A user who may not ask gets the note.
+    whole::wholes(store, &paused).map_or(true, |snapshots| !snapshots.iter().all(is_withdrawn))
 }
 
 fn row((activity, paused): (&ActivityId, Paused)) -> PauseRow<'_> {
