@@ -44,9 +44,9 @@ use crate::store::Store;
 /// # Errors
 /// Any of `StoreError`.
 pub fn expire(store: &mut Store, activity: &ActivityId) -> Result<Status> {
-    let expired = holds::expire(store, activity, None, false)?;
+    let (expired, unreached) = holds::expire(store, activity, None, false)?;
     expired.left.iter().try_for_each(|left| multi_orders::expire_item(store, left).map(drop))?;
-    Ok(expired.status)
+    unreached.map_or(Ok(expired.status), Err)
 }
 
 /// Takes an activity over that another system created: `exists` if nothing is lacking, `refused` if that cannot be done now.

@@ -4,7 +4,7 @@
 use crate::admin::parent::{self, Says};
 use crate::error::{Result, StoreError};
 use crate::model::activity::whole;
-use crate::model::{ActivityId, Corrupt, Meta, PackedRules, Snapshot, State, Status, StoredState};
+use crate::model::{ActivityId, Corrupt, Layout, Meta, PackedRules, Snapshot, State, Status, StoredState};
 use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::script::PAUSE;
@@ -14,6 +14,9 @@ use crate::store::Store;
 
 /// How often others may change the parent before this gives up.
 const TRIES: usize = 100;
+
+/// How many numbers of shards are looked for at once where no list of them is reached.
+const NUMBERS: usize = 500;
 
 /// Whether purchases are refused or allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ pub(crate) enum Pause {
 }
 
 /// How a pause or a resume of one activity ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Paused {
     /// How it ended.
     pub status: Status,
@@ -42,8 +45,10 @@ pub(crate) struct Paused {
     pub is_stock_lost: bool,
     /// Whether it is `not_preheated` because a preheat of its shards is unfinished.
     pub is_unfinished: bool,
-    /// Whether a shard refused it, and others are paused nevertheless.
+    /// Whether a shard refused it, or was not reached, and others are paused nevertheless.
     pub is_partial: bool,
+    /// Why a shard was not reached; the status is that of the others.
+    pub unreached: Option<StoreError>,
     /// Which key is corrupt.
     pub corrupt: Option<Corrupt>,
 }
@@ -52,7 +57,8 @@ impl Paused {
     /// Nothing changed.
     pub(crate) fn refused(status: Status) -> Self {
         let (is_foreign, is_stock_lost, is_unfinished, is_partial) = (false, false, false, false);
-        Self { status, state: None, moved: 0, is_foreign, is_stock_lost, is_unfinished, is_partial, corrupt: None }
+        let (state, unreached, corrupt) = (None, None, None);
+        Self { status, state, moved: 0, is_foreign, is_stock_lost, is_unfinished, is_partial, unreached, corrupt }
     }
 }
 
@@ -67,9 +73,23 @@ pub(crate) struct Pausing<'a> {
 /// Pauses an activity, or resumes it.
 ///
 /// # Errors
-/// Any of [`StoreError`]; refusals are statuses.
+/// Any of [`StoreError`]; refusals are statuses. The shards that are reached are paused nevertheless.
 pub(crate) fn set_paused(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Paused> {
-    let paused = pause_one(store, activity, pausing)?;
+    let mut paused = set_reached(store, activity, pausing)?;
+    paused.unreached.take().map_or(Ok(paused), Err)
+}
+
+/// The same, with what became of the other shards if some are not reached.
+///
+/// # Errors
+/// Any of [`StoreError`]: nothing is paused.
+pub(crate) fn set_reached(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Paused> {
+    let paused = match pause_one(store, activity, pausing) {
+        Err(why) if pausing.to != Pause::Resume && may_have_shards(store, activity) && !why.is_of_call() => {
+            return pause_found(store, activity, pausing, why);
+        }
+        paused => paused?,
+    };
     if paused.status != Status::Sharded {
         return Ok(paused);
     }
@@ -78,6 +98,11 @@ pub(crate) fn set_paused(store: &mut Store, activity: &ActivityId, pausing: Paus
         // It has no shards any more.
         None => pause_one(store, activity, pausing),
     }
+}
+
+/// Whether an activity may be a sharded one.
+fn may_have_shards(store: &Store, activity: &ActivityId) -> bool {
+    store.layout() == Layout::Cluster && activity.parent().is_none()
 }
 
 /// The same for an activity without shards, or one shard; `sharded` if it has shards.
@@ -112,6 +137,56 @@ fn pause_one(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> 
     Ok(paused)
 }
 
+/// Pauses those shards of an activity that are reached, if some are: which it has, nobody says, as the activity itself is not reached.
+fn pause_found(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>, why: StoreError) -> Result<Paused> {
+    let mut shards = Vec::new();
+    for from in (0..).step_by(NUMBERS) {
+        let ids: Vec<ActivityId> = (from..).take(NUMBERS).map(|number| activity.shard(number)).collect();
+        let found = snapshot::each_snapshot(store, &ids).into_iter().flatten();
+        let is_there =
+            |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| !meta.is_removed()) && !shard.is_archived();
+        let found: Vec<Snapshot> = found.filter(is_there).collect();
+        if found.is_empty() {
+            break;
+        }
+        shards.extend(found.into_iter().map(|shard| (shard.activity.clone(), Ok(shard))));
+    }
+    let mut result = Paused { unreached: Some(why.clone()), ..Paused::refused(Status::Replayed) };
+    pause_shards(store, shards, None, pausing, &mut result)?.filter(|paused| paused.is_partial).ok_or(why)
+}
+
+/// Pauses or resumes shards one by one: `None` if all are then. A resume ends with the first that refuses it, or is not reached; others
+/// may be `lost`, or not reached, before.
+fn pause_shards(
+    store: &mut Store,
+    shards: impl IntoIterator<Item = (ActivityId, Result<Snapshot>)>,
+    lost: Option<Paused>,
+    pausing: Pausing<'_>,
+    result: &mut Paused,
+) -> Result<Option<Paused>> {
+    let (mut states, mut refused) = (Vec::new(), lost);
+    for (shard, found) in shards {
+        match found.and_then(|_| pause_one(store, &shard, pausing)) {
+            Ok(paused) if paused.status.is_done() => {
+                result.status = if paused.status == Status::Ok { Status::Ok } else { result.status };
+                result.moved += paused.moved;
+                states.extend(paused.state);
+            }
+            paused if pausing.to == Pause::Resume => return paused.map(Some),
+            // What is there must not sell, whatever became of the others.
+            Ok(paused) => refused = refused.or(Some(paused)),
+            Err(error) => _ = result.unreached.get_or_insert(error),
+        }
+    }
+    result.state = whole::state(&states);
+    let unreached = result.unreached.take();
+    if refused.is_none() && unreached.is_none() {
+        return Ok(None);
+    }
+    let refused = refused.unwrap_or_else(|| Paused::refused(result.status));
+    Ok(Some(Paused { is_partial: !states.is_empty(), moved: result.moved, unreached, ..refused }))
+}
+
 /// Pauses or resumes all shards, and lets the parent say so. `None` if the activity is no parent any more.
 fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Option<Paused>> {
     let state = if pausing.to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
@@ -129,10 +204,13 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
             return Ok(Some(Paused { is_unfinished: true, ..Paused::refused(Status::NotPreheated) }));
         };
         let ids: Vec<ActivityId> = shards.ids(activity).collect();
-        let found = snapshot::snapshots(store, &ids)?;
+        let found = snapshot::each_snapshot(store, &ids);
+        if let (Pause::Resume, Some(Err(error))) = (pausing.to, found.iter().find(|shard| shard.is_err())) {
+            return Err(error.clone());
+        }
         let is_gone =
             |shard: &Snapshot| shard.status != Status::Corrupt && shard.meta.as_ref().is_none_or(Meta::is_removed);
-        let lost = found.iter().any(is_gone).then(|| {
+        let lost = found.iter().flatten().any(is_gone).then(|| {
             let corrupt = orders::names_lost_shard(store, activity);
             Paused { corrupt: Some(corrupt), ..Paused::refused(Status::Corrupt) }
         });
@@ -141,29 +219,14 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
             continue;
         }
         // The others would sell without it.
-        if pausing.to == Pause::Resume && (lost.is_some() || found.iter().any(Snapshot::is_archived)) {
+        if pausing.to == Pause::Resume && (lost.is_some() || found.iter().flatten().any(Snapshot::is_archived)) {
             let archived =
                 || Paused { state: Some(State::Archived.name().to_owned()), ..Paused::refused(Status::Ended) };
             return Ok(Some(lost.unwrap_or_else(archived)));
         }
-        let (mut states, mut refused) = (Vec::with_capacity(ids.len()), lost);
-        for shard in ids {
-            let paused = pause_one(store, &shard, pausing)?;
-            match paused.status {
-                status if status.is_done() => {
-                    result.status = if status == Status::Ok { status } else { result.status };
-                    result.moved += paused.moved;
-                    states.extend(paused.state);
-                }
-                _ if pausing.to == Pause::Resume => return Ok(Some(paused)),
-                // What is there must not sell, whatever became of the others.
-                _ => refused = refused.or(Some(paused)),
-            }
+        if let Some(refused) = pause_shards(store, ids.into_iter().zip(found), lost, pausing, &mut result)? {
+            return Ok(Some(refused));
         }
-        if let Some(refused) = refused {
-            return Ok(Some(Paused { is_partial: !states.is_empty(), moved: result.moved, ..refused }));
-        }
-        result.state = whole::state(&states);
         if says.rules.state == state {
             return Ok(Some(result));
         }

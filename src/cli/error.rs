@@ -202,6 +202,7 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         _ if why.contains("max number of clients") => {
             "connect fewer clients, or raise `maxclients` on the server (CONFIG SET maxclients)"
         }
+        _ if why.contains("SELECT is not allowed") => "a cluster has one database: leave its number out of the URL",
         ServerKind::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
         ServerKind::ReadOnly => "give the primary's address to `--url`",
         ServerKind::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",

@@ -57,10 +57,15 @@ pub(crate) fn bought(
 /// # Errors
 /// Any of `StoreError`.
 pub(crate) fn snapshots(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Snapshot>> {
+    each_snapshot(store, activities).into_iter().collect()
+}
+
+/// The same, with why there is none of those whose server does not reply.
+pub(crate) fn each_snapshot(store: &mut Store, activities: &[ActivityId]) -> Vec<Result<Snapshot>> {
     let keys: Vec<Keys> = activities.iter().map(|activity| store.keys(activity)).collect();
     let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call(store, keys, &[])).collect();
-    let values = store.servers.read_all(&calls)?.into_iter().zip(activities).zip(&keys);
-    values.map(|((value, activity), keys)| Ok(read_snapshot(activity, value, keys)?.snapshot)).collect()
+    let answers = store.servers.call_all(&calls).into_iter().zip(activities).zip(&keys);
+    answers.map(|((answer, activity), keys)| Ok(read_snapshot(activity, answer?.value(), keys)?.snapshot)).collect()
 }
 
 /// The call of the script snapshot.

@@ -14,25 +14,39 @@ use crate::store::Store;
 /// Holds that one call expires: a few milliseconds of the server's time.
 const AT_ONCE: u32 = 500;
 
-/// Returns the units of overdue holds, of a page of them, or of a page a shard. With `dry_run` nothing is written.
+/// Returns the units of overdue holds, of a page of them, or of a page a shard, and why a shard was not reached. With `dry_run`
+/// nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`]; why nothing can be done is a status.
-pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&str>, dry_run: bool) -> Result<Expired> {
+pub(crate) fn expire(
+    store: &mut Store,
+    activity: &ActivityId,
+    reason: Option<&str>,
+    dry_run: bool,
+) -> Result<(Expired, Option<StoreError>)> {
     'list: loop {
         let shards = match store.directory.get(activity) {
             Some(shards) => shards.clone(),
             None => match expire_one(store, activity, reason, dry_run)? {
-                Ok(expired) => return Ok(expired),
+                Ok(expired) => return Ok((expired, None)),
                 Err(shards) => {
                     store.directory.learn(activity, Some(shards.clone()));
                     shards
                 }
             },
         };
-        let mut all = Expired::nothing(Status::Ok);
+        let (mut all, mut unreached) = (Expired::nothing(Status::Ok), None);
         for (at, id) in shards.ids(activity).enumerate() {
-            match expire_one(store, &id, reason, dry_run)? {
+            let expired = match expire_one(store, &id, reason, dry_run) {
+                Ok(expired) => expired,
+                // Holds of the others are overdue nevertheless.
+                Err(error) => {
+                    unreached = unreached.or(Some(error));
+                    continue;
+                }
+            };
+            match expired {
                 Ok(expired) if expired.status == Status::NotPreheated => {
                     let Some(found) = orders::shards_now(store, activity, &shards)? else { continue 'list };
                     let Some(broken) = orders::lost_shard(store, activity, &found[at..=at]) else { continue 'list };
@@ -42,7 +56,7 @@ pub(crate) fn expire(store: &mut Store, activity: &ActivityId, reason: Option<&s
                 Err(_) => all.add(Expired::nothing(Status::NotPreheated)),
             }
         }
-        return Ok(all);
+        return Ok((all, unreached));
     }
 }
 

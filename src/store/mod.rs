@@ -6,7 +6,7 @@
 //! get all writes of a server in one order: a replica that has this one has everything before it, whichever connection, process
 //! or retry wrote that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,13 @@ impl Store {
     pub fn without_waiting_for_failover(mut self) -> Self {
         self.servers.is_patient = false;
         self
+    }
+
+    /// From now on a server that could not be reached for as long as a call waits is given up, until this is called again: calls
+    /// to it fail at once. They wait for no failover unless this says so.
+    pub(crate) fn begin_round(&mut self, waits_for_failover: bool) {
+        self.servers.is_patient = waits_for_failover;
+        self.servers.given_up = Some(HashMap::new());
     }
 
     /// Who does this, as the ledger names it.

@@ -138,6 +138,20 @@ fn the_password_file_may_be_a_pipe_and_is_read_with_care() {
 }
 
 #[test]
+fn a_user_without_a_password_is_never_the_default_user() {
+    let redis = TestRedis::start();
+    redis.cmd(("ACL", "SETUSER", "open", "on", "nopass", "~*", "+@all"));
+    redis.cmd(("ACL", "SETUSER", "ann", "on", ">secret", "+ping"));
+    let url = |user: &str| format!("unix://{}?user={user}", redis.socket().display());
+    seckill(["preheat", "--id", "1", "--stock", "5", "-u", &url("open")]).code(0);
+    for user in ["ann", "nobody"] {
+        let refused = seckill(["pause", "1", "-u", &url(user)]).code(4);
+        refused.stderr_has("no password is given").stderr_has("SECKILL_PASSWORD");
+    }
+    seckill(["inspect", "1", "-u", &redis.url()]).code(0).stdout_has("live");
+}
+
+#[test]
 fn a_user_of_the_acl_logs_in_with_the_url_or_a_file() {
     let redis = TestRedis::start();
     redis.cmd(("ACL", "SETUSER", "ann", "on", ">se:c/r?t", "~*", "+@all"));

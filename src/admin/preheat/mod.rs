@@ -5,7 +5,7 @@ mod sharded;
 
 use redis::Value;
 
-use crate::error::{Recovery, Result, StoreError};
+use crate::error::{Recovery, Result, ServerKind, StoreError};
 use crate::model::{Action, ActivityId, FieldChange, FieldDifference, Millis, Plan, Preheat, Preheated, Status, Units};
 use crate::read::snapshot;
 use crate::redis::call::retry::Answer;
@@ -41,6 +41,10 @@ struct Preheating<'a> {
 impl Preheating<'_> {
     /// Makes one activity what the plan says, or says how it differs.
     fn one(&mut self, plan: &Plan) -> Result<Preheated> {
+        self.with_shards(plan).map_err(|error| named(plan, error))
+    }
+
+    fn with_shards(&mut self, plan: &Plan) -> Result<Preheated> {
         let preheated = self.ordinary(plan, self.dry_run || plan.shards.is_some())?;
         let is_sharded = preheated.status == Status::Sharded;
         if !is_sharded && plan.shards.is_none() {
@@ -126,7 +130,7 @@ impl Preheating<'_> {
             let preheated = match answer {
                 Ok(answer) => self.read(plans[number], answer, &keys[number], dry_run)?,
                 Err(error) => {
-                    failed = failed.and(Err(error));
+                    failed = failed.and(Err(named(plans[number], error)));
                     continue;
                 }
             };
@@ -161,6 +165,17 @@ impl Preheating<'_> {
                 _ => String::new(),
             },
         ]
+    }
+}
+
+/// The error with the name of the activity, if it is the plan that the server refused.
+fn named(plan: &Plan, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Server { kind: ServerKind::Usage, why } => {
+            let why = format!("`{}`: {}", plan.id, why.strip_prefix("preheat: ").unwrap_or(&why));
+            StoreError::Server { kind: ServerKind::Usage, why }
+        }
+        error => error,
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::failure::{Exit, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Warnings, named, row};
-use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
+use crate::cli::shared::outcome::{each_reached, name_failures, warn_of_corrupt};
 use crate::cli::shared::rounds::Outage;
 use crate::cli::shared::session::own_clock;
 use crate::cli::shared::{hints, rounds, selection};
@@ -83,8 +83,11 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     let activities = selection::resolve(&args.activities, store)?;
     hints::none_preheated(&activities, store, out);
     let (mut warnings, reason, dry_run) = (out.warnings(), args.mutating.reason.as_deref(), args.mutating.dry_run);
-    let due = activities.iter().take_while(|_| !interrupt::requested());
-    let (mut rows, failed) = until_failed(due.map(|activity| expire(activity, reason, dry_run, store, &mut warnings)));
+    let mut rows: Vec<ExpireRow> = activities.iter().map(ExpireRow::new).collect();
+    let failed = each_reached(&activities, store, |at, store| match interrupt::requested() {
+        true => Ok(()),
+        false => expire(&activities[at], &mut rows[at], reason, dry_run, store, &mut warnings),
+    });
     warnings.end();
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
@@ -93,7 +96,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         (true, Format::Table) if activities.is_empty() => {}
         (true, Format::Table) if dry_run => out.note("no hold would expire"),
         (true, Format::Table) => out.note("no hold expired"),
-        _ => out.array_until(&rows, failed.map(Failure::from))?,
+        _ => out.array_until(&rows, failed)?,
     }
     hints::other_layouts(missing, store, out);
     if interrupt::requested() {
@@ -112,19 +115,26 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     let mut statuses = HashMap::new();
     loop {
         let began = Instant::now();
-        let activities = selection::resolve(&args.activities, store);
-        let round = |activity: ActivityId| {
-            let row = expire(&activity, reason, dry_run, store, &mut warnings)?;
-            outage.is_over();
-            let is_known = statuses.insert(activity, row.status) == Some(row.status);
-            if row.has_news() && (row.holds > 0 || !is_known) {
-                rows.push(&ExpireRow { time: Some(own_clock()), ..row })?;
+        // Another round is soon: the holds of other servers need not wait for a failover.
+        store.begin_round(false);
+        let round = selection::resolve(&args.activities, store).and_then(|activities| {
+            let mut failed = Vec::new();
+            for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {
+                let mut row = ExpireRow::new(activity);
+                match expire(activity, &mut row, reason, dry_run, store, &mut warnings) {
+                    Ok(()) => {}
+                    Err(error) => failed.push((at, error)),
+                }
+                let is_known = statuses.insert(activity.clone(), row.status) == Some(row.status);
+                if row.has_news() && (row.holds > 0 || !is_known) {
+                    rows.push(&ExpireRow { time: Some(own_clock()), ..row })?;
+                }
             }
-            Ok::<_, Failure>(())
-        };
-        let due = |all: Vec<ActivityId>| all.into_iter().take_while(|_| !interrupt::requested());
-        if let Err(failure) = activities.and_then(|all| due(all).try_for_each(round)) {
-            outage.began(failure, |text| terminal.warn(text))?;
+            name_failures(&activities, failed).map_or(Ok(()), Err)
+        });
+        match round {
+            Ok(()) => outage.is_over(),
+            Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
         }
         rows.flush()?;
         if !rounds::wait(every, began, || rows.reader_left()) {
@@ -135,22 +145,22 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Expires all that is overdue of an activity, call by call.
+/// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done.
 pub(crate) fn expire(
     activity: &ActivityId,
+    row: &mut ExpireRow,
     reason: Option<&str>,
     dry_run: bool,
     store: &mut Store,
     warnings: &mut Warnings,
-) -> Result<ExpireRow, StoreError> {
-    let mut row = ExpireRow::new(activity);
+) -> Result<(), StoreError> {
     loop {
-        let expired = holds::expire(store, activity, reason, dry_run)?;
+        let (expired, unreached) = holds::expire(store, activity, reason, dry_run)?;
         (row.status, row.stock) = (expired.status, expired.stock);
         row.holds += expired.holds;
         row.units += expired.units;
         warn_of_corrupt(warnings, expired.corrupt.as_ref());
-        let left = expire_items(expired.left, dry_run, &mut row, store)?;
+        let left = expire_items(expired.left, dry_run, row, store)?;
         if !left.is_empty() {
             warnings.warn(format!(
                 "`{activity}`: {} cannot be expired: the record of a hold is damaged, or that of its order",
@@ -160,7 +170,7 @@ pub(crate) fn expire(
         // A dry run finds the same again.
         row.is_cut_short = expired.has_more && interrupt::requested();
         if !expired.has_more || dry_run || row.is_cut_short {
-            return Ok(row);
+            return unreached.map_or(Ok(()), Err);
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::admin::pause::{self, Pause, Paused, Pausing};
 use crate::cli::args::Mutating;
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, row};
-use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
+use crate::cli::shared::outcome::{each_reached, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
-use crate::model::{ActivityId, Corrupt, Status};
+use crate::model::{ActivityId, Corrupt, Snapshot, Status};
+use crate::read::whole;
 use crate::store::Store;
 
 /// Refuse all purchases of an activity until it is resumed
@@ -80,26 +81,57 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     let dry_run = which.mutating.dry_run;
     let pausing = Pausing { to, reason: which.mutating.reason.as_deref(), dry_run };
     let activities = chosen(which, to, store, out)?;
+    let mut reached: Vec<Option<Paused>> = vec![None; activities.len()];
+    let failed = each_reached(&activities, store, |at, store| {
+        let paused = pause::set_reached(store, &activities[at], pausing)?;
+        let moved = paused.moved + reached[at].as_ref().map_or(0, |before| before.moved);
+        let paused = reached[at].insert(Paused { moved, ..paused });
+        paused.unreached.clone().map_or(Ok(()), Err)
+    });
+    let reached: Vec<(&ActivityId, Paused)> =
+        activities.iter().zip(reached).filter_map(|(activity, paused)| Some((activity, paused?))).collect();
     let mut warnings = out.warnings();
-    let (rows, failed) = until_failed(activities.iter().map(|activity| {
-        let paused = pause::set_paused(store, activity, pausing)?;
+    for (activity, paused) in &reached {
         match &paused.corrupt {
             Some(Corrupt { key, what }) if paused.is_partial => warnings.warn(format!("key `{key}` {what}")),
             corrupt => warn_of_corrupt(&mut warnings, corrupt.as_ref()),
         }
-        explain(activity, &paused, to, dry_run, out);
-        Ok::<_, Failure>(PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state })
-    }));
+        explain(activity, paused, to, dry_run, out);
+    }
     warnings.end();
+    let rows: Vec<PauseRow<'_>> =
+        reached.into_iter().filter(|(_, paused)| paused.unreached.is_none()).map(row).collect();
     out.array_until(&rows, failed)?;
     let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
     let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
-    if is_plain_pause && rows.iter().any(|row| row.status.is_done()) {
+    if is_plain_pause && sells_elsewhere(&activities, &rows, store) {
         out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
-    let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
-    hints::other_layouts(missing.map(|(activity, _)| activity), store, out);
+    let is_missing =
+        |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::NotPreheated);
+    hints::other_layouts(activities.iter().filter(is_missing), store, out);
+    hints::warn_of_dry_replica(dry_run, store, out);
     Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
+}
+
+/// Whether a plain script may sell an activity that is paused: one whose stock is not withdrawn.
+fn sells_elsewhere(activities: &[ActivityId], rows: &[PauseRow<'_>], store: &mut Store) -> bool {
+    if rows.iter().any(|row| row.status == Status::Ok) {
+        return true;
+    }
+    let is_paused =
+        |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::Replayed);
+    let paused: Vec<ActivityId> = activities.iter().filter(is_paused).cloned().collect();
+    let is_withdrawn = |snapshot: &Snapshot| {
+        let withdrawn = snapshot.meta.as_ref().and_then(|meta| meta.withdrawn);
+        withdrawn.is_some() && withdrawn == snapshot.stock
+    };
+    // A user who may not ask gets the note.
+    whole::wholes(store, &paused).map_or(true, |snapshots| !snapshots.iter().all(is_withdrawn))
+}
+
+fn row((activity, paused): (&ActivityId, Paused)) -> PauseRow<'_> {
+    PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state }
 }
 
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
@@ -134,7 +166,11 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
             "`seckill inspect {activity}` shows it; the `preheat` that began it, given again, finishes it"
         ));
     }
-    if paused.is_partial {
+    if paused.is_partial && paused.unreached.is_some() {
+        out.warn(format!(
+            "`{activity}` is not reached as a whole: of its shards, only those that are reached do not sell"
+        ));
+    } else if paused.is_partial {
         let would_be = if dry_run { "would be" } else { "are" };
         out.warn(format!("a shard of `{activity}` cannot be paused; all others {would_be}"));
     }

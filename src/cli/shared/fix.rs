@@ -45,8 +45,7 @@ impl Options {
         Self { certificates, password, seckill: target::options(global), other_server }
     }
 
-    /// The user whom a command logs in as, if the URL names one. Without a password nobody logs in: such a user may be a password in
-    /// the wrong place.
+    /// The user whom a command logs in as, if the URL names one with a password: without one it may be a password in the wrong place.
     pub fn login_name<'a>(&self, user: Option<&'a str>) -> Option<&'a str> {
         user.filter(|_| self.password != PasswordSource::Absent)
     }

@@ -89,6 +89,13 @@ pub fn warn_of_replica(store: &mut Store, out: &Output) {
     }
 }
 
+/// The same for a dry run: a replica refuses what it says would be done.
+pub fn warn_of_dry_replica(dry_run: bool, store: &mut Store, out: &Output) {
+    if dry_run {
+        warn_of_replica(store, out);
+    }
+}
+
 /// Says what to do about an order that a repair took back.
 pub fn reversed(mut statuses: impl Iterator<Item = Status>, out: &Output) {
     if statuses.any(|status| status == Status::Reversed) {

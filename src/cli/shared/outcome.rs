@@ -1,8 +1,10 @@
 //! What commands that move units have in common: their rows, their exit code, what is asked of a user.
 
+use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, row};
+use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, named, row};
 use crate::cli::shared::hints;
+use crate::error::StoreError;
 use crate::model::{
     ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Order, Outcome, RequestId, Status,
     StoredUser, UserId, Wish,
@@ -151,6 +153,53 @@ pub fn until_failed<T, E>(results: impl Iterator<Item = Result<T, E>>) -> (Vec<T
     let mut failed = None;
     let done = results.map_while(|result| result.map_err(|error| failed = Some(error)).ok()).collect();
     (done, failed)
+}
+
+/// Does one thing to each of some activities, given by their places, whatever becomes of the others: why some were not done. Nobody
+/// waits for the failover of a server before those of the others are done, and for each server only once.
+pub fn each_reached(
+    activities: &[ActivityId],
+    store: &mut Store,
+    mut work: impl FnMut(usize, &mut Store) -> Result<(), StoreError>,
+) -> Option<Failure> {
+    store.begin_round(false);
+    let mut failed: Vec<(usize, StoreError)> =
+        (0..activities.len()).filter_map(|at| Some((at, work(at, store).err()?))).collect();
+    if store.servers.fail_over() && !failed.is_empty() {
+        store.begin_round(true);
+        failed.retain_mut(|(at, error)| match work(*at, store) {
+            Ok(()) => false,
+            // What became of the first try is not known.
+            Err(_) if matches!(error, StoreError::Unknown { .. }) => true,
+            Err(again) => {
+                *error = again;
+                true
+            }
+        });
+    }
+    name_failures(activities, failed)
+}
+
+/// The failure of some activities: that of the first, with what became of each, unless all have failed likewise.
+pub fn name_failures(activities: &[ActivityId], failed: Vec<(usize, StoreError)>) -> Option<Failure> {
+    // Without a word that nothing was changed.
+    let advice = advice(&failed.first()?.1);
+    let failed: Vec<(usize, Failure)> = failed.into_iter().map(|(at, error)| (at, error.into())).collect();
+    let first = failed.first()?.1.clone();
+    let mut by_message: Vec<(&str, Vec<&ActivityId>)> = Vec::new();
+    for (at, failure) in &failed {
+        match by_message.iter_mut().find(|(message, _)| *message == failure.message) {
+            Some((_, of_message)) => of_message.push(&activities[*at]),
+            None => by_message.push((&failure.message, vec![&activities[*at]])),
+        }
+    }
+    if by_message.len() == 1 && failed.len() == activities.len() {
+        return Some(first);
+    }
+    let parts = by_message.iter().map(|(message, of_message)| format!("{}: {message}", named(of_message, usize::MAX)));
+    let message = parts.collect::<Vec<_>>().join("; ");
+    let hint = if failed.len() < activities.len() { advice } else { first.hint.clone() };
+    Some(Failure { message, hint, ..first })
 }
 
 /// Warns of a key that is corrupt.

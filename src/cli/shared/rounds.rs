@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
+use crate::error::{Recovery, StoreError};
 
 /// How often a service does its work.
 pub fn every(text: &str) -> Result<Duration, String> {
@@ -37,7 +38,12 @@ impl Outage {
     /// # Errors
     /// The failure.
     pub fn began(&mut self, failure: Failure, warn: impl FnOnce(String)) -> Result<()> {
-        if !failure.store().is_some_and(|error| error.is_transient() || error.is_connection()) {
+        let is_passing = |error: &StoreError| {
+            // The next round is that call.
+            let is_made_again = matches!(error, StoreError::Unknown { recovery: Some(Recovery::SameCall), .. });
+            error.is_transient() || error.is_connection() || is_made_again
+        };
+        if !failure.store().is_some_and(is_passing) {
             return Err(failure);
         }
         if !std::mem::replace(&mut self.is_said, true) {

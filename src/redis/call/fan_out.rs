@@ -88,7 +88,10 @@ impl Servers {
         for (node, of_node) in by_node {
             let mut loaded = BTreeSet::new();
             let by_text = |call: &Call| loads && call.called_script().is_some_and(|script| loaded.insert(script.sha1));
-            let written = self.node(node).write_calls(of_node.iter().map(|at| &calls[*at]), sending, by_text);
+            let written = match self.why_given_up(node) {
+                Some(error) => Err(CallFailure::Unsent(error.clone())),
+                None => self.node(node).write_calls(of_node.iter().map(|at| &calls[*at]), sending, by_text),
+            };
             under_way.push((node, of_node, written.err()));
         }
         for (node, of_node, mut failed) in under_way {

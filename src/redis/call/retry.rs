@@ -88,21 +88,33 @@ impl Servers {
         wait: Option<ReplicaWait>,
         lost: Option<&StoreError>,
     ) -> Result<Answer> {
-        let sent = self.try_with_retry(calls, wait, lost).map_err(|error| self.explained(error));
+        let Some(first) = calls.first() else { return Ok(Answer::default()) };
+        let mut node = first.node.unwrap_or_else(|| self.node_of(first.slot));
+        if let Some(error) = self.why_given_up(node).filter(|_| lost.is_none()) {
+            return Err(error.clone());
+        }
+        let sent = self.try_with_retry(first, calls, wait, lost, &mut node).map_err(|error| self.explained(error));
+        if let (Err(error), Some(given_up)) = (&sent, &mut self.given_up)
+            && !error.is_of_call()
+        {
+            given_up.insert(node, error.clone());
+        }
         sent.map_err(|error| match calls.iter().find(|call| call.called_script().is_some()) {
             Some(call) => call.named_in(error),
             None => error,
         })
     }
 
+    /// The same for a first call and the others, with the node that was tried last.
     fn try_with_retry(
         &mut self,
+        first: &Call,
         calls: &[Call],
         wait: Option<ReplicaWait>,
         lost: Option<&StoreError>,
+        tried: &mut usize,
     ) -> Result<Answer> {
         self.check_layout()?;
-        let Some(first) = calls.first() else { return Ok(Answer::default()) };
         let mut attempts = Attempts::new(self);
         let mut doubt = Doubt::new(self, calls);
         if let Some(error) = lost {
@@ -114,6 +126,7 @@ impl Servers {
                 Some(node) => (node, false),
                 None => attempts.node(self, first.slot),
             };
+            *tried = node;
             let sending = Sending { attempt: doubt.attempt, asks, wait };
             let failure = match self.node(node).exchange(calls, sending, by_text) {
                 Ok((values, replicas)) => {

@@ -7,7 +7,7 @@
 pub(crate) mod map;
 pub(crate) mod server;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
@@ -48,6 +48,8 @@ pub(crate) struct Servers {
     pub(crate) has_map: bool,
     /// Whether a call waits for a failover; else only as long as for one server.
     pub(crate) is_patient: bool,
+    /// The nodes that no call is sent to any more, and why; `None` if each call tries by itself.
+    pub(crate) given_up: Option<HashMap<usize, StoreError>>,
 }
 
 impl Servers {
@@ -56,14 +58,14 @@ impl Servers {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
-        let (owners, has_map, is_patient) = (Vec::new(), false, true);
-        Self { target, layout, kind, seeds, nodes, owners, has_map, is_patient }
+        let (owners, has_map, is_patient, given_up) = (Vec::new(), false, true, None);
+        Self { target, layout, kind, seeds, nodes, owners, has_map, is_patient, given_up }
     }
 
     /// The same servers, without a connection.
     pub(crate) fn unconnected_copy(&self) -> Self {
         let nodes = self.nodes.iter().map(Server::unconnected_copy).collect();
-        Self { target: self.target.clone(), nodes, owners: self.owners.clone(), ..*self }
+        Self { target: self.target.clone(), nodes, owners: self.owners.clone(), given_up: None, ..*self }
     }
 
     /// Where they are and how to log in, as it was given.
@@ -115,6 +117,11 @@ impl Servers {
     pub(crate) fn cursor_scope(&self, slot: Option<u16>) -> (usize, u64) {
         let index = self.node_of(slot);
         (index, self.nodes[index].connected)
+    }
+
+    /// Why a node is given up, if it is.
+    pub(crate) fn why_given_up(&self, node: usize) -> Option<&StoreError> {
+        self.given_up.as_ref()?.get(&node)
     }
 
     /// Follows a redirection of a node, and gives the number of the node that it names.

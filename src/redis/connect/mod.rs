@@ -244,7 +244,9 @@ impl Target {
     pub(crate) fn handshake(&self) -> Vec<redis::Cmd> {
         let login = &self.address.login;
         let auth = |password| redis::cmd("AUTH").arg(login.username()).arg(password).to_owned();
-        let mut commands: Vec<redis::Cmd> = login.password().map(auth).into_iter().collect();
+        // Without AUTH a user would be the default one; one with `nopass` accepts any password.
+        let password = login.password().or(login.username().map(|_| ""));
+        let mut commands: Vec<redis::Cmd> = password.map(auth).into_iter().collect();
         // TLS shakes hands with the first bytes: a certificate that is refused must not look like an order in doubt.
         if commands.is_empty() && self.has_tls() {
             commands.push(redis::cmd("PING"));
@@ -253,6 +255,16 @@ impl Target {
             commands.push(redis::cmd("SELECT").arg(login.db()).to_owned());
         }
         commands
+    }
+
+    /// An error that the server replied to the [handshake](Self::handshake).
+    pub(crate) fn refused(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Login { server, why } if self.username().is_some() && !self.has_password() => {
+                StoreError::Login { server, why: format!("the URL names a user, and no password is given ({why})") }
+            }
+            error => error,
+        }
     }
 
     /// A socket that failed, in words.

@@ -48,7 +48,7 @@ impl Connection {
         let socket = target.open().map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
         for command in &target.handshake() {
-            connection.request(command)?;
+            connection.request(command).map_err(|error| target.refused(error))?;
         }
         Ok(connection)
     }

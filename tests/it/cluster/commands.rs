@@ -1,6 +1,7 @@
 //! Every command does on a cluster what it does on one server.
 
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use crate::support::{CLUSTER, TestCluster, wait_until};
 
@@ -108,4 +109,51 @@ fn a_feed_follows_ledgers_of_all_nodes() {
     for running in [follow, group] {
         running.interrupt();
     }
+}
+
+/// The shards of an activity that living nodes serve, once node 2 is down.
+fn living_shards(cluster: &TestCluster, activity: &str) -> Vec<String> {
+    let meta = CLUSTER.meta(activity);
+    let numbers: String = cluster.ask(&meta, ("HGET", &meta, "shards"));
+    let shards = numbers.split(' ').map(|number| format!("{activity}#{number}"));
+    shards.filter(|shard| cluster.owner_of(shard) != 2).collect()
+}
+
+#[test]
+fn living_nodes_are_paused_and_expired_though_one_is_down() {
+    let mut cluster = TestCluster::with(3, false, &["--cluster-require-full-coverage", "no"]);
+    let [lost, also_lost, lost_parent] = ["a", "b", "c"].map(|prefix| cluster.activity_on(2, prefix));
+    let [first, parent, second] =
+        [(0, "d"), (0, "e"), (1, "f")].map(|(node, prefix)| cluster.activity_on(node, prefix));
+    for id in [&lost, &also_lost, &first, &second] {
+        cluster.seckill(["preheat", "--id", id, "--stock", "5"]).code(0);
+    }
+    for id in [&parent, &lost_parent] {
+        cluster.seckill(["preheat", "--id", id, "--stock", "40", "--shards", "8"]).code(0);
+    }
+    let shards = [&parent, &lost_parent].map(|id| living_shards(&cluster, id)).concat();
+    cluster.kill_primary(2);
+    let expire = ["expire", &lost, &first, "-o", "jsonl", "--timeout", "300ms"];
+    let hold = || cluster.seckill(["hold", &first, "--user", "7", "--for", "1ms"]).code(0);
+    hold();
+    let service = cluster.seckill(expire).args(["--every", "10ms"]).spawn();
+    service.wait_for_stdout("\"holds\":1");
+    service.interrupt().stderr_has(&format!("`{lost}`: cannot reach the server at"));
+    hold();
+    let expiring = cluster.seckill(expire).spawn();
+    let began = Instant::now();
+    let call = cluster.seckill(["pause", "-o", "json", "--timeout", "300ms"]);
+    let paused = call.args([&lost, &first, &also_lost, &parent, &lost_parent, &second]).code(5);
+    assert!(began.elapsed() < Duration::from_secs(60), "a node that is down is waited for once");
+    paused.json().as_array().unwrap().iter().zip([&first, &second]).for_each(|(row, id)| {
+        assert_eq!((&row["activity"], &row["state"]), (&id.as_str().into(), &"paused".into()));
+    });
+    let lost_ones = format!("`{lost}`, `{also_lost}`, `{parent}`, `{lost_parent}`: cannot reach the server at");
+    paused.stderr_has(&lost_ones).stderr_has(&format!("`{parent}` is not reached as a whole"));
+    assert!(shards.len() > 8, "{shards:?}");
+    for id in shards.iter().chain([&first, &second]) {
+        let node = cluster.node(cluster.owner_of(id));
+        assert_eq!(node.rule(&CLUSTER.meta(id), "state").as_deref(), Some("paused"), "{id}");
+    }
+    expiring.wait().code(5).stdout_has("\"holds\":1").stderr_has(&format!("`{lost}`: cannot reach the server at"));
 }

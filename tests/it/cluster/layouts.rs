@@ -30,6 +30,8 @@ fn other_layouts_are_refused_with_the_one_to_use() {
             }
         }
     }
+    let third = format!("{one_seed}/3");
+    cluster.seckill(["inspect", "-u", &third]).code(1).stderr_has("a cluster has one database");
     for node in cluster.nodes() {
         assert!(node.dump_all().is_empty());
         assert!(

@@ -63,6 +63,9 @@ fn reading_from_a_replica_warns_and_orders_do_not_ask() {
         replica.seckill(["-o", "json"]).args(line.split(' ')).code(0).stderr_has("is a replica");
         primary.seckill([]).args(line.split(' ')).code(0).stderr_lacks("replica");
     }
+    for line in ["pause 1 --dry-run", "preheat --id 1 --stock 6 --update --dry-run"] {
+        replica.seckill([]).args(line.split(' ')).code(0).stderr_has("is a replica");
+    }
     let proxy = Proxy::before(&primary);
     for line in ["deduct 1 --user 7", "refund 1 --user 7", "multi-deduct --user 7 1=1"] {
         proxy.seckill([]).args(line.split(' ')).code(0);

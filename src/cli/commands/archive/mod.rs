@@ -223,6 +223,7 @@ impl<'a> Run<'a> {
         let is_missing = |why: &Unarchivable| matches!(why, Unarchivable::Status(Status::NotPreheated, _));
         let missing = self.refusals.iter().filter(|(_, why)| is_missing(why));
         hints::other_layouts(missing.map(|(activity, _)| *activity), self.store, self.out);
+        hints::warn_of_dry_replica(dry_run, self.store, self.out);
         shown?;
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
             self.out.note(format!("`seckill preheat --restore {}` brings it back", self.to_restore()));

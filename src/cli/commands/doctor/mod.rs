@@ -13,6 +13,7 @@ use crate::cli::output::Format;
 use crate::cli::shared::fix::{Fixes, Options};
 use crate::cli::shared::selection;
 use crate::cli::shared::session::Session;
+use crate::error::StoreError;
 use crate::model::{ActivityId, Snapshot};
 use crate::read::health::{Health, Node};
 use crate::read::{health, snapshot, whole};
@@ -152,9 +153,11 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     Ok(())
 }
 
-/// A user who may not look at the sale still learns about the server.
+/// A user who may not look at the sale, or does not reach a node of it, still learns about the servers.
 fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
-    let Some(error) = failure.store().filter(|error| error.is_refusal()) else { return Err(failure) };
+    // What serves it is a node that fails its own checks.
+    let is_known = |error: &&StoreError| error.is_refusal() || store.servers.is_cluster() && error.is_connection();
+    let Some(error) = failure.store().filter(is_known) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());
     rows.extend(checks.map(skip));

@@ -9,7 +9,9 @@ use crate::cli::output::{Output, counted};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{hints, target};
 use crate::error::Result as StoreResult;
-use crate::model::{Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, Units};
+use crate::model::{
+    Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, StoredState, Units,
+};
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
 use crate::store::Store;
@@ -136,7 +138,9 @@ impl AdoptCommand<'_> {
             }
             Some((_, 0)) => {}
             Some((limit, above)) => self.out.warn(format!(
-                "{above} users hold more than the limit of {limit}: `reconcile` lists them as over_limit"
+                "{} {} more than the limit of {limit}: `reconcile` lists them as over_limit",
+                counted(above, "user"),
+                if above == 1 { "holds" } else { "hold" }
             )),
         }
     }
@@ -167,6 +171,9 @@ impl AdoptCommand<'_> {
         let id = self.plan.id.clone();
         let layout = self.store.layout().name();
         match why {
+            Unadoptable::Unfit(Status::NotPreheated, _) if snapshot::snapshot(&mut self.store, &id)?.is_archived() => {
+                self.archived(found)
+            }
             Unadoptable::Unfit(status, corrupt) => self.refuse(found, status, corrupt, Vec::new()),
             Unadoptable::TotalNeeded => Err(Failure::usage(match found.units {
                 Some(_) => format!("how much of `{id}` is sold is not recorded in the layout `{layout}`"),
@@ -198,6 +205,15 @@ impl AdoptCommand<'_> {
                 self.refuse(found, Status::Exists, None, vec![difference])
             }
         }
+    }
+
+    /// It is in files: there is nothing to take over.
+    fn archived(&mut self, found: &Adoptable) -> Result<Exit> {
+        let (before, after) = (StoredState::Archived.name().to_owned(), StoredState::Live.name().to_owned());
+        let difference = FieldDifference { field: "state".to_owned(), before, after, is_given: true };
+        let refused = Preheated { differences: vec![difference.clone()], ..self.row(found) };
+        self.out.hint(explain::of_existing(&refused, Preheat::Update));
+        self.refuse(found, Status::Exists, None, vec![difference])
     }
 
     fn refuse(

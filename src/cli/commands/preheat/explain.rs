@@ -13,6 +13,9 @@ use crate::store::Store;
 /// Activities whose differences are listed; the others are counted.
 const MAX_NAMED: usize = 20;
 
+/// Fields that an update cannot change.
+const RESET_FIELDS: [&str; 2] = ["shards", "ledger"];
+
 /// Says in what activities change or differ, which keys are corrupt, and what can be done.
 pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
     differences(results, out);
@@ -96,8 +99,10 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
             other.before
         );
     }
-    if how == Preheat::Create {
-        return match refused.differences.iter().any(|difference| difference.is_given) {
+    let given: Vec<&str> =
+        refused.differences.iter().filter(|it| it.is_given).map(|difference| difference.field.as_str()).collect();
+    if how == Preheat::Create && !given.iter().any(|field| RESET_FIELDS.contains(field)) {
+        return match !given.is_empty() {
             true => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
                      `--reset` starts over"
                 .to_owned(),

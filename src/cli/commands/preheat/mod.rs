@@ -268,6 +268,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|result| &result.activity), store, out);
     hints::order_sets(results.iter().map(|result| &result.activity), store, out);
+    hints::warn_of_dry_replica(args.mutating.dry_run, store, out);
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }

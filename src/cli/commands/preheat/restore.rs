@@ -151,7 +151,12 @@ fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Outpu
         }
     })?;
     explain_refusal(id, &found, out);
-    Ok(result(archive, &found))
+    // The stock key lacks what is withdrawn.
+    let stock = match found.status {
+        Status::Replayed => snapshot::snapshot(store, id)?.stock,
+        _ => found.stock,
+    };
+    Ok(result(archive, &Restorable { stock, ..found }))
 }
 
 /// Adds the lines of all files.

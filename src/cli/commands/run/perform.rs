@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::admin::pause::{self, Pause, Pausing};
 use crate::bench::{self, Buyers, LoadOptions, Measured, PaceOptions, Sale, StrategyName, Until, prepare_files};
 use crate::cli::commands::bench::too_many;
-use crate::cli::commands::expire::expire;
+use crate::cli::commands::expire::{ExpireRow, expire};
 use crate::cli::commands::preheat::held;
 use crate::cli::commands::reconcile;
 use crate::cli::commands::run::preheat;
@@ -41,7 +41,8 @@ fn on_activity(of: &OfActivity, store: &mut Store, out: &Output) -> Result<Obser
     let OfActivity { task, activity, total, reason, .. } = of;
     let to = match task {
         ActivityTask::Expire => {
-            let row = expire(activity, reason.as_deref(), false, store, &mut out.warnings())?;
+            let mut row = ExpireRow::new(activity);
+            expire(activity, &mut row, reason.as_deref(), false, store, &mut out.warnings())?;
             let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
             let (word, cut_short) = (row.status.name(), row.is_cut_short);
             return Ok(Observed { word, counts, cut_short, ..Observed::default() });
