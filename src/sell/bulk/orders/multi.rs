@@ -293,16 +293,12 @@ impl JobOrders {
             self.states.tell_shards(self.window.row(number).activity, &mut self.store);
         }
         let asked = self.multi_order(&order);
-        // Sent to an activity that refuses it, it could never be bought; unless an earlier run has taken its items.
-        if self.is_refused_unsent(&order) {
-            let tried = multi_orders::order_over_slots(&mut self.store, &asked, true)?;
-            if tried.items.iter().any(|item| item.status != Status::Replayed) {
-                self.refuse(order);
-                return Ok(true);
-            }
-        }
-        let outcome = multi_orders::order_over_slots(&mut self.store, &asked, false)?;
+        let outcome = match multi_orders::find_refusal(&mut self.store, &asked)? {
+            Some(refused) => refused,
+            None => multi_orders::order_over_slots(&mut self.store, &asked, false)?,
+        };
         self.multi.waiting -= count(&order);
+        self.multi.next = self.multi.next.max(order.end);
         for (number, item) in order.zip(outcome.items) {
             self.window.row_mut(number).state = State::Decided(item.status);
             self.window.set_details(number, item.stock, item.bought, HoldDetails::default());
