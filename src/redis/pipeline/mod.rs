@@ -136,6 +136,17 @@ impl<C: Call> Pipeline<C> {
         }
     }
 
+    /// Whether the rate allows one order more, which the owner sends by other means; else it waits a short while.
+    pub(crate) fn take_turn(&mut self) -> bool {
+        let Some(rate) = &self.rate else { return true };
+        let is_due = rate.is_due();
+        match is_due {
+            true => rate.spend(1),
+            false => self.system.sleep(rate.due.get().saturating_duration_since(self.system.now()).min(NAP)),
+        }
+        is_due
+    }
+
     /// Adds a call to the buffer; with `asks` behind `ASKING`, for a node that is importing the call's slot.
     pub(crate) fn push(&mut self, call: C, asks: bool, encode: impl FnOnce(&mut Vec<u8>, &C)) {
         if self.is_idle() {

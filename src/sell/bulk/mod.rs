@@ -159,7 +159,14 @@ impl Run {
 
     /// Decides the first order that no call of the run can have, once those before it are decided; false if there is none.
     fn decide_alone(&mut self) -> Result<bool> {
-        Ok(self.orders.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone()?)
+        if !self.orders.states.are_loaded() || !self.lanes.are_idle() {
+            return Ok(false);
+        }
+        let Some(order) = self.orders.find_alone() else { return Ok(false) };
+        if self.lanes.pipeline(0).take_turn() {
+            self.orders.decide_alone(order)?;
+        }
+        Ok(true)
     }
 
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
