@@ -287,8 +287,11 @@ impl<C: Call> Pipeline<C> {
         self.outage.as_ref().and_then(|outage| outage.unsettled(&self.server.target.shown))
     }
 
-    /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
-    fn refused(&mut self, error: StoreError) -> Result<()> {
+    /// Records that the server refused what was sent, and nothing of it ran.
+    ///
+    /// # Errors
+    /// It does not pass.
+    pub(crate) fn refused(&mut self, error: StoreError) -> Result<()> {
         if !is_retryable(&error) {
             return Err(error);
         }

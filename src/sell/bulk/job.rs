@@ -327,6 +327,8 @@ impl JobStates {
         let field = self.field();
         let mut commands = Vec::with_capacity(2 * page.len());
         for index in page.clone() {
+            // If its server is gone, its lane waits for one.
+            self.choose_lane(index, lanes);
             let keys = self.keys(index);
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
             let meta = redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "repairs", "shards"]).to_owned();

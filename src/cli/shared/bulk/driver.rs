@@ -139,8 +139,12 @@ impl<'o> Driver<'o> {
     /// True if all lines are decided, false if the user asked to stop.
     fn drive(&mut self) -> Result<bool> {
         while !interrupt::requested() {
-            if !self.step()? {
-                return Ok(true);
+            match self.step() {
+                Ok(true) => (),
+                Ok(false) => return Ok(true),
+                // It was waiting for a server, and waits no longer.
+                Err(error) if error.exit == Exit::Unreachable && interrupt::requested() => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(false)

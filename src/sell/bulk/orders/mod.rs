@@ -14,6 +14,7 @@ mod window;
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -124,7 +125,7 @@ impl Run {
         let limit = limit.unwrap_or_default();
         let run = [&store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
-        let orders = JobOrders {
+        let mut orders = JobOrders {
             encoder: Encoder::new(operation, kind, run, [&states.job.name, states.expected_digest()], has_rows),
             states,
             can_share: operation.may_share(),
@@ -147,6 +148,10 @@ impl Run {
         let script = operation.script(kind);
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let mut servers = store.servers.take();
+        for servers in [&mut servers, &mut orders.store.servers] {
+            servers.patience = Some(retry_for);
+            servers.stop = Some(Arc::clone(&store.stop));
+        }
         let node = servers.primaries().first().copied().unwrap_or(0);
         let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
