@@ -275,6 +275,12 @@ impl Run {
         self.orders.states.into_names()
     }
 
+    /// The job, and the last line that another run of it had decided; `None` if there was none, as far as watermarks were loaded.
+    pub(crate) fn decided_before(&self) -> Option<(&str, u64)> {
+        let states = &self.orders.states;
+        Some((&*states.job.name, states.decided_before)).filter(|(_, line)| *line > 0)
+    }
+
     /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at
     /// the same time.
     pub(crate) fn refused_before(&self) -> impl Iterator<Item = u64> {

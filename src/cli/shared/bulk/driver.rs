@@ -41,7 +41,7 @@ impl<'a> Task<'a> {
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
 fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
-    let digest = checked.content.clone().unwrap_or_default().digest(&of);
+    let digest = checked.content.as_ref().unwrap_or(&checked.begin.content).digest(&of);
     let made = || if checked.content.is_some() { digest.clone() } else { RequestId::unique().to_string() };
     Job { name: args.job.clone().unwrap_or_else(made), digest }
 }
@@ -113,7 +113,10 @@ impl<'o> Driver<'o> {
         out: &'o mut Output,
     ) -> Result<Self> {
         let (terminal, corrupt, progress) = (out.terminal(), out.warnings(), out.progress("applying", checked.rows));
-        let CheckedInput { input, content, bad, nameless, .. } = checked;
+        let CheckedInput { input, content, bad, nameless, begin, .. } = checked;
+        if let Some(order) = &begin.order {
+            push(&mut run, order)?;
+        }
         if content.is_some() {
             while !interrupt::requested() && run.load_watermarks()? {}
             nameless.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?;
@@ -123,7 +126,7 @@ impl<'o> Driver<'o> {
             // Only now: it prints a header.
             report: Report::new(operation, out)?,
             input: Some(input),
-            order: FileOrder::default(),
+            order: begin.order.unwrap_or_default(),
             content,
             bad,
             keep_going,
@@ -131,7 +134,7 @@ impl<'o> Driver<'o> {
             terminal,
             progress,
             corrupt,
-            has_ended: false,
+            has_ended: begin.has_ended,
             stopped: None,
         })
     }
@@ -267,6 +270,12 @@ impl<'o> Driver<'o> {
         self.corrupt.end();
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
             terminal.note(text);
+        }
+        if let Some((job, line)) = self.run.decided_before().filter(|_| self.content.is_none()) {
+            terminal.note(format!(
+                "an earlier run of the job `{job}` decided its lines up to {line}, which are not applied again; a pipe is compared with \
+                 it no further than its first order, so give each new input a new `--job`"
+            ));
         }
         let unsettled = self.run.unsettled();
         let lines = std::mem::take(&mut self.report.lines);
