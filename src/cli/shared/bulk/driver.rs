@@ -254,12 +254,15 @@ impl<'o> Driver<'o> {
         let drained = self.run.drain();
         let (is_done, is_interrupted) = (matches!(ended, Ok(true)), matches!(ended, Ok(false)));
         let mut error = ended.err().or_else(|| drained.err().map(Failure::from));
-        let is_read = !error.as_ref().is_some_and(Failure::is_unwritable);
-        while is_read && self.run.skip_undecided() {
-            if let Err(unwritable) = self.report() {
-                error = Some(unwritable);
+        // Once rows cannot be written, orders are only counted.
+        loop {
+            if error.as_ref().is_some_and(Failure::is_unwritable) {
+                self.report.rows = None;
+            }
+            if !self.run.skip_undecided() {
                 break;
             }
+            error = self.report().err().or(error);
         }
         // The input of a run that ended early is read again, and its invalid lines with it.
         if is_done && let Err(unwritable) = self.bad.commit() {
@@ -288,14 +291,9 @@ impl<'o> Driver<'o> {
         for (activity, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
             self.report.tallies.split_replayed(activity, refused);
         }
-        let summary = match self.report.finish() {
-            Ok(tallies) => Summary { names: self.run.into_names(), tallies },
-            Err(unwritable) if unwritable.is_unwritable() => {
-                error = error.or(Some(unwritable));
-                Summary::default()
-            }
-            Err(other) => return Err(other),
-        };
+        let (tallies, written) = self.report.finish();
+        let summary = Summary { names: self.run.into_names(), tallies };
+        error = error.or(written.err());
         let failure = match error {
             Some(error) if error.is_broken_pipe() => {
                 Some(Failure::failed("standard output was closed, so the run stopped").hint(how_to_resume))

@@ -70,12 +70,9 @@ impl<'o> Report<'o> {
         self.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
-    /// Ends the rows; gives the counts.
-    pub(crate) fn finish(self) -> Result<Tallies> {
-        if let Some(rows) = self.rows {
-            rows.finish()?;
-        }
-        Ok(self.tallies)
+    /// Ends the rows; gives the counts, and whether the rows were written.
+    pub(crate) fn finish(self) -> (Tallies, Result<()>) {
+        (self.tallies, self.rows.map_or(Ok(()), RowStream::finish))
     }
 }
 
@@ -229,15 +226,18 @@ impl Summary {
         std::str::from_utf8(self.names.name(activity as u32)).unwrap_or_default()
     }
 
-    /// Prints a row for each activity and status.
+    /// A row for each activity and status.
+    fn rows(&self) -> impl Iterator<Item = SummaryRow<'_>> {
+        (0..self.names.count()).flat_map(|activity| {
+            let name = self.name(activity);
+            self.tallies.of(activity).into_iter().map(move |entry| SummaryRow::new(name, &entry))
+        })
+    }
+
+    /// Prints the rows.
     pub(crate) fn show(&self, out: &mut Output) -> Result<()> {
         let mut rows = out.stream::<SummaryRow<'_>>()?;
-        for activity in 0..self.names.count() {
-            let name = self.name(activity);
-            for entry in self.tallies.of(activity) {
-                rows.push(&SummaryRow::new(name, &entry))?;
-            }
-        }
+        self.rows().try_for_each(|row| rows.push(&row))?;
         rows.finish()
     }
 }
@@ -273,8 +273,13 @@ impl RunOutcome {
         }
         // An empty table has nothing to say beside an error.
         let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();
-        if !shows_rows(out.format()) && !is_moot {
-            self.summary.show(out)?;
+        match &self.failure {
+            // Nobody has the rows.
+            Some(failure) if shows_rows(out.format()) && failure.is_unwritable() => {
+                out.keep_changes(&self.summary.rows().collect::<Vec<_>>())?;
+            }
+            _ if shows_rows(out.format()) || is_moot => {}
+            _ => self.summary.show(out)?,
         }
         // Without a reply from the server, there is nothing to look for.
         if self.failure.is_none() {
