@@ -203,7 +203,8 @@ row! {
     struct TotalRow<'a> as row {
         activity: &'a str, flexible;
         orders: u64;
-        units: u64;
+        /// `None` of holds, which have their units themselves.
+        units: Option<u64>;
     }
 }
 
@@ -295,7 +296,8 @@ impl CheckedInput {
         let mut rows = out.stream::<TotalRow<'_>>()?;
         for ((orders, units), index) in self.totals.of.iter().zip(0..) {
             let activity = std::str::from_utf8(self.totals.names.name(index)).unwrap_or_default();
-            rows.push(&TotalRow { activity, orders: *orders, units: *units })?;
+            // An order has at least one.
+            rows.push(&TotalRow { activity, orders: *orders, units: Some(*units).filter(|units| *units > 0) })?;
         }
         rows.finish()?;
         self.bad.failure().map_or(Ok(Exit::Done), Err)

@@ -145,11 +145,11 @@ struct Entry {
 pub(crate) struct Tallies(BTreeMap<(usize, Counted), Entry>);
 
 impl Tallies {
-    /// One order more.
+    /// One order more; of 0 units, if nobody knows how many.
     pub(crate) fn add(&mut self, activity: usize, counted: Counted, units: u32) {
         let entry = self.entry(activity, counted);
         entry.orders += 1;
-        entry.units += u64::from(units);
+        entry.units = if units == 0 { UNKNOWN } else { entry.units.saturating_add(units.into()) };
         entry.least = entry.least.min(units);
         entry.most = entry.most.max(units);
     }
@@ -168,14 +168,18 @@ impl Tallies {
             return;
         }
         let quantity = replayed.least;
-        let is_known = replayed.least == replayed.most;
+        let is_known = replayed.least == replayed.most && replayed.units != UNKNOWN;
         let all = refused == replayed.orders;
-        let units = if all { replayed.units } else { refused * u64::from(quantity) };
+        let units = match is_known {
+            _ if all => replayed.units,
+            true => refused * u64::from(quantity),
+            false => UNKNOWN,
+        };
         replayed.orders -= refused;
-        replayed.units = if is_known || all { replayed.units - units } else { UNKNOWN };
+        replayed.units = if units == UNKNOWN { UNKNOWN } else { replayed.units - units };
         let before = self.entry(activity, None);
         before.orders += refused;
-        before.units = if is_known || all { before.units + units } else { UNKNOWN };
+        before.units = before.units.saturating_add(units);
     }
 
     /// The entries of an activity in the order of their statuses, those that were refused before at the end.
@@ -367,5 +371,11 @@ mod tests {
         };
         assert_eq!(replayed_and_refused([3, 3], 1), [("replayed", 1, Some(3)), ("refused_before", 1, Some(3))]);
         assert_eq!(replayed_and_refused([1, 2], 5), [("refused_before", 2, Some(3))]);
+        assert_eq!(replayed_and_refused([1, 2], 1), [("replayed", 1, None), ("refused_before", 1, None)]);
+        assert_eq!(
+            replayed_and_refused([0, 0], 1),
+            [("replayed", 1, None), ("refused_before", 1, None)],
+            "no quantities"
+        );
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct DecidedOrder<'a> {
     pub activity: &'a str,
     /// Who buys; empty if the layout records nobody, or if the order ended a hold.
     pub user: &'a str,
-    /// How many units.
+    /// How many units; 0 if the order ends a hold, and no reply said how many it has.
     pub quantity: u32,
     /// Its own request id, or empty.
     pub request: &'a str,
