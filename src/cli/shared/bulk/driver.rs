@@ -52,7 +52,7 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
         return Ok(Exit::Interrupted);
     };
     if task.dry_run {
-        return checked.show(out);
+        return checked.show(store, out);
     }
     let job = job(&checked, args, task.operation);
     let how_to_resume = match checked.content {

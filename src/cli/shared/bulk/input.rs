@@ -11,8 +11,10 @@ use crate::cli::input::{Problems, columns};
 use crate::cli::output::{Output, OutputFile, row};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::{input, interrupt};
-use crate::model::{Interner, Layout};
+use crate::error::StoreError;
+use crate::model::{ActivityId, Interner, Layout};
 use crate::sell::bulk::Operation;
+use crate::store::Store;
 
 /// The columns of orders. The request id of a hold says how many units end, and whose they are unless the activity is sharded.
 fn shape(operation: Operation, layout: Layout) -> Shape {
@@ -292,7 +294,17 @@ pub(crate) fn check(
 
 impl CheckedInput {
     /// Shows what would be applied.
-    pub(crate) fn show(self, out: &mut Output) -> Result<Exit> {
+    ///
+    /// # Errors
+    /// A line needs a user and names none, as in the run itself.
+    pub(crate) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
+        let names: Vec<ActivityId> =
+            self.nameless.iter().map(|(activity, _)| ActivityId::validated(activity.as_bytes())).collect();
+        for ((activity, line), shards) in self.nameless.into_iter().zip(store.shards_of_each(&names)?) {
+            if shards.is_some() {
+                return Err(StoreError::NoUser { activity, line: Some(line) }.into());
+            }
+        }
         let mut rows = out.stream::<TotalRow<'_>>()?;
         for ((orders, units), index) in self.totals.of.iter().zip(0..) {
             let activity = std::str::from_utf8(self.totals.names.name(index)).unwrap_or_default();
