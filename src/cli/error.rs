@@ -1,7 +1,7 @@
 //! What each error of servers means to the user: its exit code and the next step.
 
 use crate::cli::failure::{Cause, Exit, Failure};
-use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault};
+use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault, own_limit};
 use crate::redis::embedded::EmbeddedError;
 
 impl From<EmbeddedError> for Failure {
@@ -39,8 +39,8 @@ impl From<StoreError> for Failure {
             advice => advice,
         };
         let message = match &error {
-            StoreError::OtherLimit { limit } => {
-                format!("`--per-user-limit` is not the activity's own, which is {limit}")
+            StoreError::OtherLimit { activity, limit } => {
+                format!("`--per-user-limit` is not {}, which is {limit}", own_limit(activity.as_deref()))
             }
             other => other.to_string(),
         };

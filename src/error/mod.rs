@@ -59,9 +59,9 @@ pub enum StoreError {
     /// Some items of an order of several slots are decided, and others cannot be now.
     #[error("the order is not settled: {why}")]
     Unsettled { request: String, why: String },
-    /// The caller's limit is not the activity's own.
-    #[error("the given limit per user is not the activity's own, which is {limit}")]
-    OtherLimit { limit: String },
+    /// The caller's limit is not the activity's own. The activity is named if it is one of a file.
+    #[error("the given limit per user is not {}, which is {limit}", own_limit(activity.as_deref()))]
+    OtherLimit { activity: Option<String>, limit: String },
     /// A request id of a sharded activity says nothing without its user.
     #[error("{}`{activity}` is sharded, where a request id belongs to its user, and no user is given", at_line(line))]
     NoUser { activity: String, line: Option<u64> },
@@ -266,7 +266,7 @@ impl StoreError {
         if kind == ServerKind::Usage
             && let Some((_, limit)) = why.split_once("is not the limit of the activity, which is ")
         {
-            return Self::OtherLimit { limit: limit.to_owned() };
+            return Self::OtherLimit { activity: None, limit: limit.to_owned() };
         }
         let why = if kind == ServerKind::Other && !code.is_empty() { format!("{code} {why}") } else { why };
         Self::Server { kind, why }
@@ -308,6 +308,11 @@ impl StoreError {
             _ => false,
         }
     }
+}
+
+/// The limit of an activity, as errors call it.
+pub(crate) fn own_limit(activity: Option<&str>) -> String {
+    activity.map_or_else(|| "the activity's own".to_owned(), |activity| format!("that of `{activity}`"))
 }
 
 /// What an error of one line of a file begins with.

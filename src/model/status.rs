@@ -78,6 +78,11 @@ impl Status {
         Self::ALL.iter().copied().find(|status| status.code() == code)
     }
 
+    /// Whether an activity refuses every order with it, so that it decides none of them.
+    pub fn refuses_all(self) -> bool {
+        matches!(self, Self::NotPreheated | Self::NotStarted | Self::Ended | Self::Paused | Self::Corrupt)
+    }
+
     /// Whether nothing was refused: done now or before.
     pub fn is_done(self) -> bool {
         matches!(self, Self::Ok | Self::Replayed)

@@ -178,10 +178,6 @@ impl CrossSlotOrder<'_> {
 /// # Errors
 /// Any of [`StoreError`]; the layout records no users, so that it has no holds.
 pub(crate) fn order_over_slots(store: &mut Store, order: &MultiOrder, dry_run: bool) -> Result<MultiOutcome> {
-    if !store.layout.kind().has_users() {
-        let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| store.keys(activity)).collect();
-        return Err(spread(&order.items, &keys));
-    }
     find_replicas(store)?;
     let order = at_homes(store, order, dry_run)?;
     let mut outcome = decide(store, &order)?;
@@ -204,8 +200,36 @@ fn find_replicas(store: &mut Store) -> Result<()> {
     Ok(())
 }
 
+/// How an order would end of which an activity refuses every order now; `None` if none does. To hold its other items, and return
+/// them, would use its request id up.
+///
+/// # Errors
+/// As [`order_over_slots`].
+pub(crate) fn find_refusal(store: &mut Store, order: &MultiOrder) -> Result<Option<MultiOutcome>> {
+    let order = at_homes(store, order, true)?;
+    let holds: Vec<SingleCall> = (0..order.items.len()).map(|at| hold_call_of(store, &order, at)).collect();
+    let calls: Vec<Call> =
+        holds.iter().zip(&order.items).map(|(hold, item)| hold.call(&item.keys, Modes::DRY)).collect();
+    let answers = store.servers.call_all(&calls).into_iter().zip(holds).zip(&order.items);
+    let outcomes: Vec<Outcome> =
+        answers.map(|((answer, hold), item)| hold.read(answer?.value(), &item.keys)).collect::<Result<_>>()?;
+    // A shard that is gone was reset, which is an error of the order.
+    let refuses_all = |(outcome, item): (&Outcome, &Item)| {
+        outcome.status.refuses_all() && !(item.is_in_shard() && outcome.status == Status::NotPreheated)
+    };
+    let is_refused = outcomes.iter().zip(&order.items).any(refuses_all);
+    Ok(is_refused.then(|| refused_if(true, outcomes)))
+}
+
 /// An order with what has the units of each item.
+///
+/// # Errors
+/// Any of [`StoreError`]; the layout records no users, so that it has no holds.
 fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Result<CrossSlotOrder<'o>> {
+    if !store.layout.kind().has_users() {
+        let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| store.keys(activity)).collect();
+        return Err(spread(&order.items, &keys));
+    }
     let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
     let homes = store.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
     let item = |((activity, quantity), home): (&(ActivityId, Quantity), ActivityId)| {

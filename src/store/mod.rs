@@ -16,7 +16,7 @@ use crate::error::{Result, StoreError};
 use crate::model::{ActivityId, Layout, Millis, Shards};
 use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
-use crate::redis::cluster::Servers;
+use crate::redis::cluster::{Servers, Stop};
 use crate::redis::connect::Target;
 use crate::redis::system::System;
 use crate::script::keys::Keys;
@@ -42,7 +42,7 @@ pub struct Store {
     /// Whether these servers were asked which of them have replicas.
     pub(crate) knows_replicas: bool,
     /// Whether long operations should stop.
-    pub(crate) stop: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) stop: Stop,
 }
 
 impl Store {
@@ -67,7 +67,7 @@ impl Store {
     /// Calls wait for no failover: `doctor` reports that a node is down, instead of waiting for another.
     #[must_use]
     pub fn without_waiting_for_failover(mut self) -> Self {
-        self.servers.is_patient = false;
+        self.servers.patience = Some(self.servers.target().timeout * 3);
         self
     }
 

@@ -57,7 +57,8 @@ impl<'a> OutcomeRow<'a> {
             line: Some(order.line),
             activity: order.activity,
             user: order.hold_user.map_or(given, StoredUser::text),
-            quantity: Some(order.quantity.into()),
+            // Of the end of a hold of which no reply said it, it is 0.
+            quantity: Some(order.quantity.into()).filter(|quantity| *quantity > 0),
             status: order.status,
             stock: order.stock,
             bought: order.bought,

@@ -63,7 +63,7 @@ enum Body {
 pub(crate) struct Call {
     body: Body,
     /// The slot of its keys; `None` if any node will do.
-    slot: Option<u16>,
+    pub(crate) slot: Option<u16>,
     /// The only node that can answer it.
     node: Option<usize>,
     safety: RetrySafety,

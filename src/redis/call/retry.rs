@@ -255,9 +255,12 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<()> {
         let timeout = servers.target().timeout * 3;
-        let most = if servers.is_patient && servers.fail_over() { timeout.max(FAILOVER) } else { timeout };
+        let failover = if servers.fail_over() { timeout.max(FAILOVER) } else { timeout };
+        let most = servers.patience.unwrap_or(failover);
+        let is_over = servers.system().now() - self.began + self.pause >= most
+            || servers.stop.as_ref().is_some_and(|stop| stop());
         // What sends a reply that no sale has is no server of ours, now or later.
-        if matches!(error, StoreError::Oversized { .. }) || servers.system().now() - self.began + self.pause >= most {
+        if matches!(error, StoreError::Oversized { .. }) || is_over {
             return Err(servers.explained(error));
         }
         servers.system().sleep(self.pause);

@@ -9,6 +9,7 @@ pub(crate) mod server;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
 use crate::model::layout::Layout;
@@ -22,6 +23,9 @@ use crate::script::reply::Reply;
 
 /// The number of a node that nobody knows.
 const UNKNOWN: u16 = u16::MAX;
+
+/// Says whether long operations should stop.
+pub(crate) type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Whether the servers are a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +50,10 @@ pub(crate) struct Servers {
     pub(crate) owners: Vec<u16>,
     /// Whether the map was read.
     pub(crate) has_map: bool,
-    /// Whether a call waits for a failover; else only as long as for one server.
-    pub(crate) is_patient: bool,
+    /// How long a call waits for a server that is gone; if not given, as long as a failover may take.
+    pub(crate) patience: Option<Duration>,
+    /// Whether to wait no longer, asked before each pause.
+    pub(crate) stop: Option<Stop>,
     /// The nodes that no call is sent to any more, and why; `None` if each call tries by itself.
     pub(crate) given_up: Option<HashMap<usize, StoreError>>,
 }
@@ -58,14 +64,15 @@ impl Servers {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
-        let (owners, has_map, is_patient, given_up) = (Vec::new(), false, true, None);
-        Self { target, layout, kind, seeds, nodes, owners, has_map, is_patient, given_up }
+        let (owners, has_map, patience, stop, given_up) = (Vec::new(), false, None, None, None);
+        Self { target, layout, kind, seeds, nodes, owners, has_map, patience, stop, given_up }
     }
 
     /// The same servers, without a connection.
     pub(crate) fn unconnected_copy(&self) -> Self {
         let nodes = self.nodes.iter().map(Server::unconnected_copy).collect();
-        Self { target: self.target.clone(), nodes, owners: self.owners.clone(), given_up: None, ..*self }
+        let (target, owners, stop) = (self.target.clone(), self.owners.clone(), self.stop.clone());
+        Self { target, nodes, owners, stop, given_up: None, ..*self }
     }
 
     /// Where they are and how to log in, as it was given.

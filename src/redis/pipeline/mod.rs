@@ -136,6 +136,17 @@ impl<C: Call> Pipeline<C> {
         }
     }
 
+    /// Whether the rate allows one order more, which the owner sends by other means; else it waits a short while.
+    pub(crate) fn take_turn(&mut self) -> bool {
+        let Some(rate) = &self.rate else { return true };
+        let is_due = rate.is_due();
+        match is_due {
+            true => rate.spend(1),
+            false => self.system.sleep(rate.due.get().saturating_duration_since(self.system.now()).min(NAP)),
+        }
+        is_due
+    }
+
     /// Adds a call to the buffer; with `asks` behind `ASKING`, for a node that is importing the call's slot.
     pub(crate) fn push(&mut self, call: C, asks: bool, encode: impl FnOnce(&mut Vec<u8>, &C)) {
         if self.is_idle() {
@@ -276,8 +287,11 @@ impl<C: Call> Pipeline<C> {
         self.outage.as_ref().and_then(|outage| outage.unsettled(&self.server.target.shown))
     }
 
-    /// Records that the server refused what was sent, and nothing of it ran. It is an error unless it may pass.
-    fn refused(&mut self, error: StoreError) -> Result<()> {
+    /// Records that the server refused what was sent, and nothing of it ran.
+    ///
+    /// # Errors
+    /// It does not pass.
+    pub(crate) fn refused(&mut self, error: StoreError) -> Result<()> {
         if !is_retryable(&error) {
             return Err(error);
         }

@@ -77,6 +77,8 @@ pub(crate) struct JobStates {
     states: Vec<JobState>,
     /// The states before this one are loaded.
     loaded: u32,
+    /// The highest watermark that was loaded.
+    pub(crate) decided_before: u64,
     /// Those whose calls are sent behind `ASKING`.
     asking: HashSet<u32>,
     /// Those that are sharded, with the numbers of their shards, in the order of the list.
@@ -113,6 +115,7 @@ impl JobStates {
             epochs,
             states,
             loaded: 0,
+            decided_before: 0,
             asking,
             sharded,
             parents,
@@ -327,6 +330,8 @@ impl JobStates {
         let field = self.field();
         let mut commands = Vec::with_capacity(2 * page.len());
         for index in page.clone() {
+            // If its server is gone, its lane waits for one.
+            self.choose_lane(index, lanes);
             let keys = self.keys(index);
             // In this order: a reset in between then shows as another epoch, not as a line of the old sale.
             let meta = redis::cmd("HMGET").arg(&keys.meta).arg(&["rules", "repairs", "shards"]).to_owned();
@@ -352,6 +357,7 @@ impl JobStates {
                 }
                 let state = self.get_mut(index);
                 (state.watermark, state.refused) = (watermark, refused);
+                self.decided_before = self.decided_before.max(watermark);
             }
             self.set_epoch(index, &epoch);
             self.choose_lane(index, lanes);

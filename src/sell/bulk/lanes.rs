@@ -11,7 +11,6 @@ use redis::{Cmd, Value};
 
 use crate::error::{Redirection, Result, ServerKind, StoreError};
 use crate::redis::call;
-use crate::redis::call::retry::Answer;
 use crate::redis::cluster::Servers;
 use crate::redis::pipeline::{Call, Event, NAP, Pipeline, Readiness};
 
@@ -89,9 +88,9 @@ impl<C: Call> Lanes<C> {
         self.lanes.iter().all(|lane| lane.pipeline.is_idle())
     }
 
-    /// Whether [`read`](Self::read) may be called: nothing is in flight, and there is no outage of the only server.
+    /// Whether [`read`](Self::read) may be called: nothing is in flight, and there is no outage of a server.
     pub(crate) fn can_read(&self) -> bool {
-        self.are_idle() && (self.servers.is_cluster() || self.lanes[0].pipeline.has_room())
+        self.are_idle() && self.lanes.iter().all(|lane| lane.pipeline.has_room())
     }
 
     /// Whether a connection broke since the last check: what came last may be lost.
@@ -238,11 +237,30 @@ impl<C: Call> Lanes<C> {
             };
         }
         let calls: Vec<_> = commands.iter().map(|(key, command)| call::Call::command(key, command)).collect();
-        let reply = |answer: Result<Answer>| match answer {
-            Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => Ok(Value::Nil),
-            answer => answer.map(Answer::value),
-        };
-        self.servers.call_all(&calls).into_iter().map(reply).collect::<Result<_, _>>().map(Some)
+        let patience = self.servers.patience.replace(Duration::ZERO);
+        let answers = self.servers.call_all(&calls);
+        self.servers.patience = patience;
+        let mut replies = Vec::with_capacity(answers.len());
+        for (answer, call) in answers.into_iter().zip(&calls) {
+            match answer {
+                Ok(answer) => replies.push(answer.value()),
+                Err(StoreError::Server { kind: ServerKind::WrongType, .. }) => replies.push(Value::Nil),
+                Err(error) => return self.unread(call.slot, error).map(|()| None),
+            }
+        }
+        Ok(Some(replies))
+    }
+
+    /// Records why the node of a slot gave no reply: it is an outage of its lane.
+    fn unread(&mut self, slot: Option<u16>, error: StoreError) -> Result<()> {
+        let lane = self.lane_to(self.servers.node_of(slot));
+        let pipeline = &mut self.lanes[lane].pipeline;
+        match error {
+            // The nodes do not agree.
+            StoreError::Redirected(_) => pipeline.back_off(error),
+            error => pipeline.refused(error)?,
+        }
+        Ok(())
     }
 
     /// Receives a reply of any lane.

@@ -159,7 +159,14 @@ impl Run {
 
     /// Decides the first order that no call of the run can have, once those before it are decided; false if there is none.
     fn decide_alone(&mut self) -> Result<bool> {
-        Ok(self.orders.states.are_loaded() && self.lanes.are_idle() && self.orders.decide_alone()?)
+        if !self.orders.states.are_loaded() || !self.lanes.are_idle() {
+            return Ok(false);
+        }
+        let Some(order) = self.orders.find_alone() else { return Ok(false) };
+        if self.lanes.pipeline(0).take_turn() {
+            self.orders.decide_alone(order)?;
+        }
+        Ok(true)
     }
 
     /// Gets units for the first shard that needs some, once nothing else can be done; false if there is none, or if something can.
@@ -266,6 +273,12 @@ impl Run {
     /// The names of the activities, in the order in which they were named first.
     pub(crate) fn into_names(self) -> Interner {
         self.orders.states.into_names()
+    }
+
+    /// The job, and the last line that another run of it had decided; `None` if there was none, as far as watermarks were loaded.
+    pub(crate) fn decided_before(&self) -> Option<(&str, u64)> {
+        let states = &self.orders.states;
+        Some((&*states.job.name, states.decided_before)).filter(|(_, line)| *line > 0)
     }
 
     /// How many orders of each activity (of multi-orders: items) the job refused before this run, or in another one at

@@ -175,6 +175,35 @@ fn a_slot_that_is_left_in_the_middle_of_a_move_is_named_with_what_ends_it() {
 }
 
 #[test]
+fn a_node_that_is_gone_at_the_start_is_waited_for_as_long_as_retry_for() {
+    // Else the others refuse all calls, once they have noticed.
+    let mut cluster = TestCluster::with(3, false, &["--cluster-require-full-coverage", "no"]);
+    let ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "10")).collect();
+    let list: String = ids.iter().map(|id| format!("{id},9\n")).collect();
+    cluster.seckill(["preheat", "--from", "-", "--yes"]).stdin(format!("id,stock\n{list}")).code(0);
+    cluster.kill_primary(2);
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: String| {
+        std::fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name)
+    };
+    let rows = file("o.csv", format!("activity,user\n{},1\n{},1\n", ids[0], ids[2]));
+    let spread = file("m.jsonl", format!("{{\"user\":1,\"items\":{{\"{}\":1,\"{}\":1}}}}\n", ids[0], ids[2]));
+    for (command, path) in [("deduct", &rows), ("multi-deduct", &spread)] {
+        let call = |time: &str| {
+            let call = cluster.seckill([command, "--timeout", "1s", "--retry-for", time]);
+            call.args(["--from", path.to_str().unwrap()])
+        };
+        let start = std::time::Instant::now();
+        call("2s").code(5).stderr_has("trying again");
+        assert!((2..20).contains(&start.elapsed().as_secs()), "{command} took {:?}", start.elapsed());
+        let call = call("10m").spawn();
+        call.wait_for_stderr("trying again");
+        call.interrupt().stderr_has("stopped after 0 orders");
+    }
+}
+
+#[test]
 fn a_cluster_of_one_node_is_one_too() {
     let cluster = TestCluster::start(1);
     for id in ["1", "2"] {

@@ -176,6 +176,7 @@ fn rows_of_a_sharded_activity_without_a_user_are_named_and_nothing_is_applied() 
     sale.apply("release", &rows).code(2).stderr_has(&says(3));
     let many = (0..3000).map(|row| format!("7,r{row}")).chain(["1001,h".to_owned()]);
     sale.apply("release", &file("activity,request", many)).code(2).stderr_has(&says(3002));
+    sale.apply("release --dry-run", &rows).code(2).stderr_has(&says(3));
     sale.redis().assert_unchanged_since(&before);
     // What is read once is applied up to there.
     let run = sale.seckill("confirm --from -").stdin("activity,request\n7,h\n1001,h\n7,h\n").code(2);

@@ -171,6 +171,34 @@ fn a_file_has_orders_of_one_node_and_of_several() {
 }
 
 #[test]
+fn lines_over_slots_or_shards_stay_undecided_while_an_activity_refuses_as_a_whole() {
+    let sale = Sale::start(false);
+    let [a, b, c] = [&sale.ids[0], &sale.ids[1], &sale.ids[2]];
+    let rows = [
+        format!(r#"{{"user":1,"items":{{"{a}":1,"{b}":1}}}}"#),
+        format!(r#"{{"user":2,"items":{{"{c}":1,"{b}":1}},"request":"own"}}"#),
+        format!(r#"{{"user":3,"items":{{"later":1,"{b}":1}}}}"#),
+        r#"{"user":4,"items":{"s":2}}"#.to_owned(),
+    ];
+    sale.cluster.seckill(["preheat", "--id", "s", "--stock", "8", "--shards", "4"]).code(0);
+    sale.cluster.seckill(["pause", a, c, "s"]).code(0);
+    let apply = |code: i32| {
+        let call = sale.cluster.seckill(["multi-deduct", "--from", "-", "--job", "j", "-o", "csv"]);
+        let run = call.stdin(rows.join("\n")).code(code);
+        run.stdout.lines().skip(1).map(|row| row.split(',').nth(4).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // As often as it likes.
+    for _ in 0..2 {
+        let refused = ["paused", "refused", "paused", "refused", "not_preheated", "refused", "paused"];
+        assert_eq!((apply(3), sale.stocks()), (refused.map(str::to_owned).to_vec(), vec![5, 5, 5]));
+    }
+    sale.cluster.seckill(["resume", a, c, "s"]).code(0);
+    sale.cluster.seckill(["preheat", "--id", "later", "--stock", "5"]).code(0);
+    assert_eq!((apply(0), sale.stocks()), (vec!["ok".to_owned(); 7], vec![4, 2, 4]));
+    assert_eq!(apply(0), vec!["replayed".to_owned(); 7]);
+}
+
+#[test]
 fn a_file_of_orders_over_slots_asks_for_the_map_once() {
     let sale = Sale::start(true);
     let [a, b, _] = &sale.ids[..] else { panic!("three activities") };

@@ -62,6 +62,11 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// That of a text, whatever block it is in.
+    pub fn of(text: &[u8]) -> Self {
+        Self { digests: vec![Digest::bytes_of(text)], bytes: text.len() as u64 }
+    }
+
     /// A name for this content read in this way: 32 hexadecimal digits.
     pub fn digest(&self, of: &str) -> String {
         let mut digest = Digest::default();

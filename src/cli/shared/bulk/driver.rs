@@ -41,7 +41,7 @@ impl<'a> Task<'a> {
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
 fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
-    let digest = checked.content.clone().unwrap_or_default().digest(&of);
+    let digest = checked.content.as_ref().unwrap_or(&checked.begin.content).digest(&of);
     let made = || if checked.content.is_some() { digest.clone() } else { RequestId::unique().to_string() };
     Job { name: args.job.clone().unwrap_or_else(made), digest }
 }
@@ -52,7 +52,7 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
         return Ok(Exit::Interrupted);
     };
     if task.dry_run {
-        return checked.show(out);
+        return checked.show(store, out);
     }
     let job = job(&checked, args, task.operation);
     let how_to_resume = match checked.content {
@@ -113,7 +113,10 @@ impl<'o> Driver<'o> {
         out: &'o mut Output,
     ) -> Result<Self> {
         let (terminal, corrupt, progress) = (out.terminal(), out.warnings(), out.progress("applying", checked.rows));
-        let CheckedInput { input, content, bad, nameless, .. } = checked;
+        let CheckedInput { input, content, bad, nameless, begin, .. } = checked;
+        if let Some(order) = &begin.order {
+            push(&mut run, order)?;
+        }
         if content.is_some() {
             while !interrupt::requested() && run.load_watermarks()? {}
             nameless.iter().try_for_each(|(activity, line)| run.check_nameless(activity, *line))?;
@@ -123,7 +126,7 @@ impl<'o> Driver<'o> {
             // Only now: it prints a header.
             report: Report::new(operation, out)?,
             input: Some(input),
-            order: FileOrder::default(),
+            order: begin.order.unwrap_or_default(),
             content,
             bad,
             keep_going,
@@ -131,7 +134,7 @@ impl<'o> Driver<'o> {
             terminal,
             progress,
             corrupt,
-            has_ended: false,
+            has_ended: begin.has_ended,
             stopped: None,
         })
     }
@@ -139,8 +142,12 @@ impl<'o> Driver<'o> {
     /// True if all lines are decided, false if the user asked to stop.
     fn drive(&mut self) -> Result<bool> {
         while !interrupt::requested() {
-            if !self.step()? {
-                return Ok(true);
+            match self.step() {
+                Ok(true) => (),
+                Ok(false) => return Ok(true),
+                // It was waiting for a server, and waits no longer.
+                Err(error) if interrupt::requested() && error.store().is_some_and(is_outage) => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(false)
@@ -247,12 +254,15 @@ impl<'o> Driver<'o> {
         let drained = self.run.drain();
         let (is_done, is_interrupted) = (matches!(ended, Ok(true)), matches!(ended, Ok(false)));
         let mut error = ended.err().or_else(|| drained.err().map(Failure::from));
-        let is_read = !error.as_ref().is_some_and(Failure::is_unwritable);
-        while is_read && self.run.skip_undecided() {
-            if let Err(unwritable) = self.report() {
-                error = Some(unwritable);
+        // Once rows cannot be written, orders are only counted.
+        loop {
+            if error.as_ref().is_some_and(Failure::is_unwritable) {
+                self.report.rows = None;
+            }
+            if !self.run.skip_undecided() {
                 break;
             }
+            error = self.report().err().or(error);
         }
         // The input of a run that ended early is read again, and its invalid lines with it.
         if is_done && let Err(unwritable) = self.bad.commit() {
@@ -263,6 +273,12 @@ impl<'o> Driver<'o> {
         self.corrupt.end();
         if let Some(text) = self.input.as_mut().and_then(Input::ignored) {
             terminal.note(text);
+        }
+        if let Some((job, line)) = self.run.decided_before().filter(|_| self.content.is_none()) {
+            terminal.note(format!(
+                "an earlier run of the job `{job}` decided its lines up to {line}, which are not applied again; a pipe is compared with \
+                 it no further than its first order, so give each new input a new `--job`"
+            ));
         }
         let unsettled = self.run.unsettled();
         let lines = std::mem::take(&mut self.report.lines);
@@ -275,14 +291,9 @@ impl<'o> Driver<'o> {
         for (activity, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
             self.report.tallies.split_replayed(activity, refused);
         }
-        let summary = match self.report.finish() {
-            Ok(tallies) => Summary { names: self.run.into_names(), tallies },
-            Err(unwritable) if unwritable.is_unwritable() => {
-                error = error.or(Some(unwritable));
-                Summary::default()
-            }
-            Err(other) => return Err(other),
-        };
+        let (tallies, written) = self.report.finish();
+        let summary = Summary { names: self.run.into_names(), tallies };
+        error = error.or(written.err());
         let failure = match error {
             Some(error) if error.is_broken_pipe() => {
                 Some(Failure::failed("standard output was closed, so the run stopped").hint(how_to_resume))
@@ -312,6 +323,11 @@ impl<'o> Driver<'o> {
         }
         Ok(RunOutcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
     }
+}
+
+/// Whether a server is gone, or refuses all for a while: nothing ran.
+fn is_outage(error: &StoreError) -> bool {
+    error.is_connection() || error.is_transient()
 }
 
 /// Adds an order of a file to a run.

@@ -11,8 +11,10 @@ use crate::cli::input::{Problems, columns};
 use crate::cli::output::{Output, OutputFile, row};
 use crate::cli::shared::bulk::RunArgs;
 use crate::cli::{input, interrupt};
-use crate::model::{Interner, Layout};
+use crate::error::StoreError;
+use crate::model::{ActivityId, Interner, Layout};
 use crate::sell::bulk::Operation;
+use crate::store::Store;
 
 /// The columns of orders. The request id of a hold says how many units end, and whose they are unless the activity is sharded.
 fn shape(operation: Operation, layout: Layout) -> Shape {
@@ -153,6 +155,49 @@ pub(crate) struct CheckedInput {
     totals: Totals,
     /// Of each activity, the first line that names no user, if the request id is what a line names.
     pub(crate) nameless: Vec<(String, u64)>,
+    /// What was read of an input that can be read only once.
+    pub(crate) begin: Begin,
+}
+
+/// The beginning of an input that can be read only once: as far as its first order, which says whether it is another one.
+#[derive(Default)]
+pub(crate) struct Begin {
+    /// The digest of header and first order.
+    pub(crate) content: Checked,
+    pub(crate) order: Option<FileOrder>,
+    /// Whether there is nothing behind it, or nothing that may be applied.
+    pub(crate) has_ended: bool,
+}
+
+impl Begin {
+    /// Waits for the first order.
+    ///
+    /// # Errors
+    /// The user asked to stop, or the input cannot be read.
+    fn read(input: &mut Input, bad: &mut BadLines, keep_going: bool) -> Result<Self> {
+        let mut order = FileOrder::default();
+        loop {
+            match order.read(&mut input.reader) {
+                Ok(Next::Row) => {
+                    let texts = [input.reader.header(), input.reader.lines.raw()].map(<[u8]>::trim_ascii_end);
+                    let content = Checked::of(&texts.join(&b'\n'));
+                    return Ok(Self { content, order: Some(order), has_ended: false });
+                }
+                Ok(Next::End) => return Ok(Self { has_ended: true, ..Self::default() }),
+                Ok(Next::NotYet) => input.reader.lines.blocks.wait_or_stop()?,
+                Err(RowError::Bad(problem)) => {
+                    bad.add(problem, &input.reader)?;
+                    if !keep_going {
+                        return Ok(Self { has_ended: true, ..Self::default() });
+                    }
+                    if interrupt::requested() {
+                        input.reader.lines.blocks.wait_or_stop()?;
+                    }
+                }
+                Err(RowError::Fatal(failure)) => return Err(failure),
+            }
+        }
+    }
 }
 
 row! {
@@ -160,7 +205,8 @@ row! {
     struct TotalRow<'a> as row {
         activity: &'a str, flexible;
         orders: u64;
-        units: u64;
+        /// `None` of holds, which have their units themselves.
+        units: Option<u64>;
     }
 }
 
@@ -184,7 +230,7 @@ impl Totals {
     }
 }
 
-/// Reads a regular file whole, and with `--dry-run` any other too. `None` if the user asked to stop.
+/// Reads a regular file whole, and with `--dry-run` any other too; else only its first order. `None` if the user asked to stop.
 pub(crate) fn check(
     mut input: Input,
     args: &RunArgs,
@@ -199,7 +245,8 @@ pub(crate) fn check(
     input.ignored().iter().for_each(|text| out.note(text));
     let is_regular = input.reader.lines.blocks.is_regular();
     if !is_regular && !dry_run {
-        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals, nameless: Vec::new() }));
+        let begin = Begin::read(&mut input, &mut bad, args.keep_going)?;
+        return Ok(Some(CheckedInput { input, content: None, bad, rows, totals, nameless: Vec::new(), begin }));
     }
     let progress = out.progress("checking", 0);
     let mut order = FileOrder::default();
@@ -242,16 +289,27 @@ pub(crate) fn check(
     let name = |index| String::from_utf8_lossy(totals.names.name(index)).into_owned();
     let mut nameless: Vec<(String, u64)> = nameless.into_iter().map(|(index, line)| (name(index), line)).collect();
     nameless.sort_by_key(|(_, line)| *line);
-    Ok(Some(CheckedInput { input, content, bad, rows, totals, nameless }))
+    Ok(Some(CheckedInput { input, content, bad, rows, totals, nameless, begin: Begin::default() }))
 }
 
 impl CheckedInput {
     /// Shows what would be applied.
-    pub(crate) fn show(self, out: &mut Output) -> Result<Exit> {
+    ///
+    /// # Errors
+    /// A line needs a user and names none, as in the run itself.
+    pub(crate) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
+        let names: Vec<ActivityId> =
+            self.nameless.iter().map(|(activity, _)| ActivityId::validated(activity.as_bytes())).collect();
+        for ((activity, line), shards) in self.nameless.into_iter().zip(store.shards_of_each(&names)?) {
+            if shards.is_some() {
+                return Err(StoreError::NoUser { activity, line: Some(line) }.into());
+            }
+        }
         let mut rows = out.stream::<TotalRow<'_>>()?;
         for ((orders, units), index) in self.totals.of.iter().zip(0..) {
             let activity = std::str::from_utf8(self.totals.names.name(index)).unwrap_or_default();
-            rows.push(&TotalRow { activity, orders: *orders, units: *units })?;
+            // An order has at least one.
+            rows.push(&TotalRow { activity, orders: *orders, units: Some(*units).filter(|units| *units > 0) })?;
         }
         rows.finish()?;
         self.bad.failure().map_or(Ok(Exit::Done), Err)

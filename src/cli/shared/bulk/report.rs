@@ -70,12 +70,9 @@ impl<'o> Report<'o> {
         self.rows.as_mut().map_or(Ok(()), RowStream::flush)
     }
 
-    /// Ends the rows; gives the counts.
-    pub(crate) fn finish(self) -> Result<Tallies> {
-        if let Some(rows) = self.rows {
-            rows.finish()?;
-        }
-        Ok(self.tallies)
+    /// Ends the rows; gives the counts, and whether the rows were written.
+    pub(crate) fn finish(self) -> (Tallies, Result<()>) {
+        (self.tallies, self.rows.map_or(Ok(()), RowStream::finish))
     }
 }
 
@@ -148,11 +145,11 @@ struct Entry {
 pub(crate) struct Tallies(BTreeMap<(usize, Counted), Entry>);
 
 impl Tallies {
-    /// One order more.
+    /// One order more; of 0 units, if nobody knows how many.
     pub(crate) fn add(&mut self, activity: usize, counted: Counted, units: u32) {
         let entry = self.entry(activity, counted);
         entry.orders += 1;
-        entry.units += u64::from(units);
+        entry.units = if units == 0 { UNKNOWN } else { entry.units.saturating_add(units.into()) };
         entry.least = entry.least.min(units);
         entry.most = entry.most.max(units);
     }
@@ -171,14 +168,18 @@ impl Tallies {
             return;
         }
         let quantity = replayed.least;
-        let is_known = replayed.least == replayed.most;
+        let is_known = replayed.least == replayed.most && replayed.units != UNKNOWN;
         let all = refused == replayed.orders;
-        let units = if all { replayed.units } else { refused * u64::from(quantity) };
+        let units = match is_known {
+            _ if all => replayed.units,
+            true => refused * u64::from(quantity),
+            false => UNKNOWN,
+        };
         replayed.orders -= refused;
-        replayed.units = if is_known || all { replayed.units - units } else { UNKNOWN };
+        replayed.units = if units == UNKNOWN { UNKNOWN } else { replayed.units - units };
         let before = self.entry(activity, None);
         before.orders += refused;
-        before.units = if is_known || all { before.units + units } else { UNKNOWN };
+        before.units = before.units.saturating_add(units);
     }
 
     /// The entries of an activity in the order of their statuses, those that were refused before at the end.
@@ -229,15 +230,18 @@ impl Summary {
         std::str::from_utf8(self.names.name(activity as u32)).unwrap_or_default()
     }
 
-    /// Prints a row for each activity and status.
+    /// A row for each activity and status.
+    fn rows(&self) -> impl Iterator<Item = SummaryRow<'_>> {
+        (0..self.names.count()).flat_map(|activity| {
+            let name = self.name(activity);
+            self.tallies.of(activity).into_iter().map(move |entry| SummaryRow::new(name, &entry))
+        })
+    }
+
+    /// Prints the rows.
     pub(crate) fn show(&self, out: &mut Output) -> Result<()> {
         let mut rows = out.stream::<SummaryRow<'_>>()?;
-        for activity in 0..self.names.count() {
-            let name = self.name(activity);
-            for entry in self.tallies.of(activity) {
-                rows.push(&SummaryRow::new(name, &entry))?;
-            }
-        }
+        self.rows().try_for_each(|row| rows.push(&row))?;
         rows.finish()
     }
 }
@@ -273,8 +277,13 @@ impl RunOutcome {
         }
         // An empty table has nothing to say beside an error.
         let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();
-        if !shows_rows(out.format()) && !is_moot {
-            self.summary.show(out)?;
+        match &self.failure {
+            // Nobody has the rows.
+            Some(failure) if shows_rows(out.format()) && failure.is_unwritable() => {
+                out.keep_changes(&self.summary.rows().collect::<Vec<_>>())?;
+            }
+            _ if shows_rows(out.format()) || is_moot => {}
+            _ => self.summary.show(out)?,
         }
         // Without a reply from the server, there is nothing to look for.
         if self.failure.is_none() {
@@ -362,5 +371,11 @@ mod tests {
         };
         assert_eq!(replayed_and_refused([3, 3], 1), [("replayed", 1, Some(3)), ("refused_before", 1, Some(3))]);
         assert_eq!(replayed_and_refused([1, 2], 5), [("refused_before", 2, Some(3))]);
+        assert_eq!(replayed_and_refused([1, 2], 1), [("replayed", 1, None), ("refused_before", 1, None)]);
+        assert_eq!(
+            replayed_and_refused([0, 0], 1),
+            [("replayed", 1, None), ("refused_before", 1, None)],
+            "no quantities"
+        );
     }
 }

@@ -14,6 +14,7 @@ mod window;
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
@@ -68,7 +69,7 @@ pub(crate) struct DecidedOrder<'a> {
     pub activity: &'a str,
     /// Who buys; empty if the layout records nobody, or if the order ended a hold.
     pub user: &'a str,
-    /// How many units.
+    /// How many units; 0 if the order ends a hold, and no reply said how many it has.
     pub quantity: u32,
     /// Its own request id, or empty.
     pub request: &'a str,
@@ -120,14 +121,16 @@ impl Run {
     pub(crate) fn new(store: &mut Store, options: OrderOptions, names: Interner) -> Result<Self> {
         let OrderOptions { operation, job, reason, limit, hold_for, has_rows, limits, retry_for } = options;
         let kind = store.layout.kind();
+        let has_limit = limit.is_some();
         let limit = limit.map(|limit| limit.to_string()).or(hold_for.map(|duration| duration.millis().to_string()));
         let limit = limit.unwrap_or_default();
         let run = [&store.operator, reason.as_deref().unwrap_or_default(), &limit];
         let states = JobStates::new(job, operation, store.layout, names, store.servers.system());
-        let orders = JobOrders {
+        let mut orders = JobOrders {
             encoder: Encoder::new(operation, kind, run, [&states.job.name, states.expected_digest()], has_rows),
             states,
-            can_share: operation.may_share(),
+            // A call ends at the first activity whose limit is another one, when others before it are decided.
+            can_share: operation.may_share() && !has_limit,
             has_rows,
             most_orders: limits.orders,
             window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),
@@ -147,6 +150,10 @@ impl Run {
         let script = operation.script(kind);
         store.servers.ask_any(redis::cmd("SCRIPT").arg("LOAD").arg(script.text))?;
         let mut servers = store.servers.take();
+        for servers in [&mut servers, &mut orders.store.servers] {
+            servers.patience = Some(retry_for);
+            servers.stop = Some(Arc::clone(&store.stop));
+        }
         let node = servers.primaries().first().copied().unwrap_or(0);
         let pipeline = Pipeline::new(servers.node(node).take(), script, limits, retry_for);
         let lanes = Lanes::new(servers, node, pipeline);
@@ -346,8 +353,16 @@ impl JobOrders {
     /// # Errors
     /// The run must end.
     pub(crate) fn reply(&mut self, call: OrderCall, value: Value) -> Result<Vec<Verdict>> {
-        if let Value::ServerError(_) = value {
+        if let Value::ServerError(error) = value {
             // See `OrderCall::handles`.
+            if let ([batch], StoreError::OtherLimit { limit, .. }) =
+                (&call.batches[..], StoreError::of_reply(&error.into(), ""))
+            {
+                return Err(StoreError::OtherLimit {
+                    activity: Some(self.states.shown_name(batch.activity).to_owned()),
+                    limit,
+                });
+            }
             self.can_share = false;
             self.put_back(call);
             return Ok(vec![Verdict::Retry(None)]);
@@ -474,9 +489,13 @@ impl Call for OrderCall {
     }
 
     /// The proxies of some clouds refuse scripts that compute which of their keys they use, and calls whose keys are
-    /// not of one slot; they do so before the script runs.
+    /// not of one slot; they do so before the script runs. An activity whose limit is another one is to be named.
     fn handles(&self, error: &StoreError) -> bool {
-        let StoreError::Server { kind, why } = error else { return false };
+        let (kind, why) = match error {
+            StoreError::OtherLimit { .. } => return true,
+            StoreError::Server { kind, why } => (kind, why),
+            _ => return false,
+        };
         let is_refused = match kind {
             ServerKind::Other => why.starts_with("ERR ") && !why.contains("user_script"),
             ServerKind::CrossSlot => true,

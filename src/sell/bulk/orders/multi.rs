@@ -277,37 +277,36 @@ impl JobOrders {
         }
     }
 
-    /// With nothing in flight: decides the first undecided order, if no call can have it; false if one can.
+    /// The first undecided order, if it waits and no call can have it.
+    pub(crate) fn find_alone(&self) -> Option<Range<u64>> {
+        let (first, end) = self.window.span();
+        let is_open = |number: &u64| !matches!(self.window.row(*number).state, State::Decided(_));
+        let number = (first..end).find(is_open).filter(|_| self.is_multi())?;
+        let order = self.window.order(number);
+        (self.window.row(number).state == State::Waiting && self.is_alone(&order)).then_some(order)
+    }
+
+    /// With nothing in flight: decides an order that no call can have, or leaves it undecided, as an activity that refuses as a whole
+    /// does.
     ///
     /// # Errors
     /// Any of `StoreError`.
-    pub(crate) fn decide_alone(&mut self) -> Result<bool> {
-        let (first, end) = self.window.span();
-        let is_open = |number: &u64| !matches!(self.window.row(*number).state, State::Decided(_));
-        let Some(number) = (first..end).find(is_open).filter(|_| self.is_multi()) else { return Ok(false) };
-        let order = self.window.order(number);
-        if self.window.row(number).state != State::Waiting || !self.is_alone(&order) {
-            return Ok(false);
-        }
+    pub(crate) fn decide_alone(&mut self, order: Range<u64>) -> Result<()> {
         for number in order.clone() {
             self.states.tell_shards(self.window.row(number).activity, &mut self.store);
         }
         let asked = self.multi_order(&order);
-        // Sent to an activity that refuses it, it could never be bought; unless an earlier run has taken its items.
-        if self.is_refused_unsent(&order) {
-            let tried = multi_orders::order_over_slots(&mut self.store, &asked, true)?;
-            if tried.items.iter().any(|item| item.status != Status::Replayed) {
-                self.refuse(order);
-                return Ok(true);
-            }
-        }
-        let outcome = multi_orders::order_over_slots(&mut self.store, &asked, false)?;
+        let outcome = match multi_orders::find_refusal(&mut self.store, &asked)? {
+            Some(refused) => refused,
+            None => multi_orders::order_over_slots(&mut self.store, &asked, false)?,
+        };
         self.multi.waiting -= count(&order);
+        self.multi.next = self.multi.next.max(order.end);
         for (number, item) in order.zip(outcome.items) {
             self.window.row_mut(number).state = State::Decided(item.status);
             self.window.set_details(number, item.stock, item.bought, HoldDetails::default());
         }
-        Ok(true)
+        Ok(())
     }
 
     /// An order as it is sent alone. The reader has validated its texts, and the job's name leaves room for a line.
