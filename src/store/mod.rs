@@ -74,7 +74,7 @@ impl Store {
     /// From now on a server that could not be reached for as long as a call waits is given up, until this is called again: calls
     /// to it fail at once. They wait for no failover unless this says so.
     pub(crate) fn begin_round(&mut self, waits_for_failover: bool) {
-        self.servers.is_patient = waits_for_failover;
+        self.servers.patience = (!waits_for_failover).then_some(self.servers.target().timeout * 3);
         self.servers.given_up = Some(HashMap::new());
     }
 
