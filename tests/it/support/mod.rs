@@ -27,8 +27,7 @@ pub use running::Running;
 pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
 pub use sentinel::{TestSentinel, Watched, follow};
-pub use server::TestRedis;
-pub use server_binary::redis_cli;
+pub use server::{TestRedis, redis_cli};
 
 use std::fs;
 use std::net::TcpListener;

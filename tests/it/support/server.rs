@@ -370,3 +370,11 @@ fn first_answer(socket: &Path) -> Option<String> {
     BufReader::new(stream).read_line(&mut answer).ok()?;
     (!answer.is_empty()).then_some(answer)
 }
+
+/// `redis-cli`: beside the server, else on `PATH`.
+pub fn redis_cli() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let beside = server_binary().parent().map(Path::to_owned);
+    let folders = beside.into_iter().chain(std::env::split_paths(&path));
+    folders.map(|folder| folder.join("redis-cli")).find(|cli| cli.is_file())
+}

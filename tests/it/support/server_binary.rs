@@ -19,11 +19,3 @@ pub fn server_binary() -> &'static Path {
             .expect("no server to test on: run `make test`, or set SECKILL_TEST_SERVER")
     })
 }
-
-/// `redis-cli`: beside the server, else on `PATH`.
-pub fn redis_cli() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let beside = server_binary().parent().map(Path::to_owned);
-    let folders = beside.into_iter().chain(std::env::split_paths(&path));
-    folders.map(|folder| folder.join("redis-cli")).find(|cli| cli.is_file())
-}
