@@ -234,13 +234,15 @@ end
 put('rules', rules_text(rules))
 put('repairs', '0')
 -- Whatever else meta had belongs to the old sale: checkpoint, draft, withdrawn units, what another system wrote.
+-- Until the rules say otherwise, its files are those that bring it back.
 for field in pairs(meta) do
-  if not is_set[field] then cleared[#cleared + 1] = field end
+  if not is_set[field] and field ~= 'archive' then cleared[#cleared + 1] = field end
 end
 for from = 1, #cleared, 1000 do
   redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
 end
 redis.call('HSET', KEYS[2], unpack(set))
+if meta.archive then redis.call('HDEL', KEYS[2], 'archive') end
 if action == 'reset' then
   redis.call('UNLINK', KEYS[3], KEYS[4])
   if kind ~= 'counter' then redis.call('UNLINK', KEYS[5], KEYS[6]) end
