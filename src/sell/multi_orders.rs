@@ -200,8 +200,8 @@ fn find_replicas(store: &mut Store) -> Result<()> {
     Ok(())
 }
 
-/// How an order would end of which an activity refuses every order now; `None` if none does. To hold its other items, and return
-/// them, would use its request id up.
+/// How an order would end if one of its activities refuses every order now; `None` if none does. Holding its other items, and
+/// returning them, would use its request id up.
 ///
 /// # Errors
 /// As [`order_over_slots`].

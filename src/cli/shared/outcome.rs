@@ -57,7 +57,7 @@ impl<'a> OutcomeRow<'a> {
             line: Some(order.line),
             activity: order.activity,
             user: order.hold_user.map_or(given, StoredUser::text),
-            // Of the end of a hold of which no reply said it, it is 0.
+            // It is 0 if a hold ended and no reply said how many units it had.
             quantity: Some(order.quantity.into()).filter(|quantity| *quantity > 0),
             status: order.status,
             stock: order.stock,
