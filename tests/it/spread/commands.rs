@@ -111,7 +111,10 @@ fn nothing_returns_of_an_order_that_a_commit_without_a_reply_may_have_bought() {
     let directory = tempfile::tempdir().unwrap();
     let to = directory.path().to_str().unwrap();
     sale.cluster.seckill(["pause", primary]).code(0);
-    sale.cluster.seckill(["archive", primary, "--yes", "--to", to]).code(0);
+    // The commit is sent again, which may change the activity while it is archived.
+    wait_until("it is archived", || {
+        sale.cluster.seckill(["archive", primary, "--yes", "--to", to]).run().status.success()
+    });
     of_primary.heal();
     run.wait().code(6).stderr_has("which says whether it is bought, is ended");
     sale.cluster.seckill(["preheat", "--restore", to]).code(0);
