@@ -268,7 +268,7 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
         // It was bought, and a repair took this item back. The others are the user's.
         return Ok(refused_if(true, outcomes));
     }
-    for (at, settled) in settle_others(store, order, "confirm")? {
+    for (at, settled) in settle_items(store, order, order.others().collect(), "confirm")? {
         if !settled.status.is_done() {
             // Only a server that lost what a replica had does that.
             let (activity, status) = (&order.items[at].activity, settled.status.name());
@@ -386,7 +386,12 @@ fn abort(
     outcomes: &mut [Outcome],
     was_sent: bool,
 ) -> Result<Option<Status>> {
-    let settled = settle_primary(store, order, "abort")?;
+    let is_of_another = |outcome: &Outcome| outcome.status == Status::RequestConflict;
+    // What has the id of another order says nothing of this one.
+    let settled = match &outcomes[order.primary] {
+        primary if is_of_another(primary) => primary.clone(),
+        _ => settle_primary(store, order, "abort")?,
+    };
     let status = settled.status;
     if status == Status::Confirmed {
         outcomes[order.primary] = settled;
@@ -402,7 +407,8 @@ fn abort(
         return Err(unsettled(&order.order.request, why));
     }
     returned(&mut outcomes[order.primary], &settled);
-    for (at, settled) in settle_others(store, order, "abort")? {
+    let own = order.others().filter(|at| !is_of_another(&outcomes[*at])).collect();
+    for (at, settled) in settle_items(store, order, own, "abort")? {
         returned(&mut outcomes[at], &settled);
     }
     Ok(None)
@@ -412,14 +418,18 @@ fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> 
     settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
 }
 
-/// Ends the other items as the primary was decided, side by side: what each of them has become.
-fn settle_others(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Vec<(usize, Outcome)>> {
+/// Ends items as the primary was decided, side by side: what each of them has become.
+fn settle_items(
+    store: &mut Store,
+    order: &CrossSlotOrder<'_>,
+    items: Vec<usize>,
+    step: &str,
+) -> Result<Vec<(usize, Outcome)>> {
     let request = &order.order.request;
-    let others: Vec<usize> = order.others().collect();
     let name = order.name();
     let calls: Vec<Call> =
-        others.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
-    let answers = others.into_iter().zip(store.servers.call_all(&calls));
+        items.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
+    let answers = items.into_iter().zip(store.servers.call_all(&calls));
     let script = SETTLE.of(store.layout.kind());
     answers
         .map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value(), &order.items[at].keys)?)))
