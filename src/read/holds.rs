@@ -74,7 +74,8 @@ pub(crate) fn recorded_holds(store: &mut Store, keys: &Keys, most: u64) -> Resul
     let mut found = BTreeSet::new();
     store.servers.scan(Scan::Hash(&keys.requests), |pairs| {
         for pair in pairs.chunks_exact(2) {
-            let is_open = || HoldRecord::read(pair[1]).is_some_and(|record| record.state == HoldState::Held);
+            // A count names one that is damaged.
+            let is_open = || HoldRecord::read(pair[1]).is_none_or(|record| record.state == HoldState::Held);
             match pair[0].strip_prefix(b"\th:") {
                 Some(request) if found.len() as u64 <= most && is_open() => _ = found.insert(request.to_vec()),
                 _ => (),

@@ -154,6 +154,10 @@ pub(crate) fn expire(
     store: &mut Store,
     warnings: &mut Warnings,
 ) -> Result<(), StoreError> {
+    if dry_run {
+        // Another try finds the same again.
+        *row = ExpireRow::new(activity);
+    }
     loop {
         let (expired, unreached) = holds::expire(store, activity, reason, dry_run)?;
         (row.status, row.stock) = (expired.status, expired.stock);

@@ -167,8 +167,9 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         ));
     }
     if paused.is_partial && paused.unreached.is_some() {
+        let do_not = if dry_run { "would not" } else { "do not" };
         out.warn(format!(
-            "`{activity}` is not reached as a whole: of its shards, only those that are reached do not sell"
+            "`{activity}` is not reached as a whole: of its shards, only those that are reached {do_not} sell"
         ));
     } else if paused.is_partial {
         let would_be = if dry_run { "would be" } else { "are" };

@@ -185,7 +185,7 @@ fn read_whole(store: &mut Store, watched: &mut Watched, which: &[usize], read: I
             return Err(error);
         }
     };
-    for (place, snapshot) in which.iter().zip(snapshots.into_iter().map(Snapshot::for_purchases)) {
+    for (place, snapshot) in which.iter().zip(snapshots) {
         let one = &mut watched.activities[*place];
         one.whole = Some(read);
         let (groups, foreign_write) = one.view.take().map_or((None, None), |view| (view.groups, view.foreign_write));
@@ -274,10 +274,11 @@ pub(crate) fn watch_wholes(store: &mut Store, watched: &mut Watched, activities:
     Ok(())
 }
 
-/// What is known of activities, in their order; of a sharded one the sum over its shards.
+/// What is known of activities, in their order, as purchases find them; of a sharded one the sum over its shards.
 pub(crate) fn whole_views(store: &Store, watched: &Watched, activities: &[ActivityId]) -> Vec<View> {
     let views: HashMap<&ActivityId, &View> = watched.views().map(|view| (&view.snapshot.activity, view)).collect();
-    activities.iter().filter_map(|activity| whole_view(store, views.get(activity)?, &views)).collect()
+    let wholes = activities.iter().filter_map(|activity| whole_view(store, views.get(activity)?, &views));
+    wholes.map(|view| View { snapshot: view.snapshot.for_purchases(), ..view }).collect()
 }
 
 fn whole_view(store: &Store, parent: &View, views: &HashMap<&ActivityId, &View>) -> Option<View> {
