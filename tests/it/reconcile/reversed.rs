@@ -101,7 +101,7 @@ fn a_part_of_a_users_units_is_not_taken_without_request_ids() {
             "user,quantity,request\nann,2,order-1\nann,2,order-2\n",
         ] {
             let fix = sale.reconcile(records, &["--fix", "--yes"]).code(7);
-            fix.stderr_has("not repaired").stderr_has("request ids").stderr_has("there is nothing to repair");
+            fix.stderr_has("not repaired").stderr_has("request ids").stderr_has("nothing is repaired");
             sale.redis.assert_unchanged_since(&before);
         }
     }
