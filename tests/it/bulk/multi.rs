@@ -61,10 +61,8 @@ fn multi_orders_have_a_rate_and_their_bad_lines_a_file() {
     assert!(start.elapsed().as_secs_f64() > 0.48, "500 orders at 1000 a second took {:?}", start.elapsed());
     // Of orders over shards, which no call of several has.
     redis.seckill(["-l", "cluster", "preheat", "--id", "s", "--stock", "10", "--shards", "2"]).code(0);
-    let orders = Orders::named(
-        "s.jsonl",
-        (0..10).map(|user| format!("{{\"user\":{user},\"items\":{{\"s\":1}}}}\n")).collect::<String>(),
-    );
+    let lines: String = (0..10).map(|user| format!("{{\"user\":{user},\"items\":{{\"s\":1}}}}\n")).collect();
+    let orders = Orders::named("s.jsonl", lines);
     let start = std::time::Instant::now();
     redis.seckill(["-l", "cluster", "multi-deduct", "--rate", "20", "--from", orders.path()]).code(0);
     assert!(start.elapsed().as_secs_f64() > 0.38, "10 orders at 20 a second took {:?}", start.elapsed());

@@ -42,38 +42,6 @@ fn fix_counts_anew_what_another_program_changed() {
 }
 
 #[test]
-fn a_hold_without_a_deadline_counts_and_gets_it_again() {
-    for layout in WITH_USERS {
-        for (lost, counted) in [("r", true), ("all", true), ("all", false)] {
-            let redis = TestRedis::start();
-            prepare(&redis, &mut Scripts::of(&redis, layout));
-            let (requests, deadlines) = (layout.requests("1"), layout.deadlines("1"));
-            let deadline = redis.ask::<String>(("ZSCORE", &deadlines, "r"));
-            match lost {
-                "all" => redis.cmd(("DEL", &deadlines)),
-                one => redis.cmd(("ZREM", &deadlines, one)),
-            };
-            // As a version that counted deadlines alone left it.
-            if !counted {
-                redis.cmd(("HSET", &requests, "\tholds", 0));
-                redis.cmd(("HDEL", &requests, "\to:7", "\to:8"));
-            }
-            let audit = ["-l", layout.name, "reconcile", "1"];
-            let context = format!("{} {lost} {counted}", layout.name);
-            let found = redis.seckill(audit).code(7).stdout_has("open_count");
-            found.stderr_has("open holds without a deadline").stderr_lacks("was lost");
-            redis.seckill(audit).args(["--fix", "--yes"]).code(0);
-            redis.seckill(audit).code(0).stderr("");
-            assert_eq!(redis.ask::<String>(("ZSCORE", &deadlines, "r")), deadline, "{context}");
-            assert_eq!(redis.ask::<i64>(("ZCARD", &deadlines)), 2, "{context}");
-            redis.seckill(["-l", layout.name, "confirm", "1", "--request", "r"]).code(0);
-            redis.seckill(["-l", layout.name, "release", "1", "--request", "s"]).code(0);
-            redis.seckill(audit).code(0);
-        }
-    }
-}
-
-#[test]
 fn an_audit_does_not_take_the_ledgers_word_for_what_is_held_open() {
     let redis = TestRedis::start();
     let mut scripts = Scripts::of(&redis, SECKILL);

@@ -86,9 +86,9 @@ fn a_shortened_request_id_stands_whole_below_the_table() {
 #[test]
 fn the_head_of_a_report_and_the_answer_to_why_wrap_too() {
     let redis = TestRedis::start();
-    let title = "The eleventh of the eleventh: round one";
-    let window = ["--starts-at", "2020-01-01", "--ends-at", "2200-01-01"];
-    redis.seckill(["preheat", "--id", "1001", "--stock", "10", "--title", title]).args(window).code(0);
+    let window =
+        ["--title", "The eleventh of the eleventh: round one", "--starts-at", "2020-01-01", "--ends-at", "2200-01-01"];
+    redis.seckill(["preheat", "--id", "1001", "--stock", "10"]).args(window).code(0);
     for columns in [40, 60] {
         assert!(printed(&redis, "report 1001", columns).contains("window"));
         printed(&redis, &format!("inspect 1001 --user {USER} --why"), columns);

@@ -45,12 +45,9 @@ fn a_request_id_of_another_order_of_the_same_primary_buys_nothing() {
     let sale = Sale::start(false);
     let [a, b, c] = sale.items([1, 1, 1]);
     sale.cluster.seckill(["multi-deduct", &a, &b, "--user", "7", "--request", "r"]).code(0);
-    let other = ["multi-deduct", &a, &c, "--user", "8", "--request", "r", "-o", "json"];
-    for _ in 0..2 {
-        let refused = sale.cluster.seckill(other).code(3).json();
-        let statuses = [0, 1].map(|at| refused["items"][at]["status"].as_str().unwrap());
-        assert_eq!((statuses[0], sale.stocks()), ("request_conflict", vec![4, 4, 5]), "{refused}");
-    }
+    let other = ["multi-deduct", &a, &c, "--user", "8", "--request", "r"];
+    sale.cluster.seckill(other).code(3).stdout_has("request_conflict");
+    assert_eq!(sale.stocks(), [4, 4, 5]);
     sale.cluster.seckill(["multi-deduct", &a, &b, "--user", "7", "--request", "r"]).code(0).stdout_has("replayed");
     sale.of_all("inspect --holds -o csv").code(0).stdout_is("activity,request,user,quantity,deadline\n");
     sale.of_all("reconcile").code(0);

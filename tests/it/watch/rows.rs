@@ -91,8 +91,7 @@ fn participants_that_are_lost_are_an_alarm() {
     let rows = watched(&redis).args(["--count", "1"]).code(0).jsonl();
     assert_eq!((&rows[0]["state"], &rows[0]["alarms"]), (&"live".into(), &serde_json::json!([])));
     // What the other shards have is shown all the same.
-    let shards = ["preheat", "-l", "cluster", "--id", "1", "--stock", "40", "--shards", "2"];
-    redis.seckill(shards).code(0);
+    redis.seckill(["preheat", "-l", "cluster", "--id", "1", "--stock", "40", "--shards", "2"]).code(0);
     redis.seckill(["deduct", "-l", "cluster", "1", "--user", "7"]).code(0);
     redis.cmd(("DEL", "seckill:{1#0}:participants", "seckill:{1#1}:participants"));
     let rows = watched(&redis).args(["-l", "cluster", "--count", "1"]).code(3).jsonl();
