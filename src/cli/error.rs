@@ -203,6 +203,9 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
             "connect fewer clients, or raise `maxclients` on the server (CONFIG SET maxclients)"
         }
         _ if why.contains("SELECT is not allowed") => "a cluster has one database: leave its number out of the URL",
+        _ if why.contains("DB index is out of range") => {
+            "the server has no database of this number: leave it out of the URL, or name another"
+        }
         ServerKind::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
         ServerKind::ReadOnly => "give the primary's address to `--url`",
         ServerKind::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",

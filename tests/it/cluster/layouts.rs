@@ -31,7 +31,7 @@ fn other_layouts_are_refused_with_the_one_to_use() {
         }
     }
     let third = format!("{one_seed}/3");
-    cluster.seckill(["inspect", "-u", &third]).code(1).stderr_has("a cluster has one database");
+    cluster.seckill(["inspect", "-u", &third]).code(1).stderr_has("out of the URL");
     for node in cluster.nodes() {
         assert!(node.dump_all().is_empty());
         assert!(
