@@ -234,7 +234,7 @@ end
 put('rules', rules_text(rules))
 put('repairs', '0')
 -- Whatever else meta had belongs to the old sale: checkpoint, draft, withdrawn units, what another system wrote.
--- Until the rules say otherwise, its files are those that bring it back.
+-- `archive` goes behind the rules: until they change, its files bring the sale back.
 for field in pairs(meta) do
   if not is_set[field] and field ~= 'archive' then cleared[#cleared + 1] = field end
 end

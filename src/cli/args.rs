@@ -247,22 +247,24 @@ mod tests {
         arg.get_long().map(|long| format!("--{long}")).or_else(value).unwrap_or_default()
     }
 
-    /// The arguments that a line lacks, as help names them; `None` if anything else is wrong with it, or nothing is.
-    fn lacks(command: &Command, words: &[String]) -> Option<BTreeSet<String>> {
+    /// Why a command line is not read.
+    fn refusal(command: &Command, words: &[String]) -> Option<clap::Error> {
         let line = std::iter::once("x".to_owned()).chain(words.iter().cloned());
-        let error = command.clone().try_get_matches_from(line).err()?;
+        command.clone().try_get_matches_from(line).err()
+    }
+
+    /// The arguments that a line lacks, as help names them; none if anything else is wrong with it, or nothing is.
+    fn lacks(command: &Command, words: &[String]) -> BTreeSet<String> {
+        let Some(error) = refusal(command, words) else { return BTreeSet::new() };
         match (error.kind(), error.get(ContextKind::InvalidArg)) {
-            (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(names))) => {
-                Some(names.iter().cloned().collect())
-            }
-            _ => None,
+            (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(names))) => names.iter().cloned().collect(),
+            _ => BTreeSet::new(),
         }
     }
 
     /// Whether a value is refused by itself.
     fn is_invalid(command: &Command, words: &[String]) -> bool {
-        let line = std::iter::once("x".to_owned()).chain(words.iter().cloned());
-        let kind = command.clone().try_get_matches_from(line).err().map(|error| error.kind());
+        let kind = refusal(command, words).map(|error| error.kind());
         matches!(kind, Some(ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::UnknownArgument))
     }
 
@@ -281,9 +283,9 @@ mod tests {
                     Some((arg, words))
                 })
                 .collect();
-            let always = lacks(command, &[]).unwrap_or_default();
+            let always = lacks(command, &[]);
             for (arg, words) in &given {
-                let missing: BTreeSet<String> = lacks(command, words).unwrap_or_default();
+                let missing = lacks(command, words);
                 if missing.is_subset(&always) {
                     continue;
                 }
@@ -291,7 +293,7 @@ mod tests {
                 for (other, more) in given.iter().filter(|(other, _)| other.get_id() != arg.get_id()) {
                     let both = [&words[..], more].concat();
                     let is_one = missing.iter().any(|name| name.contains(&named(other)));
-                    let is_read = command.clone().try_get_matches_from([&["x".to_owned()], &both[..]].concat()).is_ok();
+                    let is_read = refusal(command, &both).is_none();
                     if is_read && !is_one {
                         ignored.push(format!("{} {}", command.get_name(), both.join(" ")));
                     }

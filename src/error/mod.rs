@@ -295,6 +295,11 @@ impl StoreError {
         }
     }
 
+    /// Whether the server is gone, or is there but cannot serve right now: later it may.
+    pub(crate) fn is_outage(&self) -> bool {
+        self.is_connection() || self.is_transient()
+    }
+
     /// Whether the server refused one call for good, so that others may well be served.
     pub(crate) fn is_of_call(&self) -> bool {
         matches!(self, Self::Server { .. } | Self::Permission { .. } | Self::OtherLimit { .. }) && !self.is_transient()

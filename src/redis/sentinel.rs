@@ -24,9 +24,7 @@ pub(crate) fn connect(target: &Target) -> Result<Connection> {
         match open_primary(&target.node(&host, port)) {
             Ok(connection) => return Ok(connection),
             // It may be replaced any moment.
-            Err(error) if error.is_connection() || error.is_transient() => {
-                _ = search.failover.get_or_insert_with(|| error.to_string())
-            }
+            Err(error) if error.is_outage() => _ = search.failover.get_or_insert_with(|| error.to_string()),
             Err(error) => return Err(error),
         }
         search.places.push((host, port));

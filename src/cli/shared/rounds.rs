@@ -41,7 +41,7 @@ impl Outage {
         let is_passing = |error: &StoreError| {
             // The next round is that call.
             let is_made_again = matches!(error, StoreError::Unknown { recovery: Some(Recovery::SameCall), .. });
-            error.is_transient() || error.is_connection() || is_made_again
+            error.is_outage() || is_made_again
         };
         if !failure.store().is_some_and(is_passing) {
             return Err(failure);

@@ -138,7 +138,7 @@ impl OpenCounts {
         self.users.iter().filter(|(_, stored, counted)| stored != counted)
     }
 
-    /// What should be the units that the holds say: the count, or, if that is right, the units of holds that have a deadline.
+    /// The units that are stored as held open, or, if those are right, the units of holds that have a deadline.
     pub(crate) fn found(&self) -> u64 {
         if self.stored == self.counted { self.counted - self.undated } else { self.stored }
     }

@@ -196,7 +196,7 @@ fn a_node_that_is_gone_at_the_start_is_waited_for_as_long_as_retry_for() {
         };
         let start = std::time::Instant::now();
         call("2s").code(5).stderr_has("trying again");
-        assert!((2..20).contains(&start.elapsed().as_secs()), "{command} took {:?}", start.elapsed());
+        assert!((2..29).contains(&start.elapsed().as_secs()), "{command} took {:?}", start.elapsed());
         let call = call("10m").spawn();
         call.wait_for_stderr("trying again");
         call.interrupt().stderr_has("stopped after 0 orders");

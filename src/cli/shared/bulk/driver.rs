@@ -146,7 +146,7 @@ impl<'o> Driver<'o> {
                 Ok(true) => (),
                 Ok(false) => return Ok(true),
                 // It was waiting for a server, and waits no longer.
-                Err(error) if interrupt::requested() && error.store().is_some_and(is_outage) => break,
+                Err(error) if interrupt::requested() && error.store().is_some_and(StoreError::is_outage) => break,
                 Err(error) => return Err(error),
             }
         }
@@ -323,11 +323,6 @@ impl<'o> Driver<'o> {
         }
         Ok(RunOutcome { is_done, failure, bad, is_refused: refused_again > 0 || summary.tallies.is_refused(), summary })
     }
-}
-
-/// Whether a server is gone, or refuses all for a while: nothing ran.
-fn is_outage(error: &StoreError) -> bool {
-    error.is_connection() || error.is_transient()
 }
 
 /// Adds an order of a file to a run.
