@@ -422,4 +422,9 @@ impl Snapshot {
             state => state,
         }
     }
+
+    /// The word for its state, or for what is wrong with it.
+    pub(crate) fn state_name(&self) -> &'static str {
+        if self.status.is_done() { self.state().name() } else { self.status.name() }
+    }
 }

@@ -154,6 +154,14 @@ fn sums_that_differ_are_named_with_the_time_they_differ_from() {
 }
 
 #[test]
+fn a_sale_without_its_participants_is_corrupt_as_inspect_says() {
+    let redis = sale_of_2021();
+    redis.cmd(("DEL", SECKILL.participants("1001")));
+    redis.seckill(["report", "1001", "-o", "json"]).code(0).stdout_has(r#""state":"corrupt""#);
+    redis.seckill(["report", "1001"]).code(0).stdout_has("corrupt at ").stderr_has("`1001` is corrupt: key `");
+}
+
+#[test]
 fn a_ledger_without_its_beginning_proves_nothing_and_is_still_shown() {
     let redis = sale_of_2021();
     redis.cmd(("XTRIM", SECKILL.ledger("1001"), "MAXLEN", 30));

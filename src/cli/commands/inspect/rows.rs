@@ -48,7 +48,7 @@ row! {
         let (status, meta) = (snapshot.status, snapshot.meta.as_ref());
         let (sound, total) = (status.is_done(), meta.filter(|meta| !meta.is_adopting).map(|meta| meta.total));
         let title = meta.map(|meta| meta.title.clone()).filter(|title| !title.is_empty());
-        let state = if sound { snapshot.state().name() } else { status.name() };
+        let state = snapshot.state_name();
         let sold = match snapshot.sums.as_ref().map_or(total, |sums| Some(sums.total)) {
             Some(total) => snapshot.stock.and_then(|stock| less(total, stock)),
             // Of an activity that is not there, nothing is known rather than nothing sold.

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, OutputFile};
+use crate::cli::shared::hints;
 use crate::model::ActivityId;
 use crate::model::number::between;
 use crate::read::snapshot;
@@ -62,6 +63,9 @@ pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let file = args.svg.as_ref().map(|path| OutputFile::create("--svg", path, &[])).transpose()?;
     let found = snapshot::snapshot(store, &args.activity)?;
     let report = read::read(found, args.top, store, out)?;
+    if let Some(corrupt) = hints::corrupt(&report.snapshot) {
+        out.warn(corrupt);
+    }
     if let Some(mut file) = file {
         file.append(figure::draw(&report).as_bytes())?;
         file.commit()?;

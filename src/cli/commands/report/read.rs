@@ -69,7 +69,7 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
         sales.set_sold(signed(meta.total) - signed(stock));
     }
     let series = Series::new(&sales, meta.starts_at);
-    Ok(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers })
+    Ok(Report { snapshot: snapshot.for_purchases(), meta, sales, balance, series, first_entry, users, buyers })
 }
 
 /// What the activity was preheated with, and the last entry of its ledger.
@@ -207,6 +207,8 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
     let series = Series::new(&sales, meta.starts_at);
     let buyers_now = found.iter().map(|shard| shard.buyers).sum();
-    let snapshot = Snapshot { status: Status::Ok, stock, buyers: buyers_now, sums, ..whole };
+    let lost_users = found.iter().find_map(|shard| shard.lost_users.clone());
+    let snapshot =
+        Snapshot { status: Status::Ok, stock, buyers: buyers_now, sums, lost_users, ..whole }.for_purchases();
     Ok(Report { snapshot, meta, sales, balance, series, first_entry: Some(preheat.id.at()), users, buyers })
 }

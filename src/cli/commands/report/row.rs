@@ -14,7 +14,7 @@ row! {
     pub(super) struct Figures as _row from (report: &Report) {
         data pub activity: String = snapshot.activity.to_string();
         data pub title: Option<String> = Some(meta.title.clone()).filter(|title| !title.is_empty());
-        data pub state: &'static str = snapshot.state().name();
+        data pub state: &'static str = snapshot.state_name();
         data pub total: u64 = meta.total;
         data pub stock: Option<u64> = snapshot.stock;
         /// Units bought and not returned, by the ledger, open holds included.

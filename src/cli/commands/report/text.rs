@@ -72,8 +72,8 @@ fn header(report: &Report, width: usize, out: &mut Output) {
 
 /// The state; of a sale that has not ended, with the time at which it was read.
 pub(super) fn state(report: &Report) -> String {
-    match report.snapshot.state() {
-        State::Ended => State::Ended.to_string(),
+    match report.snapshot.state_name() {
+        state if state == State::Ended.name() => state.to_owned(),
         state => format!("{state} at {}", report.snapshot.at.to_second()),
     }
 }
