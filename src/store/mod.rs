@@ -67,14 +67,14 @@ impl Store {
     /// Calls wait for no failover: `doctor` reports that a node is down, instead of waiting for another.
     #[must_use]
     pub fn without_waiting_for_failover(mut self) -> Self {
-        self.servers.wait_for_failovers(false);
+        self.servers.patience = Some(self.servers.shortest_patience());
         self
     }
 
     /// From now on a server that could not be reached for as long as a call waits is given up, until this is called again: calls
-    /// to it fail at once. They wait for no failover unless this says so.
-    pub(crate) fn begin_round(&mut self, waits_for_failover: bool) {
-        self.servers.wait_for_failovers(waits_for_failover);
+    /// to it fail at once. They wait so long for a server, or else as long as a failover takes.
+    pub(crate) fn begin_round(&mut self, patience: Option<Duration>) {
+        self.servers.patience = patience;
         self.servers.given_up = Some(HashMap::new());
     }
 

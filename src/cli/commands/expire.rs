@@ -116,7 +116,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     loop {
         let began = Instant::now();
         // Another round is soon: the holds of other servers need not wait for a failover.
-        store.begin_round(false);
+        store.begin_round(Some(store.servers.shortest_patience()));
         let round = selection::resolve(&args.activities, store).and_then(|activities| {
             let mut failed = Vec::new();
             for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {

@@ -1,5 +1,7 @@
 //! What commands that move units have in common: their rows, their exit code, what is asked of a user.
 
+use std::time::Duration;
+
 use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, named, row};
@@ -157,17 +159,17 @@ pub fn until_failed<T, E>(results: impl Iterator<Item = Result<T, E>>) -> (Vec<T
 }
 
 /// Does one thing to each of some activities, given by their places, whatever becomes of the others: why some were not done. Nobody
-/// waits for the failover of a server before those of the others are done, and for each server only once.
+/// waits for a server before those of the others are done, and for each server only once.
 pub fn each_reached(
     activities: &[ActivityId],
     store: &mut Store,
     mut work: impl FnMut(usize, &mut Store) -> Result<(), StoreError>,
 ) -> Option<Failure> {
-    store.begin_round(false);
+    store.begin_round(Some(Duration::ZERO));
     let mut failed: Vec<(usize, StoreError)> =
         (0..activities.len()).filter_map(|at| Some((at, work(at, store).err()?))).collect();
-    if store.servers.fail_over() && !failed.is_empty() {
-        store.begin_round(true);
+    if !failed.is_empty() {
+        store.begin_round(None);
         failed.retain_mut(|(at, error)| match work(*at, store) {
             Ok(()) => false,
             // What became of the first try is not known.

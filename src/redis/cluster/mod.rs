@@ -126,11 +126,6 @@ impl Servers {
         (index, self.nodes[index].connected)
     }
 
-    /// Whether calls wait for a failover from now on, or only as long as for one server.
-    pub(crate) fn wait_for_failovers(&mut self, waits: bool) {
-        self.patience = (!waits).then_some(self.shortest_patience());
-    }
-
     /// How long a call waits for a server that no other one replaces.
     pub(crate) fn shortest_patience(&self) -> Duration {
         self.target.timeout * 3
