@@ -54,6 +54,8 @@ fn csv() {
     assert_eq!(lines("o.txt", &plain, &["--format", "csv"]), ["2 ok", "3 ok", "4 ok", "5 ok"]);
     let windows = format!("\u{feff}{}\r\n", plain.replace('\n', "\r\n"));
     assert_eq!(lines("o.csv", &windows, &[]), ["2 ok", "3 ok", "4 ok", "5 ok"]);
+    assert_eq!(lines("o.csv", plain.replacen('\n', "\r", 2), &[]), ["2 ok", "3 ok", "4 ok", "5 ok"]);
+    assert_eq!(lines("o.csv", plain.replace('\n', "\r"), &[]), ["2 ok", "3 ok", "4 ok", "5 ok"]);
     // A note of two lines; lines are those of the file. Empty ones are passed.
     let folded = plain.replace("a \"\"note\"\"", "a\nnote").replacen("\n1,", "\n\n\n1,", 1);
     assert_eq!(lines("o.csv", folded + "\n\n", &[]), ["4 ok", "6 ok", "8 ok", "10 ok"]);

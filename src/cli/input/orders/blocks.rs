@@ -268,12 +268,14 @@ pub(crate) struct Lines {
     /// The number of the line where the last record began, and of the one behind it.
     line: u64,
     next_line: u64,
+    /// The last byte that was passed: a `\n` behind a `\r` ends the same line.
+    before: u8,
     ended: bool,
 }
 
 impl Lines {
     pub(crate) fn new(blocks: Blocks) -> Self {
-        Self { blocks, data: Vec::new(), start: 0, record: 0..0, line: 0, next_line: 1, ended: false }
+        Self { blocks, data: Vec::new(), start: 0, record: 0..0, line: 0, next_line: 1, before: 0, ended: false }
     }
 
     /// Waits for the first bytes, and passes a byte order mark.
@@ -313,15 +315,9 @@ impl Lines {
 
     /// Skips empty lines; false if nothing is left.
     pub(crate) fn skip_empty(&mut self) -> bool {
-        while let Some(byte) = self.data.get(self.start) {
-            match byte {
-                b'\n' => self.next_line += 1,
-                b'\r' => (),
-                _ => return true,
-            }
-            self.start += 1;
-        }
-        false
+        let is_end = |byte: &&u8| matches!(byte, b'\n' | b'\r');
+        self.pass(self.rest().iter().take_while(is_end).count());
+        !self.rest().is_empty()
     }
 
     /// What was read and not yet used.
@@ -332,9 +328,19 @@ impl Lines {
     /// Takes the next bytes of [`rest`](Self::rest) as a record.
     pub(crate) fn take(&mut self, length: usize) {
         self.record = self.start..self.start + length;
-        self.start += length;
         self.line = self.next_line;
-        self.next_line += memchr::memchr_iter(b'\n', &self.data[self.record.clone()]).count() as u64;
+        self.pass(length);
+    }
+
+    /// Passes bytes, and counts the lines that end in them, by `\n`, `\r\n` or `\r`.
+    fn pass(&mut self, length: usize) {
+        let passed = &self.data[self.start..self.start + length];
+        for at in memchr::memchr2_iter(b'\n', b'\r', passed) {
+            let before = if at == 0 { self.before } else { passed[at - 1] };
+            self.next_line += u64::from(passed[at] == b'\r' || before != b'\r');
+        }
+        self.before = passed.last().copied().unwrap_or(self.before);
+        self.start += length;
     }
 
     /// Reads on: [`Next::Row`] says that there is more in [`rest`](Self::rest).
