@@ -144,7 +144,8 @@ const READS: [&str; 12] = [
 ];
 const REFUNDS: [&str; 5] =
     ["inspect 1 --user 7", "refund 1 --user 7", "refund --from refunds.csv", "pause 1", "resume 1"];
-const OPERATIONS: [&str; 26] = [
+const OPERATIONS: [&str; 27] = [
+    "preheat --id 9 --stock 10",
     "preheat --id 9 --stock 10",
     "preheat --id 9 --stock 12 --update",
     "deduct 9 --user 7",

@@ -3,8 +3,11 @@
 mod decide;
 mod sharded;
 
+use std::collections::HashSet;
+
 use redis::Value;
 
+use crate::admin::activities;
 use crate::error::{Recovery, Result, ServerKind, StoreError};
 use crate::model::{Action, ActivityId, FieldChange, FieldDifference, Millis, Plan, Preheat, Preheated, Status, Units};
 use crate::read::snapshot;
@@ -226,21 +229,12 @@ pub(crate) fn add_to_index<'a>(store: &mut Store, activities: impl IntoIterator<
 /// # Errors
 /// Any of [`StoreError`].
 pub(crate) fn restore_index(store: &mut Store, activities: &[&ActivityId]) -> Result<()> {
-    for chunk in activities.chunks(5 * AT_ONCE) {
-        let mut command = redis::cmd("SMISMEMBER");
-        command.arg(Keys::index(store.layout));
-        chunk.iter().for_each(|activity| {
-            command.arg(activity.as_str());
-        });
-        let found =
-            Reply::of_command("SMISMEMBER").array(store.servers.command(Keys::index(store.layout), &command)?)?;
-        let lost: Vec<&ActivityId> =
-            chunk.iter().zip(found).filter(|(_, found)| *found == Value::Int(0)).map(|(id, _)| *id).collect();
-        if !lost.is_empty() {
-            add_to_index(store, lost)?;
-        }
+    if activities.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let indexed: HashSet<ActivityId> = activities::preheated(store)?.into_iter().collect();
+    let lost: Vec<&ActivityId> = activities.iter().copied().filter(|activity| !indexed.contains(*activity)).collect();
+    lost.chunks(5 * AT_ONCE).try_for_each(|chunk| add_to_index(store, chunk.iter().copied()))
 }
 
 /// Reads the reply of the script preheat.
