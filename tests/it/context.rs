@@ -69,6 +69,10 @@ fn contexts_are_added_chosen_shown_and_removed() {
     home.seckill(["context", "use", "--none"]).code(0);
     let left = home.seckill(["context", "list", "-o", "jsonl"]).code(0).jsonl();
     assert_eq!(left.len(), 1);
+    // What the file calls current may have been removed by hand.
+    home.write("current: gone\ncontexts:\n  a: {url: 'h:1'}\n", 0o600);
+    home.seckill(["inspect"]).code(2).stderr_has("there is no context `gone`");
+    home.seckill(["context", "use", "a"]).code(0).stdout_has("*");
 }
 
 #[test]

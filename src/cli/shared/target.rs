@@ -44,10 +44,7 @@ pub fn in_use(global: &Global) -> Result<Option<InUse>> {
         return Ok(None);
     }
     let contexts = known()?;
-    let context = match &named {
-        Some(name) => Some(find(&contexts, name)?),
-        None => contexts.current.as_deref().and_then(|name| contexts.find(name)),
-    };
+    let context = named.as_ref().or(contexts.current.as_ref()).map(|name| find(&contexts, name)).transpose()?;
     Ok(context.map(|context| InUse { context: context.clone(), is_flag }))
 }
 

@@ -175,12 +175,7 @@ fn sections(reading: &mut Reading<'_>, root: &Node, folder: &Path, found: &mut C
         }
     }
     if let Some(node) = fields.node("current") {
-        let current: String = reading.scalar("current", node)?;
-        if found.find(&current).is_none() && !reading.problems.any() {
-            let message = format!("current: there is no context {}", quoted(&current));
-            reading.report_with_hint(node.at, message, "`seckill context use NAME` writes another".to_owned());
-        }
-        found.current = Some(current);
+        found.current = Some(reading.scalar("current", node)?);
     }
     fields.all_known()
 }
@@ -311,7 +306,6 @@ mod tests {
             ("contexts:\n  a: {url: 'h:1', timezone: Mars}\n", "timezone: `Mars` is no known", "Asia/Shanghai"),
             ("contexts:\n  a: {url: 'h:1', protected: maybe}\n", "protected: `maybe` is not `true` or `false`", ""),
             ("contexts:\n  a b: {url: 'h:1'}\n", "2:3: contexts: `a b` is no name", ""),
-            ("current: b\ncontexts:\n  a: {url: 'h:1'}\n", "1:10: current: there is no context `b`", "context use"),
             ("contexts: [a]\n", "1:11: contexts: expected a mapping", ""),
             ("curent: a\n", "1:1: the file: unknown field `curent`", "`current`"),
             ("a: b: c\n", "this is not YAML", ""),
