@@ -51,7 +51,7 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
             return list;
         }
     };
-    let found = match columns.find(&header) {
+    let found = match if header.is_empty() { Err(columns.no_header()) } else { columns.find(&header) } {
         Ok(found) => found,
         Err(problem) => {
             problems.report(problem);

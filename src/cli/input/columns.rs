@@ -81,6 +81,12 @@ impl Columns {
         self.0[index].is_mapped
     }
 
+    /// What is said of an input without a header.
+    pub fn no_header(&self) -> Problem {
+        let wanted: Vec<&str> = (0..self.0.len()).map(|index| self.name(index)).collect();
+        Problem::new(Location::START, format!("nothing here, expected a header with {}", listed(&wanted)))
+    }
+
     pub fn classify(&self, name: &str) -> Named {
         let ours =
             self.0.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));

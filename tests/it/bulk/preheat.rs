@@ -61,6 +61,11 @@ fn a_list_in_another_encoding_is_refused_and_named() {
     for (bytes, name) in [(utf16, "UTF-16"), (gbk, "GBK")] {
         redis.seckill(["preheat", "--from", "-"]).stdin(bytes).code(2).stderr_has(name).stderr_has("UTF-8");
     }
+    redis
+        .seckill(["preheat", "--from", "-"])
+        .stdin("\n")
+        .code(2)
+        .stderr_has("nothing here, expected a header with `id`");
     assert!(redis.dump_all().is_empty());
 }
 

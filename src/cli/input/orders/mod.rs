@@ -201,6 +201,10 @@ impl RowFormat {
                 Err(Failure::usage(format!("`--delimiter` is for csv, and this is {}", other.name()))
                     .hint("give `--format csv` too if it is csv, or leave `--delimiter` out"))
             }
+            (None, None) if first_line.trim_ascii_start().starts_with(b"[") => {
+                Err(Failure::usage(format!("{name}:1:1: a JSON array, expected one object a line"))
+                    .hint("`jq -c '.[]' FILE` writes one object a line"))
+            }
             (named, None) => {
                 let dialect = named.unwrap_or_else(|| Dialect::of_first_line(first_line));
                 Ok((dialect, if matches!(dialect, Dialect::Tsv | Dialect::Mysql) { b'\t' } else { b',' }))

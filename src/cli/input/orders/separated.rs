@@ -8,7 +8,6 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::cli::failure::Result;
 use crate::cli::input::columns::Columns;
-use crate::cli::input::error::{Location, Problem, listed};
 use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
 use crate::cli::input::orders::{Next, RowError};
@@ -48,11 +47,7 @@ impl Separated {
             match opened.record(lines)? {
                 Next::Row => break,
                 Next::NotYet => lines.blocks.wait_or_stop()?,
-                Next::End => {
-                    let wanted: Vec<&str> = (0..shape.columns().count()).map(|index| names.name(index)).collect();
-                    let message = format!("nothing here, expected a header with {}", listed(&wanted));
-                    return Err(RowError::Bad(Problem::new(Location::START, message)));
-                }
+                Next::End => return Err(RowError::Bad(names.no_header())),
             }
         }
         let name = |value: &Range<usize>| {

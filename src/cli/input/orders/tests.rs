@@ -95,6 +95,7 @@ fn a_dialect_is_known_by_its_name_or_its_first_line() {
     {
         assert_eq!(RowFormat::default().of(name, line.as_bytes()).unwrap().0, expected, "{name} {line}");
     }
+    assert!(RowFormat::default().of("o.json", b" [{").unwrap_err().to_string().contains("o.json:1:1: a JSON array"));
 }
 
 #[test]
