@@ -3,7 +3,7 @@
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::refund::user_hex;
-use crate::cli::failure::{Exit, Result};
+use crate::cli::failure::{Exit, Result, shell_quoted};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
@@ -120,11 +120,14 @@ fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, out
         (Status::Expired, _) => out.note("its units returned at the deadline"),
         (Status::Confirmed, _) => {
             let user = settled.user.as_ref().map(|user| match user.text() {
-                Some(text) => format!("--user {text}"),
+                Some(text) => format!("--user {}", shell_quoted(text)),
                 None => format!("--user-hex {}", user.hex()),
             });
-            let user = user.unwrap_or_default();
-            out.hint(format!("it was bought: `seckill refund {activity} {user}` returns units"));
+            let (user, quantity) = (user.unwrap_or_default(), settled.quantity.unwrap_or(1));
+            let activity = shell_quoted(activity.as_str());
+            out.hint(format!(
+                "it was bought: `seckill refund {activity} {user} --quantity {quantity}` returns its units"
+            ));
         }
         (Status::NotHeld, _) if settled.user.is_some() => out.note(format!("the hold `{request}` was released")),
         _ => {}
