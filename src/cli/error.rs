@@ -65,6 +65,10 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
             Exit::Unreachable,
             "is the server up? set `--url` or `SECKILL_URL`, or try a private server with `--embedded`",
         ),
+        StoreError::Timeout { server, .. } if server.starts_with("rediss:") => (
+            Exit::Unreachable,
+            "is it paused, or busy? give it longer with `--timeout 30s`; if the port has no TLS, the URL begins with redis://",
+        ),
         StoreError::Timeout { .. } => (Exit::Unreachable, "is it paused, or busy? give it longer with `--timeout 30s`"),
         StoreError::Sentinel(fault) => return meaning_of_sentinel(fault),
         StoreError::Tls { fault, .. } => return (Exit::Unreachable, advice_of_tls(*fault).map(str::to_owned)),
