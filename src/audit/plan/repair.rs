@@ -21,7 +21,7 @@ pub struct Audited {
 
 /// One repair, as a plan's file has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Repair {
     /// Names it, so that it is applied once.
     pub id: String,

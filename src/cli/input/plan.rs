@@ -123,11 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_a_text_or_bytes_in_hex_and_never_both() {
+    fn a_repair_is_an_object_whose_user_is_a_text_or_bytes_in_hex() {
         let (user, reversed) = (Some(StoredUser::new("a")), Some(vec!["order-1".to_owned()]));
         let given = Repair { user, reversed, ..Repair::sample() }.named(7);
         let row = serde_json::to_string(&given).unwrap();
         assert_eq!(repair(&row).ok(), Some(given));
         assert!(repair(&row.replace("\"user\":\"a\"", "\"user\":\"a\",\"user_hex\":\"61\"")).is_err());
+        assert!(repair("1").unwrap_err().1.contains("expected an object"));
     }
 }
