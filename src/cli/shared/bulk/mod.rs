@@ -67,8 +67,8 @@ pub struct MultiBulkArgs {
 pub(crate) struct RunArgs {
     /// Job name [default: made from the content]
     ///
-    /// A line of a job is never applied twice. The default name is made from operation, mapping and content; a name of your own
-    /// must be new for each input.
+    /// A line of a job is never applied twice. The default name is made from operation, format, mapping and content; a name of
+    /// your own must be new for each input.
     #[arg(long, value_name = "NAME", value_parser = job_name)]
     pub(crate) job: Option<String>,
     /// Most orders per second
