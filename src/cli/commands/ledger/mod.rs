@@ -92,7 +92,7 @@ struct ShowArgs {
     /// Shell command that reads the rows
     ///
     /// It gets them on standard input in the format of `-o`. They are acknowledged if it exits with 0.
-    #[arg(long, value_name = "CMD", requires = "reader")]
+    #[arg(long, value_name = "CMD", requires = "reader", value_parser = loader)]
     exec: Option<String>,
     /// Most rows for one CMD
     #[arg(long, value_name = "N", requires = "exec", default_value = "1000", allow_hyphen_values = true, value_parser = between::<usize>(1, 1_000_000))]
@@ -131,6 +131,14 @@ impl FromStr for Since {
 fn group(text: &str) -> Result<String, String> {
     match text.is_empty() || text.len() > 128 || text.chars().any(char::is_control) {
         true => Err("expected 1 to 128 bytes without control characters".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// A command that loads rows. An empty one ends with 0 and loads none.
+fn loader(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("expected a command, which acknowledges rows by ending with 0".to_owned()),
         false => Ok(text.to_owned()),
     }
 }
