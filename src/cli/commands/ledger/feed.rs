@@ -11,7 +11,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
 use crate::error::cause;
-use crate::model::{ActivityId, Entry, EntryId, UserId};
+use crate::model::{ActivityId, Entry, EntryId};
 use crate::read::ledger;
 use crate::store::Store;
 
@@ -64,7 +64,6 @@ impl Delivery<'_> {
 /// Rows that are delivered together, and the entries that are complete with them.
 struct Batch<'a, 'b> {
     group: &'a str,
-    only: Option<&'a UserId>,
     rows: Vec<LedgerRow>,
     done: Vec<(ActivityId, EntryId)>,
     delivery: &'a mut Delivery<'b>,
@@ -73,8 +72,7 @@ struct Batch<'a, 'b> {
 impl Batch<'_, '_> {
     /// Adds an entry; whenever there are enough rows, delivers them.
     fn add(&mut self, activity: &ActivityId, id: EntryId, entry: Option<&Entry>, store: &mut Store) -> Result<()> {
-        let only = self.only;
-        for (row, _) in entry.into_iter().flat_map(|entry| rows_of(activity, entry, only)) {
+        for (row, _) in entry.into_iter().flat_map(|entry| rows_of(activity, entry, None)) {
             // Only now, and not at the last row of an entry: that entry is complete with this batch.
             if self.rows.len() >= self.delivery.batch() {
                 self.flush(store)?;
@@ -104,7 +102,6 @@ impl Batch<'_, '_> {
 pub(super) fn feed(
     sources: &mut Sources,
     group: &str,
-    only: Option<&UserId>,
     follow: bool,
     delivery: &mut Delivery<'_>,
     store: &mut Store,
@@ -114,7 +111,7 @@ pub(super) fn feed(
     let mut joined = vec![false; sources.ledgers.len()];
     let mut swept = Instant::now();
     loop {
-        let mut batch = Batch { group, only, rows: Vec::new(), done: Vec::new(), delivery: &mut *delivery };
+        let mut batch = Batch { group, rows: Vec::new(), done: Vec::new(), delivery: &mut *delivery };
         for ledger in ready.drain(..) {
             let activity = sources.ledgers[ledger].0.clone();
             if !joined[ledger] {

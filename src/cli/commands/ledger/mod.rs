@@ -87,7 +87,7 @@ struct ShowArgs {
     #[arg(long, value_name = "OURS=THEIRS")]
     map: Vec<Renaming>,
     /// Consumer group: a later run resumes after this one
-    #[arg(long, value_name = "NAME", group = "reader", conflicts_with = "since", value_parser = group)]
+    #[arg(long, value_name = "NAME", group = "reader", conflicts_with_all = ["since", "user"], value_parser = group)]
     group: Option<String>,
     /// Shell command that reads the rows
     ///
@@ -180,7 +180,6 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();
     }
-    let only = args.user.as_ref();
     let (terminal, format) = (out.terminal(), out.format());
     match &args.group {
         Some(name) => {
@@ -188,7 +187,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
                 Some(command) => Delivery::Exec(Loader { command: command.clone(), batch: args.batch, format, names }),
                 None => Delivery::Print(out.stream::<LedgerRow>()?),
             };
-            let fed = feed(&mut sources, name, only, args.follow, &mut delivery, store, terminal);
+            let fed = feed(&mut sources, name, args.follow, &mut delivery, store, terminal);
             // Ctrl-C in a terminal ends the command of `--exec` too.
             if !interrupt::requested() {
                 fed?;
@@ -197,7 +196,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         }
         None => {
             let mut rows = out.stream::<LedgerRow>()?;
-            sources::show(&mut sources, only, args.follow, store, &mut rows)?;
+            sources::show(&mut sources, args.user.as_ref(), args.follow, store, &mut rows)?;
             rows.finish()?;
         }
     }
