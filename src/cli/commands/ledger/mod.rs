@@ -12,7 +12,6 @@ use crate::cli::commands::ledger::sources::Sources;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Column, Format, Output, Renaming, Row, row};
-use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::model::ledger::OrderTexts;
 use crate::model::number::between;
@@ -172,7 +171,6 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let names = names(&args.map, out)?;
     out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
-    hints::warn_of_replica(store, out);
     if sources.ledgers.is_empty() && sources.all_found && args.all {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }

@@ -53,7 +53,9 @@ impl Sources {
         let names = activities.iter().cloned().collect();
         let activities = expand(activities, store)?;
         let mut sources = Self { ledgers: Vec::new(), since, listed, names, all_found: true };
-        for snapshot in snapshot::snapshots(store, &activities)? {
+        let snapshots = snapshot::snapshots(store, &activities)?;
+        hints::warn_of_replica(store, out);
+        for snapshot in snapshots {
             let activity = &snapshot.activity;
             let (corrupt, last) = (hints::corrupt(&snapshot), ledger::last_to_read(store, &snapshot));
             if last.is_none() && (corrupt.is_some() || snapshot.status == Status::NotPreheated) {
@@ -69,6 +71,8 @@ impl Sources {
                 continue;
             }
             if let Some(corrupt) = corrupt {
+                // A follower waits for the ledger that an adoption begins.
+                sources.all_found &= !corrupt.contains("its entries were lost");
                 out.warn(corrupt);
             }
             if last.is_none() && listed.is_none() {
