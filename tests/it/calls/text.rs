@@ -40,6 +40,8 @@ fn keys_and_kind_are_those_of_the_layout() {
                 let quote = if language == "php" { '\'' } else { '"' };
                 let kind = format!("{quote}{}{quote}, ", layout.kind);
                 assert_eq!(text.matches(&kind).count(), 1, "{language} {script}: {kind}");
+                let of = if layout.kind == "hash" { String::new() } else { format!(" -l {}", layout.name) };
+                assert!(text.contains(&format!("script show {script}{of} ")), "{language} {script}: its text");
             }
         }
     }

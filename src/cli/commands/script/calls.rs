@@ -114,6 +114,9 @@ pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Resul
         },
         values: Vec::new(),
     };
+    // The script is that of the kind, so that it is printed by a layout with a name.
+    let named =
+        Layout::NAMED.into_iter().find(|named| named.kind() == layout.kind()).context("a layout of each kind")?;
     let values = [
         ("purpose", purpose.to_owned()),
         ("purpose_lower", format!("{}{}", purpose[..1].to_lowercase(), &purpose[1..])),
@@ -122,6 +125,7 @@ pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Resul
         ("function", camel(script.name)),
         ("package", script.name.replace('_', "")),
         ("layout", layout.name().to_owned()),
+        ("of_layout", if named == Layout::Seckill { String::new() } else { format!(" -l {}", named.name()) }),
         ("kind", layout.kind().name().to_owned()),
     ];
     facts.values.extend(values);
