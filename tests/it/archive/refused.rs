@@ -60,8 +60,10 @@ fn what_is_not_there_or_cannot_be_proven_is_refused() {
     shop.call("preheat -").stdin("layout: product\nactivities: [{id: 1, stock: 9, ledger: false}]").code(0);
     shop.redis.cmd(("DECRBY", PRODUCT.stock("1"), 2));
     shop.call("pause 1 --withdraw-stock").code(0);
-    assert_eq!(refused(&shop, "--adopt` begins a ledger"), "unproven");
+    assert_eq!(refused(&shop, "`1` has no ledger"), "unproven");
     let shop = Shop::small(SECKILL);
+    shop.redis.cmd(("XTRIM", SECKILL.ledger("1"), "MAXLEN", 1));
+    assert_eq!(refused(&shop, "`seckill preheat --id 1 --adopt` takes over"), "unsettled");
     shop.redis.cmd(("DEL", SECKILL.stock("1")));
     assert_eq!(refused(&shop, ""), "not_preheated");
 }

@@ -128,8 +128,9 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         Unarchivable::Verdict(verdict) => {
             out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
             out.hint(match verdict {
-                Verdict::Unproven => format!(
-                    "nothing proves what was sold of `{activity}`: `seckill preheat --id {activity} --adopt` begins a ledger"
+                Verdict::Unproven => format!("`{activity}` has no ledger, and nothing else proves what was sold of it"),
+                Verdict::Unsettled => format!(
+                    "`seckill reconcile {whole}` says why; `seckill preheat --id {whole} --adopt` takes over a ledger without its beginning"
                 ),
                 _ => format!("`seckill reconcile {whole}` shows what differs, and `--fix` repairs it"),
             });
