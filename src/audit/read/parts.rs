@@ -103,20 +103,31 @@ fn split_with<'p>(
         let records = reply.array(store.servers.command(&others.requests, &command)?)?;
         store.throttle.took();
         let found = |(part, fields): (&'p OrderPart, &[Value])| {
-            if matches!(fields, [_, Value::BulkString(id)] if id.starts_with(reversed.as_bytes())) {
+            let id = fields.get(1).cloned().unwrap_or(Value::Nil);
+            if matches!(&id, Value::BulkString(id) if id.starts_with(reversed.as_bytes())) {
                 return None;
             }
-            let [Value::BulkString(record), _] = fields else { return Some((part, None)) };
+            let Some(Value::BulkString(record)) = fields.first() else { return Some((part, None, id)) };
             let primary = if part.is_primary { &keys.stock } else { &others.stock };
             let is_of_order = |record: &HoldRecord| {
                 record.order.as_deref().and_then(|order| order.strip_prefix("m:")) == Some(primary.as_str())
             };
-            Some((part, HoldRecord::read(record).filter(is_of_order)))
+            Some((part, HoldRecord::read(record).filter(is_of_order), id))
         };
-        let is_split = |(part, record): &(&OrderPart, Option<HoldRecord>)| {
+        let is_split = |(part, record, _): &(&OrderPart, Option<HoldRecord>, Value)| {
             part.is_split(record.as_ref().map(|record| record.state))
         };
-        split.extend(chunk.iter().zip(records.chunks(2)).filter_map(found).filter(is_split));
+        let found: Vec<_> = chunk.iter().zip(records.chunks(2)).filter_map(found).filter(is_split).collect();
+        if found.is_empty() {
+            continue;
+        }
+        // What returned here may be of another order, which used the id again and was refused.
+        let mut command = redis::cmd("HMGET");
+        command.arg(&keys.requests).arg(found.iter().map(|(part, ..)| &*part.request).collect::<Vec<_>>());
+        let ids = reply.array(store.servers.command(&keys.requests, &command)?)?;
+        let is_same = |own: &Value, other: &Value| own == other || [own, other].contains(&&Value::Nil);
+        let same_order = found.into_iter().zip(ids).filter(|((part, _, id), own)| part.is_bought || is_same(own, id));
+        split.extend(same_order.map(|((part, record, _), _)| (part, record)));
     }
     if split.iter().any(|(_, state)| state.is_none()) {
         // Whatever began after an order has no record of it.
