@@ -65,7 +65,9 @@ fn what_is_unfinished_or_lost_is_said() {
     let keys: Vec<&serde_json::Value> =
         doctor.as_array().unwrap().iter().filter(|row| row["check"] == "keys").collect();
     assert_eq!((keys.len(), keys[0]["status"].as_str()), (1, Some("ok")), "{keys:?}");
+    ["d", "e", "f"].iter().for_each(|user| drop(call(&redis, &format!("hold 1001 --user {user} --for 1h")).code(0)));
     redis.cmd(("DEL", CLUSTER.stock(&whole.ids()[2])));
+    assert_eq!(call(&redis, "inspect 1001 --holds").code(3).json().as_array().unwrap().len(), 3);
     let lost =
         call(&redis, "inspect 1001").code(3).stderr_has(&format!("key `{}` is gone", CLUSTER.stock(&whole.ids()[2])));
     assert_eq!((lost.json()[0]["state"].as_str(), lost.json()[0]["stock"].as_u64()), (Some("corrupt"), None));

@@ -410,8 +410,14 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
     warnings.end();
     hints::other_layouts(missing(&snapshots), store, out);
     let mut rows = out.stream::<HoldRow<'_>>()?;
-    for snapshot in snapshots.iter().filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0)) {
-        for part in snapshot.parts() {
+    let has_holds = |snapshot: &&Snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0);
+    for snapshot in &snapshots {
+        let parts = match snapshot.parts() {
+            // One corrupt shard leaves the activity without a sum, not the others without their holds.
+            parts if parts.len() > 1 && snapshot.corrupt.is_some() => snapshot::snapshots(store, &parts)?,
+            _ => vec![snapshot.clone()],
+        };
+        for part in parts.iter().filter(has_holds).flat_map(Snapshot::parts) {
             holds::open_holds(store, &part, overdue, |hold| rows.push(&HoldRow::new(snapshot, hold)))?;
         }
     }
