@@ -93,6 +93,13 @@ impl Fixes {
         }
     }
 
+    /// The same for keys of a cluster: `redis-cli` follows them to their node.
+    #[must_use]
+    pub fn following_slots(&self) -> Self {
+        let [redis_cli, administrator] = [&self.redis_cli, &self.administrator].map(|line| format!("{line} -c"));
+        Self { redis_cli, administrator, ..self.clone() }
+    }
+
     /// A command of the server that the asking user may run, such as `["INFO", "keyspace"]`.
     pub fn command(&self, words: &[&str]) -> String {
         format!("{} {}", self.redis_cli, joined(words))

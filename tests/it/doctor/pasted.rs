@@ -217,6 +217,10 @@ fn an_idle_node_of_a_cluster_replicates_a_primary_that_has_no_replica() {
     terminal.paste(&fix(&fault));
     wait_until("it follows", || terminal.fault("replicas").is_none());
     assert_eq!(cluster.role(3), "slave");
+    // Its node is not the first.
+    cluster.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+    let () = cluster.ask("seckill:{1}:stock", ("EXPIRE", "seckill:{1}:stock", 1000));
+    terminal.mends("expiry", " -c PERSIST ");
 }
 
 #[test]

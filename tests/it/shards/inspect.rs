@@ -75,6 +75,7 @@ fn what_is_unfinished_or_lost_is_said() {
     let doctor = call(&redis, "doctor").code(3).stdout_has(&whole.ids()[2]);
     doctor
         .stdout_has("seckill reconcile 1001 -l cluster --fix")
+        .stdout_lacks("RENAME")
         .stdout_lacks(&format!("reconcile '{}'", whole.ids()[2]));
 
     redis.cmd(("HDEL", &meta, "shards"));

@@ -67,7 +67,9 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     }
     rows.extend(rights::rows(&nodes, &rights, layout, health.slots.is_some()));
     if let Some(fixes) = fixes.first() {
-        sale(args, &mut store, fixes, &mut rows)?;
+        // A key of a cluster may be on any node.
+        let fixes = if health.slots.is_some() { fixes.following_slots() } else { fixes.clone() };
+        sale(args, &mut store, &fixes, &mut rows)?;
     }
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);

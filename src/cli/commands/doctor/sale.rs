@@ -42,15 +42,21 @@ fn sound(count: usize) -> Finding {
 
 fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
-    let restore = || fixes.seckill("reconcile", &store.layout().whole(activity), "--fix");
+    let whole = store.layout().whole(activity);
+    let restore = || fixes.seckill("reconcile", &whole, "--fix");
+    let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
     if let Some(corrupt) = &snapshot.corrupt {
         let found = format!("`{}` {}", corrupt.key, corrupt.what);
-        // Nothing is there that could be moved out of the way.
-        let fix = if corrupt.what.contains("--adopt") {
+        let is_meta = corrupt.key == store.keys(activity).meta;
+        // A key of a shard has a row of its own, and no shard is adopted.
+        let fix = if is_parent || is_shard && (is_meta || corrupt.what.contains("--adopt")) {
+            restore()
+        } else if corrupt.what.contains("--adopt") {
             fixes.seckill("preheat --id", activity, "--adopt")
         } else if corrupt.what.starts_with("holds nothing") {
+            // Nothing is there that could be moved out of the way.
             restore()
-        } else if corrupt.key == store.keys(activity).meta {
+        } else if is_meta {
             fixes.after_renaming(&corrupt.key, &fixes.seckill("preheat --id", activity, "--adopt"))
         } else {
             fixes.after_renaming(&corrupt.key, &restore())
@@ -77,7 +83,7 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         (Status::NotPreheated, None) => {
             return Some(Finding::fail(
                 "no such activity here: it was never preheated, or all its keys are gone",
-                fixes.seckill("preheat --id", activity, "--stock N"),
+                if is_shard { restore() } else { fixes.seckill("preheat --id", activity, "--stock N") },
             ));
         }
         (Status::NotPreheated, Some(_)) => {
