@@ -77,7 +77,7 @@ fn what_shared_calls_write_and_report_is_what_a_call_for_each_activity_does() {
             }
             let mut reported = Vec::new();
             for (command, job) in [("deduct", "a"), ("refund", "a"), ("deduct", "b"), ("deduct", "b")] {
-                let call = proxy.seckill([command, "-o", "jsonl", "--job", job, "-l", layout.name]);
+                let call = proxy.seckill([command, "-q", "-o", "jsonl", "--job", job, "-l", layout.name]);
                 let outcome = call.args(["--from", orders.path()]).run().stderr("");
                 reported.push((outcome.status.code(), outcome.stdout));
             }

@@ -288,8 +288,13 @@ impl<'o> Driver<'o> {
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
             terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
         }
+        let mut has_refused = false;
         for (activity, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {
             self.report.tallies.split_replayed(activity, refused);
+            has_refused = true;
+        }
+        if has_refused && self.report.rows.is_some() {
+            terminal.note("rows of orders that an earlier run refused say `replayed`, too: `-o table` counts them as `refused_before`");
         }
         let (tallies, written) = self.report.finish();
         let summary = Summary { names: self.run.into_names(), tallies };
