@@ -104,7 +104,7 @@ fn settle(
     let user = which.user_hex.clone().or_else(|| which.user.as_ref().map(StoredUser::from));
     let order = Order { activity, user, wish, request, reason: which.mutating.reason.clone() };
     let settled = orders::place(store, &order, dry_run)?;
-    explain(&order, &settled, out);
+    explain(&order, &settled, dry_run, out);
     if settled.user.as_ref().is_some_and(|user| user.text().is_none()) {
         out.choose(OutcomeRow::STORED);
     }
@@ -112,8 +112,12 @@ fn settle(
 }
 
 /// What a status means for the payment.
-fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, out: &Output) {
+fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, dry_run: bool, out: &Output) {
     match (settled.status, wish) {
+        // Only a confirmation that is refused decides it.
+        (Status::Expired, Wish::Confirm) if dry_run => {
+            out.note("its units are gone: `confirm` without `--dry-run` would end the hold for good");
+        }
         (Status::Expired, Wish::Confirm) => {
             out.note("its units are gone and the hold can never be confirmed: refund the payment");
         }
