@@ -270,9 +270,10 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
     }
     for (at, settled) in settle_items(store, order, order.others().collect(), "confirm")? {
         if !settled.status.is_done() {
-            // Only a server that lost what a replica had does that.
             let (activity, status) = (&order.items[at].activity, settled.status.name());
-            let why = format!("it is bought, but its item of `{activity}` is {status}");
+            let why = format!(
+                "it is bought, but its item of `{activity}` is {status}: was that reset, archived or lost since?"
+            );
             return Err(unsettled(&order.order.request, why));
         }
         outcomes[at] = settled;

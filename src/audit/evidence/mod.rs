@@ -183,7 +183,7 @@ impl Evidence {
                 if self.by_ledger && (lacks_entries || signed(counts.stored) != open || !is_later) {
                     if counts.is_right() && lacks_entries {
                         self.notes.push(format!(
-                            "units held open: its ledger has {open}, its holds have {}: the entry of a hold or of a confirmation was lost",
+                            "units held open: its ledger has {open}, its holds have {}: entries of the ledger, or records of holds, were lost",
                             counts.counted
                         ));
                     }

@@ -191,8 +191,8 @@ fn split_orders(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
         let here = if *is_bought { HoldState::Confirmed.name() } else { "returned" };
         let there = state.map_or("absent", HoldState::name);
         evidence.notes.push(format!(
-            "the order `{request}` of user `{user}` is split: its item is {here} here, and {there} at `{other}`: a failover lost a part \
-             of it; sell what is missing, or refund what is bought, by hand"
+            "the order `{request}` of user `{user}` is split: its item is {here} here, and {there} at `{other}`: a failover or a \
+             reset lost a part of it; sell what is missing, or refund what is bought, by hand"
         ));
         let (redis, ledger) = (text(other, there), text(request, here));
         let (user, class) = (Some(user.clone()), Class::SplitOrder);
