@@ -168,18 +168,20 @@ pub fn each_reached(
     store.begin_round(Some(Duration::ZERO));
     let mut failed: Vec<(usize, StoreError)> =
         (0..activities.len()).filter_map(|at| Some((at, work(at, store).err()?))).collect();
-    if !failed.is_empty() {
-        store.begin_round(None);
-        failed.retain_mut(|(at, error)| match work(*at, store) {
-            Ok(()) => false,
-            // What became of the first try is not known.
-            Err(_) if matches!(error, StoreError::Unknown { .. }) => true,
-            Err(again) => {
-                *error = again;
-                true
-            }
-        });
-    }
+    store.begin_round(None);
+    failed.retain_mut(|(at, error)| {
+        let is_unknown = matches!(error, StoreError::Unknown { .. });
+        if !is_unknown && !error.is_outage() && !store.servers.may_recover(error) {
+            return true;
+        }
+        match work(*at, store) {
+            Ok(()) => return false,
+            // What became of the first try is not known, whatever became of this one.
+            Err(_) if is_unknown => {}
+            Err(again) => *error = again,
+        }
+        true
+    });
     name_failures(activities, failed)
 }
 
