@@ -162,7 +162,7 @@ if step == 'withdraw' then
   local answer = seen()
   -- A key that expires in the midst would be taken for one that was evicted.
   persist_keys()
-  local marks = mark_first()
+  local marks = mark_first(units, rules.total)
   if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
   local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
   local adopt = meta.adopt or state .. (rules.total and ' 1' or ' 0')
@@ -184,7 +184,7 @@ if step == 'undo' then
     redis.call('HDEL', KEYS[2], 'adopt')
     return {OK, digits(units)}
   end
-  local marks = mark_first()
+  local marks = mark_first(units, rules.total)
   -- Where there was no ledger, only a switch that was cut has written entries.
   if had == '0' and repairs == 0 and length > 0 then redis.call('UNLINK', KEYS[4]) end
   redis.call('HDEL', KEYS[2], 'withdrawn')
@@ -260,7 +260,7 @@ end
 local old, old_pages = string.match(meta.checkpoint or '', '^%d+ (%S+) (%d+) ')
 if state == 'withdrawn' then set[#set + 1], set[#set + 2] = 'withdrawn', digits(after) end
 if pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', (old and old .. ' ' .. old_pages or 'none 0') .. ' 0' end
-local marks = mark_first()
+local marks = mark_first(after, total)
 redis.call('HSET', KEYS[2], unpack(set))
 if state == 'withdrawn' then
   redis.call('HDEL', KEYS[2], 'adopt')

@@ -85,7 +85,7 @@ local denied = denied_command('HSET', KEYS[2], rules.ledger and 'XADD', KEYS[4],
   resumes and 'HDEL', KEYS[2], resumes and 'INCRBY', KEYS[1])
 if denied then return forbidden(denied) end
 -- All of it, by a difference: an expiry that a backend set stays.
-local marks = moved and mark_first()
+local marks = moved and mark_first(units, rules.total)
 if withdraws then redis.call('DECRBY', KEYS[1], digits(moved)) end
 if resumes then redis.call('HDEL', KEYS[2], 'withdrawn') end
 if rules.state ~= state then

@@ -213,7 +213,7 @@ if action == 'update' then
   local of_stock = (withdrawn and math.max(math.min(more, 0), -stock) or more) + 0
   if withdrawn then put('withdrawn', digits(withdrawn + more - of_stock)) end
   put('update', digits(math.max(of_stock, 0)))
-  local marks = of_stock ~= 0 and mark_first()
+  local marks = of_stock ~= 0 and mark_first(units, old.total)
   if of_stock < 0 then redis.call('DECRBY', KEYS[1], digits(-of_stock)) end
   redis.call('HSET', KEYS[2], unpack(set))
   if plan.ledger == '1' then
