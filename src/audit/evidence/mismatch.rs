@@ -50,23 +50,26 @@ impl Mismatch {
     }
 
     /// What the order records say, with what the ledger has that is newer. Where they may have what is held open, or was, or not,
-    /// what is nearer to the units held; what is held open at least.
+    /// what is nearer to the units held, or, of a counter that was lost, to what the ledger says; what is held open at least.
     pub(crate) fn ordered_now(&self) -> Option<i64> {
         let recorded = self.recorded_now()?;
         match self.holds {
             Holding::Units(units) => {
-                let open = self.open.max(0);
+                let (units, open) = (signed(units), self.open.max(0));
                 let most = recorded.saturating_add(open).saturating_add(self.newer.closed);
-                Some(signed(units).clamp(recorded, most).max(open))
+                let near = self.ledger.filter(|_| units == 0 || units < open).unwrap_or(units);
+                Some(near.clamp(recorded, most).max(open))
             }
             _ => Some(recorded),
         }
     }
 
-    /// Whether the user holds more than order records, or else the ledger, say: a repair may take some of it.
+    /// Whether the user holds more than order records, or else the ledger, say, or held more by the ledger: a repair may take some of
+    /// it, or return it.
     pub(crate) fn loses_units(&self) -> bool {
         let to = self.ordered_now().or(self.ledger);
-        to.is_some_and(|to| self.units().is_none_or(|units| to < units))
+        let had = self.units().map(|units| self.ledger.unwrap_or(units).max(units));
+        to.is_some_and(|to| had.is_none_or(|had| to < had))
     }
 
     /// By how much the counter is above the ledger; `None` if either is unknown.
@@ -261,6 +264,11 @@ mod tests {
         ] {
             let open = Mismatch { open: 2, ..found(5, orders, (0, -2, 0)) };
             assert_eq!((open.against_orders(), open.ordered_now()), (class, Some(now)), "{orders}");
+        }
+        // A counter that was lost says nothing: the ledger has five, of which the records have what is bought.
+        for (orders, units, now) in [(3, 0, 5), (3, 1, 5), (5, 0, 5), (0, 0, 2), (3, 2, 3)] {
+            let lost = Mismatch { open: 2, ..found(units, orders, (0, -2, 0)) };
+            assert_eq!(lost.ordered_now(), Some(now), "{orders} {units}");
         }
         // They were confirmed since: the records were right then without them, and are too old now.
         let ended = |units, orders, (net, low): (i64, i64)| Mismatch {

@@ -231,7 +231,8 @@ impl<'a> Changes<'a> {
                     _ => None,
                 };
                 let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
-                let reversed = match from.is_none_or(|from| to < from) {
+                // Also of one whose counter was lost, and whose units return.
+                let reversed = match change > 0 || from.is_none_or(|from| to < from) {
                     true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
                     false => Ok(Vec::new()),
                 };

@@ -1,5 +1,6 @@
 //! Plans of repairs, and what is kept.
 
+use crate::audit::evidence::purchases::{Purchase, UserPurchases};
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::plan::plan;
 use crate::audit::plan::repair::{Audited, gate};
@@ -69,6 +70,18 @@ fn evicted_participants_return_from_the_ledger_and_the_stock_stays() {
     assert_eq!(more.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0", "counter_drift d 2 2 +0"]);
     let unclear = Sale { held: vec![("c", 3)], stock: Some(5), ..sale(Layout::Seckill) };
     assert_eq!((unclear.repairs(), unclear.kept()), (vec![], vec![Class::CounterDrift, Class::Conservation]));
+}
+
+#[test]
+fn units_of_evicted_users_that_return_end_their_request_ids() {
+    let lost = Sale { held: vec![("a", 1)], orders: Some(vec![("a", 1)]), ..sale(Layout::Seckill) };
+    let mut evidence = lost.evidence();
+    let user = evidence.ledger.user(b"b");
+    let purchase = Purchase { request: "o2".to_owned(), units: Some(2), has_entry: true, is_newer: false };
+    evidence.purchases.by_user.insert(user, UserPurchases { purchases: vec![purchase], refunded: 0 });
+    let audit = judge(evidence, MissingOrders::Repair);
+    assert_eq!(shown(&audit), ["counter_drift b 0 0 +2"]);
+    assert_eq!(audit.plan.repairs[0].reversed(), ["o2"]);
 }
 
 #[test]
