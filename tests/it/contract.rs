@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use seckill::Kind;
-use seckill::Status;
-use seckill::internals::Op;
-use seckill::internals::call_code;
-use seckill::internals::{DEDUCT, HOLD, MULTI_DEDUCT, REFUND, SETTLE};
+use seckill::internals::{DEDUCT, HOLD, MULTI_DEDUCT, Op, REFUND, SETTLE, call_code};
+use seckill::{Kind, Status};
 
 use crate::support::{LAYOUTS, SECKILL, Scripts, TestRedis, table_rows, wait_until};
 

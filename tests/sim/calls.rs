@@ -1,9 +1,7 @@
 //! Calls of scripts, as backends and the tool send them.
 
-use seckill::ActivityId;
-use seckill::Layout;
-use seckill::internals::Keys;
-use seckill::internals::Script;
+use seckill::internals::{Keys, Script};
+use seckill::{ActivityId, Layout};
 
 use super::keys::{Bytes, Reply};
 

@@ -7,11 +7,8 @@ use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use seckill::Layout;
-use seckill::Store;
-use seckill::Target;
-use seckill::internals::Script;
-use seckill::internals::{Endpoint, REWRITE, RealSystem, Socket, System};
+use seckill::internals::{Endpoint, REWRITE, RealSystem, Script, Socket, System};
+use seckill::{Layout, Store, Target};
 
 use super::calls::{shown_reply, shown_text};
 use super::keys::{Bytes, Reply, integer, is_write};

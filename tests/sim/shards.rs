@@ -4,13 +4,8 @@
 
 use std::rc::Rc;
 
-use seckill::ActivityId;
-use seckill::Layout;
-use seckill::MissingOrders;
-use seckill::internals::Shards;
-use seckill::internals::judge_shards;
-use seckill::internals::{self, Repair};
-use seckill::{Audit, Verdict};
+use seckill::internals::{self, Repair, Shards, judge_shards};
+use seckill::{ActivityId, Audit, Layout, MissingOrders, Verdict};
 
 use super::audit::{note_reversals, records, shown as shown_audit, shown_repairs};
 use super::calls::{Activity, Call, number, shown, shown_reply, status};

@@ -2,13 +2,7 @@
 
 use std::time::Duration;
 
-use seckill::Layout;
-use seckill::Quantity;
-use seckill::Status;
-use seckill::Store;
-use seckill::Target;
-use seckill::{Order, RefundOf, Wish};
-use seckill::{RequestId, StoredUser};
+use seckill::{Layout, Order, Quantity, RefundOf, RequestId, Status, Store, StoredUser, Target, Wish};
 
 use super::sale::Sale;
 use crate::support::{CLUSTER, Fault, Proxy, When, wait_until};
