@@ -1,16 +1,7 @@
 //! Audits and repairs of a history: the real ones, over a socket to the simulated server.
 
-use seckill::Class;
-use seckill::Layout;
-use seckill::Millis;
-use seckill::MissingOrders;
-use seckill::internals::Compared;
-use seckill::internals::EntryId;
-use seckill::internals::Interner;
-use seckill::internals::Repair;
-use seckill::internals::{OrderRows, OrderSums};
-use seckill::judge;
-use seckill::{Audit, Difference, Verdict};
+use seckill::internals::{Compared, EntryId, Interner, OrderRows, OrderSums, Repair};
+use seckill::{Audit, Class, Difference, Layout, Millis, MissingOrders, Verdict, judge};
 
 use super::calls::Activity;
 use super::history::History;
@@ -86,9 +77,11 @@ pub fn shown_repairs(repairs: &[&Repair]) -> Vec<String> {
 
 /// Whatever a user ordered that order records, or the ledger, do not have may be reversed now.
 pub fn note_reversals(oracle: &mut Oracle, activity: usize, repairs: &[&Repair]) {
-    for repair in
-        repairs.iter().filter(|repair| repair.user.is_none() || repair.from.is_some_and(|from| from > repair.to))
-    {
+    let takes = |repair: &&&Repair| {
+        let is_lowered = repair.user.is_none() || repair.from.is_some_and(|from| from > repair.to);
+        is_lowered || !repair.reversed().is_empty()
+    };
+    for repair in repairs.iter().filter(takes) {
         // A counter records nobody: there the repair itself says which ids end.
         let is_concerned = |order: &&mut Order| match &repair.user {
             Some(user) => order.user == user.as_bytes(),

@@ -6,6 +6,7 @@ mod failures;
 mod feed;
 mod foreign;
 mod gone;
+mod harm;
 mod plain;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,6 +20,7 @@ use seckill::{ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Prehea
 use failures::{HeardAt, RECOVERED_AFTER};
 use feed::Loader;
 use gone::Gone;
+use harm::Harm;
 use plain::InHand;
 
 use super::audit;
@@ -51,10 +53,14 @@ const PLAIN: u64 = 30;
 const EXPIRING: u64 = 20;
 /// Nights of one server whose first activity another system made, in percent.
 const FOREIGN: u64 = 15;
+/// Nights without such scripts, and in which no keys expire, in which keys are damaged, in percent.
+const HARMED: u64 = 15;
 /// Nights in which a loader takes what is new in ledgers, in percent.
 const FED: u64 = 30;
 /// Nights in which no keys expire and operators archive an activity, and restore it, in percent.
 const ARCHIVED: u64 = 35;
+/// Orders with the request id of another one, in percent.
+const REUSED: u64 = 8;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// What takes twenty calls, and begins again with the connection, would never come to its end.
@@ -210,6 +216,9 @@ struct Night<'s> {
     /// Whether keys of the first activity will expire.
     expires: bool,
     gone: Option<Gone>,
+    /// Whether keys of the first activity will be damaged.
+    is_harmed: bool,
+    harm: Option<Harm>,
     /// How often the server lost something.
     failures: u64,
     heard_at: HeardAt,
@@ -260,6 +269,8 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         in_hand: InHand::Nothing,
         expires: false,
         gone: None,
+        is_harmed: false,
+        harm: None,
         failures: 0,
         heard_at: HeardAt::default(),
         keeps_records: false,
@@ -268,6 +279,8 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     let expires = Random::of_step(plan.seed, u64::MAX - 4).percent(EXPIRING);
     let is_foreign = !is_cluster && Random::of_step(plan.seed, u64::MAX - 5).percent(FOREIGN);
     night.expires = expires && !night.has_plain && !is_foreign;
+    let is_harmed = Random::of_step(plan.seed, u64::MAX - 8).percent(HARMED);
+    night.is_harmed = is_harmed && !night.expires && !night.has_plain && !is_foreign;
     let is_archived = Random::of_step(plan.seed, u64::MAX - 7).percent(ARCHIVED);
     night.archives = (is_archived && !night.expires).then(Arc::default);
     night.world.ran = night.story.as_ref().map(|_| Vec::new());
@@ -434,8 +447,9 @@ impl Night<'_> {
             let found = Found::read(part, &server.keys)?;
             self.has_cut_shard |= found.is_some_and(|found| found.held.is_empty() && found.for_sale < found.total);
         }
-        let seen: Vec<&Vec<Seen>> = self.tasks.iter().flatten().flat_map(|task| task.seen.values()).collect();
-        let most = seen.iter().map(|items| items.len()).max().unwrap_or_default();
+        let seen = self.tasks.iter().flatten().flat_map(|task| task.seen.keys());
+        let items = seen.flat_map(|order| &self.oracle.orders[*order].items);
+        let most = items.map(|(activity, _)| activity + 1).max().unwrap_or_default();
         let found = self.activities[..most].iter().map(|activity| Found::read(activity, &server.keys));
         let found = found.collect::<Result<Vec<_>, _>>()?;
         for (order, items) in self.tasks.iter_mut().flatten().flat_map(|task| &mut task.seen) {
@@ -461,7 +475,13 @@ impl Night<'_> {
         }
         let server = self.engine.server.borrow();
         let mut activities = self.activities.iter().enumerate().skip(self.gone.is_some().into());
-        activities.try_for_each(|(number, activity)| self.oracle.check(number, activity, &server.keys, server.now_ms()))
+        activities.try_for_each(|(number, activity)| {
+            let checked = self.oracle.check(number, activity, &server.keys, server.now_ms());
+            // Until a repair only the ledger says what users have.
+            let is_lost =
+                |broken: &Broken| number == 0 && self.has_lost_participants() && broken.rule == "an answer stays true";
+            checked.or_else(|broken| if is_lost(&broken) { Ok(()) } else { Err(broken) })
+        })
     }
 
     /// Orders that an operation sends or, in a file, ends.
@@ -542,6 +562,10 @@ impl Night<'_> {
         }
         if self.has_plain && self.random.percent(15) {
             self.sell_plainly()?;
+            self.world.rest(process, 1000);
+            return Ok(None);
+        }
+        if self.harm() {
             self.world.rest(process, 1000);
             return Ok(None);
         }
@@ -726,12 +750,33 @@ impl Night<'_> {
         let duration = *self.random.pick(&[3000, 3000, 20_000]);
         let user = self.random.pick(&self.users).clone();
         self.oracle.orders.push(Order { is_hold, duration, ..Order::new(number, user, items) });
+        if number > 0 && self.random.percent(REUSED) {
+            let before = self.random.below(number as u64) as usize;
+            self.reuse_id(number, before);
+        }
         number
     }
 
+    /// A caller takes the request id of an order before for another one. Whose hold an id names, the user says: of two orders of one
+    /// user nothing would say it.
+    fn reuse_id(&mut self, number: usize, before: usize) {
+        let Order { is_nameless, is_plain, request, .. } = self.oracle.orders[before].clone();
+        let of_id: Vec<usize> = (0..number).filter(|at| self.oracle.orders[*at].request == request).collect();
+        let order = &self.oracle.orders[number];
+        let is_same =
+            |other: &Order| other.user == order.user && (order.is_hold || other.is_hold || other.items == order.items);
+        if is_nameless || is_plain || of_id.iter().any(|at| is_same(&self.oracle.orders[*at])) {
+            return;
+        }
+        self.oracle.orders[number].request = request;
+        of_id.into_iter().chain([number]).for_each(|at| self.oracle.orders[at].shares_id = true);
+    }
+
+    /// In the second activity holds have no caller who ends them.
     fn new_order(&mut self) -> Step {
         let (is_hold, units) = (self.random.percent(50), self.quantity());
-        let order = self.add_order(is_hold, vec![(0, units)]);
+        let activity = usize::from(!is_hold && self.random.percent(10));
+        let order = self.add_order(is_hold, vec![(activity, units)]);
         self.order(order)
     }
 
@@ -754,7 +799,8 @@ impl Night<'_> {
                 Op::MultiOrder { user, items: items.collect(), request }
             }
         };
-        Step::new(About::Order(number), op)
+        let activity = if order.items.len() == 1 { order.items[0].0 } else { 0 };
+        Step::new(About::Order(number), op).in_activity(activity)
     }
 
     /// A file of a few orders, each by another user or not.
@@ -778,7 +824,7 @@ impl Night<'_> {
             order.duration = duration;
             if is_nameless {
                 // A hold gets this as its id.
-                (order.is_nameless, order.request) = (!is_hold, format!("file{number}:{line}"));
+                (order.is_nameless, order.request, order.shares_id) = (!is_hold, format!("file{number}:{line}"), false);
             }
         }
         self.write_file(operation, about)
@@ -813,7 +859,8 @@ impl Night<'_> {
                 }
             };
             let items = items.iter().map(|(at, units)| (self.activities[*at].id.clone(), quantity(*units))).collect();
-            let needs_none = matches!(operation, "confirm" | "release") && self.shards.is_none();
+            let settles = matches!(operation, "confirm" | "release");
+            let needs_none = settles && self.shards.is_none() && !self.oracle.orders[*number].shares_id;
             let user = if needs_none { "".into() } else { String::from_utf8_lossy(user) };
             FileLine { user: user.into_owned(), items, request: request.to_owned() }
         };
@@ -861,7 +908,7 @@ impl Night<'_> {
         order.is_confirming |= confirms;
         order.is_releasing |= !confirms;
         let about = if confirms { About::Confirm(number) } else { About::Release(number) };
-        let user = self.shards.as_ref().map(|_| user_id(&order.user));
+        let user = (self.shards.is_some() || order.shares_id).then(|| user_id(&order.user));
         Step::new(about, Op::Settle { request: order.request.clone(), user, confirms })
     }
 
@@ -881,13 +928,24 @@ impl Night<'_> {
         let is_whole = self.layout().kind() != Kind::Hash || self.random.percent(40);
         let units = if is_whole { most } else { 1 + self.random.below(most + 1) };
         let is_due = units <= most;
+        if self.is_harmed_now() && !is_due {
+            // It may take what is held open and not counted.
+            return None;
+        }
         if !is_due {
             let of_user = self.oracle.refunds.iter_mut().filter(|refund| refund.user == user);
             of_user.for_each(|refund| refund.is_due = false);
         }
         let number = self.oracle.refunds.len();
         let request = format!("f{number}");
-        self.oracle.refunds.push(Refund { request, activity: 0, user, units, heard: Heard::Nothing, is_due });
+        self.oracle.refunds.push(Refund {
+            request,
+            activity: 0,
+            user,
+            units,
+            heard: Heard::Nothing,
+            is_due: is_due && !self.is_harmed_now(),
+        });
         Some(number)
     }
 
@@ -906,7 +964,7 @@ impl Night<'_> {
 
     /// Another sale begins, and with it all promises end.
     fn reset(&mut self) -> Step {
-        (self.is_resetting, self.was_reset, self.planned, self.export) = (true, true, None, None);
+        (self.is_resetting, self.was_reset, self.planned, self.export, self.harm) = (true, true, None, None, None);
         self.in_hand.lose();
         for file in &mut self.files {
             (file.applied, file.decided, file.done_at) = (BTreeMap::new(), BTreeMap::new(), None);
@@ -983,7 +1041,7 @@ impl Night<'_> {
             {
                 Ok(())
             }
-            _ if status == Status::Corrupt && self.has_cut_shard => Ok(()),
+            _ if status == Status::Corrupt && self.may_be_corrupt(task) => Ok(()),
             About::Order(order) => self.hear_order(task, order, status, deadline),
             About::Confirm(order) => {
                 self.answers += u64::from(code > 0);
@@ -1020,7 +1078,31 @@ impl Night<'_> {
         let now = self.now();
         self.answers += u64::from(status.code() > 0);
         self.oracle.orders[order].hear(status.code(), deadline, false, now)?;
+        self.check_id(task, order, status)?;
         self.check_refusal(order, status, task.seen.get(&order))
+    }
+
+    /// An id that another order used for certain buys nothing.
+    fn check_id(&self, task: &Task, order: usize, status: Status) -> Result<(), Broken> {
+        if status.code() < 0 || self.has_failed_since(task) {
+            return Ok(());
+        }
+        let Order { request, items, user, is_nameless, .. } = &self.oracle.orders[order];
+        // Of a sharded activity an id belongs to its user.
+        let is_shared = |other: &Order, of: usize| {
+            items.iter().any(|(own, _)| *own == of) && (of == 1 || self.shards.is_none() || other.user == *user)
+        };
+        let is_used = |(at, other): &(usize, &Order)| {
+            let is_other = *at != order && !other.is_nameless && !other.is_lost && other.request == *request;
+            let is_decided = matches!(other.heard, Heard::Bought | Heard::Held(_) | Heard::Ended);
+            is_other && is_decided && other.items.iter().any(|(of, _)| is_shared(other, *of))
+        };
+        match self.oracle.orders.iter().enumerate().find(is_used) {
+            Some((_, other)) if !is_nameless => {
+                broken("one id is one order", format!("{status} for {request}: {:?} before", other.heard))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes note of what a run of a file reported. `replayed` says that a line was decided, no more.
@@ -1068,7 +1150,7 @@ impl Night<'_> {
                     is_done = false;
                     continue;
                 }
-                Status::Corrupt if self.has_cut_shard => {
+                Status::Corrupt if self.may_be_corrupt(task) => {
                     is_done = false;
                     continue;
                 }
@@ -1139,6 +1221,9 @@ impl Night<'_> {
         if self.has_failed_since(task) || task.met_archive {
             return Ok(());
         }
+        if self.matches && activity == 0 {
+            self.hear_match(task)?;
+        }
         if !with_records && !self.was_cut && audit.verdict == Verdict::Drift && drifts {
             return broken("nothing drifts without a fault", format!("{:?}", audit.differences));
         }
@@ -1172,10 +1257,13 @@ impl Night<'_> {
         self.steps_alone(vec![Step::new(About::Upkeep, Op::Pause(None))])?;
         // On a cluster once more what waited for units on their way, or met a shard that a repair corrected; and orders over slots that
         // their callers forgot, until somebody else decided them.
-        let forgets = if self.world.slots.is_some() { &[true, false][..] } else { &[false] };
-        for forgets in forgets {
+        // Holds that get their deadlines back expire then.
+        let rounds = if self.world.slots.is_some() || self.harm.is_some() { &[true, false][..] } else { &[false] };
+        for is_first in rounds {
+            let forgets = *is_first && self.world.slots.is_some();
             self.apply_files()?;
-            self.settle_doubts(*forgets)?;
+            self.settle_doubts(forgets)?;
+            self.mend()?;
             self.wait(Duration::from_secs(30));
             let expire = |activity| Step::new(About::Upkeep, Op::Expire).in_activity(activity);
             self.steps_alone((0..self.activities.len()).map(expire).collect())?;

@@ -34,9 +34,10 @@ pub const CONFIRMED: i64 = -14;
 pub const REVERSED: i64 = -16;
 
 /// What the caller of an order knows of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum Heard {
     /// Nothing: it was sent, and may have run, may run, or never will.
+    #[default]
     Nothing,
     /// A first try was refused, and nothing was stored: it may be tried again.
     Rejected,
@@ -51,7 +52,7 @@ pub enum Heard {
 }
 
 /// A purchase: a deduct, a hold, or a multi-order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct Order {
     pub is_hold: bool,
     /// A hold that is an item of an order over several slots, which no expiry ends.
@@ -81,29 +82,14 @@ pub struct Order {
     pub is_lost: bool,
     /// A repair returned units of a counter, which nobody has: whatever its id says, they may be for sale again.
     pub may_be_void: bool,
+    /// Another order was sent with its request id.
+    pub shares_id: bool,
 }
 
 impl Order {
     /// One that was not sent yet.
     pub fn new(number: usize, user: Bytes, items: Vec<(usize, u64)>) -> Self {
-        Self {
-            is_hold: false,
-            is_item: false,
-            request: format!("r{number}"),
-            is_nameless: false,
-            is_plain: false,
-            user,
-            items,
-            heard: Heard::Nothing,
-            duration: 0,
-            may_expire_at: u64::MAX,
-            is_releasing: false,
-            is_confirming: false,
-            was_cut: false,
-            may_be_reversed: false,
-            is_lost: false,
-            may_be_void: false,
-        }
+        Self { request: format!("r{number}"), user, items, may_expire_at: u64::MAX, ..Self::default() }
     }
 
     /// Whether its units are the user's now, as far as the caller knows.
@@ -143,12 +129,17 @@ impl Order {
             (_, Heard::Refused(before)) if before != status => {
                 return self.broken("a refused retry stays refused", status);
             }
-            // Only some of its activities know it.
-            (REQUEST_CONFLICT, _) if self.items.len() > 1 && self.was_cut => self.heard = Heard::Refused(status),
+            // Only some of its activities know it, or another order was first.
+            (REQUEST_CONFLICT, Heard::Nothing | Heard::Rejected | Heard::Refused(_))
+                if self.shares_id || self.items.len() > 1 && self.was_cut =>
+            {
+                self.heard = Heard::Refused(status);
+            }
             (NOT_HELD, _) if self.is_hold && self.is_releasing => self.heard = Heard::Ended,
             // A confirmation may bring it back.
             (EXPIRED, _)
-                if self.is_hold && (self.is_releasing || self.may_expire_at <= now || self.may_be_reversed) =>
+                if self.is_hold
+                    && (self.is_releasing || self.may_expire_at <= now || self.may_be_reversed || self.shares_id) =>
             {
                 if self.heard != Heard::Ended {
                     self.heard = Heard::Held(0);
@@ -175,6 +166,7 @@ impl Order {
             (NOT_HELD | EXPIRED, Heard::Bought) => return self.broken("a confirmation is final", status),
             // It never came, or was released. A copy of the confirmation may still come behind the hold.
             (NOT_HELD, Heard::Nothing | Heard::Rejected | Heard::Refused(_)) => return Ok(()),
+            (NOT_HELD, Heard::Held(0)) if self.shares_id => return Ok(()),
             (NOT_HELD, _) if self.is_releasing => self.heard = Heard::Ended,
             (NOT_HELD, _) => return self.broken("an answer stays true", status),
             (EXPIRED, _) if was_certain && !self.may_be_reversed => return self.broken("an answer stays true", status),

@@ -583,32 +583,31 @@ impl<Op: 'static, Done: 'static> World<Op, Done> {
         true
     }
 
-    /// Runs a command at once, over no connection that could fail; `None` if the server serves nobody.
+    /// Which node serves a key now.
+    fn node_of(&self, key: &Bytes) -> usize {
+        self.slots.as_ref().map_or(0, |slots| (0..NODES).find(|node| slots.is_served(*node, key)).unwrap_or(0))
+    }
+
+    /// Runs a command at once, over no connection that could fail; `None` if the node of its key serves nobody.
     pub fn run_now(&mut self, process: usize, command: &[Bytes]) -> Option<Reply> {
-        if self.us() < self.loading_until[0] {
+        let node = self.node_of(&command[1]);
+        if self.us() < self.loading_until[node] {
             return None;
         }
         let reply = server::serve(&self.engine, command);
         // Also what a call wrote before it was cut: later, it would reach a replica that was made with it.
-        self.replicate(process, 0);
+        self.replicate(process, node);
         self.note_touched();
         reply
     }
 
     /// The time of a key is over, if its node serves anybody: false if it does not.
     pub fn expire(&mut self, process: usize, key: &Bytes) -> bool {
-        let node =
-            self.slots.as_ref().map_or(0, |slots| (0..NODES).find(|node| slots.is_served(*node, key)).unwrap_or(0));
-        if self.us() < self.loading_until[node] {
-            return false;
-        }
-        server::serve(&self.engine, &["DEL".into(), key.clone()]);
-        self.replicate(process, node);
-        if let Some(follower) = &mut self.followers[node] {
+        let (node, is_done) = (self.node_of(key), self.run_now(process, &["DEL".into(), key.clone()]).is_some());
+        if let Some(follower) = self.followers[node].as_mut().filter(|_| is_done) {
             follower.expire(key, self.written);
         }
-        self.note_touched();
-        true
+        is_done
     }
 
     fn replicated(&mut self, node: usize, replica: u64, offset: u64) {

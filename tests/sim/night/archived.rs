@@ -31,7 +31,7 @@ impl Night<'_> {
     }
 
     /// Whether files have it, or one of its shards.
-    fn is_archived(&self, activity: usize) -> bool {
+    pub fn is_archived(&self, activity: usize) -> bool {
         let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys);
         found.is_ok_and(|found| found.is_some_and(|found| found.is_archived))
     }
