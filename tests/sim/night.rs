@@ -763,8 +763,11 @@ impl Night<'_> {
         let Order { is_nameless, is_plain, request, .. } = self.oracle.orders[before].clone();
         let of_id: Vec<usize> = (0..number).filter(|at| self.oracle.orders[*at].request == request).collect();
         let order = &self.oracle.orders[number];
-        let is_same =
-            |other: &Order| other.user == order.user && (order.is_hold || other.is_hold || other.items == order.items);
+        let are_holds = |other: &Order| self.shards.is_none() && order.is_hold && other.is_hold;
+        let is_same = |other: &Order| {
+            are_holds(other)
+                || other.user == order.user && (order.is_hold || other.is_hold || other.items == order.items)
+        };
         if is_nameless || is_plain || of_id.iter().any(|at| is_same(&self.oracle.orders[*at])) {
             return;
         }
