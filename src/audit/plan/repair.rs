@@ -43,7 +43,8 @@ pub struct Repair {
     pub to: u64,
     /// By how much the stock moves.
     pub stock_change: i64,
-    /// Of a repair that takes units, or returns those of a lost counter: request ids of the user that hold nothing any more. Their orders are reversed, for good.
+    /// Of a repair that takes units, or returns those of a lost counter: request ids of the user that hold nothing any more. Their
+    /// orders are reversed, for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reversed: Option<Vec<String>>,
     /// Of a repair that raises the stock: the `gate` of the plan's other repairs of the activity, which must be in
