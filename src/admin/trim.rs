@@ -10,6 +10,7 @@ use crate::audit::read::fold::{self, pages};
 use crate::error::Result;
 use crate::model::status::call_code::{STALE, UNREAD};
 use crate::model::{ActivityId, Checkpoint, Corrupt, EntryId, Millis, Status};
+use crate::read::snapshot;
 use crate::redis::call::Call;
 use crate::script::TRIM;
 use crate::script::keys::Keys;
@@ -86,11 +87,16 @@ pub(crate) fn plan_trim(store: &mut Store, activity: &ActivityId, before: Millis
         None => Ok(None),
         Some(id) => id.parse().map(Some).map_err(|why: String| reply.invalid(why)),
     };
+    let from = id(2)?;
+    let lost = match (status, from) {
+        (Status::Ok, None) => snapshot::snapshot(store, activity)?.corrupt.filter(|it| it.key == keys.ledger),
+        _ => None,
+    };
     Ok(Trim {
-        status,
-        corrupt,
+        status: if lost.is_some() { Status::Corrupt } else { status },
+        corrupt: corrupt.or(lost),
         epoch: text(1)?.unwrap_or_default(),
-        from: id(2)?,
+        from,
         held_by: text(3)?,
         first: id(4)?,
         // A draft that takes pages belongs to another trim, which may be running.

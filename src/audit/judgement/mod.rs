@@ -71,7 +71,7 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
         let restores = plan.repairs.iter().any(Repair::restores_stock);
         let why = "its stock key is gone, and nothing proves how many units are left";
         evidence.notes.push(match (restores, evidence.kind) {
-            (true, _) => "its stock key is gone: `reconcile --fix` restores it".to_owned(),
+            (true, _) => "its stock key is gone: `--fix` restores it".to_owned(),
             (_, Kind::Counter) => format!("{why}: compare it with all order records (`--orders`)"),
             _ => {
                 format!("{why}: compare it with all order records (`--orders`), or take it over with `preheat --adopt`")

@@ -127,7 +127,7 @@ fn nothing_fits(argument: &ActivityId, preheated: &[ActivityId], store: &Store) 
     let layout = store.layout().name();
     let hint = match preheated.len() {
         0 => format!("nothing was preheated in the layout `{layout}`"),
-        count => format!("{count} are preheated, `{}` for one; `seckill inspect` lists them", preheated[0]),
+        count => format!("preheated: {count}, `{}` for one; `seckill inspect` lists them", preheated[0]),
     };
     Failure::new(Exit::Refused, format!("no preheated activity fits `{argument}` in the layout `{layout}`")).hint(hint)
 }

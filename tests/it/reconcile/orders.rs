@@ -60,8 +60,10 @@ fn a_file_counts_as_of_its_modification() {
     let audit = || redis.seckill(["reconcile", "1001", "--differences", "-o", "csv", "--orders"]).args([&file]);
     audit().code(0);
     fs::write(&file, "user,quantity\na,1\n").unwrap();
-    modified(now + hour);
+    modified(now + hour / 120);
     audit().code(7).stdout_has("1001,b,missing_order");
+    modified(now + hour);
+    audit().code(2).stderr_has("were modified at ").stderr_has("`--as-of TIME`");
     modified(now - hour);
     audit().code(0).stdout_has("1001,b,timing,2,2,0");
     // Standard input that is a file is as old as that; a pipe has no time of its own: then it is the start of the command.

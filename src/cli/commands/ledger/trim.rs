@@ -232,7 +232,10 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
             "the ledger of `{activity}` does not begin with its preheat, nor continue a checkpoint: what is gone cannot \
              be written down"
         ))
-        .hint("an audit of it is `unsettled`; `preheat --reset` begins anew"),
+        .hint(match activity.parent() {
+            None => format!("`seckill preheat --id {activity} --adopt` begins a ledger from what participants hold"),
+            Some(_) => "an audit of it is `unsettled`; `preheat --reset` begins anew".to_owned(),
+        }),
         Untrimmed::Unreadable(id, why) => {
             Failure::failed(format!("ledger entry `{id}` of `{activity}` cannot be read: {why}; nothing was removed"))
                 .hint("it is evidence: `seckill reconcile` first, or trim what is older than it")

@@ -243,6 +243,13 @@ impl AdoptCommand<'_> {
             self.out
                 .hint(format!("its stock is not what its ledger says: `seckill reconcile {id}` shows and repairs it"));
         }
+        if matches!(found.stage, Stage::Ledger | Stage::Lost) {
+            let (id, options) = (shell_quoted(self.plan.id.as_str()), &self.options);
+            self.out.note(format!(
+                "limit, title and window were lost with its meta: `seckill preheat --id {id} --update{options}` sets those that \
+                 are not given"
+            ));
+        }
         let row = Preheated {
             status,
             total: Some(adopted.total),

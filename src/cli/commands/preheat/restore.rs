@@ -198,7 +198,7 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
     out.hint(match found.stage.as_str() {
         "archived" => format!("`seckill inspect {id}` says when it was archived: give the directory of that archive"),
         "restore" => "give the directory of those files: the same command resumes".to_owned(),
-        _ => "nothing is overwritten: restore it to another server, or archive what is there first".to_owned(),
+        _ => "nothing is overwritten: restore it to another server".to_owned(),
     });
 }
 

@@ -54,6 +54,9 @@ pub(super) struct OrdersArgs {
     expect_rows: Option<u64>,
 }
 
+/// How far a file may seem to come from the future: clocks differ.
+const MAX_CLOCK_SKEW_MS: u64 = 60_000;
+
 /// Order records, and the time of their export.
 pub(super) struct Orders {
     records: Records,
@@ -99,10 +102,18 @@ impl OrdersArgs {
             (_, None, None) => return Ok(None),
             (Some(as_of), ..) => as_of.at(|| store.now())?,
             // The ledger's times are the server's, so the start of this command is, too.
-            (None, file, _) => match file.as_deref().and_then(modified) {
-                Some(modified) => modified,
-                None => store.now()?,
-            },
+            (None, file, _) => {
+                let now = store.now()?;
+                let modified = file.as_deref().and_then(modified).unwrap_or(now);
+                // What was bought since the export would look missing.
+                if modified.get() > now.get() + MAX_CLOCK_SKEW_MS {
+                    return Err(Failure::usage(format!(
+                        "the order records were modified at {modified}, and the server's clock is at {now}"
+                    ))
+                    .hint("`--as-of TIME` says when they were exported"));
+                }
+                modified
+            }
         };
         let source = match (&self.orders, &self.orders_cmd) {
             (Some(file), _) => RecordsSource::file(file)?,
@@ -140,7 +151,7 @@ impl OrdersArgs {
             out.note(ignored);
         }
         if summary.passed_over > 0 {
-            out.note(format!("{} order records are of other activities", summary.passed_over));
+            out.note(format!("order records of other activities: {}", summary.passed_over));
         }
         Ok(())
     }
