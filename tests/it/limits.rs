@@ -2,17 +2,9 @@
 
 use crate::support::TestRedis;
 
-/// A server with one activity of 10 units; user 7 holds 2.
-fn sold() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "10", "--per-user-limit", "3"]).code(0);
-    redis.seckill(["deduct", "1001", "--user", "7", "--quantity", "2"]).code(0);
-    redis
-}
-
 #[test]
 fn a_reason_has_1024_bytes_at_most() {
-    let redis = sold();
+    let redis = TestRedis::selling("1001", 10);
     let before = redis.dump_all();
     let (most, long) = ("é".repeat(512), "é".repeat(513));
     for args in [
