@@ -158,7 +158,7 @@ const RULES: [Rule; 31] = [
         "*",
         &[("if it.short and #it.gone > 0", "if false and #it.gone > 0")],
     ),
-    ("a pause leaves no mark", "pause", &[("local marks = moved and mark_first()", "local marks = false")]),
+    ("a pause leaves no mark", "pause", &[("if total and units < total then", "if true then")]),
     ("an update that was cut is taken for done", "preheat", &[(" and (mode == 'create' or not meta.update)", "")]),
     (
         "a repair leaves what an update has still to add",
@@ -384,7 +384,7 @@ const RULES_OF_ORDERS: [Rule; 13] = [
         )],
     ),
     ("an update takes units that were sold", "preheat", &[("elseif units + more < 0 then", "elseif false then")]),
-    ("an update leaves no mark", "preheat", &[("local marks = of_stock ~= 0 and mark_first()", "local marks = false")]),
+    ("an update leaves no mark", "preheat", &[("if total and units < total then", "if true then")]),
 ];
 
 /// Without its entry each change drifts from the ledger.
@@ -613,14 +613,14 @@ const RULES_OF_NIGHTS: [Rule; 26] = [
         &[
             ("if returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end\n", ""),
             (
-                "local marks = mark_first()\nredis.call('HSET', KEYS[2], unpack(set))\n",
-                "local marks = mark_first()\nif returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end\n\
+                "local marks = mark_first(after, total)\nredis.call('HSET', KEYS[2], unpack(set))\n",
+                "local marks = mark_first(after, total)\nif returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end\n\
                  redis.call('HSET', KEYS[2], unpack(set))\n",
             ),
         ],
     ),
     ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")]),
-    ("an adoption leaves no mark", "adopt", &[("local marks = mark_first()", "local marks"); 3]),
+    ("an adoption leaves no mark", "adopt", &[("if total and units < total then", "if true then")]),
     (
         "an audit does not look for deadlines that are lost",
         "settle",
