@@ -56,7 +56,6 @@ fn every_bad_fixture_is_refused_with_its_place_and_writes_nothing() {
 #[test]
 fn no_server_is_needed_to_refuse_a_fixture() {
     seckill(["run", "negative_stock.yaml"]).in_dir(&bad()).code(2).stderr_has("negative_stock.yaml:4:12:");
-
     seckill(["run", "no-such.yaml"]).code(2).stderr_has("cannot read `no-such.yaml`: no such file or directory");
 }
 

@@ -166,7 +166,10 @@ impl Order {
             (NOT_HELD | EXPIRED, Heard::Bought) => return self.broken("a confirmation is final", status),
             // It never came, or was released. A copy of the confirmation may still come behind the hold.
             (NOT_HELD, Heard::Nothing | Heard::Rejected | Heard::Refused(_)) => return Ok(()),
-            (NOT_HELD, Heard::Held(0)) | (REQUEST_CONFLICT, Heard::Refused(_)) if self.shares_id => return Ok(()),
+            (NOT_HELD, Heard::Held(0)) if self.shares_id => return Ok(()),
+            (REQUEST_CONFLICT, heard) if self.shares_id && !matches!(heard, Heard::Bought | Heard::Held(_)) => {
+                return Ok(());
+            }
             (NOT_HELD, _) if self.is_releasing => self.heard = Heard::Ended,
             (NOT_HELD, _) => return self.broken("an answer stays true", status),
             (EXPIRED, _) if was_certain && !self.may_be_reversed => return self.broken("an answer stays true", status),
@@ -186,7 +189,7 @@ impl Order {
                 Ok(())
             }
             (NOT_HELD, _) | (CONFIRMED, Heard::Bought) => Ok(()),
-            (REQUEST_CONFLICT, Heard::Refused(_)) if self.shares_id => Ok(()),
+            (REQUEST_CONFLICT, heard) if self.shares_id && !matches!(heard, Heard::Bought | Heard::Held(_)) => Ok(()),
             (CONFIRMED, _) if self.is_confirming => {
                 self.heard = Heard::Bought;
                 Ok(())
