@@ -497,7 +497,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of adoptions, resets, trims and failovers.
-const RULES_OF_NIGHTS: [Rule; 26] = [
+const RULES_OF_NIGHTS: [Rule; 25] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -596,7 +596,6 @@ const RULES_OF_NIGHTS: [Rule; 26] = [
             ),
         ],
     ),
-    ("a late page replaces what audits read", "trim", &[("  if name == active then return {STALE} end\n", "")]),
     ("a total that nobody knows refuses refunds", "adopt", &[("and units or MOST_UNITS", "and units or units")]),
     (
         "an adoption takes what is missing for sold",
