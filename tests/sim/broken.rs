@@ -674,7 +674,7 @@ fn every_rule_that_is_broken_on_purpose_is_noticed() {
     // Each can still be broken; a fifth of them, without those that are noticed last, finds out whether the crowd still does what it did.
     let broken: Vec<_> = rules().map(|(rule, run)| (rule, run, engine_without(rule))).collect();
     let only = std::env::var("SECKILL_SIM_RULE").ok();
-    let (first, step) = if only.is_some() || has_full_searches() { (0, 1) } else { (3, 5) };
+    let (first, step) = if only.is_some() || has_full_searches() { (0, 1) } else { (1, 5) };
     let is_meant = |rule: &Rule| only.as_ref().is_none_or(|only| rule.0.contains(only));
     let tried = broken.iter().filter(|(rule, ..)| is_meant(rule)).skip(first).step_by(step);
     let mut missed = Vec::new();
