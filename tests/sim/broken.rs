@@ -12,7 +12,7 @@ use super::shards;
 /// Most are found within a hundred.
 const HISTORIES: u64 = 20_000;
 
-/// What is broken, where (`*`: in every script that has the text), and by which text instead of which.
+/// What is broken, where (`*`: in every script that has the text), and texts with what replaces them.
 type Rule = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// All rules, and what runs the histories that notice them.

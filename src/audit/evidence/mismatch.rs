@@ -265,7 +265,7 @@ mod tests {
             let open = Mismatch { open: 2, ..found(5, orders, (0, -2, 0)) };
             assert_eq!((open.against_orders(), open.ordered_now()), (class, Some(now)), "{orders}");
         }
-        // A counter that was lost says nothing: the ledger has five, of which the records have what is bought.
+        // A counter that was lost says nothing: the ledger has five, and the records lack what is held open.
         for (orders, units, now) in [(3, 0, 5), (3, 1, 5), (5, 0, 5), (0, 0, 2), (3, 2, 3)] {
             let lost = Mismatch { open: 2, ..found(units, orders, (0, -2, 0)) };
             assert_eq!(lost.ordered_now(), Some(now), "{orders} {units}");

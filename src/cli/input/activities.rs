@@ -51,7 +51,8 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
             return list;
         }
     };
-    let found = match if header.is_empty() { Err(columns.no_header()) } else { columns.find(&header) } {
+    let found = if header.is_empty() { Err(columns.no_header()) } else { columns.find(&header) };
+    let found = match found {
         Ok(found) => found,
         Err(problem) => {
             problems.report(problem);

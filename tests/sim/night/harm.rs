@@ -136,10 +136,9 @@ fn fields<'k>(keys: &'k Keys, requests: &str, kind: &'static [u8]) -> impl Itera
 /// Request ids of open holds, with their users and units.
 fn open_holds(keys: &Keys, requests: &str) -> Vec<(Bytes, Bytes, i64)> {
     let read = |(id, text): (&[u8], &[u8])| {
-        let mut words = text.splitn(5, |byte| *byte == b' ');
-        words.next().filter(|state| *state == b"held")?;
-        let units = integer(words.next()?)?;
-        Some((id.to_vec(), words.nth(2)?.to_vec(), units))
+        let words: Vec<&[u8]> = text.splitn(5, |byte| *byte == b' ').collect();
+        let [b"held", units, _, _, user] = words[..] else { return None };
+        Some((id.to_vec(), user.to_vec(), integer(units)?))
     };
     fields(keys, requests, b"\th:").filter_map(read).collect()
 }
