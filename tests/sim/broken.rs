@@ -497,7 +497,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of adoptions, resets, trims and failovers.
-const RULES_OF_NIGHTS: [Rule; 25] = [
+const RULES_OF_NIGHTS: [Rule; 26] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -617,6 +617,14 @@ const RULES_OF_NIGHTS: [Rule; 25] = [
                  redis.call('HSET', KEYS[2], unpack(set))\n",
             ),
         ],
+    ),
+    (
+        "a refund takes the id of an order",
+        "refund",
+        &[(
+            "local digest = 'refund '",
+            "local known = string.match(known or '', '^refund.*')\n    local digest = 'refund '",
+        )],
     ),
     ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")]),
     ("an adoption leaves no mark", "adopt", &[("if total and units < total then", "if true then")]),

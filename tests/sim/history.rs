@@ -609,7 +609,7 @@ impl<'s> History<'s> {
                 let of_user = self.oracle.refunds.iter_mut().filter(|refund| refund.user == user);
                 of_user.for_each(|refund| refund.is_due = false);
             }
-            self.oracle.refunds.push(Refund { request, activity, user, units, heard: Heard::Nothing, is_due });
+            self.oracle.refunds.push(Refund::new(request, activity, (user, units), is_due));
         }
         match refunds[..] {
             [] => Ok(()),

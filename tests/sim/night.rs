@@ -441,6 +441,7 @@ impl Night<'_> {
     /// What is for sale, and what users hold, now, for orders that are under way.
     fn look(&mut self) -> Result<(), Broken> {
         self.note_archived();
+        self.look_for_harm();
         let server = self.engine.server.borrow();
         let parts: &[Activity] = if self.was_cut { &self.activities[0].parts } else { &[] };
         for part in parts {
@@ -940,16 +941,24 @@ impl Night<'_> {
             of_user.for_each(|refund| refund.is_due = false);
         }
         let number = self.oracle.refunds.len();
-        let request = format!("f{number}");
-        self.oracle.refunds.push(Refund {
-            request,
-            activity: 0,
-            user,
-            units,
-            heard: Heard::Nothing,
-            is_due: is_due && !self.is_harmed_now(),
-        });
+        let is_due = is_due && !self.is_harmed_now();
+        self.oracle.refunds.push(Refund::new(format!("f{number}"), 0, (user, units), is_due));
+        if !self.oracle.orders.is_empty() && self.random.percent(REUSED) {
+            let before = self.random.below(self.oracle.orders.len() as u64) as usize;
+            self.reuse_id_of_order(number, before);
+        }
         Some(number)
+    }
+
+    /// A caller takes the request id of an order for a refund. Of two such refunds nothing would say which one it was.
+    fn reuse_id_of_order(&mut self, refund: usize, before: usize) {
+        let Oracle { orders, refunds, .. } = &mut self.oracle;
+        let Order { is_nameless, is_plain, request, .. } = orders[before].clone();
+        if is_nameless || is_plain || refunds.iter().any(|refund| refund.request == request) {
+            return;
+        }
+        orders.iter_mut().filter(|order| order.request == request).for_each(|order| order.shares_id = true);
+        (refunds[refund].request, refunds[refund].shares_id) = (request, true);
     }
 
     fn refund_again(&mut self, number: usize) -> Step {
@@ -1054,7 +1063,7 @@ impl Night<'_> {
                 self.answers += u64::from(status == Status::Confirmed);
                 self.oracle.orders[order].hear_release(code)
             }
-            About::Refund(refund) => self.oracle.hear_refund(refund, code, false),
+            About::Refund(refund) => self.hear_refund(task, refund, status),
             _ if status == Status::Corrupt => broken("nothing becomes corrupt", format!("{:?}", task.about)),
             About::Reset => {
                 self.is_resetting = code < 0 || self.has_failed_since(task);
@@ -1081,31 +1090,45 @@ impl Night<'_> {
         let now = self.now();
         self.answers += u64::from(status.code() > 0);
         self.oracle.orders[order].hear(status.code(), deadline, false, now)?;
-        self.check_id(task, order, status)?;
+        self.check_id(task, About::Order(order), status)?;
         self.check_refusal(order, status, task.seen.get(&order))
     }
 
-    /// An id that another order used for certain buys nothing.
-    fn check_id(&self, task: &Task, order: usize, status: Status) -> Result<(), Broken> {
+    fn hear_refund(&mut self, task: &Task, refund: usize, status: Status) -> Result<(), Broken> {
+        self.oracle.hear_refund(refund, status.code(), false)?;
+        self.check_id(task, About::Refund(refund), status)
+    }
+
+    /// An id that another order or refund used for certain is good for nothing else.
+    fn check_id(&self, task: &Task, about: About, status: Status) -> Result<(), Broken> {
         if status.code() < 0 || self.has_failed_since(task) {
             return Ok(());
         }
-        let Order { request, items, user, is_nameless, .. } = &self.oracle.orders[order];
-        // Of a sharded activity an id belongs to its user.
-        let is_shared = |other: &Order, of: usize| {
-            items.iter().any(|(own, _)| *own == of) && (of == 1 || self.shards.is_none() || other.user == *user)
-        };
-        let is_used = |(at, other): &(usize, &Order)| {
-            let is_other = *at != order && !other.is_nameless && !other.is_lost && other.request == *request;
-            let is_decided = matches!(other.heard, Heard::Bought | Heard::Held(_) | Heard::Ended);
-            is_other && is_decided && other.items.iter().any(|(of, _)| is_shared(other, *of))
-        };
-        match self.oracle.orders.iter().enumerate().find(is_used) {
-            Some((_, other)) if !is_nameless => {
-                broken("one id is one order", format!("{status} for {request}: {:?} before", other.heard))
+        let Oracle { orders, refunds, .. } = &self.oracle;
+        let (request, user, own): (_, _, Vec<usize>) = match about {
+            About::Order(number) if !orders[number].is_nameless => {
+                let Order { request, user, items, .. } = &orders[number];
+                (request, user, items.iter().map(|(of, _)| *of).collect())
             }
-            _ => Ok(()),
-        }
+            About::Refund(number) => (&refunds[number].request, &refunds[number].user, vec![refunds[number].activity]),
+            _ => return Ok(()),
+        };
+        // Of a sharded activity an id belongs to its user.
+        let is_shared =
+            |other: &Bytes, of: usize| own.contains(&of) && (of == 1 || self.shards.is_none() || other == user);
+        let buys = |(at, other): (usize, &Order)| {
+            let is_other = About::Order(at) != about && !other.is_nameless && !other.is_lost;
+            let is_decided = matches!(other.heard, Heard::Bought | Heard::Held(_) | Heard::Ended);
+            let is_used = is_other && is_decided && other.request == *request;
+            (is_used && other.items.iter().any(|(of, _)| is_shared(&other.user, *of))).then_some(other.heard)
+        };
+        let gives_back = |(at, other): (usize, &Refund)| {
+            let is_used = About::Refund(at) != about && other.heard == Heard::Ended && other.request == *request;
+            (is_used && is_shared(&other.user, other.activity)).then_some(other.heard)
+        };
+        let mut used =
+            orders.iter().enumerate().filter_map(buys).chain(refunds.iter().enumerate().filter_map(gives_back));
+        used.next().map_or(Ok(()), |heard| broken("one id is one order", format!("{status} for {request}: {heard:?}")))
     }
 
     /// Takes note of what a run of a file reported. `replayed` says that a line was decided, no more.
@@ -1169,7 +1192,7 @@ impl Night<'_> {
                 // A failover lost it, and another run may have applied it since.
                 "refund"
                     if has_failed && (self.oracle.refunds[about].heard == Heard::Ended || status != Status::Ok) => {}
-                "refund" => self.oracle.hear_refund(about, status.code(), false)?,
+                "refund" => self.hear_refund(task, about, status)?,
                 // Nor is an answer from before a failover one to what was asked since.
                 "confirm" | "release" if may_be_older && (status != Status::Ok || has_failed) => {}
                 "confirm" => {

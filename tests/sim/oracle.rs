@@ -214,9 +214,16 @@ pub struct Refund {
     pub heard: Heard,
     /// Whether the caller knew for certain that the user had them.
     pub is_due: bool,
+    /// An order was sent with its request id.
+    pub shares_id: bool,
 }
 
 impl Refund {
+    /// One that was not sent yet.
+    pub fn new(request: String, activity: usize, (user, units): (Bytes, u64), is_due: bool) -> Self {
+        Self { request, activity, user, units, heard: Heard::Nothing, is_due, shares_id: false }
+    }
+
     /// It is sent, maybe once more. If it was rejected before, it counts again: the user may have the units by now, but whether they
     /// are due, nobody looked.
     pub fn note_sent(&mut self) {
@@ -241,7 +248,9 @@ impl Refund {
             }
             (EXCEEDS_BOUGHT, Heard::Ended) => "an answer stays true",
             (EXCEEDS_BOUGHT, Heard::Nothing | Heard::Rejected) if self.is_due => "a refusal is true",
-            (EXCEEDS_BOUGHT, heard) => {
+            (REQUEST_CONFLICT, Heard::Ended) => "an answer stays true",
+            (REQUEST_CONFLICT, _) if !self.shares_id => "an answer makes sense",
+            (EXCEEDS_BOUGHT | REQUEST_CONFLICT, heard) => {
                 self.heard = if is_retry || matches!(heard, Heard::Refused(_)) {
                     Heard::Refused(status)
                 } else {

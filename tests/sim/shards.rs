@@ -299,7 +299,7 @@ impl Night<'_> {
             return Ok(());
         };
         let (request, units) = (format!("f{}", self.oracle.refunds.len()), 1 + self.random.below(most));
-        self.oracle.refunds.push(Refund { request, activity: shard, user, units, heard: Heard::Nothing, is_due: true });
+        self.oracle.refunds.push(Refund::new(request, shard, (user, units), true));
         self.send_refund(self.oracle.refunds.len() - 1, "first")
     }
 

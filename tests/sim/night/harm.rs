@@ -8,6 +8,8 @@ use crate::keys::{Data, Keys, integer};
 pub struct Harm {
     at: u64,
     until: Option<u64>,
+    /// After how many events an audit could see it, without a break since.
+    seen: Option<u64>,
     /// Whether it lost its participants.
     has_lost: bool,
 }
@@ -48,7 +50,8 @@ impl Night<'_> {
             return false;
         }
         self.tell(|| format!("another program: {}", crate::server::shown(&command, None)));
-        self.harm = Some(Harm { at: self.turns, until: None, has_lost });
+        self.harm = Some(Harm { at: self.turns, until: None, seen: None, has_lost });
+        self.look_for_harm();
         self.was_cut = true;
         // What is counted as open by mistake, no refund takes; and what is not, it would.
         self.oracle.refunds.iter_mut().for_each(|refund| refund.is_due = false);
@@ -89,13 +92,26 @@ impl Night<'_> {
 
     /// An audit that found nothing to repair: then nothing is damaged any more.
     pub fn hear_match(&mut self, task: &Task) -> Result<(), Broken> {
-        let damage = self.damage();
-        let turns = self.turns;
+        let (damage, turns) = (self.damage(), self.turns);
         let Some(harm) = self.harm.as_mut().filter(|harm| harm.until.is_none() && harm.at <= task.turns) else {
             return Ok(());
         };
-        harm.until = Some(turns);
-        damage.map_or(Ok(()), |what| broken("damage is noticed", what))
+        match damage {
+            None => harm.until = Some(turns),
+            Some(what) if harm.seen.is_some_and(|seen| seen <= task.turns) => return broken("damage is noticed", what),
+            // It became visible while the audit read, which may have passed it already.
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes note of whether an audit could see now what was damaged.
+    pub fn look_for_harm(&mut self) {
+        if self.is_harmed_now() {
+            let (is_seen, turns) = (self.damage().is_some(), self.turns);
+            let harm = self.harm.as_mut().expect("it is harmed");
+            harm.seen = harm.seen.filter(|_| is_seen).or(is_seen.then_some(turns));
+        }
     }
 
     /// What is wrong in the keys of the first activity. What a call is about to write, no audit knows.
