@@ -3,6 +3,7 @@
 //! A file begins with its layouts. A line that begins with `##` begins with an empty server. Any other is one of
 //!
 //! - `$ deduct 1 --user 7`, a command, with its standard input in lines that begin with `| `; it prints JSON lines unless it says otherwise;
+//! - `~ REDIS_URL=h:1 context list`, the same without a server in its environment, but with that and the contexts of this part;
 //! - `+ preheat --id 1 --stock 5`, a command that succeeds; what it gives is not written down;
 //! - `file orders.csv`, with its lines as above;
 //! - `! SET stock@2 5`, a command of another client, where a key is its name and its activity (`1` if none is given);
@@ -20,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::support::scripts::line as shown;
 use crate::support::transcript::{self, Player, words};
-use crate::support::{LAYOUTS, Layout, TestRedis, root, write_now};
+use crate::support::{Call, LAYOUTS, Layout, TestRedis, root, seckill, write_now};
 
 const NAMES: [&str; 6] = ["stock", "meta", "requests", "ledger", "participants", "units"];
 
@@ -36,12 +37,24 @@ impl Session {
         Self { layout, redis: TestRedis::start(), dir: tempfile::tempdir().unwrap() }
     }
 
-    fn run(&self, line: &str, input: &str) -> String {
+    fn on_server(&self, line: &str) -> Call {
+        let layout = if line.contains("-l ") { &[][..] } else { &["-l", self.layout.name] };
+        self.redis.seckill([]).args(layout).args(self.words(line))
+    }
+
+    fn without_server(&self, line: &str) -> Call {
+        let call = seckill([]).without_env("SECKILL_URL").env("XDG_CONFIG_HOME", self.dir.path().to_str().unwrap());
+        let words = self.words(line);
+        let is_variable = |word: &&String| word.contains('=') && word.starts_with(|letter: char| letter.is_uppercase());
+        let (variables, args) = words.split_at(words.iter().take_while(is_variable).count());
+        let variables = variables.iter().map(|word| word.split_once('=').unwrap());
+        variables.fold(call.args(args), |call, (name, value)| call.env(name, value))
+    }
+
+    fn run(&self, call: Call, line: &str, input: &str) -> String {
         let before = self.redis.dump_all();
         let format = if line.contains(" -o ") { &[][..] } else { &["-o", "jsonl"] };
-        let layout = if line.contains("-l ") { &[][..] } else { &["-l", self.layout.name] };
-        let call = self.redis.seckill([]).args(layout).args(self.words(line)).args(format);
-        let ended = call.stdin(input).in_dir(self.dir.path()).run();
+        let ended = call.args(format).stdin(input).in_dir(self.dir.path()).run();
         let (names, after) = (self.names(line), self.redis.dump_all());
         let changed = before.changed_keys(&after).into_iter();
         let changed: BTreeSet<&str> = changed.map(|key| names.get(key).map_or(key, String::as_str)).collect();
@@ -126,9 +139,11 @@ impl Player for Session {
         let given = match sign {
             "##" => {
                 self.redis.cmd("FLUSHALL");
+                drop(fs::remove_dir_all(self.dir.path().join("seckill")));
                 String::new()
             }
-            "$" => self.run(rest, input),
+            "$" => self.run(self.on_server(rest), rest, input),
+            "~" => self.run(self.without_server(rest), rest, input),
             "+" => {
                 self.redis.seckill(["-q", "-l", self.layout.name]).args(self.words(rest)).stdin(input).code(0);
                 String::new()
@@ -195,7 +210,7 @@ macro_rules! sessions {
 }
 
 sessions! {
-    backends files formats holds inspect keys layouts ledger orders pause preheat reconcile run selection shards times why
+    backends contexts files formats holds inspect keys layouts ledger orders pause preheat reconcile run selection shards times why
 }
 
 #[test]
