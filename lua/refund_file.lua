@@ -55,7 +55,7 @@ local function apply()
       -- Decide, one order after the other.
       --- @include "tally"
       --- @if hash set coupon
-      local gone, is_unsaid, taken = {}, ARGV[14] == '1', {}
+      local gone, is_unsaid, taken, has_refusal = {}, ARGV[14] == '1', {}, false
       --- @end
       for i = 1, decided do
         --- @if hash set coupon
@@ -106,12 +106,17 @@ local function apply()
           --- @if hash set
           if not had then status = CORRUPT end
           --- @end
+          --- @if hash set coupon
+          has_refusal = has_refusal or not known
+          --- @end
           if status < 0 then refused = refused + 1 end
           letters[i] = LETTERS[status]
         end
         --- @include "shown"
       end
       --- @if hash set coupon
+      --- @let IS_NEW = has_refusal and applied == 0 and total
+      --- @include "first_user"
       -- The ledger has numbers.
       if next(taken) then quantities = quantities or {} end
       for i, numeral in pairs(taken) do quantities[i] = numeral end
