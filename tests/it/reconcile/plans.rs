@@ -18,7 +18,7 @@ fn plan(redis: &TestRedis, csv: &str) -> (TempDir, PathBuf, Vec<Value>) {
     let dir = TempDir::new().unwrap();
     let (orders, plan) = (dir.path().join("orders.csv"), dir.path().join("plan.jsonl"));
     fs::write(&orders, csv).unwrap();
-    let call = redis.seckill(["reconcile", "1001", "--as-of", "2100-01-01T00:00:00Z", "--orders"]);
+    let call = redis.seckill(["reconcile", "1001", "--as-of", "0s", "--orders"]);
     call.args([&orders]).args(["--plan".into(), plan.clone()]).code(7);
     let rows = fs::read_to_string(&plan).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (dir, plan, rows)
@@ -51,7 +51,7 @@ fn a_large_plan_of_both_kinds_is_applied_in_parts_and_adds_up() {
     let first_raise = rows.iter().position(|row| row["stock_change"].as_i64() > Some(0)).unwrap();
     assert_eq!((rows.len(), first_raise), (1400, 700));
     let before = redis.dump_all();
-    let fix = redis.seckill(["reconcile", "1001", "--fix", "--yes", "--as-of", "2100-01-01T00:00:00Z", "--orders-cmd"]);
+    let fix = redis.seckill(["reconcile", "1001", "--fix", "--yes", "--as-of", "0s", "--orders-cmd"]);
     let fix = fix.args([format!("printf '{csv}'")]).code(7);
     fix.stderr_has("1400 repairs wanted, more than `--max-repairs 100`");
     redis.assert_unchanged_since(&before);

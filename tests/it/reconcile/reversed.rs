@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::support::{Call, TestRedis, rfc3339};
 
-const LATER: &str = "--as-of=2100-01-01T00:00:00Z";
+const NOW: &str = "--as-of=0s";
 /// An activity of 10 units, and a file of its order records.
 struct Sale {
     redis: TestRedis,
@@ -35,7 +35,7 @@ impl Sale {
 
     /// `reconcile` against order records.
     fn reconcile(&self, records: &str, options: &[&str]) -> Call {
-        self.call("reconcile 1001").args([LATER, "--orders", &self.file("orders.csv", records)]).args(options)
+        self.call("reconcile 1001").args([NOW, "--orders", &self.file("orders.csv", records)]).args(options)
     }
 
     fn fix(&self, records: &str) {

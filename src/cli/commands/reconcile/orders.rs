@@ -10,6 +10,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::input::orders::{self, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
+use crate::error::StoreError;
 use crate::model::number::{MAX_UNITS, between};
 use crate::model::{ActivityId, EntryId, GivenTime, Millis};
 use crate::store::Store;
@@ -98,23 +99,20 @@ impl OrdersArgs {
     ) -> Result<Option<Orders>> {
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
-        let as_of = match (self.as_of, &self.orders, &self.orders_cmd) {
-            (_, None, None) => return Ok(None),
-            (Some(as_of), ..) => as_of.at(|| store.now())?,
-            // The ledger's times are the server's, so the start of this command is, too.
-            (None, file, _) => {
-                let now = store.now()?;
-                let modified = file.as_deref().and_then(modified).unwrap_or(now);
-                // What was bought since the export would look missing.
-                if modified.get() > now.get() + MAX_CLOCK_SKEW_MS {
-                    return Err(Failure::usage(format!(
-                        "the order records were modified at {modified}, and the server's clock is at {now}"
-                    ))
-                    .hint("`--as-of TIME` says when they were exported"));
-                }
-                modified
-            }
+        if !self.is_given() {
+            return Ok(None);
+        }
+        // The ledger's times are the server's, so the start of this command is, too.
+        let now = store.now()?;
+        let (what, as_of) = match (self.as_of, self.orders.as_deref().and_then(modified)) {
+            (Some(as_of), _) => ("`--as-of` is", as_of.at(|| Ok::<_, StoreError>(now))?),
+            (None, modified) => ("the order records were modified at", modified.unwrap_or(now)),
         };
+        // What was bought since the export would look missing.
+        if as_of.get() > now.get() + MAX_CLOCK_SKEW_MS {
+            return Err(Failure::usage(format!("{what} {as_of}, and the server's clock is at {now}"))
+                .hint("`--as-of TIME` says when they were exported"));
+        }
         let source = match (&self.orders, &self.orders_cmd) {
             (Some(file), _) => RecordsSource::file(file)?,
             (None, command) => RecordsSource::command(command.as_deref().unwrap_or_default())?,
