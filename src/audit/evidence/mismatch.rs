@@ -181,6 +181,12 @@ impl Evidence {
     /// Compares all users with the order records, and brings what pages of participants showed to the same instant, at
     /// which the ledger state ends: a user who is no mismatch holds what the ledger says.
     pub fn compare_all(&mut self) {
+        let ahead = self.end.as_ref().and_then(|end| end.ledger_last.filter(|last| last.at() > end.at));
+        if let Some(last) = ahead.filter(|last| self.ledger.newer_from.is_some_and(|from| from <= *last)) {
+            // Entries since a clock jumped back have its time, too.
+            let why = "later than the order records, and the server's clock is not there yet";
+            self.ledger.orders_too_old = Some(format!("ends at {}, {why}", last.at()));
+        }
         let limit = limit(self.kind, self.meta());
         let found = std::mem::take(&mut self.mismatches);
         let is_gone = |mismatch: &&Mismatch| mismatch.holds == Holding::Units(0);

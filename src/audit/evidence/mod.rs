@@ -228,13 +228,12 @@ impl Evidence {
         }
     }
 
-    /// Notes what a checkpoint leaves unknown.
+    /// Notes why it is unknown what is newer than the order records.
     pub(crate) fn note_orders_too_old(&mut self) {
-        let upto = self.end.as_ref().and_then(Snapshot::checkpoint).map(|checkpoint| checkpoint.upto.at());
-        if let Some(upto) = upto.filter(|_| self.ledger.orders_too_old) {
+        if let Some(why) = &self.ledger.orders_too_old {
             self.notes.push(format!(
-                "its ledger was trimmed up to {upto}, and the order records are older, so what is newer than they are \
-                 cannot be distinguished from what is missing in them: they were not compared, export them again"
+                "its ledger {why}, so what is newer than they are cannot be distinguished from what is missing in them: \
+                 they were not compared, export them again"
             ));
         }
     }

@@ -41,7 +41,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
     let verdict = match (&evidence.end, &evidence.corrupt) {
         (None, None) => Verdict::NotPreheated,
         _ if differences.iter().any(|difference| difference.class != Class::Timing) => Verdict::Drift,
-        _ if !evidence.settled || evidence.ledger.orders_too_old => Verdict::Unsettled,
+        _ if !evidence.settled || evidence.ledger.orders_too_old.is_some() => Verdict::Unsettled,
         _ if proof == Proof::None => Verdict::Unproven,
         _ => Verdict::Match,
     };
@@ -275,7 +275,7 @@ fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differe
 
 /// The order rows that would complete the order records: what each user's rows lack.
 fn missing(evidence: &Evidence) -> Vec<MissingOrder> {
-    if !evidence.settled || evidence.ledger.orders_too_old {
+    if !evidence.settled || evidence.ledger.orders_too_old.is_some() {
         return Vec::new();
     }
     let lacks = |mismatch: &Mismatch| {

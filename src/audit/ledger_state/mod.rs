@@ -68,8 +68,8 @@ pub(crate) struct LedgerState {
     pub(crate) newer_from: Option<EntryId>,
     /// Whether the caller named the activity.
     named: bool,
-    /// Whether the checkpoint holds what they cannot know: what is newer cannot be distinguished from what differs.
-    pub(crate) orders_too_old: bool,
+    /// Why what is newer cannot be distinguished from what differs: the checkpoint holds it, or the clock jumped back.
+    pub(crate) orders_too_old: Option<String>,
     /// How far each user's units moved since then, as [`Newer`] has it.
     newer: Column<4>,
 }
@@ -101,7 +101,9 @@ impl LedgerState {
         self.begin_again();
         (self.total, self.end, self.entries) = (Some(checkpoint.total), checkpoint.upto, checkpoint.entries);
         (self.epoch, self.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
-        self.orders_too_old = self.newer_from.is_some_and(|from| from <= checkpoint.upto);
+        let older = self.newer_from.filter(|from| *from <= checkpoint.upto);
+        self.orders_too_old =
+            older.map(|_| format!("was trimmed up to {}, and the order records are older", checkpoint.upto.at()));
     }
 
     /// Takes over a user's units from a checkpoint, and how many of them are held open.
@@ -384,7 +386,7 @@ impl LedgerState {
 
     /// Whether there are order records.
     pub(crate) fn has_orders(&self) -> bool {
-        self.orders.is_some() && !self.orders_too_old
+        self.orders.is_some() && self.orders_too_old.is_none()
     }
 
     /// Whether order records were given, and no row of them mentions the activity.
@@ -409,7 +411,7 @@ impl LedgerState {
 
     /// What the order records say a user bought; `None` if there are none.
     pub(crate) fn ordered(&self, user: u32) -> Option<i64> {
-        self.orders.as_ref().filter(|_| !self.orders_too_old).map(|orders| orders.of(user))
+        self.orders.as_ref().filter(|_| self.orders_too_old.is_none()).map(|orders| orders.of(user))
     }
 
     /// What the order records say a user bought, with what the ledger has that is newer; 0 if there are none.

@@ -44,10 +44,8 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
         plan.keep(Class::Corrupt, "a key that is corrupt must be corrected first");
         return plan;
     }
-    if !evidence.settled || evidence.ledger.orders_too_old {
-        return plan;
-    }
-    if is_unrecorded && !evidence.ledger.lists_users() {
+    let is_left_out = is_unrecorded && !evidence.ledger.lists_users();
+    if !evidence.settled || evidence.ledger.orders_too_old.is_some() || is_left_out {
         return plan;
     }
     if evidence.damaged_hold.is_some() {
