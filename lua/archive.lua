@@ -31,7 +31,7 @@
                       mark: {1, name}, the name in force, that of an earlier run if there was one
                       remove: {1}
      2 replayed       remove: it was archived under this name and sha256
-    -4 not_preheated  KEYS[2] is absent, or plan: KEYS[1]
+    -4 not_preheated  KEYS[2] is absent, and no ledger is there, or plan: KEYS[1] is absent
     -6 ended          {-6, archive, epoch}: it is archived, with meta's `archive` or false
    -10 exists         an adoption of it is unfinished
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -61,7 +61,7 @@ local meta = {}
 for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return unfit(invalid, 2) end
-if not rules.total then return {NOT_PREHEATED} end
+if not rules.total then return ledger_closed(false, rules, redis.pcall('XLEN', KEYS[4])) or {NOT_PREHEATED} end
 local archive = meta.archive or false
 -- All keys in one command, then all of meta but what is left of it.
 local function remove_rest()
