@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::error::{Result, StoreError};
 use crate::model::number::whole_bytes;
-use crate::model::{Bought, Corrupt, Entry, EntryId, Shards, Status};
+use crate::model::{ActivityId, Bought, Corrupt, Entry, EntryId, Shards, Status};
 use crate::script::Script;
 use crate::script::keys::Keys;
 
@@ -114,10 +114,18 @@ impl<'a> Reply<'a> {
     }
 }
 
+/// The ways out of a stock below zero, of lost participants, and of a shard that lost its meta or ledger.
+const OVERSOLD: &str = "0 or more; units were sold past it: `SET` it to 0, then `seckill reconcile` shows what differs";
+const RESTORE: &str =
+    "`seckill reconcile --fix` restores it from a whole ledger, or from order records (`--orders FILE`)";
+const START_OVER: &str = "`seckill preheat --reset --starts-at +1h` starts the whole sale over, and `seckill reconcile --orders FILE --fix` \
+                          records its orders before anybody buys";
+
 /// What `KEYS[number]` should hold, and what it holds: `None` for a wrong type.
 pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
     let (kind, expected) = match number {
         number if keys.deadlines.as_deref() == Some(keys.numbered(number)) => ("sorted set", "deadlines of holds"),
+        1 if value.is_some_and(|value| value.starts_with('-')) => ("string", OVERSOLD),
         1 => ("string", "a whole number from 0 to 9007199254740991"),
         2 => ("hash", "what a preheat writes"),
         3 => ("hash", "request ids"),
@@ -125,21 +133,18 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         5 => ("hash or set of the layout", "a whole number of units for each user"),
         _ => ("hash", "a whole number of units for each user"),
     };
+    // Nothing takes over a shard, whose activity is in braces.
+    let is_shard = keys.meta.split_once('}').is_some_and(|(id, _)| ActivityId::validated(id.as_bytes()).is_part());
+    let adopt = |what| if is_shard { START_OVER.to_owned() } else { format!("`seckill preheat --adopt` {what}") };
+    let lost = |what, way_out| format!("holds {}: {what} lost; {way_out}", value.unwrap_or_default());
     let what = match value {
-        Some(value @ "nothing, beside a ledger") => {
-            format!("holds {value}: its meta was lost; `seckill preheat --adopt` takes over what is left")
-        }
-        Some(value @ "nothing, though units were sold") => {
-            format!("holds {value}: it was lost; `seckill reconcile --fix` restores it from a whole ledger, or from order records (`--orders FILE`)")
-        }
-        Some(value @ "nothing, though meta has a ledger") => {
-            format!("holds {value}: its entries were lost; `seckill preheat --adopt` begins another")
-        }
-        Some(value) if number == 4 && value == EntryId::LAST.to_string() => {
-            "holds the last id that there is, so that no entry can follow: `seckill preheat --adopt` begins another, and \
-             `seckill ledger` exports this one before"
-                .to_owned()
-        }
+        Some("nothing, beside a ledger") => lost("its meta was", adopt("takes over what is left")),
+        Some("nothing, though units were sold") => lost("it was", RESTORE.to_owned()),
+        Some("nothing, though meta has a ledger") => lost("its entries were", adopt("begins another")),
+        Some(value) if number == 4 && value == EntryId::LAST.to_string() => format!(
+            "holds the last id that there is, so that no entry can follow: {}, and `seckill ledger` exports this one before",
+            adopt("begins another")
+        ),
         Some("no rules") => {
             "holds no field `rules`, as data of version 0.1: `seckill preheat --reset` starts the sale over".to_owned()
         }
