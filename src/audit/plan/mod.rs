@@ -37,9 +37,6 @@ pub struct RepairPlan {
 /// Plans the repairs of an activity. `is_unrecorded`: the order records don't mention it, though it sold.
 pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: MissingOrders) -> RepairPlan {
     let mut plan = RepairPlan::default();
-    if evidence.end.is_none() {
-        return plan;
-    }
     if evidence.corrupt.is_some() || !evidence.ledger.unreadable.is_empty() {
         plan.keep(Class::Corrupt, "a key that is corrupt must be corrected first");
         return plan;
@@ -124,10 +121,8 @@ const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the tota
 const DRIFTS_ON: &str =
     "somebody moves the stock past the ledger right now: stop the sale (`pause --withdraw-stock`), then audit again";
 const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
-const UNPROVEN: &str =
-    "no whole ledger that equals every counter, and no complete order records, prove how many units are left";
-const LOST: &str = "its stock key is gone, and no whole ledger that equals every counter, and no complete order records, \
-                    prove how many units are left";
+const UNPROVEN: &str = "no whole ledger that equals every counter, and no complete order records, prove how many units are left: compare it with \
+     all order records (`--orders`), or `SET` the stock by hand to the total without what users hold";
 
 /// The changes so far.
 pub(crate) struct Changes<'a> {
@@ -164,7 +159,7 @@ impl<'a> Changes<'a> {
         let ledger = evidence.by_ledger.then_some(evidence.ledger.sum);
         let recorded = evidence.ledger.lists_users().then(|| evidence.ledger.ordered_now(0));
         let Some(stock) = evidence.stock() else {
-            let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, LOST) };
+            let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, UNPROVEN) };
             self.restore(signed(total) - recorded);
             if let Some(ledger) = ledger.filter(|ledger| *ledger != recorded) {
                 self.add(Class::CounterDrift, Some(ledger), recorded, 0);
@@ -322,7 +317,7 @@ impl<'a> Changes<'a> {
             }
             (None, _) => {
                 self.plan.repairs.clear();
-                self.plan.keep(Class::Conservation, LOST);
+                self.plan.keep(Class::Conservation, UNPROVEN);
             }
             (Some(_), None) => (),
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),

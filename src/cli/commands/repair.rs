@@ -132,6 +132,9 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     if rows.iter().any(|row| row.status == Repaired::Stale) {
         out.hint("it was reset since the audit, or a repair was applied or tried: run `seckill reconcile` again");
     }
+    if rows.iter().any(|row| row.status == Repaired::OutOfStock) {
+        out.hint("more is sold than there is: `seckill preheat --update --stock N` raises the total, or `seckill refund` gives units back; then audit again");
+    }
     if rows.iter().any(|row| row.status == Repaired::Changed && row.user.is_none()) {
         out.hint(
             "units were sold or given back since the audit: pause the sale (`--withdraw-stock` if a backend sells with \
