@@ -220,11 +220,12 @@ impl Evidence {
             self.notes.push("its adoption is unfinished: `preheat --adopt` resumes it".to_owned());
         } else if lost_beginning {
             self.settled = false;
-            self.notes.push(
+            // Nothing takes over a shard.
+            let way_out = if self.activity.parent().is_none() { ": `preheat --adopt` begins another" } else { "" };
+            self.notes.push(format!(
                 "its ledger does not begin with this sale's preheat, nor continues a checkpoint, so no counter could be \
-                 compared with it"
-                    .to_owned(),
-            );
+                 compared with it{way_out}"
+            ));
         }
     }
 
