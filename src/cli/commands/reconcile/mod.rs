@@ -156,10 +156,7 @@ fn audited(
         of_no_shard(&named)?;
     }
     let orders = args.orders.begin(named, sharded.clone(), store, out)?;
-    let wanted = match wanted.is_empty() {
-        false => wanted,
-        true => AuditTarget::all(orders.as_ref(), store)?,
-    };
+    let wanted = if wanted.is_empty() { AuditTarget::all(orders.as_ref(), store)? } else { wanted };
     let (mut audits, left_out) = audit_all(&wanted, &sharded, orders, args, store, out)?;
     leave_out_archived(&mut audits, args, store, out)?;
     Ok((audits, left_out))

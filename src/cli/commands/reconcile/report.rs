@@ -147,9 +147,8 @@ pub(super) fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
     }
     for audit in audits {
         if let Some(units @ 1..) = audit.in_transit {
-            let are = if units == 1 { "unit of `{}` is" } else { "units of `{}` are" };
-            let are = are.replace("{}", audit.activity.as_str());
-            out.note(format!("{units} {are} in transit between its shards: in no stock"));
+            let (unit, is) = if units == 1 { ("unit", "is") } else { ("units", "are") };
+            out.note(format!("{units} {unit} of `{}` {is} in transit between its shards: in no stock", audit.activity));
         }
     }
     if total > printed {

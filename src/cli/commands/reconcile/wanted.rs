@@ -112,10 +112,7 @@ fn nothing_to_audit(store: &mut Store) -> Failure {
         .map(|(layout, count)| format!("`--layout {}` has {count}", layout.name()))
         .collect();
     let search = "`seckill inspect --scan` searches for activities that the index does not name";
-    let hint = match others.is_empty() {
-        true => search.to_owned(),
-        false => format!("{}; {search}", others.join(", ")),
-    };
+    let hint = if others.is_empty() { search.to_owned() } else { format!("{}; {search}", others.join(", ")) };
     let (layout, index) = (store.layout().name(), Keys::index(store.layout));
     Failure::new(Exit::Refused, format!("nothing to audit: the index `{index}` of layout `{layout}` is empty"))
         .hint(hint)
