@@ -187,7 +187,7 @@ macro_rules! row {
 
     // All columns are read.
     (@ ($(#[$meta:meta])* $vis:vis struct $name:ident ($(<$life:lifetime>)?) $row:ident $from:tt ($($named:ident)?) ($($changed:expr)?))
-        [$(($(#[$m:meta])* $field_vis:vis $field:ident: $type:ty $(= $init:expr)?))*] [$($f:tt)*] [$($h:tt)*] [$($cell:tt)*] [$($value:tt)*]) => {
+        [$(($(#[$m:meta])* $field_vis:vis $field:ident: $type:ty $(= $init:expr)?))*] [$($of:ident($name_of:expr),)*] [$($heading_of:ident($heading:expr),)*] [$($cell:tt)*] [$($value:tt)*]) => {
         $(#[$meta])*
         #[derive(Debug, serde::Serialize)]
         $vis struct $name $(<$life>)? {
@@ -197,16 +197,9 @@ macro_rules! row {
         row!(@new $from $vis $name ($(<$life>)?) [$($($field = $init)?),*]);
 
         impl $(<$life>)? $crate::cli::output::Row for $name $(<$life>)? {
-            const FIELDS: &'static [$crate::cli::output::Column] = {
-                #[allow(unused_imports, reason = "few rows have all kinds")]
-                use $crate::cli::output::Column::{Always, Nested, Optional};
-                &[$($f)*]
-            };
-            const HEADINGS: &'static [$crate::cli::output::Column] = {
-                #[allow(unused_imports, reason = "few rows have all kinds")]
-                use $crate::cli::output::Column::{Always, Optional};
-                &[$($h)*]
-            };
+            const FIELDS: &'static [$crate::cli::output::Column] = &[$($crate::cli::output::Column::$of($name_of)),*];
+            const HEADINGS: &'static [$crate::cli::output::Column] =
+                &[$($crate::cli::output::Column::$heading_of($heading)),*];
 
             $(const NAME: Option<fn(&Self) -> &str> = Some(|row| row.$named.as_ref());)?
 
