@@ -25,13 +25,13 @@ use std::ops::Deref;
 use serde::Serialize;
 
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::renaming::Printed;
 use crate::cli::output::sink::Sink;
 
 pub use crate::cli::output::error::{report, report_usage};
 pub use crate::cli::output::file::{OutputFile, PrivateFile};
 pub use crate::cli::output::format::Format;
 pub use crate::cli::output::progress::Progress;
+pub(crate) use crate::cli::output::renaming::Printed;
 pub use crate::cli::output::renaming::Renaming;
 pub(crate) use crate::cli::output::row::row;
 pub use crate::cli::output::row::{Chosen, Column, Field, Row};

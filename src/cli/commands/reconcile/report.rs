@@ -12,7 +12,7 @@ use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::format::prometheus::{Exposition, families};
-use crate::cli::output::{Cell, Field, Format, Output, Row, Tone, counted, row, unencodable};
+use crate::cli::output::{Cell, Field, Format, Output, Printed, Row, Tone, counted, row, unencodable};
 use crate::model::{ActivityId, StoredUser};
 
 /// Notes that are printed, in all and of one activity; of more only the number is said.
@@ -122,16 +122,7 @@ struct Document<'a> {
     activities: Vec<AuditRow<'a>>,
     differences: Vec<DifferenceRow<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    repairs: Option<Vec<RepairDocument<'a>>>,
-}
-
-/// A repair in a document: its rows do not pass through the output, which would mark those of a dry run.
-#[derive(Serialize)]
-struct RepairDocument<'a> {
-    #[serde(flatten)]
-    row: &'a RepairRow,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dry_run: Option<bool>,
+    repairs: Option<Vec<Printed<'a, RepairRow>>>,
 }
 
 /// Prints what is in no row, on standard error.
@@ -189,12 +180,13 @@ pub(super) fn show(
     let rows = audits.iter().map(AuditRow::new);
     match out.format() {
         Format::Json | Format::Yaml => {
-            let dry_run = is_dry_run.then_some(true);
+            // What is in a document does not pass through the output, which would mark the rows of a dry run.
+            let printed = |row| Printed { row, renaming: None, is_dry: is_dry_run };
             out.document(&Document {
                 verdict: Verdict::worst(audits.iter().map(|audit| audit.verdict)),
                 activities: rows.collect(),
                 differences: differences(audits).collect(),
-                repairs: repairs.map(|rows| rows.iter().map(|row| RepairDocument { row, dry_run }).collect()),
+                repairs: repairs.map(|rows| rows.iter().map(printed).collect()),
             })
         }
         _ if wants_differences => stream(differences(audits), out),
