@@ -62,18 +62,21 @@ impl ArchiveDirectory {
         }
         let part = self.hidden(name, "part");
         DirBuilder::new().mode(0o700).create(&part).map_err(|error| unwritable(&part, &error))?;
-        let mut writer = ArchiveWriter { directory: self, name: name.to_owned(), part, kind, files: Vec::new() };
+        let mut writer = ArchiveWriter { directory: self, name: name.to_owned(), part, files: Vec::new() };
         for part in Part::of(kind) {
             let path = writer.part.join(part.file_name());
             let file = create(&path).map_err(|error| unwritable(&path, &error))?;
-            writer.files.push(Open {
+            let sum = FileSum {
                 part: *part,
-                file,
-                buffer: Vec::new(),
-                digest: Digest::default(),
+                file: part.file_name(),
+                key: String::new(),
+                key_type: part.key_type(kind).to_owned(),
+                columns: part.columns(kind).iter().map(|column| (*column).to_owned()).collect(),
                 lines: 0,
                 bytes: 0,
-            });
+                sha256: String::new(),
+            };
+            writer.files.push(Open { sum, file, buffer: Vec::new(), digest: Digest::default() });
         }
         Ok(writer)
     }
@@ -94,12 +97,11 @@ impl ArchiveDirectory {
 
 /// A file that is being written.
 struct Open {
-    part: Part,
+    /// What it has so far, but for the digest.
+    sum: FileSum,
     file: File,
     buffer: Vec<u8>,
     digest: Digest,
-    lines: u64,
-    bytes: u64,
 }
 
 /// An archive that is being written. What is not published is removed when this value goes.
@@ -107,7 +109,6 @@ pub struct ArchiveWriter<'a> {
     directory: &'a ArchiveDirectory,
     name: String,
     part: PathBuf,
-    kind: Kind,
     files: Vec<Open>,
 }
 
@@ -117,9 +118,9 @@ impl ArchiveWriter<'_> {
     /// # Errors
     /// It cannot be written.
     pub fn line(&mut self, part: Part, texts: &[&[u8]]) -> Result<()> {
-        let Some(open) = self.files.iter_mut().find(|open| open.part == part) else { return Ok(()) };
+        let Some(open) = self.files.iter_mut().find(|open| open.sum.part == part) else { return Ok(()) };
         encode_line(texts, &mut open.buffer);
-        open.lines += 1;
+        open.sum.lines += 1;
         if open.buffer.len() >= BUFFER {
             let written = open.write();
             return written.map_err(|error| unwritable(&self.part, &error));
@@ -135,17 +136,8 @@ impl ArchiveWriter<'_> {
         let mut sums = Vec::new();
         for mut open in std::mem::take(&mut self.files) {
             let ended = open.write().and_then(|()| open.file.sync_all());
-            ended.map_err(|error| unwritable(&self.part.join(open.part.file_name()), &error))?;
-            sums.push(FileSum {
-                part: open.part,
-                file: open.part.file_name(),
-                key: String::new(),
-                key_type: open.part.key_type(self.kind).to_owned(),
-                columns: open.part.columns(self.kind).iter().map(|column| (*column).to_owned()).collect(),
-                lines: open.lines,
-                bytes: open.bytes,
-                sha256: open.digest.finish(),
-            });
+            ended.map_err(|error| unwritable(&self.part.join(open.sum.part.file_name()), &error))?;
+            sums.push(FileSum { sha256: open.digest.finish(), ..open.sum });
         }
         Ok(sums)
     }
@@ -205,7 +197,7 @@ impl Drop for ArchiveWriter<'_> {
 impl Open {
     fn write(&mut self) -> io::Result<()> {
         self.digest.add(&self.buffer);
-        self.bytes += self.buffer.len() as u64;
+        self.sum.bytes += self.buffer.len() as u64;
         let written = self.file.write_all(&self.buffer);
         self.buffer.clear();
         written
