@@ -85,7 +85,8 @@ pub trait Socket: Read + Write + Send {
     /// # Errors
     /// The system cannot do that.
     fn stop_waiting(&self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+        let fd = self.inner_fd().ok_or(io::ErrorKind::Unsupported)?;
+        Ok(rustix::io::ioctl_fionbio(fd, true)?)
     }
 }
 
@@ -181,29 +182,17 @@ impl Socket for TcpStream {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
     }
-
-    fn stop_waiting(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
 }
 
 impl Socket for std::os::unix::net::UnixStream {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.as_fd())
     }
-
-    fn stop_waiting(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
 }
 
 impl Socket for Encrypted {
     fn inner_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket().as_fd())
-    }
-
-    fn stop_waiting(&self) -> io::Result<()> {
-        self.socket().set_nonblocking(true)
     }
 }
 
