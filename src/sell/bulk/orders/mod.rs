@@ -133,7 +133,7 @@ impl Run {
             can_share: operation.may_share() && !has_limit,
             has_rows,
             most_orders: limits.orders,
-            window: Window::new(has_rows).with_holds(has_rows && operation.has_holds()),
+            window: Window::new(has_rows, has_rows && operation.has_holds()),
             queues: Vec::new(),
             schedule: Schedule::new(),
             popped: 0,

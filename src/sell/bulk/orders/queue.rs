@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn rows_that_another_run_decided_may_be_gone_before_the_next_batch_is_taken() {
-        let (mut queue, mut window) = (Queue::new(), Window::new(false));
+        let (mut queue, mut window) = (Queue::new(), Window::new(false, false));
         for line in 1..=6 {
             let number = window.push(line, 0, 1, ["u", "", ""]);
             queue.append(number, &mut window);

@@ -27,7 +27,7 @@ fn run_of(operation: Operation, activities: usize) -> JobOrders {
         has_rows: false,
         most_orders: MOST,
         can_share: true,
-        window: Window::new(false),
+        window: Window::new(false, false),
         queues: Vec::new(),
         schedule: Schedule::new(),
         popped: 0,

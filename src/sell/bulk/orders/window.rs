@@ -11,10 +11,6 @@ const MAX_ROWS: usize = 256 * 1024;
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 const _: () = assert!(MAX_BYTES < 1 << 24, "see `Row::text`");
 
-/// Nothing is known, and a user holds units of an unknown number; a count never gets there.
-const NOTHING: u64 = u64::MAX;
-const SOME_UNITS: u64 = u64::MAX - 1;
-
 /// What became of a row so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
@@ -43,22 +39,8 @@ impl Row {
     }
 }
 
-/// Lengths come before the texts, in seven bits a byte, the lowest first; a higher byte follows if the eighth bit is set.
-#[allow(clippy::cast_possible_truncation)] // What is pushed has seven bits.
-fn push_length(text: &mut Vec<u8>, mut length: usize) {
-    while length > 127 {
-        text.push((length % 128) as u8 | 128);
-        length /= 128;
-    }
-    text.push(length as u8);
-}
-
-/// Splits a length off.
-fn split_length(text: &[u8]) -> (usize, &[u8]) {
-    let size = text.iter().position(|byte| *byte < 128).map_or(text.len(), |last| last + 1);
-    let (length, rest) = text.split_at(size);
-    (length.iter().rev().fold(0, |length, byte| length * 128 + usize::from(byte % 128)), rest)
-}
+/// Bytes of a length: those of the texts come before them.
+const LENGTH: usize = size_of::<u16>();
 
 /// What a reply says of the hold of a row.
 #[derive(Debug, Default)]
@@ -74,7 +56,7 @@ pub(crate) struct HoldDetails {
 pub(crate) struct Window {
     rows: VecDeque<Row>,
     /// Stock and the user's units after each row, if they are wanted.
-    details: Option<VecDeque<[u64; 2]>>,
+    details: Option<VecDeque<(Option<u64>, Option<Bought>)>>,
     /// Details of the hold of each row, if they are wanted.
     holds: Option<VecDeque<HoldDetails>>,
     first: u64,
@@ -83,13 +65,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(has_details: bool) -> Self {
-        Self { details: has_details.then(VecDeque::new), ..Self::default() }
-    }
-
-    /// The same with details of holds.
-    pub(crate) fn with_holds(self, has_holds: bool) -> Self {
-        Self { holds: has_holds.then(VecDeque::new), ..self }
+    pub(crate) fn new(has_details: bool, has_holds: bool) -> Self {
+        Self { details: has_details.then(VecDeque::new), holds: has_holds.then(VecDeque::new), ..Self::default() }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -106,11 +83,10 @@ impl Window {
     }
 
     /// Adds a row and gives its number. The reader bounds all texts: a reason has 1024 bytes, an id 256.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn push(&mut self, line: u64, activity: u32, quantity: u32, texts: [&str; 3]) -> u64 {
         let [low, middle, high, _] = self.text_start.wrapping_add(self.text.len() as u32).to_le_bytes();
         for part in texts {
-            push_length(&mut self.text, part.len());
+            self.text.extend_from_slice(&(part.len() as u16).to_le_bytes());
         }
         for part in texts {
             self.text.extend_from_slice(part.as_bytes());
@@ -125,7 +101,7 @@ impl Window {
     }
 
     fn push_row(&mut self, row: Row) -> u64 {
-        self.details.iter_mut().for_each(|details| details.push_back([NOTHING; 2]));
+        self.details.iter_mut().for_each(|details| details.push_back((None, None)));
         self.holds.iter_mut().for_each(|holds| holds.push_back(HoldDetails::default()));
         self.rows.push_back(row);
         self.first + self.rows.len() as u64 - 1
@@ -142,20 +118,18 @@ impl Window {
 
     /// User, request and reason of a row.
     pub(crate) fn texts(&self, row: &Row) -> [&[u8]; 3] {
-        let (user, rest) = split_length(&self.text[self.offset(row)..]);
-        let (request, rest) = split_length(rest);
-        let (reason, rest) = split_length(rest);
-        let (user, rest) = rest.split_at(user);
-        let (request, rest) = rest.split_at(request);
-        [user, request, &rest[..reason]]
+        let (lengths, mut rest) = self.text[self.offset(row)..].split_at(3 * LENGTH);
+        [0, 1, 2].map(|at| {
+            let length = u16::from_le_bytes([lengths[at * LENGTH], lengths[at * LENGTH + 1]]);
+            rest.split_off(..usize::from(length)).unwrap_or_default()
+        })
     }
 
     /// Records the stock and the user's units after a row, and its hold, as far as they are wanted.
     pub(crate) fn set_details(&mut self, number: u64, stock: Option<u64>, bought: Option<Bought>, hold: HoldDetails) {
         let index = self.index(number);
         if let Some(details) = &mut self.details {
-            let bought = bought.map_or(NOTHING, |bought| bought.units().unwrap_or(SOME_UNITS));
-            details[index] = [stock.unwrap_or(NOTHING), bought];
+            details[index] = (stock, bought);
         }
         if let Some(holds) = &mut self.holds {
             holds[index] = hold;
@@ -173,13 +147,7 @@ impl Window {
     /// The stock and the user's units after a row, and its hold, as far as they are known.
     pub(crate) fn details(&self, number: u64) -> (Option<u64>, Option<Bought>, Option<&HoldDetails>) {
         let index = self.index(number);
-        let [stock, bought] = self.details.as_ref().map_or([NOTHING; 2], |details| details[index]);
-        let bought = match bought {
-            NOTHING => None,
-            SOME_UNITS => Some(Bought::Unknown),
-            units => Some(Bought::Units(units)),
-        };
-        let stock = Some(stock).filter(|stock| *stock != NOTHING);
+        let (stock, bought) = self.details.as_ref().map_or((None, None), |details| details[index]);
         (stock, bought, self.holds.as_ref().map(|holds| &holds[index]))
     }
 
@@ -191,7 +159,6 @@ impl Window {
     }
 
     /// Removes the first row and gives its line.
-    #[allow(clippy::cast_possible_truncation)] // So are the positions of texts.
     pub(crate) fn pop(&mut self) -> Option<u64> {
         let line = self.rows.pop_front()?.line;
         self.details.iter_mut().for_each(|details| _ = details.pop_front());
@@ -207,7 +174,6 @@ impl Window {
     }
 
     /// Removes all rows.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn clear(&mut self) {
         self.first += self.rows.len() as u64;
         self.rows.clear();
@@ -218,7 +184,6 @@ impl Window {
     }
 
     // Numbers come from this window; one that has left it is a bug.
-    #[allow(clippy::cast_possible_truncation)]
     fn index(&self, number: u64) -> usize {
         (number - self.first) as usize
     }
@@ -234,7 +199,7 @@ mod tests {
 
     #[test]
     fn texts_are_found_when_their_positions_wrap_around() {
-        let mut window = Window { text_start: u32::MAX - 100_000, ..Window::new(true) };
+        let mut window = Window { text_start: u32::MAX - 100_000, ..Window::new(true, false) };
         assert_eq!(size_of::<Row>(), 24);
         for line in 0..200_000_u64 {
             let user = format!("user-{line}");
@@ -257,7 +222,7 @@ mod tests {
 
     #[test]
     fn texts_of_any_length_are_kept() {
-        let mut window = Window::new(false);
+        let mut window = Window::new(false, false);
         let texts = [0, 1, 127, 128, 256, 1024].map(|length| "x".repeat(length));
         for user in &texts {
             for reason in &texts {
