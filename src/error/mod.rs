@@ -331,12 +331,11 @@ fn slots_in_words(slots: &[(String, u16)]) -> String {
     words.join(", ")
 }
 
-/// The cause of an I/O error in words, without the raw `(os error 2)`.
-#[doc(hidden)]
-pub(crate) fn cause(error: &std::io::Error) -> String {
+/// The cause of an I/O error in words, without the raw `(os error 2)`; redis-rs writes `Io:` before one.
+pub(crate) fn cause(error: &impl fmt::Display) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
-        Some(at) => text[..at].to_lowercase(),
+        Some(at) => text[..at].trim_start_matches("Io: ").to_lowercase(),
         None => text,
     }
 }

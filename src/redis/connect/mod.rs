@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, RedisConnectionInfo, RedisError};
 
-use crate::error::{CertificateFault, Result, StoreError};
+use crate::error::{CertificateFault, Result, StoreError, cause};
 use crate::redis::connect::address::Address;
 use crate::redis::system::{Endpoint, RealSystem, Socket, System};
 pub(crate) use crate::redis::tls::{Certificates, Pem};
@@ -289,11 +289,7 @@ fn why(error: &RedisError) -> String {
     if error.is_connection_dropped() {
         return "the connection was closed".to_owned();
     }
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].trim_start_matches("Io: ").to_lowercase(),
-        None => text,
-    }
+    cause(error)
 }
 
 /// Where a server is, whichever way that is written.
