@@ -7,7 +7,6 @@ pub(crate) mod apply;
 pub(crate) mod class;
 pub(crate) mod evidence;
 pub(crate) mod judgement;
-#[doc(hidden)]
 pub(crate) mod ledger_state;
 pub(crate) mod plan;
 pub(crate) mod read;

@@ -3,12 +3,10 @@
 //! No Redis, no clap, no printing: everything here can be tested without a server.
 
 pub(crate) mod activity;
-#[doc(hidden)]
 pub(crate) mod archive;
 pub(crate) mod id;
 pub(crate) mod layout;
 pub(crate) mod ledger;
-#[doc(hidden)]
 pub(crate) mod names;
 pub(crate) mod number;
 pub(crate) mod order;

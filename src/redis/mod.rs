@@ -3,12 +3,10 @@
 pub(crate) mod call;
 pub(crate) mod cluster;
 pub(crate) mod connect;
-#[doc(hidden)]
 pub(crate) mod connection;
 pub(crate) mod embedded;
 pub(crate) mod pipeline;
 pub(crate) mod scan;
 pub(crate) mod sentinel;
-#[doc(hidden)]
 pub(crate) mod system;
 pub(crate) mod tls;

@@ -5,7 +5,6 @@
 
 pub(crate) mod column;
 pub(crate) mod order_parts;
-#[doc(hidden)]
 pub(crate) mod order_sums;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,5 @@
 //! Names of activities, users and requests. They are bytes, never numbers: `7`, `07` and `+7` are three users.
 
-#[doc(hidden)]
 pub(crate) mod interner;
 
 use std::fmt;

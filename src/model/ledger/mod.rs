@@ -1,7 +1,6 @@
 //! The ledger: one entry for everything that changed an activity. Its columns are split into the
 //! texts of each order.
 
-#[doc(hidden)]
 pub(crate) mod checkpoint;
 #[cfg(test)]
 mod tests;

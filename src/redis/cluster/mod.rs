@@ -155,10 +155,9 @@ impl Servers {
         self.nodes.len() - 1
     }
 
-    #[allow(clippy::cast_possible_truncation)] // A cluster has at most 16,384 nodes.
     fn set_owner(&mut self, first: u16, last: u16, index: usize) {
         self.owners.resize(usize::from(SLOTS), UNKNOWN);
-        self.owners[usize::from(first)..=usize::from(last)].fill(index as u16);
+        self.owners[usize::from(first)..=usize::from(last)].fill(index as u16); // A cluster has at most 16,384 nodes.
     }
 
     /// Records that they are nodes of a cluster.

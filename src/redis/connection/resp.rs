@@ -45,9 +45,7 @@ fn digits(mut number: u64, buffer: &mut [u8; 20]) -> &[u8] {
     let mut at = buffer.len();
     loop {
         at -= 1;
-        #[allow(clippy::cast_possible_truncation)] // A digit is less than 10.
-        let digit = (number % 10) as u8;
-        buffer[at] = b'0' + digit;
+        buffer[at] = b'0' + (number % 10) as u8;
         number /= 10;
         if number == 0 {
             return &buffer[at..];

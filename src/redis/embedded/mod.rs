@@ -129,7 +129,6 @@ fn on_path(name: &Path) -> Option<PathBuf> {
 
 /// Why a private server did not start.
 #[derive(Debug, Clone, thiserror::Error)]
-#[allow(missing_docs, reason = "each variant's text names its fields")]
 pub(crate) enum EmbeddedError {
     /// Its directory cannot be made or used.
     #[error("cannot use the directory `{}`: {why}", path.display())]

@@ -137,7 +137,6 @@ impl JobStates {
     }
 
     /// The same in the type in which activities are numbered.
-    #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn count_u32(&self) -> u32 {
         self.states.len() as u32
     }

@@ -46,7 +46,6 @@ impl MultiSchedule {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // They are rows of one window.
 fn count(rows: &Range<u64>) -> usize {
     (rows.end - rows.start) as usize
 }

@@ -47,7 +47,7 @@ impl Queue {
     }
 
     /// Links a new row behind the last one of the activity.
-    #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32 apart.
+    /// Their distance is less than 2^32.
     pub(crate) fn link(&mut self, number: u64, window: &mut Window) {
         if self.tail != NO_ROW && self.tail >= window.span().0 {
             window.row_mut(self.tail).next = (number - self.tail) as u32;
@@ -110,9 +110,7 @@ impl Queue {
             self.head = batch.first;
             self.before = batch.before;
         }
-        #[allow(clippy::cast_possible_truncation)] // Rows of one window are less than 2^32.
-        let count = batch.count as u32;
-        self.waiting += count;
+        self.waiting += batch.count as u32; // Rows of one window are less than 2^32.
         each(batch, window, |row| row.state = State::Waiting);
     }
 
