@@ -2,6 +2,7 @@
 
 use crate::cli::failure::{Cause, Exit, Failure};
 use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault, own_limit};
+use crate::model::shell_quoted;
 use crate::redis::embedded::EmbeddedError;
 
 impl From<EmbeddedError> for Failure {
@@ -91,7 +92,8 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
         }
         StoreError::Unsettled { request, .. } => {
             let advice = format!(
-                "send the same command again with `--request {request}`: it settles what can be settled, and buys nothing twice"
+                "send the same command again with `--request {}`: it settles what can be settled, and buys nothing twice",
+                shell_quoted(request)
             );
             return (Exit::Unknown, Some(advice));
         }
@@ -125,11 +127,14 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
 fn advice_to_recover(recovery: &Recovery) -> String {
     match recovery {
         Recovery::SameRequest(id) => {
-            format!("send the same command again with `--request {id}`: it changes nothing if it was applied")
+            format!(
+                "send the same command again with `--request {}`: it changes nothing if it was applied",
+                shell_quoted(id)
+            )
         }
         Recovery::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
         Recovery::Inspect(activity) => {
-            format!("look at it with `seckill inspect {activity}` before anything is sent again")
+            format!("look at it with `seckill inspect {}` before anything is sent again", shell_quoted(activity))
         }
     }
 }

@@ -141,25 +141,3 @@ pub fn permitted<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
         read => Ok(Some(read?)),
     }
 }
-
-/// A word of a command in a hint, as a shell takes it.
-pub fn shell_quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_takes_each_word_as_it_is() {
-        assert_eq!(shell_quoted("seckill:stock:1"), "seckill:stock:1");
-        assert_eq!(shell_quoted("seckill:{1}:stock"), "'seckill:{1}:stock'");
-        assert_eq!(shell_quoted("it's"), "'it'\\''s'");
-        assert_eq!(shell_quoted(""), "''");
-    }
-}

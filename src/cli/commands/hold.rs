@@ -76,7 +76,7 @@ fn explain(Order { activity, request, .. }: &Order, outcome: &Outcome, out: &Out
     match outcome.status {
         Status::NotPreheated if outcome.stock.is_some() => {
             out.note(format!("`{activity}` was created by another system: nothing here says when a hold ends"));
-            out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then its units can be held"));
+            out.hint(format!("`seckill preheat --id {activity:#} --adopt` takes it over; then its units can be held"));
         }
         Status::NotHeld => out.note(format!("the hold `{request}` was released; another one needs another id")),
         Status::Expired => out.note(format!("the hold `{request}` is over; another one needs another id")),

@@ -152,18 +152,18 @@ fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Res
 fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out: &Output) {
     if paused.is_foreign {
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
-        out.hint(format!("`seckill preheat --id {activity} --adopt` takes it over; then it can be paused"));
+        out.hint(format!("`seckill preheat --id {activity:#} --adopt` takes it over; then it can be paused"));
     }
     if paused.is_stock_lost {
         out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): no units can move"));
         out.hint(format!(
-            "`seckill reconcile {activity} --fix` restores it if a whole ledger proves how many are left"
+            "`seckill reconcile {activity:#} --fix` restores it if a whole ledger proves how many are left"
         ));
     }
     if paused.is_unfinished {
         out.warn(format!("the preheat of the shards of `{activity}` is unfinished: nobody can buy it yet"));
         out.hint(format!(
-            "`seckill inspect {activity}` shows it; the `preheat` that began it, given again, finishes it"
+            "`seckill inspect {activity:#}` shows it; the `preheat` that began it, given again, finishes it"
         ));
     }
     if paused.is_partial && paused.unreached.is_some() {
@@ -177,20 +177,20 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
     }
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
-        out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption, which returns the stock"));
+        out.hint(format!("`seckill preheat --id {activity:#} --adopt` resumes the adoption, which returns the stock"));
     }
     if paused.status == Status::PausedHereOnly {
         out.warn(format!(
             "`{activity}` has no ledger because a backend sells it with a plain script, which still sells"
         ));
-        out.hint(format!("`seckill pause {activity} --withdraw-stock` stops that too"));
+        out.hint(format!("`seckill pause {activity:#} --withdraw-stock` stops that too"));
     }
     if paused.moved > 0 {
         let units = counted(paused.moved, "unit");
         out.note(match (to, dry_run) {
             (Pause::Resume, false) => format!("{units} of `{activity}` returned to its stock"),
             (Pause::Resume, true) => format!("{units} of `{activity}` would return to its stock"),
-            (_, false) => format!("{units} of `{activity}` withdrawn: `seckill resume {activity}` returns them"),
+            (_, false) => format!("{units} of `{activity}` withdrawn: `seckill resume {activity:#}` returns them"),
             (_, true) => format!("{units} of `{activity}` would be withdrawn"),
         });
     }

@@ -3,11 +3,11 @@
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::records_users;
 use crate::cli::commands::refund::user_hex;
-use crate::cli::failure::{Exit, Result, shell_quoted};
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::model::{ActivityId, Order, Outcome, RequestId, Status, StoredUser, UserId, Wish};
+use crate::model::{ActivityId, Order, Outcome, RequestId, Status, StoredUser, UserId, Wish, shell_quoted};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -128,9 +128,8 @@ fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, dry
                 None => format!("--user-hex {}", user.hex()),
             });
             let (user, quantity) = (user.unwrap_or_default(), settled.quantity.unwrap_or(1));
-            let activity = shell_quoted(activity.as_str());
             out.hint(format!(
-                "it was bought: `seckill refund {activity} {user} --quantity {quantity}` returns its units"
+                "it was bought: `seckill refund {activity:#} {user} --quantity {quantity}` returns its units"
             ));
         }
         (Status::NotHeld, _) if settled.user.is_some() => out.note(format!("the hold `{request}` was released")),

@@ -7,9 +7,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::cli::failure::{Failure, Result, shell_quoted};
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::command_failed;
 use crate::error::cause;
+use crate::model::shell_quoted;
 use crate::redis::connect::Pem;
 
 /// The longest file; the CAs of a whole system take a quarter of a megabyte.

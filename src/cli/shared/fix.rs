@@ -1,9 +1,8 @@
 //! Commands that correct what was found, or remove what is left, as they can be pasted into a shell.
 
 use crate::cli::args::Global;
-use crate::cli::failure::shell_quoted;
 use crate::cli::shared::target::{self, Login, PasswordSource};
-use crate::model::ActivityId;
+use crate::model::{ActivityId, shell_quoted};
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]
@@ -133,7 +132,7 @@ impl Fixes {
 
     /// A command of this tool about one activity: `before` and `after` its id.
     pub fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
-        let line = format!("{SECKILL}{before} {}{}", shell_quoted(activity.as_str()), self.options.seckill);
+        let line = format!("{SECKILL}{before} {activity:#}{}", self.options.seckill);
         if after.is_empty() { line } else { format!("{line} {after}") }
     }
 

@@ -68,7 +68,7 @@ pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
     let activity = &snapshot.activity;
     if meta.shards.is_none() {
         let failure = Failure::usage(format!("the preheat of the shards of `{activity}` is unfinished: {what}"));
-        return meta.plan.as_ref().map(|_| failure.hint(format!("`seckill inspect {activity}` shows it")));
+        return meta.plan.as_ref().map(|_| failure.hint(format!("`seckill inspect {activity:#}` shows it")));
     }
     let failure = Failure::usage(format!("the units of `{activity}` are in shards: {what}"));
     Some(failure.hint(format!("its shards are {}", named(&snapshot.parts(), usize::MAX))))

@@ -194,7 +194,7 @@ pub fn refuse(activity: &ActivityId, shards: &Shards, what: &str, again: &str) -
     let names: Vec<ActivityId> = shards.ids(activity).collect();
     let first = activity.shard(shards.numbers()[0]);
     Failure::usage(format!("`{activity}` is sharded, and {what} is of one shard: {}", named(&names, usize::MAX))).hint(format!(
-        "`seckill {again} '{first}'`; `seckill reconcile {activity}` and `seckill ledger {activity}` are of all shards"
+        "`seckill {again} {first:#}`; `seckill reconcile {activity:#}` and `seckill ledger {activity:#}` are of all shards"
     ))
 }
 

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::{Global, config_file, first_variable, variable};
-use crate::cli::failure::{Failure, Result, shell_quoted};
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::{Context, Contexts};
 use crate::cli::input::yaml::{contexts, layouts};
-use crate::model::Layout;
 use crate::model::time::Zone;
+use crate::model::{Layout, shell_quoted};
 use crate::redis::connect::{Certificates, Target, address};
 use crate::redis::embedded::Embedded;
 

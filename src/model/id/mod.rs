@@ -30,6 +30,15 @@ fn shown(text: &str) -> String {
     format!("{}{dots}", short.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\""))
 }
 
+/// A word of a command in a hint, as a shell takes it.
+pub(crate) fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 /// Defines one kind of id: a text with a rule, read by `parse`, shown as it was written.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $expected:expr, $fits:expr) => {
@@ -70,9 +79,10 @@ macro_rules! id {
             }
         }
 
+        /// `{:#}` is a word of a command, as a shell takes it.
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.pad(&self.0)
+                if formatter.alternate() { formatter.write_str(&shell_quoted(&self.0)) } else { formatter.pad(&self.0) }
             }
         }
     };
@@ -229,6 +239,16 @@ impl Serialize for StoredUser {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_shell_takes_each_word_as_it_is() {
+        assert_eq!(shell_quoted("seckill:stock:1"), "seckill:stock:1");
+        assert_eq!(shell_quoted("seckill:{1}:stock"), "'seckill:{1}:stock'");
+        assert_eq!(shell_quoted("it's"), "'it'\\''s'");
+        assert_eq!(shell_quoted(""), "''");
+        let id: ActivityId = "a$1".parse().unwrap();
+        assert_eq!(format!("`{id}` {id:#}"), "`a$1` 'a$1'");
+    }
 
     #[test]
     fn an_error_shows_at_most_sixty_characters() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::admin::archive::{self, Archivable, ArchiveFiles, Checked, Unarchivable};
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::row::{ArchiveRow, explain};
-use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::archive::Archive;
 use crate::cli::interrupt;
 use crate::cli::output::format::archive::{ArchiveDirectory, ArchiveWriter};
@@ -15,7 +15,7 @@ use crate::cli::output::{Output, Progress, counted};
 use crate::cli::shared::selection::expand;
 use crate::cli::shared::{hints, selection};
 use crate::model::archive::{Digest, FileSum, Manifest, Part, Sealed, folder_name};
-use crate::model::{ActivityId, Layout, Status};
+use crate::model::{ActivityId, Layout, Status, shell_quoted};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server
@@ -201,7 +201,7 @@ impl<'a> Run<'a> {
         let layout = self.store.layout();
         let mut flags: Vec<String> = Vec::new();
         for activity in &self.archived {
-            let flag = format!(" --activity {}", shell_quoted(layout.whole(activity).as_str()));
+            let flag = format!(" --activity {:#}", layout.whole(activity));
             if !flags.contains(&flag) {
                 flags.push(flag);
             }

@@ -109,11 +109,13 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         }
         Unarchivable::NotOver(live, state) => {
             out.warn(format!("`{live}` is {state}, and only what has ended or is paused is archived"));
-            out.hint(format!("`seckill pause {whole}` refuses purchases; `--withdraw-stock` stops plain scripts too"));
+            out.hint(format!(
+                "`seckill pause {whole:#}` refuses purchases; `--withdraw-stock` stops plain scripts too"
+            ));
         }
         Unarchivable::Held(units) => {
             out.warn(format!("held open, neither sold nor free: {} of `{activity}`", counted(*units, "unit")));
-            out.hint(format!("`seckill expire {whole}` returns those whose time is over"));
+            out.hint(format!("`seckill expire {whole:#}` returns those whose time is over"));
         }
         Unarchivable::UnreadGroup(group) => {
             out.warn(format!("the consumer group `{group}` has not read and acknowledged all of `{activity}`"));
@@ -123,16 +125,16 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         }
         Unarchivable::Lent(donor) => {
             out.warn(format!("`{donor}` lent units that may not have arrived, so no shard of `{whole}` is archived"));
-            out.hint(format!("`seckill reconcile {whole} --fix` finishes transfers"));
+            out.hint(format!("`seckill reconcile {whole:#} --fix` finishes transfers"));
         }
         Unarchivable::Verdict(verdict) => {
             out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
             out.hint(match verdict {
                 Verdict::Unproven => format!("`{activity}` has no ledger, and nothing else proves what was sold of it"),
                 Verdict::Unsettled => format!(
-                    "`seckill reconcile {whole}` says why; `seckill preheat --id {whole} --adopt` takes over a ledger without its beginning"
+                    "`seckill reconcile {whole:#}` says why; `seckill preheat --id {whole:#} --adopt` takes over a ledger without its beginning"
                 ),
-                _ => format!("`seckill reconcile {whole}` shows what differs, and `--fix` repairs it"),
+                _ => format!("`seckill reconcile {whole:#}` shows what differs, and `--fix` repairs it"),
             });
         }
         Unarchivable::Changed => {
@@ -141,7 +143,7 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         }
         Unarchivable::Status(status, _) => {
             out.warn(format!("an adoption of `{activity}` is unfinished ({status}), so it has no whole ledger yet"));
-            out.hint(format!("`seckill preheat --id {activity} --adopt` resumes the adoption"));
+            out.hint(format!("`seckill preheat --id {activity:#} --adopt` resumes the adoption"));
         }
     }
 }

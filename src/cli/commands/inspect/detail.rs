@@ -97,14 +97,14 @@ fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
         )),
         Some(ShardPlan::Update { rules: PackedRules { total, .. }, .. }) => warnings.warn(format!(
             "an update of `{activity}` from {} units to {total} is unfinished, so what is in transit is not known: `seckill preheat \
-             --id {activity} --stock {total} --update` finishes it",
+             --id {activity:#} --stock {total} --update` finishes it",
             meta.total
         )),
         None => {}
     }
     if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
         warnings.warn(format!(
-            "the shards of `{activity}` have {} more than its total: `seckill reconcile {activity}` says why",
+            "the shards of `{activity}` have {} more than its total: `seckill reconcile {activity:#}` says why",
             counted(units.unsigned_abs(), "unit")
         ));
     }

@@ -99,7 +99,7 @@ fn people(why: &WhyRow, activity: &ActivityId, user: &UserId, out: &mut Output) 
         out.table(Some(&format!("Orders of {user}")), &why.entries)?;
     }
     if why.more > 0 {
-        out.note(format!("{} older orders: `seckill ledger {activity} --user {user}` shows all", why.more));
+        out.note(format!("{} older orders: `seckill ledger {activity:#} --user {user:#}` shows all", why.more));
     }
     Ok(())
 }
@@ -132,7 +132,9 @@ impl Question<'_> {
                 Status::NotPreheated,
                 match &snapshot.meta {
                     Some(_) => {
-                        format!("The stock key of `{id}` is gone (evicted? expired?): `seckill reconcile {id} --fix`.")
+                        format!(
+                            "The stock key of `{id}` is gone (evicted? expired?): `seckill reconcile {id:#} --fix`."
+                        )
                     }
                     None => format!("`{id}` does not exist in this layout."),
                 },
@@ -181,7 +183,8 @@ impl Question<'_> {
                     format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
                 });
                 let by = by.unwrap_or_default();
-                closed.push((Status::Paused, format!("The activity was paused{by}; `seckill resume {id}` ends that.")));
+                closed
+                    .push((Status::Paused, format!("The activity was paused{by}; `seckill resume {id:#}` ends that.")));
             }
             StoredState::Live | StoredState::Archived => {}
         }
@@ -226,7 +229,7 @@ impl Question<'_> {
             }
             if let Some(withdrawn @ 1..) = meta.withdrawn {
                 let (units, are) = (counted(withdrawn, "unit"), if withdrawn == 1 { "is" } else { "are" });
-                facts.push(format!("{units} of the stock {are} withdrawn: `seckill resume {id}` ends that."));
+                facts.push(format!("{units} of the stock {are} withdrawn: `seckill resume {id:#}` ends that."));
             }
             if let (Some(checkpoint), Some(carried)) = (&meta.checkpoint, entries.carried) {
                 let upto = checkpoint.upto.at().to_second();
@@ -261,7 +264,7 @@ impl Question<'_> {
         if let Some(Bought::Units(held)) = self.held
             && i64::try_from(held) != Ok(holds)
         {
-            facts.push(format!("The ledger says {holds} and the counter {held}: `seckill reconcile {id}`."));
+            facts.push(format!("The ledger says {holds} and the counter {held}: `seckill reconcile {id:#}`."));
         }
         facts
     }

@@ -233,7 +233,7 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
              be written down"
         ))
         .hint(match activity.parent() {
-            None => format!("`seckill preheat --id {activity} --adopt` begins a ledger from what participants hold"),
+            None => format!("`seckill preheat --id {activity:#} --adopt` begins a ledger from what participants hold"),
             Some(_) => "an audit of it is `unsettled`; `preheat --reset` begins anew".to_owned(),
         }),
         Untrimmed::Unreadable(id, why) => {

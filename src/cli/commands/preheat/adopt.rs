@@ -3,7 +3,7 @@
 use crate::admin::adopt::{Adoptable, Adopted, Adoption, AdoptionEnd, Prospect, Stage, Unadoptable};
 use crate::admin::{adopt, preheat};
 use crate::cli::commands::preheat::{PreheatArgs, explain};
-use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
 use crate::cli::shared::session::Session;
@@ -66,7 +66,7 @@ impl AdoptCommand<'_> {
                 if ended.as_ref().is_err_and(|failure| failure.store().is_some()) {
                     let id = &self.plan.id;
                     self.out
-                        .warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id} --adopt` resumes"));
+                        .warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes"));
                 }
                 ended
             }
@@ -102,7 +102,7 @@ impl AdoptCommand<'_> {
             AdoptionEnd::Moving => Err(self.moving()),
             AdoptionEnd::Overtaken => {
                 Err(Failure::failed(format!("`{}` was taken over by somebody else meanwhile", self.plan.id))
-                    .hint(format!("`seckill inspect {}` shows it", self.plan.id)))
+                    .hint(format!("`seckill inspect {:#}` shows it", self.plan.id)))
             }
         }
     }
@@ -132,9 +132,9 @@ impl AdoptCommand<'_> {
         }
         match limit.map(|limit| (limit, holders.above(limit))) {
             None => {
-                let (id, options) = (shell_quoted(self.plan.id.as_str()), &self.options);
+                let (id, options) = (&self.plan.id, &self.options);
                 self.out.note("it has no limit per user");
-                self.out.hint(format!("`seckill preheat --id {id} --update{options} --per-user-limit N` sets one"));
+                self.out.hint(format!("`seckill preheat --id {id:#} --update{options} --per-user-limit N` sets one"));
             }
             Some((_, 0)) => {}
             Some((limit, above)) => self.out.warn(format!(
@@ -184,7 +184,7 @@ impl AdoptCommand<'_> {
                 let key = self.store.keys(&id).participants.unwrap_or_default();
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
                 self.out.hint(format!(
-                    "`seckill reconcile {id} --fix` restores participants from a whole ledger, and with `--orders FILE` \
+                    "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and with `--orders FILE` \
                      from complete order records; without both, `--reset` starts over"
                 ));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
@@ -240,13 +240,14 @@ impl AdoptCommand<'_> {
         let limit = self.plan.per_user_limit.map(Limit::get).over(found.per_user_limit);
         if found.stage == Stage::Ledger && found.units != adopted.total.checked_sub(adopted.held) {
             let id = &self.plan.id;
-            self.out
-                .hint(format!("its stock is not what its ledger says: `seckill reconcile {id}` shows and repairs it"));
+            self.out.hint(format!(
+                "its stock is not what its ledger says: `seckill reconcile {id:#}` shows and repairs it"
+            ));
         }
         if matches!(found.stage, Stage::Ledger | Stage::Lost) {
-            let (id, options) = (shell_quoted(self.plan.id.as_str()), &self.options);
+            let (id, options) = (&self.plan.id, &self.options);
             self.out.note(format!(
-                "limit, title and window were lost with its meta: `seckill preheat --id {id} --update{options}` sets those that \
+                "limit, title and window were lost with its meta: `seckill preheat --id {id:#} --update{options}` sets those that \
                  are not given"
             ));
         }

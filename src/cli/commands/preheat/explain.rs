@@ -71,18 +71,18 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
     }
     if differs("stock key") {
         return format!(
-            "`seckill reconcile {activity} --fix` restores a lost stock from a whole ledger; without a ledger, \
-             `seckill preheat --id {activity} --adopt` restores it from total and participants; else `--reset` starts over"
+            "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger; without a ledger, \
+             `seckill preheat --id {activity:#} --adopt` restores it from total and participants; else `--reset` starts over"
         );
     }
     if differs("preheated") {
         return format!(
-            "`seckill preheat --id {activity} --adopt` takes it over with its purchases; `--reset` starts over"
+            "`seckill preheat --id {activity:#} --adopt` takes it over with its purchases; `--reset` starts over"
         );
     }
     if differs("plan") {
         return format!(
-            "`seckill inspect {activity}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
+            "`seckill inspect {activity:#}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
              starts over"
         );
     }
@@ -91,11 +91,11 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
             .to_owned();
     }
     if differs("adopt") {
-        return format!("`seckill preheat --id {activity} --adopt` resumes");
+        return format!("`seckill preheat --id {activity:#} --adopt` resumes");
     }
     if let Some(other) = refused.differences.iter().find(|difference| difference.field == "if_total") {
         return format!(
-            "look at it with `seckill inspect {activity}`; then `--if-total {}` updates it as it is now",
+            "look at it with `seckill inspect {activity:#}`; then `--if-total {}` updates it as it is now",
             other.before
         );
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::admin::restore::{self, Meddled, Pages, Restorable};
 use crate::cli::args::Mutating;
 use crate::cli::commands::preheat::{PreheatArgs, explain};
-use crate::cli::failure::{Exit, Failure, Result, shell_quoted};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
@@ -79,9 +79,8 @@ fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result
         // After a reset to another number of shards they have other numbers, and nothing makes a parent of those.
         if is_first_choice && shards.len() > 1 {
             out.hint(format!(
-                "`seckill preheat --id {} --stock {total} --shards {} --layout cluster` makes it, with limit, title and \
+                "`seckill preheat --id {parent:#} --stock {total} --shards {} --layout cluster` makes it, with limit, title and \
                  window if it had them",
-                shell_quoted(parent.as_str()),
                 shards.len()
             ));
         }
@@ -142,7 +141,7 @@ fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Outpu
         match meddled {
             Meddled::Overtaken => {
                 Failure::failed(format!("`{id}` was reset, or restored by another call, meanwhile"))
-                    .hint(format!("`seckill inspect {id}` shows it; the files are as they were"))
+                    .hint(format!("`seckill inspect {id:#}` shows it; the files are as they were"))
             }
             Meddled::Written => {
                 Failure::failed(format!("another client wrote to `{id}` while it was restored: it is archived as before"))
@@ -196,7 +195,7 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
         _ => format!("{id}: keys of it are there, and not as this archive has them"),
     });
     out.hint(match found.stage.as_str() {
-        "archived" => format!("`seckill inspect {id}` says when it was archived: give the directory of that archive"),
+        "archived" => format!("`seckill inspect {id:#}` says when it was archived: give the directory of that archive"),
         "restore" => "give the directory of those files: the same command resumes".to_owned(),
         _ => "nothing is overwritten: restore it to another server".to_owned(),
     });

@@ -178,7 +178,7 @@ fn of_no_shard(named: &[ActivityId]) -> Result<()> {
         Some((shard, parent)) => Err(Failure::usage(format!(
             "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"
         ))
-        .hint(format!("`seckill reconcile {parent} --orders …` compares each row at the user's shard"))),
+        .hint(format!("`seckill reconcile {parent:#} --orders …` compares each row at the user's shard"))),
         None => Ok(()),
     }
 }

@@ -245,7 +245,7 @@ pub(super) fn note_left_out(left_out: &[ActivityId], out: &Output) {
     }
     if let Some(activity) = left_out.first() {
         out.hint(format!(
-            "is the export incomplete? If these orders are missing indeed, name the activity: `seckill reconcile {activity} …`"
+            "is the export incomplete? If these orders are missing indeed, name the activity: `seckill reconcile {activity:#} …`"
         ));
     }
 }

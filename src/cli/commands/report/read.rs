@@ -89,12 +89,12 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
                 .hint("`seckill preheat --restore DIR` brings it back"))
         }
         (Some(meta), None) if meta.ledger => Err(refused(format!("the ledger of `{activity}` is gone")).hint(format!(
-            "`seckill inspect {activity}` shows stock and buyers; `seckill doctor` looks for what else is gone"
+            "`seckill inspect {activity:#}` shows stock and buyers; `seckill doctor` looks for what else is gone"
         ))),
         (Some(_), None) => {
             Err(refused(format!("`{activity}` has no ledger, and a report is made from it")).hint(format!(
-                "it was preheated with `ledger: false`; `seckill inspect {activity}` shows stock and buyers, \
-                 `seckill reconcile {activity} --orders FILE` audits them"
+                "it was preheated with `ledger: false`; `seckill inspect {activity:#}` shows stock and buyers, \
+                 `seckill reconcile {activity:#} --orders FILE` audits them"
             )))
         }
         (None, _) if snapshot.status == Status::NotPreheated => {
@@ -102,7 +102,7 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
             Err(refused(format!("`{activity}` is not_preheated: it has no ledger")))
         }
         (None, _) => Err(refused(format!("`{activity}` has no ledger: another system created it"))
-            .hint(format!("`seckill inspect {activity}` shows stock and buyers"))),
+            .hint(format!("`seckill inspect {activity:#}` shows stock and buyers"))),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
         out.table(Some("Events"), &report.marks())?;
     }
     if report.sales.more_marks > 0 {
-        out.note(format!("{} more events: `seckill ledger {}`", report.sales.more_marks, report.snapshot.activity));
+        out.note(format!("{} more events: `seckill ledger {:#}`", report.sales.more_marks, report.snapshot.activity));
     }
     let ranges = report.ranges();
     if !ranges.is_empty() {
@@ -51,7 +51,7 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
         out.table(Some("Top buyers"), &report.participants())?;
     }
     out.note(format!(
-        "the verdict compares sums; `seckill reconcile {}` is the full audit, user by user",
+        "the verdict compares sums; `seckill reconcile {:#}` is the full audit, user by user",
         report.snapshot.activity
     ));
     Ok(())

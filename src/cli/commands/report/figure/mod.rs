@@ -193,7 +193,7 @@ fn notes(report: &Report) -> Vec<String> {
     let activity = &report.snapshot.activity;
     let mut notes: Vec<String> = facts::pace(report).map(|pace| format!("Pace: {pace}.")).into_iter().collect();
     notes.push(format!("Verdict by sums, {}.", facts::verdict(report)));
-    notes.push(format!("The full audit, user by user, is `seckill reconcile {activity}`."));
+    notes.push(format!("The full audit, user by user, is `seckill reconcile {activity:#}`."));
     notes.iter().flat_map(|note| lines(note)).collect()
 }
 
