@@ -16,15 +16,12 @@ use crate::store::Store;
 /// Activities that a question names; the others are counted.
 const MAX_NAMED: usize = 10;
 
-/// The activities that a command line names, with those that match a pattern in its place. Without a pattern they are as given.
+/// The activities that a command line names, each once, with those that match a pattern in its place.
 ///
 /// # Errors
 /// A pattern that cannot be read, or that no preheated activity matches.
 pub fn resolve(named: &[ActivityId], store: &mut Store) -> Result<Vec<ActivityId>> {
-    match named.is_empty() || named.iter().any(is_pattern) {
-        true => ActivitySelector::new(named)?.activities(store),
-        false => Ok(named.to_vec()),
-    }
+    ActivitySelector::new(named)?.activities(store)
 }
 
 /// Whether an argument is the name of one of these activities, or a pattern that one matches.
