@@ -237,6 +237,11 @@ impl StoreError {
             || why.contains("consumer group") || why.contains("no longer exists"))
     }
 
+    /// Whether a key has another type than the command is for.
+    pub fn is_wrong_type(&self) -> bool {
+        matches!(self, Self::Server { kind: ServerKind::WrongType, .. })
+    }
+
     /// What an error reply of the server means.
     pub fn of_reply(error: &RedisError, server: &str) -> Self {
         let code = error.code().unwrap_or_default();

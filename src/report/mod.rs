@@ -11,6 +11,7 @@ pub(crate) mod units_a_user;
 
 use crate::audit::result::Verdict;
 use crate::model::ledger::checkpoint::Checkpoint;
+use crate::model::ledger::quantities;
 use crate::model::names::names;
 use crate::model::number::signed;
 use crate::model::{Entry, EntryId, Millis, Op};
@@ -184,8 +185,7 @@ impl Sales {
 
     fn orders_of(&mut self, entry: &Entry, op: Op) -> Result<(), String> {
         let orders = entry.holdings()?;
-        let units: Option<i64> = orders.iter().map(|order| order.count(1)).sum();
-        let units = units.ok_or("an order without a quantity")?;
+        let units: i64 = quantities(&orders)?.iter().sum();
         let (at, count) = (entry.id.at(), orders.len() as u64);
         if op.returns() {
             if op == Op::Refund {

@@ -20,7 +20,7 @@ use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers}
 use crate::model::id::interner::Interner;
 use crate::model::layout::Kind;
 use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::{Entry, EntryId, Op};
+use crate::model::ledger::{Entry, EntryId, Op, quantities};
 use crate::model::number::signed;
 
 /// What the ledger says up to one entry, beside what order records say of the same users.
@@ -248,8 +248,7 @@ impl LedgerState {
         }
         // Read whole before any of it counts.
         let rows = entry.holdings()?;
-        let counts: Option<Vec<i64>> = rows.iter().map(|row| row.count(1)).collect();
-        let counts = counts.ok_or("an order without a quantity")?;
+        let counts = quantities(&rows)?;
         // A bare counter sells to nobody in particular: all of it is one user without a name.
         let has_users = self.kind.has_users();
         let users = self.users.numbers(rows.iter().map(|row| if has_users { row.user() } else { b"" }));

@@ -269,6 +269,11 @@ impl Entry {
         Ok(rows)
     }
 
+    /// Why its orders cannot be read, if they cannot.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.readable_op().and_then(|_| quantities(&self.rows()?)).err()
+    }
+
     /// The same without request ids and reasons: all that changes who holds what.
     ///
     /// # Errors
@@ -284,6 +289,15 @@ impl Entry {
         fill(&mut rows, 2, "to", self.to.as_deref())?;
         Ok(rows)
     }
+}
+
+/// The units of each order of an entry.
+///
+/// # Errors
+/// That of one is no number.
+pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> {
+    let counts: Option<Vec<i64>> = orders.iter().map(|order| order.count(1)).collect();
+    counts.ok_or_else(|| "an order without a quantity".to_owned())
 }
 
 /// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so.

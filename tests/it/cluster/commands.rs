@@ -89,7 +89,7 @@ fn scripts_are_loaded_into_every_primary() {
 }
 
 #[test]
-fn a_feed_follows_ledgers_of_all_nodes() {
+fn a_feed_follows_ledgers_of_all_nodes_but_one_that_is_corrupt() {
     let cluster = TestCluster::start(3);
     let ids: Vec<String> = (0..3).map(|node| cluster.activity_on(node, "a")).collect();
     for id in &ids {
@@ -106,8 +106,11 @@ fn a_feed_follows_ledgers_of_all_nodes() {
         follow.wait_for_stdout(&format!("late-{id}"));
         group.wait_for_stdout(&format!("late-{id}"));
     }
+    let _: () = cluster.ask(&CLUSTER.ledger(&ids[0]), ("SET", CLUSTER.ledger(&ids[0]), "x"));
+    cluster.seckill(["deduct", &ids[1], "--user", "7", "--request", "latest"]).code(0);
     for running in [follow, group] {
-        running.interrupt();
+        running.wait_for_stdout("latest");
+        running.interrupt().stderr_has(&format!("`{}` is corrupt: key `{}`", ids[0], CLUSTER.ledger(&ids[0])));
     }
 }
 

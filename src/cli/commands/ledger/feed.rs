@@ -5,12 +5,12 @@ use std::io;
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::ledger::sources::Sources;
+use crate::cli::commands::ledger::sources::{Faults, Sources};
 use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
-use crate::error::cause;
+use crate::error::{StoreError, cause};
 use crate::model::{ActivityId, Entry, EntryId};
 use crate::read::ledger;
 use crate::store::Store;
@@ -67,11 +67,13 @@ struct Batch<'a, 'b> {
     rows: Vec<LedgerRow>,
     done: Vec<(ActivityId, EntryId)>,
     delivery: &'a mut Delivery<'b>,
+    faults: &'a mut Faults,
 }
 
 impl Batch<'_, '_> {
     /// Adds an entry; whenever there are enough rows, delivers them.
     fn add(&mut self, activity: &ActivityId, id: EntryId, entry: Option<&Entry>, store: &mut Store) -> Result<()> {
+        entry.iter().for_each(|entry| self.faults.check(activity, entry));
         for (row, _) in entry.into_iter().flat_map(|entry| rows_of(activity, entry, None)) {
             // Only now, and not at the last row of an entry: that entry is complete with this batch.
             if self.rows.len() >= self.delivery.batch() {
@@ -91,7 +93,11 @@ impl Batch<'_, '_> {
         }
         for entries in self.done.chunk_by(|one, other| one.0 == other.0) {
             let ids: Vec<EntryId> = entries.iter().map(|(_, id)| *id).collect();
-            ledger::acknowledge(store, &entries[0].0, self.group, &ids)?;
+            match ledger::acknowledge(store, &entries[0].0, self.group, &ids) {
+                // The entries are gone; who reads that ledger next names it.
+                Err(error) if error.is_wrong_type() => {}
+                acknowledged => acknowledged?,
+            }
         }
         self.done.clear();
         Ok(())
@@ -111,29 +117,37 @@ pub(super) fn feed(
     let mut joined = vec![false; sources.ledgers.len()];
     let mut swept = Instant::now();
     loop {
-        let mut batch = Batch { group, rows: Vec::new(), done: Vec::new(), delivery: &mut *delivery };
+        let (rows, done, faults) = (Vec::new(), Vec::new(), &mut sources.faults);
+        let mut batch = Batch { group, rows, done, delivery: &mut *delivery, faults };
+        let mut failed = None;
         for ledger in ready.drain(..) {
-            let activity = sources.ledgers[ledger].0.clone();
-            if !joined[ledger] {
-                joined[ledger] = ledger::make_group(store, &activity, group)?;
-            }
-            if joined[ledger] {
-                joined[ledger] = take(&activity, &mut batch, store, terminal)?;
+            match take(&sources.ledgers[ledger].0, joined[ledger], &mut batch, store, terminal) {
+                Ok(is_joined) => joined[ledger] = is_joined,
+                // The others have what they had.
+                Err(failure) if failure.store().is_some_and(StoreError::is_wrong_type) => failed = Some(failure),
+                Err(failure) => return Err(failure),
             }
             if interrupt::requested() {
                 break;
             }
         }
         batch.flush(store)?;
-        if !follow || interrupt::requested() || delivery.reader_left() {
+        if let Some(failure) = failed {
+            sources.leave_out(failure, store)?;
+            (ready, joined) = ((0..sources.ledgers.len()).collect(), vec![false; sources.ledgers.len()]);
+        }
+        if !follow || interrupt::requested() || delivery.reader_left() || sources.is_over() {
             return Ok(());
+        }
+        if !ready.is_empty() {
+            continue;
         }
         let waiting: Vec<usize> = (0..sources.ledgers.len()).filter(|ledger| joined[*ledger]).collect();
         let keys: Vec<ActivityId> = waiting.iter().map(|ledger| sources.ledgers[*ledger].0.clone()).collect();
         match ledger::group_news(store, &keys, group) {
             Ok(new) => ready.extend(new.into_iter().map(|ledger| waiting[ledger])),
-            // One of them was reset: which one shows when each is asked.
-            Err(error) if error.is_no_group() => ready.extend(waiting),
+            // One of them was reset, or is corrupt: which one shows when each is asked.
+            Err(error) if error.is_no_group() || error.is_wrong_type() => ready.extend(waiting),
             Err(error) => return Err(error.into()),
         }
         sources.refresh(store)?;
@@ -146,8 +160,18 @@ pub(super) fn feed(
     }
 }
 
-/// Takes all that one ledger has for the group. Returns whether the group is still there: a reset removes it.
-fn take(activity: &ActivityId, batch: &mut Batch<'_, '_>, store: &mut Store, terminal: Terminal) -> Result<bool> {
+/// Takes all that one ledger has for the group, which is made if it has not joined. Returns whether the group is there: a reset
+/// removes it.
+fn take(
+    activity: &ActivityId,
+    is_joined: bool,
+    batch: &mut Batch<'_, '_>,
+    store: &mut Store,
+    terminal: Terminal,
+) -> Result<bool> {
+    if !is_joined && !ledger::make_group(store, activity, batch.group)? {
+        return Ok(false);
+    }
     let mut after = EntryId::ZERO;
     while !interrupt::requested() {
         let page = match ledger::group(store, activity, batch.group, after) {

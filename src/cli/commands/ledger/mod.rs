@@ -171,7 +171,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let names = names(&args.map, out)?;
     out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
-    if sources.ledgers.is_empty() && sources.all_found && args.all {
+    if sources.ledgers.is_empty() && !sources.faults.any && args.all {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
     if args.follow || args.group.is_some() {
@@ -198,7 +198,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             rows.finish()?;
         }
     }
-    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::done_if(sources.all_found) })
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::done_if(!sources.faults.any) })
 }
 
 row! {

@@ -8,10 +8,11 @@ use crate::admin::activities;
 use crate::cli::commands::ledger::{Since, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Output, RowStream};
+use crate::cli::output::{Output, RowStream, Warnings};
 use crate::cli::shared::selection::{each_merged, expand};
 use crate::cli::shared::{hints, selection};
-use crate::model::{ActivityId, EntryId, Status, UserId};
+use crate::error::StoreError;
+use crate::model::{ActivityId, Entry, EntryId, Status, UserId};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
@@ -26,8 +27,27 @@ pub(super) struct Sources {
     listed: Option<Instant>,
     /// What the index named so far: of a sharded activity the ledgers are those of its shards.
     names: HashSet<ActivityId>,
-    /// Whether each that was named is there and can be read.
-    pub all_found: bool,
+    pub faults: Faults,
+}
+
+/// What is not there or cannot be read, named as it is found.
+pub(super) struct Faults {
+    warnings: Warnings,
+    pub any: bool,
+}
+
+impl Faults {
+    fn add(&mut self, what: impl AsRef<str>) {
+        self.warnings.warn(what);
+        self.any = true;
+    }
+
+    /// Names an entry whose orders cannot be read.
+    pub(super) fn check(&mut self, activity: &ActivityId, entry: &Entry) {
+        if let Some(why) = entry.fault() {
+            self.add(format!("`{activity}` is corrupt: ledger entry `{}` cannot be read: {why}", entry.id));
+        }
+    }
 }
 
 /// Where the ledgers of the next activity end, from one of them on: those of the shards of an activity are read as one.
@@ -52,7 +72,8 @@ impl Sources {
         };
         let names = activities.iter().cloned().collect();
         let activities = expand(activities, store)?;
-        let mut sources = Self { ledgers: Vec::new(), since, listed, names, all_found: true };
+        let faults = Faults { warnings: out.warnings(), any: false };
+        let mut sources = Self { ledgers: Vec::new(), since, listed, names, faults };
         let snapshots = snapshot::snapshots(store, &activities)?;
         hints::warn_of_replica(store, out);
         for snapshot in snapshots {
@@ -66,13 +87,12 @@ impl Sources {
                 if activities.len() == 1 && listed.is_none() {
                     return Err(Failure::new(Exit::Refused, missing));
                 }
-                out.warn(missing);
-                sources.all_found = false;
+                sources.faults.add(missing);
                 continue;
             }
             if let Some(corrupt) = corrupt {
                 // A follower waits for the ledger that an adoption begins.
-                sources.all_found &= !corrupt.contains("its entries were lost");
+                sources.faults.any |= corrupt.contains("its entries were lost");
                 out.warn(corrupt);
             }
             if last.is_none() && listed.is_none() {
@@ -93,6 +113,33 @@ impl Sources {
             sources.ledgers.push((activity.clone(), since.max(trimmed)));
         }
         Ok(sources)
+    }
+
+    /// Whether nothing is left to follow.
+    pub(super) fn is_over(&self) -> bool {
+        self.ledgers.is_empty() && self.listed.is_none()
+    }
+
+    /// Leaves out the ledgers whose keys have another type now, if that is what failed.
+    ///
+    /// # Errors
+    /// Any other failure.
+    pub(super) fn leave_out(&mut self, failure: Failure, store: &mut Store) -> Result<()> {
+        if !failure.store().is_some_and(StoreError::is_wrong_type) {
+            return Err(failure);
+        }
+        let count = self.ledgers.len();
+        self.ledgers.retain(|(activity, _)| {
+            let read = ledger::ledger(store, activity, EntryId::LAST);
+            let is_left_out = read.is_err_and(|error| error.is_wrong_type());
+            if is_left_out {
+                let key = store.keys(activity).ledger;
+                self.faults
+                    .add(format!("`{activity}` is corrupt: key `{key}` is of the wrong type: expected a stream"));
+            }
+            !is_left_out
+        });
+        if self.ledgers.len() == count { Err(failure) } else { Ok(()) }
     }
 
     /// Looks for activities that were preheated meanwhile, if all are wanted and the last look was long enough ago.
@@ -122,22 +169,37 @@ pub(super) fn show(
         // New ones of `--all` are read up to their end first, like those before.
         while from < sources.ledgers.len() {
             let upto = end_of_activity(&sources.ledgers, from);
-            each_merged(&mut sources.ledgers[from..upto], None, store, |activity, _, entry| {
+            let faults = &mut sources.faults;
+            let merged = each_merged(&mut sources.ledgers[from..upto], None, store, |activity, _, entry| {
+                faults.check(activity, entry);
                 rows_of(activity, entry, only).try_for_each(|(row, _)| rows.push(&row))?;
                 Ok(!interrupt::requested() && !rows.is_lost())
-            })?;
+            });
             from = upto;
+            if let Err(failure) = merged {
+                sources.leave_out(failure, store)?;
+                from = 0;
+            }
         }
         if !follow {
             return Ok(());
         }
         rows.flush()?;
-        if interrupt::requested() || rows.reader_left() {
+        if interrupt::requested() || rows.reader_left() || sources.is_over() {
             return Ok(());
         }
-        for (ledger, page) in ledger::ledger_news(store, &sources.ledgers)? {
+        let news = match ledger::ledger_news(store, &sources.ledgers) {
+            Ok(news) => news,
+            Err(error) => {
+                sources.leave_out(error.into(), store)?;
+                from = sources.ledgers.len();
+                continue;
+            }
+        };
+        for (ledger, page) in news {
             let (activity, after) = &mut sources.ledgers[ledger];
             for entry in &page {
+                sources.faults.check(activity, entry);
                 rows_of(activity, entry, only).try_for_each(|(row, _)| rows.push(&row))?;
                 *after = entry.id;
             }
