@@ -50,7 +50,7 @@ pub struct Output {
     /// Whether nothing is changed, which each row says.
     is_dry: bool,
     /// Whether csv begins with a byte order mark.
-    bom: bool,
+    pub bom: bool,
     /// The server that is changed, if it is still to be named.
     target: Option<String>,
     /// Optional columns that rows have.
@@ -109,10 +109,6 @@ impl Output {
             true => self.target = Some(target.to_owned()),
             false => self.note(format!("on {target}")),
         }
-    }
-
-    pub fn set_bom(&mut self, bom: bool) {
-        self.bom = bom;
     }
 
     /// Keeps rows that report changes, for a nested value: if standard output cannot be written, standard error names

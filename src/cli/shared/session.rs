@@ -208,7 +208,7 @@ pub fn output(global: &Global) -> Result<Output> {
         return Err(Failure::usage(format!("`--bom` is of csv, and the output is {}", global.output().name()))
             .hint("add `-o csv`, or leave `--bom` out"));
     }
-    out.set_bom(global.bom);
+    out.bom = global.bom;
     Ok(out)
 }
 

@@ -199,6 +199,7 @@ pub(super) struct Loader {
     /// The most rows that it gets at once.
     pub batch: usize,
     pub format: Format,
+    pub bom: bool,
     /// Other names for their fields.
     pub names: Option<Renaming>,
 }
@@ -236,6 +237,7 @@ impl Loader {
     fn write(&self, rows: &[LedgerRow], stdin: ChildStdin) -> Result<Exit> {
         let mut out = Output::to(stdin, self.format, Terminal::default());
         out.set_names(self.names.clone());
+        out.bom = self.bom;
         let written = out.array(rows);
         out.end(written.map(|()| Exit::Done))
     }

@@ -178,11 +178,13 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();
     }
-    let (terminal, format) = (out.terminal(), out.format());
+    let (terminal, format, bom) = (out.terminal(), out.format(), out.bom);
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
-                Some(command) => Delivery::Exec(Loader { command: command.clone(), batch: args.batch, format, names }),
+                Some(command) => {
+                    Delivery::Exec(Loader { command: command.clone(), batch: args.batch, format, bom, names })
+                }
                 None => Delivery::Print(out.stream::<LedgerRow>()?),
             };
             let fed = feed(&mut sources, name, args.follow, &mut delivery, store, terminal);
