@@ -130,15 +130,11 @@ impl Preheating<'_> {
         let calls: Vec<Call> = plans.iter().zip(&keys).map(|(plan, keys)| self.call(plan, keys, dry_run)).collect();
         let mut failed = Ok(());
         for (number, answer) in self.store.servers.call_all(&calls).into_iter().enumerate() {
-            let preheated = match answer {
-                Ok(answer) => self.read(plans[number], answer, &keys[number], dry_run)?,
-                Err(error) => {
-                    failed = failed.and(Err(named(plans[number], error)));
-                    continue;
-                }
+            let preheated = match answer.and_then(|answer| self.read(plans[number], answer, &keys[number], dry_run)) {
+                Ok(preheated) if preheated.status == Status::Sharded => self.one(plans[number]),
+                preheated => preheated.map_err(|error| named(plans[number], error)),
             };
-            let is_sharded = preheated.status == Status::Sharded;
-            each(number, if is_sharded { self.one(plans[number])? } else { preheated });
+            failed = failed.and(preheated.map(|preheated| each(number, preheated)));
         }
         failed
     }
@@ -187,7 +183,7 @@ fn named(plan: &Plan, error: StoreError) -> StoreError {
 /// it was not given was not done, or is in doubt. What was found done by a try whose reply was lost is `replayed`.
 ///
 /// # Errors
-/// Any of [`StoreError`]; refusals are statuses.
+/// Any of [`StoreError`]; if a server does not answer, after the activities of others. Refusals are statuses.
 pub fn preheat_all(
     store: &mut Store,
     plans: &[&Plan],
@@ -201,20 +197,27 @@ pub fn preheat_all(
     let (several, ordinary): (Vec<usize>, Vec<usize>) =
         (0..plans.len()).partition(|number| takes_several_calls(plans[*number]));
     let mut preheating = Preheating { store, how, dry_run, reason };
+    let mut failed = Ok(());
     for numbers in ordinary.chunks(AT_ONCE) {
         let chunk: Vec<&Plan> = numbers.iter().map(|number| plans[*number]).collect();
-        preheating.few(&chunk, |at, done| each(numbers[at], done))?;
+        match preheating.few(&chunk, |at, done| each(numbers[at], done)) {
+            Err(error) if error.is_outage() => failed = failed.and(Err(error)),
+            done => done?,
+        }
     }
     for number in several {
         let plan = plans[number];
         let preheated = match (plan.total, how) {
-            (None, Preheat::Update) => preheating.with_same_total(plan)?,
-            (None, Preheat::UpdateFrom(total)) => preheating.at_total(plan, total)?,
-            _ => preheating.one(plan)?,
+            (None, Preheat::Update) => preheating.with_same_total(plan),
+            (None, Preheat::UpdateFrom(total)) => preheating.at_total(plan, total),
+            _ => preheating.one(plan),
         };
-        each(number, preheated);
+        match preheated {
+            Err(error) if error.is_outage() => failed = failed.and(Err(error)),
+            preheated => each(number, preheated?),
+        }
     }
-    Ok(())
+    failed
 }
 
 /// Adds activities to the index, before their keys are written: one that sells is never missing from it.

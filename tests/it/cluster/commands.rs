@@ -123,7 +123,7 @@ fn living_shards(cluster: &TestCluster, activity: &str) -> Vec<String> {
 }
 
 #[test]
-fn living_nodes_are_paused_and_expired_though_one_is_down() {
+fn living_nodes_are_preheated_paused_and_expired_though_one_is_down() {
     let mut cluster = TestCluster::with(3, false, &["--cluster-require-full-coverage", "no"]);
     let [lost, also_lost, lost_parent] = ["a", "b", "c"].map(|prefix| cluster.activity_on(2, prefix));
     let [first, parent, second] =
@@ -136,6 +136,10 @@ fn living_nodes_are_paused_and_expired_though_one_is_down() {
     }
     let shards = [&parent, &lost_parent].map(|id| living_shards(&cluster, id)).concat();
     cluster.kill_primary(2);
+    let sale = format!("activities: [{{id: {lost}, stock: 6}}, {{id: {first}, stock: 6}}]");
+    let updated =
+        cluster.seckill(["preheat", "-", "--update", "-o", "json", "--timeout", "300ms"]).stdin(&sale).code(5);
+    assert_eq!(updated.stderr_has(&format!("not reached, and as before: `{lost}`")).json()[0]["stock"], 6);
     let expire = ["expire", &lost, &first, "-o", "jsonl", "--timeout", "300ms"];
     let hold = || cluster.seckill(["hold", &first, "--user", "7", "--for", "1ms"]).code(0);
     hold();

@@ -15,9 +15,10 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{self, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
 use crate::cli::input::{self, window};
-use crate::cli::output::{Format, Output};
+use crate::cli::output::{Format, Output, named};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
+use crate::error::StoreError;
 use crate::model::{
     Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, Preheat, Preheated, ShardCount, Status, Units,
 };
@@ -246,7 +247,21 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     };
     let reason = args.mutating.reason.as_deref();
     explain::warn_of_past(plans, out);
-    let planned = plan(plans, how, store, out)?;
+    // A server that does not answer is waited for once.
+    store.begin_round(None);
+    let (planned, unreached) = plan(plans, how, store, out);
+    let missing: Vec<&ActivityId> =
+        (0..plans.len()).filter(|at| !planned.contains_key(at)).map(|at| &plans[at].id).collect();
+    let unreached = match unreached {
+        Err(error) if planned.is_empty() || !error.is_outage() => return Err(error.into()),
+        Err(error) => {
+            out.warn(format!("not reached, and as before: {}", named(&missing, MAX_PLANNED)));
+            Some(Failure { hint: advice(&error), ..Failure::from(error) })
+        }
+        Ok(()) => None,
+    };
+    let plans: Vec<Plan> = planned.keys().map(|at| plans[*at].clone()).collect();
+    let planned: Vec<Preheated> = planned.into_values().collect();
     if planned.iter().any(|result| result.shards.is_some()) {
         out.choose(&["shards"]);
     }
@@ -263,7 +278,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
         // What an earlier call made so is waited for too.
         let unchanged = results.iter().filter(|result| result.action == Action::Unchanged);
         unchanged.for_each(|result| store.changed(&result.activity));
-        failed = carry_out(plans, how, reason, store, &mut results, out).err();
+        failed = carry_out(&plans, how, reason, store, &mut results, out).err();
     }
     let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|result| &result.activity), store, out);
@@ -272,20 +287,25 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }
-    explain::show(&results, failed, out)
+    explain::show(&results, failed.or(unreached), out)
 }
 
-/// What would become of each activity.
-pub fn plan(plans: &[Plan], how: Preheat, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
+/// What would become of each activity whose server answers, by its place; why not of others.
+pub fn plan(
+    plans: &[Plan],
+    how: Preheat,
+    store: &mut Store,
+    out: &Output,
+) -> (BTreeMap<usize, Preheated>, Result<(), StoreError>) {
     let progress = out.progress("planning", plans.len() as u64);
     let all: Vec<&Plan> = plans.iter().collect();
     let mut planned = BTreeMap::new();
-    preheat::preheat_all(store, &all, how, true, None, |plan, result| {
+    let done = preheat::preheat_all(store, &all, how, true, None, |plan, result| {
         progress.inc(1);
         planned.insert(plan, result);
-    })?;
+    });
     progress.finish();
-    Ok(planned.into_values().collect())
+    (planned, done)
 }
 
 /// Shows a person what the question is about: false if only the result is shown.

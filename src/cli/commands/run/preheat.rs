@@ -20,7 +20,9 @@ pub(super) struct FixturePreheat {
 /// What would become of a fixture's activities.
 pub(super) fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let plans = fitted(fixture, store)?;
-    crate::cli::commands::preheat::plan(&plans, Preheat::Create, store, out)
+    let (planned, done) = crate::cli::commands::preheat::plan(&plans, Preheat::Create, store, out);
+    done?;
+    Ok(planned.into_values().collect())
 }
 
 fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
