@@ -144,10 +144,11 @@ fn what_a_broken_connection_left_open_is_sent_again_where_that_is_safe() {
 #[test]
 fn a_reset_that_may_have_happened_is_not_done_again_but_shown() {
     let redis = TestRedis::start();
+    redis.seckill(["script", "load"]).code(0);
     redis.seckill(["preheat", "--from", list(10).path()]).code(0);
     let proxy = Proxy::before(&redis);
-    // Planned, the policy, the index; then 50 that are answered.
-    let before = MANY + 2 + 50;
+    // Planned, which are paused, the policy, the index; then 50 that are answered.
+    let before = 2 * MANY + 2 + 50;
     proxy.inject(When::Command(before + 1), Fault::LoseReply);
     let outcome = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list(4).path()]).code(6);
     assert_eq!(all_alike(&outcome.json(), 50), "reset ok 10 4");
@@ -161,10 +162,11 @@ fn a_reset_that_may_have_happened_is_not_done_again_but_shown() {
 #[test]
 fn a_script_that_is_lost_in_the_midst_is_loaded_again() {
     let redis = TestRedis::start();
+    redis.seckill(["script", "load"]).code(0);
     redis.seckill(["preheat", "--from", list(10).path()]).code(0);
     let proxy = Proxy::before(&redis);
-    // Planned, the policy, index and a page; then the index, before the second page of resets.
-    let place = MANY + 1 + 201 + 1;
+    // Planned, which are paused, the policy, index and a page; then the index, before the second page of resets.
+    let place = 2 * MANY + 1 + 201 + 1;
     let list = list(4);
     let call = proxy.seckill(["preheat", "--reset", "--yes", "-o", "json", "--from", list.path()]);
     let call = start_and_hold(&proxy, place, call);

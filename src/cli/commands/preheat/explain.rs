@@ -4,10 +4,13 @@
 
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
-use crate::cli::output::{Cell, Output, counted, row};
-use crate::model::number::whole;
-use crate::model::{Action, ActivityId, Bought, FieldDifference, Kind, Millis, Plan, Preheat, Preheated, Status};
-use crate::read::{participants, snapshot};
+use crate::cli::output::{Cell, Output, counted, named, row};
+use crate::model::number;
+use crate::model::{
+    Action, ActivityId, Bought, FieldChange, FieldDifference, Kind, Millis, Plan, Preheat, Preheated, Snapshot, Status,
+    StoredState,
+};
+use crate::read::{participants, snapshot, whole};
 use crate::store::Store;
 
 /// Activities whose differences are listed; the others are counted.
@@ -37,6 +40,33 @@ pub(super) fn warn_of_past(plans: &[Plan], out: &Output) {
         }
     }
     warnings.end();
+}
+
+/// Says when activities that begin anew would sell.
+pub(super) fn windows(plans: &[Plan], planned: &[Preheated], out: &Output) {
+    let mut notes = out.warnings();
+    for (plan, planned) in plans.iter().zip(planned) {
+        let word = |word: &str, time: FieldChange<Millis>| time.value().map(|time| format!(" {word} {time}"));
+        let window: String = word("from", plan.starts_at).into_iter().chain(word("until", plan.ends_at)).collect();
+        if !window.is_empty() && matches!(planned.action, Action::Create | Action::Reset) {
+            notes.note(format!("{}: sells{window}", plan.id));
+        }
+    }
+    notes.end();
+}
+
+/// Says which activities a reset makes live: a pause is one of the sale that it ends.
+pub(super) fn resumed(planned: &[Preheated], store: &mut Store, out: &Output) -> Result<()> {
+    let reset = planned.iter().filter(|result| result.action == Action::Reset);
+    let reset: Vec<ActivityId> = reset.map(|result| result.activity.clone()).collect();
+    let is_paused = |it: &Snapshot| it.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Paused);
+    let mut paused = whole::wholes(store, &reset)?;
+    paused.retain(is_paused);
+    if !paused.is_empty() {
+        let paused: Vec<&ActivityId> = paused.iter().map(|snapshot| &snapshot.activity).collect();
+        out.note(format!("paused, and live after the reset: {}", named(&paused, MAX_NAMED)));
+    }
+    Ok(())
 }
 
 /// Says in what activities change or differ, and which keys are corrupt.
@@ -99,6 +129,13 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
             other.before
         );
     }
+    if let Some(ledger) = refused.differences.iter().find(|it| it.field == "ledger" && it.is_given) {
+        let kept = ledger.before == "1";
+        return format!(
+            "give `ledger: {kept}` to keep it as it is; only `preheat --reset` can change it, which removes purchases, ledger and \
+             requests"
+        );
+    }
     let given: Vec<&str> =
         refused.differences.iter().filter(|it| it.is_given).map(|difference| difference.field.as_str()).collect();
     if how == Preheat::Create && !given.iter().any(|field| RESET_FIELDS.contains(field)) {
@@ -121,7 +158,7 @@ fn shown(field: &str, text: &str) -> String {
     match (field, text) {
         (_, "") => "none".to_owned(),
         ("starts_at" | "ends_at", millis) => {
-            whole(millis).map_or(millis.to_owned(), |millis| Millis::new(millis).to_string())
+            number::whole(millis).map_or(millis.to_owned(), |millis| Millis::new(millis).to_string())
         }
         ("ledger", flag) => format!("`{}`", flag == "1"),
         _ => format!("`{text}`"),

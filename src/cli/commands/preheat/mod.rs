@@ -121,7 +121,7 @@ pub struct PreheatArgs {
     if_total: Option<Units>,
     /// Start over: remove purchases, ledger and requests
     ///
-    /// Window, limit and title that are not given are removed, too.
+    /// Window, limit and title that are not given are removed, too, and a pause ends.
     #[arg(long)]
     reset: bool,
     /// Take over another system's activity; purchases stay
@@ -262,6 +262,10 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     };
     let plans: Vec<Plan> = planned.keys().map(|at| plans[*at].clone()).collect();
     let planned: Vec<Preheated> = planned.into_values().collect();
+    explain::resumed(&planned, store, out)?;
+    if args.mutating.dry_run {
+        explain::windows(&plans, &planned, out);
+    }
     if planned.iter().any(|result| result.shards.is_some()) {
         out.choose(&["shards"]);
     }
