@@ -25,7 +25,7 @@ pub(crate) enum Scan<'k> {
     Hash(&'k str),
     /// A set.
     Set(&'k str),
-    /// The names of all keys that fit a pattern.
+    /// The names of all keys that hold a text and fit a pattern.
     Keys(&'k str),
 }
 
@@ -35,7 +35,9 @@ impl Scan<'_> {
         let mut command = match self {
             Self::Hash(key) => redis::cmd("HSCAN").arg(key).arg(cursor).to_owned(),
             Self::Set(key) => redis::cmd("SSCAN").arg(key).arg(cursor).to_owned(),
-            Self::Keys(pattern) => redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).to_owned(),
+            Self::Keys(pattern) => {
+                redis::cmd("SCAN").arg(cursor).arg("MATCH").arg(pattern).arg("TYPE").arg("string").to_owned()
+            }
         };
         command.arg("COUNT").arg(PAGE).to_owned()
     }
