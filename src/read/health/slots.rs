@@ -1,11 +1,11 @@
 //! A cluster as a node of it sees it: who serves what, and whether anything is missing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::model::slot::SLOTS;
 use crate::read::health::{ask, text};
-use crate::redis::cluster::map::{MapNode, NodeLine, read_ranges};
+use crate::redis::cluster::map::{MapNode, NodeLine, SlotRange, read_ranges};
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Place;
 
@@ -13,7 +13,7 @@ use crate::redis::connect::Place;
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     /// Its nodes.
-    pub members: Vec<Place>,
+    pub members: BTreeSet<Place>,
     /// Those that serve slots, and the first slot of each.
     pub first_slots: Vec<(Place, u16)>,
     /// How many slots no node serves.
@@ -59,15 +59,8 @@ impl Slots {
     pub(crate) fn of(server: &mut Server) -> Result<Self> {
         let own = server.target.clone();
         let mut slots = Self { uncovered: SLOTS, ..Self::default() };
-        let mut members = BTreeSet::new();
-        let place = |node: &MapNode| (node.host.clone(), node.port);
-        for range in read_ranges(server.ask(redis::cmd("CLUSTER").arg("SLOTS"))?)? {
-            slots.uncovered = slots.uncovered.saturating_sub(range.last - range.first + 1);
-            members.extend([&range.primary].into_iter().chain(&range.replicas).map(place));
-            slots.first_slots.push((place(&range.primary), range.first));
-        }
-        let nodes = asked(server, "NODES")?;
-        members.extend(nodes.lines().filter_map(|line| slots.add(&NodeLine::read(line)?)));
+        let ranges = read_ranges(server.ask(redis::cmd("CLUSTER").arg("SLOTS"))?)?;
+        slots.find_members(&ranges, &asked(server, "NODES")?);
         let state = asked(server, "INFO")?;
         let state = state.lines().find_map(|line| line.strip_prefix("cluster_state:"));
         slots.state = state.map(|state| state.trim().to_owned());
@@ -77,9 +70,8 @@ impl Slots {
             shown.rsplit_once(':').map_or(host, |(host, _)| host).to_owned()
         };
         let named = |(host, port): Place| (host_of(&host, port), port);
-        slots.members = members.into_iter().map(named).collect();
+        slots.members = slots.members.into_iter().map(named).collect();
         slots.first_slots = slots.first_slots.into_iter().map(|(primary, slot)| (named(primary), slot)).collect();
-        slots.members.dedup();
         for name in &mut slots.names {
             name.host = host_of(&name.host, name.port);
         }
@@ -88,13 +80,39 @@ impl Slots {
 }
 
 impl Slots {
+    /// Finds the nodes, and who serves what. By its id a node is one, whatever it is called.
+    fn find_members(&mut self, ranges: &[SlotRange], nodes: &str) {
+        let place = |node: &MapNode| (node.host.clone(), node.port);
+        let mut known = BTreeMap::new();
+        for range in ranges {
+            self.uncovered = self.uncovered.saturating_sub(range.last - range.first + 1);
+            self.first_slots.push((place(&range.primary), range.first));
+            // One without a port is a node whose address this one forgot.
+            for node in [&range.primary].into_iter().chain(&range.replicas).filter(|node| node.port > 0) {
+                self.members.insert(place(node));
+                known.insert(&*node.id, &node.host);
+            }
+        }
+        for line in nodes.lines().filter_map(NodeLine::read) {
+            let place = self.add(&line);
+            self.members.extend(place.filter(|_| !known.contains_key(line.id)));
+        }
+        for name in &mut self.names {
+            name.host = known.get(&*name.id).copied().unwrap_or(&name.host).clone();
+        }
+    }
+
     /// Adds what a line says of a node; gives the node unless nobody can reach it.
     fn add(&mut self, node: &NodeLine<'_>) -> Option<Place> {
-        if node.has("noaddr") || node.has("handshake") {
+        if node.has("handshake") {
             return None;
         }
         let (host, port) = node.address.rsplit_once(':')?;
         let (host, port) = (host.to_owned(), port.parse().ok());
+        if node.has("noaddr") || port == Some(0) {
+            self.failed.push(format!("{} (no address)", node.id));
+            return None;
+        }
         if node.has("fail") || node.has("fail?") {
             self.failed.push(node.address.to_owned());
         } else if let Some(port) = port {
@@ -145,7 +163,20 @@ mod tests {
             "6ec2 ::1:30002@31002 myself,master - 0 1426238316232 2 connected 5461-10922 [93->-292f] [77-<-e7d1]";
         assert_eq!(slots.add(&NodeLine::read(line).unwrap()).unwrap().0, "::1");
         assert_eq!((slots.failed, slots.open), (vec!["127.0.0.1:30004".into()], vec!["93".into(), "77".into()]));
-        let mut none = Slots::default();
-        assert!(none.add(&NodeLine::read("x :0@0 master,noaddr - 1 1 1 disconnected").unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_node_is_one_by_its_id_and_without_an_address_none() {
+        let node = |host: &str, port, id: &str| MapNode { host: host.into(), port, id: id.into() };
+        let primaries = [node("shop-1", 7000, "a"), node("", 0, "b")];
+        let ranges = primaries.map(|primary| SlotRange { first: 0, last: 9, primary, replicas: Vec::new() });
+        let mut slots = Slots::default();
+        let nodes = "a 10.0.0.1:7000@17000,shop-1 myself,master - 0 0 1 connected 0-9\n\
+                     b :0@0 master,noaddr - 0 0 2 disconnected 0-9\n\
+                     c 10.0.0.3:7000@17000 slave a 0 0 1 connected";
+        slots.find_members(&ranges, nodes);
+        let places = [("10.0.0.3", 7000), ("shop-1", 7000)].map(|(host, port)| (host.to_owned(), port));
+        assert_eq!(slots.members.into_iter().collect::<Vec<_>>(), places);
+        assert_eq!((&*slots.names[0].host, slots.failed), ("shop-1", vec!["b (no address)".to_owned()]));
     }
 }
