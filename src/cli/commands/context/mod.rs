@@ -8,7 +8,7 @@ use serde_yaml::{Mapping, Value};
 
 use crate::cli::args::{Global, config_file, first_variable, variable};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::credentials::program;
+use crate::cli::input::credentials::{password_of_file, program};
 use crate::cli::input::yaml::contexts::{self, Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
 use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row, unencodable};
@@ -256,6 +256,9 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     if global.password_file.as_deref().is_some_and(|path| path.as_os_str() == "-") {
         return Err(Failure::usage("`--password-file -`: standard input cannot be kept")
             .hint("give the path of a file, or `--password-command CMD`"));
+    }
+    if let Some(failure) = global.password_file.as_deref().and_then(|path| password_of_file(path).err()) {
+        out.warn(failure.message);
     }
     let context = Context {
         name,
