@@ -4,7 +4,7 @@ use crate::cli::commands::report::facts::{self, Fact, between, count, rate};
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Pace, Period, Series};
 use crate::cli::failure::Result;
-use crate::cli::output::{Output, Tone, bars, wrapped};
+use crate::cli::output::{Output, Tone, bars, counted, wrapped};
 use crate::model::time::Tick;
 use crate::model::{Millis, Op, State};
 use crate::report::Mark;
@@ -45,7 +45,7 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
         out.table(Some("Units a user"), &ranges)?;
     }
     if let Some(unknown) = report.users.as_ref().map(|users| users.unknown).filter(|unknown| *unknown > 0) {
-        out.note(format!("of {unknown} users nobody recorded the units"));
+        out.note(format!("of {} nobody recorded the units", counted(unknown, "user")));
     }
     if !report.buyers.is_empty() {
         out.table(Some("Top buyers"), &report.participants())?;

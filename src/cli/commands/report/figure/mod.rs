@@ -4,7 +4,7 @@
 mod plot;
 
 use crate::audit::result::Verdict;
-use crate::cli::commands::report::facts::{self, between, count, percent, units};
+use crate::cli::commands::report::facts::{self, between, count, counted, percent, units};
 use crate::cli::commands::report::figure::plot::short;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
@@ -276,7 +276,7 @@ fn users(report: &Report) -> List {
     let unknown = report.users.as_ref().map_or(0, |users| users.unknown);
     let head = match unknown {
         0 => "Units a user".to_owned(),
-        unknown => format!("Units a user (of {} users not recorded)", count(unknown)),
+        unknown => format!("Units a user (of {} not recorded)", counted(unknown, "user")),
     };
     List { head, rows }
 }
