@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{self, Columns, Mapping};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
-use crate::cli::input::orders::{AFTER_QUOTE, Dialect, Quotes, RowFormat, is_rounded};
+use crate::cli::input::orders::{Dialect, Quotes, RowFormat, is_rounded};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::model::{ActivityId, FieldChange, Limit, Plan, Units};
@@ -51,7 +51,11 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
             return list;
         }
     };
-    let found = if header.is_empty() { Err(columns.no_header()) } else { columns.find(&header) };
+    let found = match Quotes::of(&bytes[..offset(reader.position().byte())], delimiter).fault() {
+        Some((_, message, hint)) => Err(Problem::new(Location::START, message).hint(hint.map(str::to_owned))),
+        None if header.is_empty() => Err(columns.no_header()),
+        None => columns.find(&header),
+    };
     let found = match found {
         Ok(found) => found,
         Err(problem) => {
@@ -78,9 +82,8 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
         let line = line + raw[..raw_start].iter().filter(|byte| **byte == b'\n').count();
         let (width, columns) = (header.len(), &found.indexes);
         let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
-        if Quotes::of(&raw[raw_start..], delimiter).text_after.is_some() {
-            let [message, hint] = AFTER_QUOTE;
-            row.report(message.to_owned(), Some(hint));
+        if let Some((_, message, hint)) = Quotes::of(&raw[raw_start..], delimiter).fault() {
+            row.report(message.to_owned(), hint);
             continue;
         }
         let Some(plan) = row.plan() else { continue };

@@ -25,7 +25,7 @@ pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::jsonl::FileOrder;
 pub(crate) use crate::cli::input::orders::row::is_rounded;
 pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
-pub(crate) use crate::cli::input::orders::separated::{AFTER_QUOTE, Quotes};
+pub(crate) use crate::cli::input::orders::separated::Quotes;
 
 /// What came of asking for the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,10 +12,6 @@ use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape};
 use crate::cli::input::orders::{Next, RowError};
 
-/// What is said of text after a closing quote, and the next step.
-pub(crate) const AFTER_QUOTE: [&str; 2] =
-    ["text after a closing quote", "write a quote inside quotes twice: `\"a\"\"b\"`"];
-
 /// The records of one input, its header read.
 pub(crate) struct Separated {
     delimiter: u8,
@@ -120,15 +116,12 @@ impl Separated {
         if !self.record.has_quotes {
             return Ok(Next::Row);
         }
-        let quotes = Quotes::of(lines.raw(), self.delimiter);
-        if quotes.is_open {
-            return Err(lines.bad(0, "a quote is not closed: was the file cut short?"));
+        match Quotes::of(lines.raw(), self.delimiter).fault() {
+            Some((at, message, hint)) => {
+                Err(RowError::Bad(lines.problem(at, message.to_owned(), hint.map(str::to_owned))))
+            }
+            None => Ok(Next::Row),
         }
-        if let Some(at) = quotes.text_after {
-            let [message, hint] = AFTER_QUOTE.map(str::to_owned);
-            return Err(RowError::Bad(lines.problem(at, message, Some(hint))));
-        }
-        Ok(Next::Row)
     }
 
     /// A value without its escapes, if it may have some.
@@ -217,7 +210,7 @@ pub(crate) struct Quotes {
     /// Whether its last value lacks a closing quote.
     is_open: bool,
     /// Where text follows a closing quote: `"a"b`. Most parsers read `ab` there, or shift what follows.
-    pub(crate) text_after: Option<usize>,
+    text_after: Option<usize>,
 }
 
 impl Quotes {
@@ -237,6 +230,15 @@ impl Quotes {
             let Some(end) = memchr::memchr(delimiter, &record[at.min(record.len())..]) else { return quotes };
             start = at + end + 1;
         }
+    }
+
+    /// What is wrong: where, in words, and the next step.
+    pub(crate) fn fault(&self) -> Option<(usize, &'static str, Option<&'static str>)> {
+        if self.is_open {
+            return Some((0, "a quote is not closed: was the file cut short?", None));
+        }
+        let at = self.text_after?;
+        Some((at, "text after a closing quote", Some("write a quote inside quotes twice: `\"a\"\"b\"`")))
     }
 }
 
