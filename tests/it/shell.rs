@@ -21,11 +21,13 @@ fn run(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output 
     command.envs(variables.iter().copied()).output().unwrap()
 }
 
-/// What bash offers for a line, whose last word is being typed.
+/// What bash offers for a line, whose last word is being typed. It parts words at `:` and `=`.
 fn offered(line: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let words = line.replace(':', " : ").replace('=', " = ");
     let script = format!(
-        "source <(seckill completions bash)\nCOMP_WORDS=({line})\nCOMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
-         COMP_TYPE=9\n_clap_complete_seckill seckill \"${{COMP_WORDS[COMP_CWORD]}}\"\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+        "source <(seckill completions bash)\nCOMP_LINE=\"{line}\"\nCOMP_WORDS=({words})\nCOMP_TYPE=9\n\
+         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n$(complete -p seckill | sed 's/.*-F \\([^ ]*\\).*/\\1/') seckill \
+         \"${{COMP_WORDS[COMP_CWORD]}}\"\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
     );
     let output = run("bash", &["--norc", "-c", &script], variables);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
@@ -89,6 +91,7 @@ fn a_tab_completes_commands_options_and_what_the_server_has() {
         ("seckill context use s", &["sale", "staging"]),
         ("seckill inspect --layout c", &["coupon", "cluster"]),
         ("seckill completions z", &["zsh"]),
+        ("seckill inspect --output=js", &["json", "jsonl"]),
         ("seckill pause 1001 --confirm s", &["sale", "staging"]),
         ("seckill preheat --id 10", &["1001", "1002"]),
         ("seckill inspect --state live,pa", &["live,paused"]),
@@ -118,6 +121,7 @@ fn a_tab_completes_commands_options_and_what_the_server_has() {
         assert_offered(line, &env, words);
     }
     assert_offered("seckill inspect ''", &[("XDG_CONFIG_HOME", home), ("SECKILL_CONTEXT", "sale")], &["sku-7"]);
+    assert_offered(&format!("seckill -u {url} pause 10"), &[("XDG_CONFIG_HOME", home)], &["1001", "1002"]);
     // A server that is stopped does not stop who types, and no password command asks them anything.
     redis.freeze();
     assert!(offered("seckill inspect ''", &env).is_empty());
@@ -162,7 +166,11 @@ fn zsh_and_fish_complete_too() {
                     compadd() { print -r -- $@; }; _clap_dynamic_completer_seckill";
         let text = printed("zsh", &["-f", "-c", line], &env);
         assert!(text.contains("1001"), "{text:?}");
-        let line = line.replace("inspect 10", "preheat fixtures/hol");
+        // As it is installed, from the first Tab on.
+        let line = line.replace("inspect 10", "preheat fixtures/hol").replace("_clap_dynamic_completer_", "_").replace(
+            "source <(seckill completions zsh)",
+            "seckill completions zsh >$HOME/_seckill; fpath=($HOME $fpath); autoload -Uz _seckill",
+        );
         assert!(printed("zsh", &["-f", "-c", &line], &env).contains("fixtures/holds.yaml"));
     }
 }

@@ -24,6 +24,33 @@ use crate::store::Store;
 /// By which the script of a shell says that it wants completions, and that it is that shell.
 pub const VARIABLE: &str = "SECKILL_COMPLETE";
 
+/// Behind the script of bash, which parts words at `:`, `=` and `@`, as in `-u HOST:6380`: puts them together again.
+const WHOLE_WORDS: &str = r#"
+_seckill() {
+    local words=() line=$COMP_LINE word index
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        [[ $index -lt $COMP_CWORD || $word == [:=@]* ]] || word=$2
+        if [[ $index -gt 0 && -n $word && $line == "$word"* ]]; then
+            words[${#words[@]}-1]+=$word
+        else
+            words+=("$word")
+        fi
+        line=${line#*"$word"}
+    done
+    local last=$((${#words[@]} - 1))
+    local COMP_WORDS=("${words[@]}") COMP_CWORD=$last prefix=${words[last]%"$2"}
+    _clap_complete_seckill "$1" "${words[last]}" "$3"
+    # bash replaces what follows the last of them
+    COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+}
+"#;
+
+/// Behind the script of zsh, for the first Tab, at which zsh reads it from a folder of `fpath`.
+const FIRST_TAB: &str = "
+[[ $funcstack[1] != _seckill ]] || _clap_dynamic_completer_seckill \"$@\"
+";
+
 /// A shell waits no longer than this for the server.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -65,7 +92,12 @@ pub fn run(args: CompletionsArgs, _: &Global, out: &mut Output) -> Result<Exit> 
     shell
         .write_registration(VARIABLE, "seckill", "seckill", "seckill", &mut script)
         .map_err(|error| Failure::failed(format!("cannot make the script: {error}")))?;
-    out.text(&String::from_utf8_lossy(&script));
+    let script = String::from_utf8_lossy(&script);
+    out.text(&match args.shell {
+        Shell::Bash => script.replace("-F _clap_complete_seckill", "-F _seckill") + WHOLE_WORDS,
+        Shell::Zsh => script.into_owned() + FIRST_TAB,
+        Shell::Fish => script.into_owned(),
+    });
     Ok(Exit::Done)
 }
 
