@@ -6,7 +6,7 @@ use crate::model::{Bought, Millis, Snapshot, State, Status, StoredUser};
 row! {
     /// One activity at one instant. What all participants hold is asked only of an activity whose total nobody knows.
     pub struct ActivityRow as row from (snapshot: &Snapshot, of_participants: Option<u64>) {
-        pub(crate) activity: String = snapshot.activity.to_string() => Cell::text(&row.activity).tone(Tone::Strong);
+        pub(crate) activity: String = snapshot.activity.to_string() => Cell::id(&row.activity);
         pub(crate) title: Option<String> = title, flexible;
         pub(crate) state: &'static str = state => row.state_cell();
         optional table "alert" => match row.alert {
@@ -138,7 +138,7 @@ row! {
 row! {
     /// What a user who was asked for holds of an activity.
     pub struct HolderRow as row from (snapshot: &Snapshot, user: &str, recorded: Option<Bought>, held: u64) {
-        activity: String = snapshot.activity.to_string() => Cell::text(&row.activity).tone(Tone::Strong);
+        activity: String = snapshot.activity.to_string() => Cell::id(&row.activity);
         user: String = user.to_owned(), flexible;
         bought: Option<Bought> = bought => match row.bought {
             Some(Bought::Units(units)) => with_held(units, row.held),

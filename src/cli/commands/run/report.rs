@@ -212,7 +212,7 @@ pub(super) fn tables(details: Vec<ActivityDetail>, out: &mut Output) -> Result<(
 row! {
     /// One of those who bought most of an activity, or how many there are besides.
     struct TopRow as row {
-        activity: String => Cell::text(&row.activity).tone(Tone::Strong);
+        activity: String => Cell::id(&row.activity);
         table "user" => row.participant[0].clone();
         table "bought" => row.participant[1].clone();
         table "may buy" => row.participant[2].clone();

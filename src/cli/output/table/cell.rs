@@ -34,6 +34,9 @@ pub(crate) enum Content {
 /// Shown if nothing is known.
 const UNKNOWN: &str = "-";
 
+/// Columns up to which an id is never cut: it is what people type.
+const WHOLE_ID: usize = 24;
+
 impl Cell {
     /// A text, from wherever: control characters in it are escaped.
     pub fn text(text: impl Into<String>) -> Self {
@@ -43,6 +46,12 @@ impl Cell {
             Cow::Owned(safe) => safe,
         };
         Self::of(Content::Text(text))
+    }
+
+    /// The id of the activity that a row is about. A long one may be cut, or it would leave no room for the rest.
+    pub fn id(id: &str) -> Self {
+        let cell = Self::text(id).tone(Tone::Strong);
+        if cell.width() > WHOLE_ID { cell.flexible() } else { cell }
     }
 
     pub fn number(number: impl Display) -> Self {

@@ -324,6 +324,13 @@ memory  warn    without maxm…
 
     const NAMES: [&str; 4] = ["activity", "title", "share", "left"];
 
+    #[test]
+    fn an_id_is_cut_only_if_it_would_leave_no_room_for_the_rest() {
+        let of = |id: &str| fit(NAMES, [Cell::id(id), Cell::text("phone"), Cell::bar(0.5), Cell::number(50)], 40);
+        assert_eq!(of("2026-11-11-phone-256-red").0[0], 24);
+        assert_eq!(of(&"long".repeat(24)), (vec![15, 5, 10, 4], Vec::new()));
+    }
+
     fn sold() -> [Cell; 4] {
         [Cell::text("1001"), Cell::text("Double-11 phone").flexible(), Cell::bar(0.5), Cell::number(50)]
     }

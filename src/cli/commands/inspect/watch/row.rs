@@ -22,7 +22,7 @@ row! {
         flat pub activity: ActivityRow = activity;
         csv alert => row.activity.alert;
         table "" => row.alarms.first().map_or_else(|| Cell::text(" "), |alarm| Cell::text("!").tone(alarm.tone()));
-        table "activity" => Cell::text(row.activity.name()).tone(Tone::Strong);
+        table "activity" => Cell::id(row.activity.name());
         table "title" => row.activity.title.cell().flexible();
         table "state" => row.state_cell();
         table "stock" => row.stock_cell();
