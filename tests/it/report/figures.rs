@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{report, sale_of_2021};
+use super::{Sale, report, sale_of_2021};
 use crate::support::{CLUSTER, LAYOUTS, SECKILL, SKU, TestCluster, TestRedis, rfc3339};
 
 /// A field of each row, summed.
@@ -151,6 +151,15 @@ fn sums_that_differ_are_named_with_the_time_they_differ_from() {
     let shown = redis.seckill(["report", "1001"]).code(0).stdout_has("shortly").stdout;
     let stock = "drift: the stock of 5 is 2 units too few, since 20";
     assert!(shown.replace("\n           ", " ").contains(stock), "{shown}");
+}
+
+#[test]
+fn the_fastest_second_of_a_sale_over_days_has_its_date() {
+    let mut sale = Sale::begin(9, "", &["--stock", "9"]);
+    sale.orders(1000, "deduct", 0..1, 2);
+    sale.orders(90_000_000, "deduct", 1..2, 3);
+    let shown = sale.end().seckill(["report", "1001", "--timezone", "Asia/Shanghai"]).code(0).stdout;
+    assert!(shown.replace("\n           ", " ").contains("at most 3 in the second of 11-12 01:00:00"), "{shown}");
 }
 
 #[test]

@@ -77,8 +77,16 @@ pub(super) fn pace(report: &Report) -> Option<String> {
         parts.push(format!("half was bought within {}, 90% within {}", within(50)?, within(90)?));
         parts.push(format!("{} units a second on average", rate(mean)));
     }
-    parts.push(format!("at most {} in the second of {}", count(peak.units), peak.at.clock(1000)));
+    parts.push(format!("at most {} in the second of {}", count(peak.units), moment(report, peak.at)));
     Some(parts.join(", "))
+}
+
+/// A second of the sale, with its day if orders came on more than one, as below the charts.
+pub(super) fn moment(report: &Report, at: Millis) -> String {
+    let (first, last) = (report.sales.first_order, report.sales.last_order);
+    let is_one_day = first.map(Millis::date) == last.map(Millis::date);
+    let day = if is_one_day { String::new() } else { at.clock(86_400_000) + " " };
+    day + &at.clock(1000)
 }
 
 fn orders(report: &Report) -> String {

@@ -4,7 +4,7 @@
 mod plot;
 
 use crate::audit::result::Verdict;
-use crate::cli::commands::report::facts::{self, between, count, counted, percent, units};
+use crate::cli::commands::report::facts::{self, between, count, counted, moment, percent, units};
 use crate::cli::commands::report::figure::plot::short;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
@@ -153,7 +153,7 @@ fn sold_out(report: &Report) -> Tile {
 
 fn peak(report: &Report) -> Tile {
     match report.sales.peak {
-        Some(peak) => tile("Most in a second", large(peak.units), format!("at {}", peak.at.clock(1000))),
+        Some(peak) => tile("Most in a second", large(peak.units), format!("at {}", moment(report, peak.at))),
         None => tile("Most in a second", "-", "no orders"),
     }
 }
