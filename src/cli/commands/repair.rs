@@ -101,6 +101,9 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     let repairs = plan::read(&args.file)?;
     let Some(first) = repairs.first() else {
         session.out.note(format!("`{}` holds no repairs", args.file));
+        if session.out.format() != Format::Table {
+            session.out.array::<RepairRow>(&[])?;
+        }
         return Ok(Exit::Done);
     };
     if let Some(other) = repairs.iter().find(|repair| repair.layout != first.layout) {
