@@ -84,8 +84,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value = "1000", value_parser = between::<usize>(1, 50_000))]
     clients: usize,
     /// Orders a second, whether or not clients are free
-    #[arg(long, value_name = "PER_SECOND")]
-    rate: Option<NonZeroU32>,
+    #[arg(long, value_name = "PER_SECOND", value_parser = between::<u32>(1, 1_000_000_000))]
+    rate: Option<u32>,
     /// Orders in total [default: one a user]
     #[arg(long, value_name = "N", value_parser = between::<u64>(1, 1_000_000_000), conflicts_with = "duration")]
     orders: Option<u64>,
@@ -291,7 +291,7 @@ impl<'a> Bench<'a> {
         let options = LoadOptions {
             strategy,
             clients: args.clients,
-            pace: PaceOptions { rate: args.rate, until: args.until() },
+            pace: PaceOptions { rate: args.rate.and_then(NonZeroU32::new), until: args.until() },
             batch: Limits::shared(),
             must_succeed: false,
         };
@@ -341,11 +341,10 @@ fn explain(strategy: StrategyName, measured: &Measured, out: &Output) {
 }
 
 fn explain_oversold(strategy: StrategyName, found: &ReadBack, out: &Output) {
-    if found.above_stock > 0 {
-        out.warn(format!("{strategy} sold {} units that were not there: out of the ranking", found.above_stock));
-    }
-    if found.above_limit > 0 {
-        out.warn(format!("{strategy} sold {} units above users' limits: out of the ranking", found.above_limit));
+    for (units, why) in [(found.above_stock, "too many"), (found.above_limit, "above users' limits")] {
+        if units > 0 {
+            out.warn(format!("{strategy} sold {} {why}: out of the ranking", counted(units, "unit")));
+        }
     }
 }
 
