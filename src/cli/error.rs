@@ -216,7 +216,7 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
             "the server has no database of this number: leave it out of the URL, or name another"
         }
         ServerKind::Loading => "wait until it has loaded, or give it longer with `--timeout 60s`",
-        ServerKind::ReadOnly => "give the primary's address to `--url`",
+        ServerKind::PrimaryDown | ServerKind::ReadOnly => "give the primary's address to `--url`",
         ServerKind::OutOfMemory => "raise `maxmemory` (policy `noeviction`) or free memory",
         ServerKind::Busy => "wait for that script, or end it with SCRIPT KILL",
         ServerKind::Misconfigured => "look at the server's log: the disk may be full",

@@ -174,6 +174,8 @@ names! {
     pub enum ServerKind {
         /// Still reading its data.
         Loading = "is still loading its data",
+        /// A replica without a link to its primary, which shows nothing old (`replica-serve-stale-data no`).
+        PrimaryDown = "is a replica that is not connected to its primary",
         /// A replica, or set to read only.
         ReadOnly = "is read-only",
         /// Out of memory.
@@ -210,7 +212,7 @@ impl ServerKind {
 
     /// Whether nothing ran, so that waiting and sending again is safe and may help.
     pub fn is_transient(self) -> bool {
-        matches!(self, Self::Loading | Self::Busy | Self::Moving | Self::ClusterDown)
+        matches!(self, Self::Loading | Self::PrimaryDown | Self::Busy | Self::Moving | Self::ClusterDown)
     }
 }
 
@@ -227,7 +229,7 @@ const SERVER_KINDS: [(&str, ServerKind); 12] = [
     ("TRYAGAIN", ServerKind::Moving),
     ("WRONGTYPE", ServerKind::WrongType),
     ("USAGE", ServerKind::Usage),
-    ("MASTERDOWN", ServerKind::Loading),
+    ("MASTERDOWN", ServerKind::PrimaryDown),
 ];
 
 impl StoreError {
@@ -313,7 +315,9 @@ impl StoreError {
     /// Whether the server refused it before anything was changed.
     pub fn is_refusal(&self) -> bool {
         match self {
-            Self::Server { kind, .. } => !matches!(kind, ServerKind::Loading | ServerKind::Other),
+            Self::Server { kind, .. } => {
+                !matches!(kind, ServerKind::Loading | ServerKind::PrimaryDown | ServerKind::Other)
+            }
             Self::Permission { .. } | Self::OtherLimit { .. } => true,
             _ => false,
         }

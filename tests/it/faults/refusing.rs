@@ -14,6 +14,9 @@ fn a_replica_is_read_only() {
     let before = redis.dump_all();
     all_fail(&redis, &before, 1, "is read-only");
     redis.seckill(["inspect", "1"]).code(0);
+    redis.config_set("replica-serve-stale-data", "no");
+    let refused = redis.seckill(["inspect", "1", "--timeout", "400ms"]).code(1);
+    refused.stderr_has("is not connected to its primary").stderr_has("the primary's address to `--url`");
 }
 
 #[test]
