@@ -232,6 +232,11 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         ServerKind::ClusterDown => "is a primary down that no replica replaced? see `redis-cli --cluster check`",
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
         ServerKind::Usage => "see what is stored with `seckill inspect`",
+        // A script that asks for a right names the command to `acl_check_cmd`, which refuses names it does not know.
+        ServerKind::Other if why.to_lowercase().contains("unknown") || why.contains("acl_check_cmd") => {
+            "the server lacks a command that is needed: see `seckill doctor`; if it is a sentinel, the URL is \
+             redis+sentinel://h1:26379,h2:26379/primary"
+        }
         ServerKind::Other => return (exit, None),
     };
     (exit, Some(advice.to_owned()))

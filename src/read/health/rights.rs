@@ -46,6 +46,12 @@ pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Re
     let calls: Vec<Vec<Vec<String>>> = rights.iter().map(|right| calls(right, keys)).collect();
     let all: Vec<&Vec<String>> = calls.iter().flatten().collect();
     let json = serde_json::to_string(&all).unwrap_or_default();
+    // No script can ask about a command that the server lacks.
+    if let Err(why) = health::ask(server, "EVALSHA", redis::cmd("EVALSHA").arg("x").arg(0))?
+        && why.starts_with("this server has no")
+    {
+        return Ok(Err(why));
+    }
     let mut eval = redis::cmd("EVAL");
     let replies = match health::ask(server, "EVAL", eval.arg(ASK).arg(0).arg(json))? {
         Ok(Value::Array(replies)) => replies,

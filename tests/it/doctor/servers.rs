@@ -191,10 +191,13 @@ fn a_server_without_an_engine_for_lua_is_one_failure() {
     assert!(text(&rights[0], "found").starts_with("the server has no engine for Lua, "), "{rights:#?}");
     assert!(text(&rights[0], "fix").ends_with(" MODULE LIST"), "{rights:#?}");
     // Nobody can grant what the server does not have.
-    let managed = TestRedis::with(["--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""]);
-    let row = row(&managed, "rights");
-    assert!(text(&row, "found").starts_with("this server has no EVAL "), "{row:#}");
-    assert!(text(&row, "fix").ends_with(" EVAL 'return 1' 0"), "{row:#}");
+    for (name, call) in [("EVAL", " EVAL 'return 1' 0"), ("EVALSHA", " EVALSHA x 0")] {
+        let managed = TestRedis::with(["--rename-command", name, ""]);
+        let row = row(&managed, "rights");
+        assert!(text(&row, "found").starts_with(&format!("this server has no {name} ")), "{row:#}");
+        assert!(text(&row, "fix").ends_with(call), "{row:#}");
+        managed.seckill(["preheat", "--id", "1", "--stock", "1"]).code(1).stderr_has("see `seckill doctor`");
+    }
 }
 
 #[test]

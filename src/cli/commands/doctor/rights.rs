@@ -173,7 +173,8 @@ fn no_scripts(why: &str, node: &Node, fixes: &Fixes) -> Finding {
         let found = format!("the server has no engine for Lua, which Valkey has as a module since 9.1: {nothing}");
         return Finding::fail(found, fixes.administer(&["MODULE", "LIST"]));
     }
-    Finding::fail(format!("{why}: {nothing}"), fixes.command(&["EVAL", "return 1", "0"]))
+    let call: &[&str] = if why.contains("EVALSHA") { &["EVALSHA", "x", "0"] } else { &["EVAL", "return 1", "0"] };
+    Finding::fail(format!("{why}: {nothing}"), fixes.command(call))
 }
 
 /// Rules that are missing, as ACL SETUSER takes them.
