@@ -2,16 +2,9 @@
 
 use crate::support::{TestRedis, seckill};
 
-/// A server with one activity of 10 units.
-fn preheated() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "10", "--per-user-limit", "3"]).code(0);
-    redis
-}
-
 #[test]
 fn the_server_is_the_flag_then_seckill_url_then_redis_url() {
-    let redis = preheated();
+    let redis = TestRedis::selling("1001", 10);
     let nowhere = "unix:///nonexistent/nobody.sock";
     seckill(["inspect", "1001", "-u", &redis.url()]).env("SECKILL_URL", nowhere).code(0);
     seckill(["inspect", "1001"]).env("SECKILL_URL", &redis.url()).env("REDIS_URL", nowhere).code(0);
@@ -40,14 +33,14 @@ fn the_layout_is_the_flag_then_the_fixture_then_the_environment() {
 
 #[test]
 fn the_format_is_the_flag_then_the_environment() {
-    let redis = preheated();
+    let redis = TestRedis::selling("1001", 10);
     redis.seckill(["inspect"]).env("SECKILL_OUTPUT", "csv").code(0).stdout_has("activity,title,");
     redis.seckill(["inspect", "-o", "table"]).env("SECKILL_OUTPUT", "csv").code(0).stdout_has("ACTIVITY");
 }
 
 #[test]
 fn colour_is_for_terminals_unless_it_is_asked_for() {
-    let redis = preheated();
+    let redis = TestRedis::selling("1001", 10);
     let red = "\u{1b}[";
     redis.seckill(["inspect"]).code(0).stdout_lacks(red);
     redis.seckill(["inspect", "--color", "always"]).code(0).stdout_has(red);
@@ -59,7 +52,7 @@ fn colour_is_for_terminals_unless_it_is_asked_for() {
 
 #[test]
 fn quiet_is_quiet_and_verbose_names_the_server() {
-    let redis = preheated();
+    let redis = TestRedis::selling("1001", 10);
     redis.seckill(["pause", "1001"]).code(0).stderr_has("note: ");
     redis.seckill(["pause", "1001", "-q"]).code(0).stderr("");
     redis.seckill(["inspect", "-v"]).code(0).stderr_has(&redis.url()).stderr_has("seckill");
@@ -67,7 +60,7 @@ fn quiet_is_quiet_and_verbose_names_the_server() {
 
 #[test]
 fn a_timeout_is_a_duration_above_zero() {
-    let redis = preheated();
+    let redis = TestRedis::selling("1001", 10);
     redis.seckill(["inspect", "--timeout", "20000ms"]).code(0);
     redis.seckill(["inspect"]).env("SECKILL_TIMEOUT", "20s").code(0);
     for wrong in ["0s", "5", "soon", "-1s"] {
@@ -92,7 +85,7 @@ fn a_reader_that_has_enough_ends_it_quietly() {
 
 #[test]
 fn who_and_why_stand_in_the_ledger() {
-    let redis = preheated();
+    let redis = TestRedis::selling("1001", 10);
     redis
         .seckill(["deduct", "1001", "--user", "7", "--reason", "gift \"A\""])
         .env("SECKILL_OPERATOR", "ann@night")

@@ -3,10 +3,6 @@
 use super::{Orders, held};
 use crate::support::{Call, TestRedis};
 
-fn sale() -> TestRedis {
-    TestRedis::selling("1001", 1_000)
-}
-
 fn deduct(redis: &TestRedis, name: &str, text: impl AsRef<[u8]>) -> (Orders, Call) {
     let orders = Orders::named(name, text);
     let call = redis.seckill(["deduct", "-o", "jsonl", "--from", orders.path()]);
@@ -16,7 +12,7 @@ fn deduct(redis: &TestRedis, name: &str, text: impl AsRef<[u8]>) -> (Orders, Cal
 /// Refuses the text as a file, as standard input, and as order records.
 #[track_caller]
 fn assert_refused(name: &str, text: impl AsRef<[u8]>, why: &str) {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 1_000);
     let before = redis.dump_all();
     let (orders, call) = deduct(&redis, name, &text);
     call.code(2).stdout_is("").stderr_has(&format!("{name}:{why}"));
@@ -34,7 +30,7 @@ fn utf_16_and_gbk_are_named() {
         assert_refused("o", utf16, "1:1: the file is UTF-16, expected UTF-8");
     }
     let gbk = b"activity,user\n1001,\xcd\xf5\xd0\xa1\xc3\xf7\n";
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 1_000);
     let (_orders, call) = deduct(&redis, "o.csv", gbk);
     call.code(2)
         .stderr_has("o.csv:2:6: byte `0xcd` is not UTF-8: the file seems to be GBK")
@@ -64,13 +60,13 @@ fn a_row_without_end_is_refused_before_it_fills_the_memory() {
         ("o.csv", format!("activity,{long}\n1001,7\n")),
         ("o.jsonl", format!("{{\"activity\":1001,\"user\":\"{long}\"}}\n")),
     ] {
-        let redis = sale();
+        let redis = TestRedis::selling("1001", 1_000);
         let (_orders, call) = deduct(&redis, name, &text);
         let outcome = call.code(2).stdout_is("").stderr_has("a row is longer than 4194304 bytes");
         assert!(outcome.stderr.len() < 1_000, "{} bytes of error", outcome.stderr.len());
     }
     // What is long and ignored does no harm.
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 1_000);
     let text = format!("activity,note,user\n1001,{},7\n", &long[..3_000_000]);
     deduct(&redis, "o.csv", text).1.code(0);
 }

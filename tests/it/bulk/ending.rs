@@ -9,13 +9,9 @@ fn too_many(users: usize) -> Orders {
     Orders::new(&format!("activity,user,quantity\n1001,x,-1\n{rows}"))
 }
 
-fn sale() -> TestRedis {
-    TestRedis::selling("1001", 10)
-}
-
 #[test]
 fn invalid_lines_come_before_refused_ones() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     let orders = too_many(11);
     redis.seckill(["deduct", "--keep-going", "--from", orders.path()]).code(2).stdout_has("out_of_stock");
     let valid = Orders::of_users("1001", 11);
@@ -24,7 +20,7 @@ fn invalid_lines_come_before_refused_ones() {
 
 #[test]
 fn a_failure_comes_before_invalid_lines() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     let orders = too_many(400);
     let proxy = Proxy::before(&redis);
     let call = proxy.seckill(["deduct", "--keep-going", "-o", "jsonl", "--from", orders.path()]);
@@ -42,7 +38,7 @@ fn a_failure_comes_before_invalid_lines() {
 
 #[test]
 fn an_unknown_outcome_comes_before_everything() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     let orders = too_many(400);
     let proxy = Proxy::before(&redis);
     let call = ["deduct", "--keep-going", "--retry-for", "300ms", "-o", "jsonl", "--from", orders.path()];
@@ -58,7 +54,7 @@ fn an_unknown_outcome_comes_before_everything() {
 
 #[test]
 fn an_interrupted_run_is_130_whatever_else_applies() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     let orders = too_many(400);
     let call =
         redis.seckill(["deduct", "--keep-going", "--rate", "20", "-o", "jsonl", "--from", orders.path()]).spawn();

@@ -8,10 +8,6 @@ use std::path::PathBuf;
 use super::{Orders, held, statuses};
 use crate::support::{Call, Running, TestRedis};
 
-fn sale() -> TestRedis {
-    TestRedis::selling("1001", 10_000)
-}
-
 /// Starts a call whose standard input stays open.
 fn piped(call: Call) -> (Running, PipeWriter) {
     let (read, write) = std::io::pipe().unwrap();
@@ -30,7 +26,7 @@ const READING: usize = 3;
 
 #[test]
 fn a_run_that_waits_for_a_header_stops() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10_000);
     let before = redis.dump_all();
     for (begin, command) in
         [("", "deduct"), ("activity,us", "deduct"), ("activity,\"u", "refund"), ("", "multi-deduct")]
@@ -45,7 +41,7 @@ fn a_run_that_waits_for_a_header_stops() {
 
 #[test]
 fn a_run_that_waits_for_somebody_to_write_into_a_pipe_stops() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10_000);
     let (_dir, fifo) = fifo();
     for command in ["deduct", "reconcile"] {
         let call =
@@ -57,7 +53,7 @@ fn a_run_that_waits_for_somebody_to_write_into_a_pipe_stops() {
 
 #[test]
 fn a_dry_run_of_an_input_that_does_not_end_stops() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10_000);
     let (_dir, fifo) = fifo();
     let call = redis.seckill(["deduct", "--dry-run", "--from"]).args([&fifo]).spawn();
     let mut input = File::create(&fifo).unwrap();
@@ -68,7 +64,7 @@ fn a_dry_run_of_an_input_that_does_not_end_stops() {
 
 #[test]
 fn a_run_that_meets_nothing_but_invalid_lines_stops() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10_000);
     let (call, mut input) = piped(redis.seckill(["deduct", "--keep-going", "--job", "j", "--from", "-"]));
     input.write_all(b"activity,user\n").unwrap();
     let garbage = std::thread::spawn(move || while input.write_all(&b"1001,\n".repeat(1000)).is_ok() {});
@@ -84,7 +80,7 @@ fn a_run_that_meets_nothing_but_invalid_lines_stops() {
 
 #[test]
 fn a_run_that_waits_for_the_next_row_says_what_was_done_and_resumes() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10_000);
     let call = || redis.seckill(["deduct", "-o", "jsonl", "--job", "night", "--from", "-"]);
     let (running, mut input) = piped(call());
     input.write_all(b"activity,user\n1001,1\n1001,2\n").unwrap();
@@ -97,7 +93,7 @@ fn a_run_that_waits_for_the_next_row_says_what_was_done_and_resumes() {
 
 #[test]
 fn other_commands_that_wait_for_standard_input_stop_too() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10_000);
     let before = redis.dump_all();
     let calls: [(&[&str], usize); 3] =
         [(&["reconcile", "--orders", "-"], READING), (&["preheat", "--from", "-"], 2), (&["repair", "-", "--yes"], 2)];

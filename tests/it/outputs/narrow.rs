@@ -4,10 +4,6 @@ use crate::support::TestRedis;
 
 const USER: &str = "customer-0012345";
 
-fn sale() -> TestRedis {
-    TestRedis::selling("1001", 10)
-}
-
 /// What a call prints on a terminal of this width, which no line exceeds.
 #[track_caller]
 fn printed(redis: &TestRedis, line: &str, columns: usize) -> String {
@@ -20,7 +16,7 @@ fn printed(redis: &TestRedis, line: &str, columns: usize) -> String {
 
 #[test]
 fn a_hold_on_80_columns_keeps_its_user_and_its_deadline() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     let hold = format!("hold 1001 --user {USER} --for 16h");
     let text = printed(&redis, &hold, 80);
     let row = text.lines().nth(2).unwrap();
@@ -33,7 +29,7 @@ fn a_hold_on_80_columns_keeps_its_user_and_its_deadline() {
 
 #[test]
 fn messages_wrap_between_words_and_never_in_a_command() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     let file = |name: &str, text: &str| {
         let file = tempfile::Builder::new().suffix(name).tempfile().unwrap();
         std::fs::write(file.path(), text).unwrap();
@@ -74,7 +70,7 @@ fn messages_wrap_between_words_and_never_in_a_command() {
 
 #[test]
 fn a_shortened_request_id_stands_whole_below_the_table() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     redis.seckill(["hold", "1001", "--user", "a", "--for", "100d"]).code(0);
     let name = redis.seckill(["inspect", "1001", "--holds", "-o", "name"]).code(0).stdout;
     let text = printed(&redis, "inspect 1001 --holds", 60);

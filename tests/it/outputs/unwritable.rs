@@ -4,15 +4,9 @@ use crate::support::TestRedis;
 
 const FORMATS: [&str; 6] = ["table", "json", "jsonl", "csv", "tsv", "yaml"];
 
-fn sale() -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["preheat", "--id", "1001", "--stock", "10", "--per-user-limit", "3"]).code(0);
-    redis
-}
-
 #[test]
 fn a_full_disk_reports_what_was_taken_and_its_request() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     redis
         .seckill(["deduct", "1001", "--user", "7", "--quantity", "2", "--request", "r-1"])
         .stdout_full()
@@ -29,7 +23,7 @@ fn a_full_disk_reports_what_was_taken_and_its_request() {
 
 #[test]
 fn a_full_disk_is_one_object_for_machines() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     for format in ["json", "jsonl", "yaml"] {
         let request = format!("r-{format}");
         let call = redis.seckill(["deduct", "1001", "--user", format, "--request", &request, "-o", format]);
@@ -42,7 +36,7 @@ fn a_full_disk_is_one_object_for_machines() {
 
 #[test]
 fn a_full_disk_reports_every_kind_of_change() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     redis.seckill(["deduct", "1001", "--user", "7", "--quantity", "3"]).code(0);
     let plan = tempfile::NamedTempFile::new().unwrap();
     let plan = plan.path().to_str().unwrap();
@@ -69,14 +63,14 @@ fn a_full_disk_reports_every_kind_of_change() {
 
 #[test]
 fn a_full_disk_without_a_change_lists_none() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     for line in
         ["inspect", "inspect 1001 --all -o csv", "reconcile", "ledger 1001", "script list", "script show deduct"]
     {
         let call = redis.seckill([]).args(line.split(' ')).stdout_full();
         call.code(1).stderr_has("no space left on device").stderr_lacks("changed:");
     }
-    let refused = redis.seckill(["deduct", "1001", "--user", "7", "--quantity", "4"]).stdout_full();
+    let refused = redis.seckill(["deduct", "1001", "--user", "7", "--quantity", "11"]).stdout_full();
     refused.code(1).stderr_lacks("changed:");
     let dry = redis.seckill(["deduct", "1001", "--user", "7", "--dry-run"]).stdout_full();
     dry.code(1).stderr_lacks("changed:");
@@ -93,7 +87,7 @@ fn a_full_disk_without_a_change_lists_none() {
 
 #[test]
 fn a_closed_pipe_changes_no_exit_code() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     redis.cmd(("SET", "seckill:stock:bad", "abc"));
     for format in FORMATS {
         for (line, code) in [
@@ -101,9 +95,9 @@ fn a_closed_pipe_changes_no_exit_code() {
             ("inspect bad", 3),
             ("inspect 404", 3),
             ("inspect 1001 --user 7", 0),
-            ("deduct 1001 --user 7 --quantity 4", 3),
+            ("deduct 1001 --user 7 --quantity 11", 3),
             ("refund 1001 --user 7", 3),
-            ("multi-deduct --user 7 1001=4", 3),
+            ("multi-deduct --user 7 1001=11", 3),
             ("pause 404", 3),
             ("reconcile 1001", 0),
             ("reconcile 404", 3),
@@ -146,7 +140,7 @@ fn a_row_per_order_stops_when_its_reader_leaves() {
 
 #[test]
 fn following_ends_when_its_reader_leaves() {
-    let redis = sale();
+    let redis = TestRedis::selling("1001", 10);
     for format in FORMATS {
         redis.seckill(["ledger", "1001", "--follow", "-o", format]).stdout_closed().code(0).stderr_lacks("panic");
     }
