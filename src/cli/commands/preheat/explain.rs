@@ -55,7 +55,7 @@ pub(super) fn windows(plans: &[Plan], planned: &[Preheated], out: &Output) {
     notes.end();
 }
 
-/// Says which activities a reset makes live: a pause is one of the sale that it ends.
+/// Says which pauses end by a reset: each is of the sale that it removes.
 pub(super) fn resumed(planned: &[Preheated], store: &mut Store, out: &Output) -> Result<()> {
     let reset = planned.iter().filter(|result| result.action == Action::Reset);
     let reset: Vec<ActivityId> = reset.map(|result| result.activity.clone()).collect();
@@ -64,7 +64,7 @@ pub(super) fn resumed(planned: &[Preheated], store: &mut Store, out: &Output) ->
     paused.retain(is_paused);
     if !paused.is_empty() {
         let paused: Vec<&ActivityId> = paused.iter().map(|snapshot| &snapshot.activity).collect();
-        out.note(format!("paused, and live after the reset: {}", named(&paused, MAX_NAMED)));
+        out.note(format!("the reset ends the pause of {}", named(&paused, MAX_NAMED)));
     }
     Ok(())
 }
