@@ -233,7 +233,10 @@ fn a_replica_is_not_where_orders_go() {
     assert_row(&primary, "min_replicas", "skip", "no replica");
     let replica = TestRedis::start();
     follow(&replica, &primary);
-    let fault = assert_row(&replica, "role", "fail", "replica of 127.0.0.1:");
+    replica.config_set("replica-read-only", "no");
+    assert_row(&replica, "role", "fail", "it takes orders, and forgets them");
+    replica.config_set("replica-read-only", "yes");
+    let fault = assert_row(&replica, "role", "fail", "it refuses orders");
     assert_eq!(fault["fix"], format!("seckill doctor --url redis://127.0.0.1:{}", primary.port().unwrap()));
     for check in ["replicas", "min_replicas"] {
         assert_row(&replica, check, "skip", "replica itself");

@@ -32,7 +32,11 @@ pub(super) fn role(reading: &Reading, name: &str, is_cluster: bool, scheme: &str
     let field = |name| info.text(name).unwrap_or("?");
     let primary = format!("{}:{}", field("master_host"), field("master_port"));
     if !is_cluster {
-        let found = format!("replica of {primary}: it refuses orders; {server}");
+        let orders = match info.count("slave_read_only") {
+            Some(0) => "it takes orders, and forgets them when it synchronizes again",
+            _ => "it refuses orders",
+        };
+        let found = format!("replica of {primary}: {orders}; {server}");
         // What the replica calls its own machine is this one only if it was reached so.
         let host = match (place_of(name), field("master_host")) {
             (Some((own, _)), host) if is_loopback(host) && !is_loopback(own) => own,
