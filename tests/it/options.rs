@@ -9,7 +9,8 @@ fn the_server_is_the_flag_then_seckill_url_then_redis_url() {
     seckill(["inspect", "1001", "-u", &redis.url()]).env("SECKILL_URL", nowhere).code(0);
     seckill(["inspect", "1001"]).env("SECKILL_URL", &redis.url()).env("REDIS_URL", nowhere).code(0);
     seckill(["inspect", "1001"]).without_env("SECKILL_URL").env("REDIS_URL", &redis.url()).code(0);
-    seckill(["inspect", "1001"]).env("SECKILL_URL", nowhere).env("REDIS_URL", &redis.url()).code(5);
+    let lost = seckill(["inspect", "1001"]).env("SECKILL_URL", nowhere).env("REDIS_URL", &redis.url()).code(5);
+    lost.stderr_has("nobody.sock`: no such file or directory");
 }
 
 #[test]

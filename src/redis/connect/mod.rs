@@ -283,10 +283,8 @@ impl Target {
 
 /// The cause of a broken connection, without the raw `(os error 11)`.
 fn why(error: &RedisError) -> String {
-    if error.is_connection_refusal() {
-        return "connection refused".to_owned();
-    }
-    if error.is_connection_dropped() {
+    // A socket whose file is missing counts as both.
+    if error.is_connection_dropped() && !error.is_connection_refusal() {
         return "the connection was closed".to_owned();
     }
     cause(error)
