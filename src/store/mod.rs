@@ -326,12 +326,12 @@ impl Store {
                 continue;
             }
             let reached = self.servers.replicated(&keys, wanted)?;
-            // A slot that has moved led to another node.
             let node = self.servers.node_of(keys.slot());
             nodes.push(node);
-            if let Some(server) = [written, node].into_iter().find(|node| !self.is_watched_still(*node)) {
+            // Before a slot moves, another server may have taken over, too.
+            if !self.is_watched_still(node) || node != written {
                 let (server, why) =
-                    (self.servers.node(server).target.shown.clone(), "another one may have taken over".to_owned());
+                    (self.servers.node(node).target.shown.clone(), "another one may have taken over".to_owned());
                 return Err(StoreError::Unknown { server, why, recovery: None });
             }
             if let Some(short) = reached.filter(|reached| reached.replicas < wanted) {
