@@ -388,6 +388,9 @@ fn abort(
     was_sent: bool,
 ) -> Result<Option<Status>> {
     let is_of_another = |outcome: &Outcome| outcome.status == Status::RequestConflict;
+    if outcomes[order.primary].status == Status::Corrupt && has_other_order(store, order)? {
+        outcomes[order.primary] = Outcome::of(Status::RequestConflict);
+    }
     // What has the id of another order says nothing of this one.
     let settled = match &outcomes[order.primary] {
         primary if is_of_another(primary) => primary.clone(),
@@ -413,6 +416,18 @@ fn abort(
         returned(&mut outcomes[at], &settled);
     }
     Ok(None)
+}
+
+/// Whether the primary stores another order under this id. A call that found it corrupt did not compare them.
+fn has_other_order(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<bool> {
+    let (key, request) = (&order.items[order.primary].keys.requests, &order.order.request);
+    let own = [order.digest().as_bytes(), b"\t", user_text(order.order.user.as_ref()).as_bytes()].concat();
+    match store.servers.command(key, redis::cmd("HGET").arg(key).arg(request.as_str())) {
+        // An abort that came before any hold left no order.
+        Ok(Value::BulkString(stored)) => Ok(!stored.ends_with(&own) && stored != b"void\t"),
+        Err(error) if !error.is_wrong_type() => Err(error),
+        _ => Ok(false),
+    }
 }
 
 fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {

@@ -51,6 +51,11 @@ fn a_request_id_of_another_order_of_the_same_primary_buys_nothing() {
     sale.cluster.seckill(["multi-deduct", &a, &b, "--user", "7", "--request", "r"]).code(0).stdout_has("replayed");
     sale.of_all("inspect --holds -o csv").code(0).stdout_is("activity,request,user,quantity,deadline\n");
     sale.of_all("reconcile").code(0);
+    // Nor beside a primary that lost its participants.
+    let participants = CLUSTER.participants(&sale.ids[0]);
+    let () = sale.cluster.ask(&participants, ("DEL", &participants));
+    sale.cluster.seckill(other).code(3).stdout_has("request_conflict");
+    assert_eq!(sale.stocks(), [4, 4, 5]);
 }
 
 /// What an item is asked first may be of no use. The primary knows.
