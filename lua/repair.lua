@@ -149,7 +149,11 @@ if kind == 'set' or kind == 'coupon' then
   if units_of.err then return unfit(units_of, 6) end
   for i = 1, count do held[i] = held[i] == 1 and (units_of[i] or kind == 'set' or '1') end
 end
-if kind ~= 'counter' then is_first = redis.call('EXISTS', KEYS[5]) == 0 end
+-- If users were lost already, a call that is cut leaves it so.
+if kind ~= 'counter' then
+  local is_whole = begun == 'first' or not call.rules.total or call.stock >= call.rules.total
+  is_first = redis.call('EXISTS', KEYS[5]) == 0 and is_whole
+end
 local open, fields = {}, {}
 for i = 1, count do fields[i] = '\to:' .. users[i] end
 for i, text in ipairs(redis.call('HMGET', KEYS[3], unpack(fields))) do

@@ -80,6 +80,11 @@ impl Night<'_> {
                 break;
             }
             self.wait(Duration::from_millis(1500));
+            for (requests, user) in self.orphans() {
+                let command: Vec<Bytes> = vec!["HDEL".into(), requests.into(), [b"\to:", &user[..]].concat()];
+                self.tell(|| format!("an operator: {}", crate::server::shown(&command, None)));
+                self.world.run_now(ALONE, &command);
+            }
             let audit = self.audit(0, true);
             self.steps_alone(vec![audit])?;
             if let Some(planned) = self.planned.take() {
@@ -92,11 +97,12 @@ impl Night<'_> {
 
     /// An audit that found nothing to repair: then nothing is damaged any more.
     pub fn hear_match(&mut self, task: &Task) -> Result<(), Broken> {
-        let (damage, turns) = (self.damage(), self.turns);
+        let (damage, turns, has_orphans) = (self.damage(), self.turns, !self.orphans().is_empty());
         let Some(harm) = self.harm.as_mut().filter(|harm| harm.until.is_none() && harm.at <= task.turns) else {
             return Ok(());
         };
         match damage {
+            None if has_orphans => {}
             None => harm.until = Some(turns),
             Some(what) if harm.seen.is_some_and(|seen| seen <= task.turns) => return broken("damage is noticed", what),
             // It became visible while the audit read, which may have passed it already.
@@ -112,6 +118,21 @@ impl Night<'_> {
             let harm = self.harm.as_mut().expect("it is harmed");
             harm.seen = harm.seen.filter(|_| is_seen).or(is_seen.then_some(turns));
         }
+    }
+
+    /// Counts of users who hold nothing open, with the key that has each: no audit looks for them, and only an operator removes them.
+    fn orphans(&self) -> Vec<(String, Bytes)> {
+        let keys = &self.engine.server.borrow().keys;
+        let sale = &self.activities[0];
+        let of_part = |part: &Activity| {
+            let requests = &part.keys.requests;
+            let open = open_holds(keys, requests);
+            let is_orphan = |user: &Bytes| open.iter().all(|(_, holder, _)| holder != user);
+            let users = counts(keys, requests).into_keys().filter(is_orphan);
+            users.map(|user| (requests.clone(), user)).collect::<Vec<_>>()
+        };
+        let parts = std::iter::once(sale).chain(&sale.parts);
+        parts.filter(|part| keys.field(&part.keys.requests, b"\tbegun").is_none()).flat_map(of_part).collect()
     }
 
     /// What is wrong in the keys of the first activity. What a call is about to write, no audit knows.
