@@ -1,13 +1,9 @@
 //! Why can't X buy? What did X do, and which order is this? `sessions/why.txt` has each answer; here is how holds ended, and long ledgers.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::layout::json_call;
-use crate::support::{COUPON, Layout, SECKILL, SKU, TestCluster, TestRedis};
-
-fn why(redis: &TestRedis, layout: Layout, id: &str, user: &str) -> Value {
-    json_call(redis, layout, &format!("inspect {id} --user {user} --why")).code(0).json()
-}
+use crate::support::{COUPON, SECKILL, SKU, TestCluster, TestRedis};
 
 #[test]
 fn a_hold_that_ended_says_how_and_when_and_by_whom() {
@@ -67,7 +63,7 @@ fn a_long_ledger_is_read_in_pages_and_the_newest_orders_are_kept() {
         entry.exec(&mut connection).unwrap();
     }
     redis.cmd(("HINCRBY", "seckill:participants:1", "bot", 450));
-    let why = why(&redis, SECKILL, "1", "bot");
+    let why = json_call(&redis, SECKILL, "inspect 1 --user bot --why").code(0).json();
     assert_eq!((why["entries"].as_array().unwrap().len(), &why["more"]), (1000, &json!(700)));
     assert_eq!((&why["ledger_bought"], &why["bought"]), (&json!(1700), &json!(1700)));
     assert_eq!(why["entries"][999]["request"], "r449");

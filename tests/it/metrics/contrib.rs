@@ -71,11 +71,8 @@ fn every_metric_of_rules_and_documents_is_printed() {
 /// The names of a sample's labels.
 fn labels(sample: &str) -> Vec<&str> {
     let Some((_, labels)) = sample.split_once('{') else { return Vec::new() };
-    labels.split("=\"").filter_map(|part| part.rsplit(['"', ',', '{']).next()).filter(|name| is_label(name)).collect()
-}
-
-fn is_label(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+    let is_label = |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    labels.split("=\"").filter_map(|part| part.rsplit(['"', ',', '{']).next()).filter(is_label).collect()
 }
 
 /// The number that an expression compares with, as documents may say it.

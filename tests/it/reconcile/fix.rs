@@ -13,12 +13,6 @@ const PARTICIPANTS: &str = "seckill:participants:1001";
 const STOCK: &str = "seckill:stock:1001";
 const NOW: &str = "--as-of=0s";
 
-fn file(dir: &TempDir, text: &str) -> String {
-    let path = dir.path().join("orders.csv");
-    fs::write(&path, text).unwrap();
-    path.to_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_reader_that_closes_the_pipe_changes_neither_repairs_nor_exit_code() {
     for format in ["table", "json", "jsonl", "csv", "tsv", "yaml"] {
@@ -89,12 +83,13 @@ fn repairs_before_one_that_the_server_refuses_are_reported() {
 fn a_plan_is_never_one_of_the_inputs() {
     let redis = sale();
     let dir = TempDir::new().unwrap();
-    let orders = file(&dir, "user,quantity\na,1\n");
+    let orders = dir.path().join("orders.csv");
+    fs::write(&orders, "user,quantity\na,1\n").unwrap();
     let hard = dir.path().join("hard");
     fs::hard_link(&orders, &hard).unwrap();
     let plan = |plan: &Path| redis.seckill(["reconcile", "1001", "--plan"]).args([plan]);
-    for target in [Path::new(&orders), &hard] {
-        plan(target).args(["--orders", &orders]).code(2).stdout_is("").stderr_has("is the same file as");
+    for target in [&orders, &hard] {
+        plan(target).args(["--orders"]).args([&orders]).code(2).stdout_is("").stderr_has("is the same file as");
         let call = plan(target).args(["--orders", "-"]).stdin_file(fs::File::open(&orders).unwrap());
         call.code(2).stdout_is("").stderr_has("as `standard input`, which is read");
     }
@@ -109,7 +104,7 @@ fn a_plan_is_never_one_of_the_inputs() {
     fs::write(&old, "old").unwrap();
     plan(&old).args(["--orders", "/no/such/file"]).code(2);
     assert_eq!(fs::read_to_string(&old).unwrap(), "old");
-    plan(&old).args(["--orders", &orders, NOW]).code(7).stderr_has("1 repair written");
+    plan(&old).args([NOW, "--orders"]).args([&orders]).code(7).stderr_has("1 repair written");
     assert!(fs::read_to_string(&old).unwrap().contains("missing_order"));
 }
 
