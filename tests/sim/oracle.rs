@@ -167,7 +167,7 @@ impl Order {
             // It never came, or was released. A copy of the confirmation may still come behind the hold.
             (NOT_HELD, Heard::Nothing | Heard::Rejected | Heard::Refused(_)) => return Ok(()),
             (NOT_HELD, Heard::Held(0)) if self.shares_id => return Ok(()),
-            (REQUEST_CONFLICT, heard) if self.shares_id && !matches!(heard, Heard::Bought | Heard::Held(_)) => {
+            (REQUEST_CONFLICT, heard) if self.shares_id && !matches!(heard, Heard::Bought | Heard::Held(1..)) => {
                 return Ok(());
             }
             (NOT_HELD, _) if self.is_releasing => self.heard = Heard::Ended,
@@ -189,7 +189,7 @@ impl Order {
                 Ok(())
             }
             (NOT_HELD, _) | (CONFIRMED, Heard::Bought) => Ok(()),
-            (REQUEST_CONFLICT, heard) if self.shares_id && !matches!(heard, Heard::Bought | Heard::Held(_)) => Ok(()),
+            (REQUEST_CONFLICT, heard) if self.shares_id && !matches!(heard, Heard::Bought | Heard::Held(1..)) => Ok(()),
             (CONFIRMED, _) if self.is_confirming => {
                 self.heard = Heard::Bought;
                 Ok(())
