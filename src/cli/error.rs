@@ -204,6 +204,9 @@ fn advice_of_certificate(fault: &CertificateFault) -> &'static str {
     }
 }
 
+/// What servers write of a command that they lack, in lower case.
+const NO_COMMAND: [&str; 4] = ["unknown command", "unknown subcommand", "unknown redis command", "acl_check_cmd"];
+
 /// `why` is the server's own text.
 fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
     let exit = if kind == ServerKind::Usage { Exit::Usage } else { Exit::Failed };
@@ -233,7 +236,7 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
         ServerKind::Usage => "see what is stored with `seckill inspect`",
         // A script that asks for a right names the command to `acl_check_cmd`, which refuses names it does not know.
-        ServerKind::Other if why.to_lowercase().contains("unknown") || why.contains("acl_check_cmd") => {
+        ServerKind::Other if NO_COMMAND.iter().any(|words| why.to_lowercase().contains(words)) => {
             "the server lacks a command that is needed: see `seckill doctor`; if it is a sentinel, the URL is \
              redis+sentinel://h1:26379,h2:26379/primary"
         }

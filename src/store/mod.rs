@@ -307,7 +307,8 @@ impl Store {
     ///
     /// # Errors
     /// Any of `StoreError`. What was written stays written, unless another server has taken over since
-    /// [`require_replicas`](Self::require_replicas), which was called on this store: then it is an error, whatever replicas have.
+    /// [`require_replicas`](Self::require_replicas), which was called on this store: then, and if a slot moved, it is an error,
+    /// whatever replicas have.
     pub fn wait_for_replicas(&mut self) -> Result<Option<Replicated>> {
         let (wanted, activities) = {
             let noted = self.changes.noted();
@@ -328,7 +329,7 @@ impl Store {
             let reached = self.servers.replicated(&keys, wanted)?;
             let node = self.servers.node_of(keys.slot());
             nodes.push(node);
-            // Before a slot moves, another server may have taken over, too.
+            // If the slot moved since, another server may have taken over before that, without what was written.
             if !self.is_watched_still(node) || node != written {
                 let (server, why) =
                     (self.servers.node(node).target.shown.clone(), "another one may have taken over".to_owned());

@@ -55,8 +55,8 @@ pub(super) fn windows(plans: &[Plan], planned: &[Preheated], out: &Output) {
     notes.end();
 }
 
-/// Says which pauses end by a reset: each is of the sale that it removes.
-pub(super) fn resumed(planned: &[Preheated], store: &mut Store, out: &Output) -> Result<()> {
+/// Says which pauses a reset ends: each is of the sale that it removes.
+pub(super) fn pauses(planned: &[Preheated], store: &mut Store, out: &Output) -> Result<()> {
     let reset = planned.iter().filter(|result| result.action == Action::Reset);
     let reset: Vec<ActivityId> = reset.map(|result| result.activity.clone()).collect();
     let is_paused = |it: &Snapshot| it.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Paused);

@@ -262,7 +262,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     };
     let plans: Vec<Plan> = planned.keys().map(|at| plans[*at].clone()).collect();
     let planned: Vec<Preheated> = planned.into_values().collect();
-    explain::resumed(&planned, store, out)?;
+    explain::pauses(&planned, store, out)?;
     if args.mutating.dry_run {
         explain::windows(&plans, &planned, out);
     }
