@@ -53,7 +53,7 @@
 --- @use "meta"
 --- @use "denied"
 --- @use "begun"
---- @use "first"
+--- @use "mark_first"
 
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('adopt: kind and number of keys do not fit') end

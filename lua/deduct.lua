@@ -80,7 +80,7 @@ for turn = 1, 2 do
     --- @include "known"
     --- @include "shut"
     local status = shut
-    --- @include "short"
+    --- @include "limit_and_stock"
     if status then
       --- @include "refused"
     end

@@ -60,8 +60,8 @@
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
---- @use "graphic"
---- @use "letters"
+--- @use "is_graphic"
+--- @use "status_letters"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()

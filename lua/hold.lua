@@ -113,7 +113,7 @@ for turn = 1, 3 do
       status = PAUSED
     else
       status = starts and now_ms < starts and NOT_STARTED or ends and now_ms >= ends and ENDED or nil
-      --- @include "short"
+      --- @include "limit_and_stock"
     end
     if status or mode == 'dry' then
       local overdue = redis.pcall('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', format('%d', now_ms), 'LIMIT', '0', '1')

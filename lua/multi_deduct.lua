@@ -74,7 +74,7 @@ local function read(KEYS, ARGV)
       --- @end
       --- @include "shut"
       local status = shut
-      --- @include "short"
+      --- @include "limit_and_stock"
       local item = {stock = stock, had = HAD, left = stock - units, bought = BOUGHT, status = status}
       if known then
         local code, rest = string.match(known, '^(%-%d+)\t(.*)$')
@@ -146,7 +146,7 @@ for which = 1, activities do
   if item[1] then item = {status = item[1], is_whole = true, key = item[4], value = item[5]} end
   items[which] = item
 end
---- @include "several"
+--- @include "multi_order"
 
 -- Write: what the caller may do, then all stocks, then the rest. A refusal is kept only of a retry, because the first try, arriving
 -- late, could still do what was reported refused.

@@ -58,8 +58,8 @@
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
---- @use "graphic"
---- @use "letters"
+--- @use "is_graphic"
+--- @use "status_letters"
 
 -- Mostly, orders of a file name the same activities, which then have the same columns: each is read once.
 local function once_a_text(read)
@@ -268,7 +268,7 @@ for n = 1, takes_all and 0 or #numbers do
     local item = refusal and {status = refusal[1], is_whole = true} or found[order[k]]
     items[#items + 1], is_open = item, is_open and not refusal and not item.shut
   end
-  --- @include "several"
+  --- @include "multi_order"
   for k, item in ipairs(items) do
     local which = order[2 * k - 1]
     local sale = sales[which]

@@ -40,7 +40,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "denied"
---- @use "first"
+--- @use "mark_first"
 
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end

@@ -47,7 +47,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "denied"
---- @use "first"
+--- @use "mark_first"
 --- @use "begun"
 
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]

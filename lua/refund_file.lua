@@ -31,8 +31,8 @@
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
---- @use "graphic"
---- @use "letters"
+--- @use "is_graphic"
+--- @use "status_letters"
 --- @use "begun"
 
 -- Orders of one activity; returns the reply to them.

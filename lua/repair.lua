@@ -55,9 +55,9 @@
 --- @use "values"
 --- @use "begun"
 --- @use "columns"
---- @use "letters"
+--- @use "status_letters"
 --- @use "holds"
---- @use "row"
+--- @use "entry_fields"
 
 local kind, by, reason, dry, epoch, repairs = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5], ARGV[6]
 local WIDTH, MOST_REPAIRS, MOST_REVERSED, AT_ONCE = 5, 1000, 10000, 1000

@@ -47,7 +47,7 @@
 local KEYS, ARGV, redis, sub = KEYS, ARGV, redis, string.sub
 --- @use "values"
 --- @use "columns"
---- @use "graphic"
+--- @use "is_graphic"
 --- @use "begun"
 
 -- The text that all are, or nil.

@@ -1,5 +1,5 @@
 -- What preheat wrote about an activity, as every operation reads it: meta's `rules`, and units that are withdrawn.
---- @use "row"
+--- @use "entry_fields"
 
 -- The rules in a text: `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none. Nil if it is
 -- anything else. The state is live, paused or archived; times are Unix ms.

@@ -22,7 +22,7 @@ if call.begun then
   local refusal = finish_begun(call, call.begun)
   if refusal then return refusal end
 else
-  --- @use "row"
+  --- @use "entry_fields"
   --- @use "holds"
   -- What the caller may not run of what ending holds takes.
   local function may_not_end()
@@ -39,7 +39,7 @@ else
   --- @let NOW = now_ms
   --- @let MOST = digits(most)
   --- @let DENIED = may_not_end()
-  --- @include "overdue"
+  --- @include "expire_holds"
   -- Those that only their order or an audit can decide are left alone for 5 seconds, so that they do not hold up the others.
   local later = {}
   for i = 1, #left do later[2 * i - 1], later[2 * i] = digits(now_ms + 5000), left[i][1] end
@@ -52,7 +52,7 @@ else
   --- @let NOW = call.now_ms
   --- @let MOST = '16'
   --- @let DENIED = may_not_end() or allowed and (not allowed('DECRBY', KEYS[1], '1') and 'DECRBY' or not allowed('EXISTS', KEYS[5]) and 'EXISTS')
-  --- @include "overdue"
+  --- @include "expire_holds"
   -- What is left for others is postponed by the step `expire` alone.
   --- @if hold
   if call.dry then returned_units, returned_to = moved, returned end
