@@ -126,7 +126,8 @@ impl Order {
             (_, Heard::Bought) => return self.broken("an answer stays true", status),
             (_, Heard::Held(_)) if was_certain => return self.broken("an answer stays true", status),
             (REVERSED, _) if self.may_be_reversed => self.heard = Heard::Refused(REVERSED),
-            (_, Heard::Refused(before)) if before != status => {
+            // Of several activities a reset may make one forget it, and another order takes its id there.
+            (_, Heard::Refused(before)) if before != status && !(self.shares_id && self.items.len() > 1) => {
                 return self.broken("a refused retry stays refused", status);
             }
             // Only some of its activities know it, or another order was first.
