@@ -26,12 +26,13 @@
                           Each is `reversed` from then on, and its hold is void
   last two                may be left out: the stock, and the id of the ledger's last entry (empty: none), as they were
                           audited. What raises the stock alone, or gives a user more than it takes from the stock, requires
-                          that the stock moved since only as the ledger says, by 64 entries at most
+                          that the stock moved since only as the ledger says, by 64 entries at most. While all users are
+                          lost, only a call with them records any
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
-                       by now, a request id is no purchase of the user or is held open, KEYS[1] is there again, or the
-                       stock moved past the ledger), s out_of_stock (fewer are left than must be taken),
+                       by now, all users were lost since, a request id is no purchase of the user or is held open, KEYS[1] is
+                       there again, or the stock moved past the ledger), s out_of_stock (fewer are left than must be taken),
                        b exceeds_bought (the user would hold less than what is held open),
                        x exceeds_total (the stock would pass the total), t stale (it raises the stock, and a repair
                        of the call that does not was refused), q request_conflict (the id was used for something else)
@@ -137,7 +138,7 @@ if not repaired or repaired == MOST_UNITS then return unfit(repairs_text, 2) end
 local its_epoch = call.rules.epoch
 local known = redis.call('HMGET', KEYS[3], unpack(ids))
 -- What users hold: a text, false for nothing, true for a member of a set whose units are unknown.
-local held, is_first = {}, false
+local held, is_first, has_lost_users = {}, false, false
 if kind == 'hash' then
   held = redis.pcall('HMGET', KEYS[5], unpack(users))
 elseif kind ~= 'counter' then
@@ -152,7 +153,8 @@ end
 -- If users were lost already, a call that is cut leaves it so.
 if kind ~= 'counter' then
   local is_whole = begun == 'first' or not call.rules.total or call.stock >= call.rules.total
-  is_first = redis.call('EXISTS', KEYS[5]) == 0 and is_whole
+  local is_anybody = redis.call('EXISTS', KEYS[5]) == 1
+  is_first, has_lost_users = not is_anybody and is_whole, not (is_anybody or is_whole)
 end
 local open, fields = {}, {}
 for i = 1, count do fields[i] = '\to:' .. users[i] end
@@ -279,6 +281,9 @@ for i = 1, count do
     -- Units that the stock does not give must still be missing there: another call may have finished a cut one, and returned them.
     local gains = repair.user ~= '' and repair.from and repair.to - repair.from + repair.change > 0
     local is_late = moved and (gains or repair.raises and repair.user == '' and not repair.restores)
+    -- An audit that saw that users were lost brings them back, and says what it saw. By any other, this user would be recorded
+    -- alone, and limits of those who were lost would start over.
+    is_late = is_late or has_lost_users and not seen_stock and repair.user ~= ''
     if found ~= repair.from_text or is_late or is_other[i] then
       letters[i] = 'c'
       is_short = is_short or not repair.raises

@@ -240,7 +240,7 @@ fn repair_once(
         let lines: Vec<String> = repairs.iter().map(|repair| repair.reversed().join("\t")).collect();
         arguments.push(lines.join("\n").into_bytes());
     }
-    if let Some(audited) = audited.filter(|_| repairs.iter().any(|repair| repair.audited_stock.is_some())) {
+    if let Some(audited) = audited {
         let last = audited.last.map(|last| last.to_string()).unwrap_or_default();
         arguments.extend([audited.stock.to_string(), last].map(String::into_bytes));
     }
