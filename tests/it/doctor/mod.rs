@@ -81,10 +81,9 @@ fn assert_fixed(redis: &TestRedis, check: &str, status: &str, found: &str, then:
 fn paste(redis: &TestRedis, fix: &str) {
     for line in fix.split(" && ") {
         let words = words(line);
-        let socket = redis.socket().display().to_string();
         match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["redis-cli" | "valkey-cli", "-s", path, ref rest @ ..] => {
-                assert_eq!(path, socket, "{fix}");
+                assert_eq!(path, redis.socket().display().to_string(), "{fix}");
                 let rest = if rest.first() == Some(&"--user") { &rest[2..] } else { rest };
                 redis.cmd(rest);
             }

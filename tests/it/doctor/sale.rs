@@ -17,8 +17,7 @@ fn an_empty_server_has_nothing_to_check_and_a_name_without_keys_fails() {
     for check in ["keys", "expiry", "window", "foreign_writes", "feeds"] {
         assert_row(&redis, check, "skip", "");
     }
-    let rows = redis.seckill(["doctor", "gone", "-o", "json"]).code(3).json();
-    let row = &of_check(&rows, "keys")[0];
+    let row = &of_check(&redis.seckill(["doctor", "gone", "-o", "json"]).code(3).json(), "keys")[0];
     assert_eq!((&row["target"], &row["status"]), (&"gone".into(), &"fail".into()));
     assert_eq!(row["fix"], "seckill preheat --id gone --stock N");
 }
@@ -67,6 +66,8 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
         redis.seckill(["reconcile"]).code(0);
         assert_eq!(redis.hget("seckill:participants:1", "7").unwrap(), "3", "{damage:?}");
     }
+    redis.cmd(("HSET", "seckill:meta:1", "rules", "v2 live"));
+    assert_eq!(assert_row(&redis, "keys", "fail", "a later version")["fix"], "seckill version");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
-use crate::cli::shared::fix::Fixes;
+use crate::cli::shared::fix::{Fixes, SECKILL};
 use crate::model::ledger::unexplained_changes;
 use crate::model::{ActivityId, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
@@ -49,7 +49,10 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         let found = format!("`{}` {}", corrupt.key, corrupt.what);
         let is_meta = corrupt.key == store.keys(activity).meta;
         // A key of a shard has a row of its own, and no shard is adopted.
-        let fix = if is_parent || is_shard && (is_meta || corrupt.what.contains("--adopt")) {
+        let fix = if is_meta && corrupt.what.ends_with(": use that one") {
+            // A later version wrote it: nothing is broken.
+            format!("{SECKILL}version")
+        } else if is_parent || is_shard && (is_meta || corrupt.what.contains("--adopt")) {
             restore()
         } else if corrupt.what.contains("--adopt") {
             fixes.seckill("preheat --id", activity, "--adopt")
