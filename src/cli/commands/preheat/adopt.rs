@@ -44,6 +44,7 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
 impl AdoptCommand<'_> {
     fn run(&mut self) -> Result<Exit> {
         let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
+        hints::order_sets([&self.plan.id], &mut self.store, self.out);
         match self.adoption(|adoption| adoption.prospect(&found))? {
             Prospect::Whole => self.nothing_to_do(&found),
             Prospect::Refused(why) => self.refused(&found, why),
