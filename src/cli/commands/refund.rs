@@ -73,8 +73,11 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     let user = args.user_hex.clone().or_else(|| args.user.as_ref().map(StoredUser::from));
     required_user(user.as_ref(), store.layout())?;
     if args.all && !store.layout().kind().has_users() {
-        return Err(Failure::usage("`--all` gives back what a user holds, and the layout `product` records no users")
-            .hint("give `--quantity N`"));
+        let layout = store.layout().name();
+        return Err(Failure::usage(format!(
+            "`--all` gives back what a user holds, and the layout `{layout}` records no users"
+        ))
+        .hint("give `--quantity N`"));
     }
     let of = match args.quantity {
         Some(quantity) => RefundOf::Quantity(quantity),

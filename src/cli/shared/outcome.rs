@@ -234,7 +234,7 @@ pub fn show(order: &Order, outcome: &Outcome, dry_run: bool, store: &mut Store, 
 pub fn required_user<U>(user: Option<&U>, layout: Layout) -> Result<()> {
     if user.is_none() && layout.kind().has_users() {
         return Err(Failure::usage(format!("`--user` is missing: the layout `{}` records who bought", layout.name()))
-            .hint("give `--user USER`; only the layout `product` does without"));
+            .hint("give `--user USER`; only a layout without participants, such as `product`, does without"));
     }
     Ok(())
 }
