@@ -23,7 +23,7 @@ fn the_layout_is_the_flag_then_the_fixture_then_the_environment() {
 
     redis.seckill(["preheat", file]).env("SECKILL_LAYOUT", "coupon").code(0);
     assert!(redis.exists("stock:7"), "the fixture beats the environment");
-    redis.seckill(["preheat", file, "-l", "coupon"]).code(2).stderr_has("contradicts the fixture");
+    redis.seckill(["preheat", file, "-l", "coupon"]).code(2).stderr_has("contradicts the file");
     redis.seckill(["preheat", "--id", "8", "--stock", "5"]).env("SECKILL_LAYOUT", "coupon").code(0);
     assert!(redis.exists("coupon:stock:8"), "the environment names the layout");
     redis.seckill(["preheat", "--id", "9", "--stock", "5", "-l", "product"]).env("SECKILL_LAYOUT", "coupon").code(0);

@@ -80,25 +80,25 @@ pub fn zone(global: &Global, in_use: Option<&InUse>) -> Zone {
     given.or_else(|| of_context(false)).unwrap_or_else(Zone::of_system)
 }
 
-/// The layout: the fixture's beats the environment, as does `cluster` of a private cluster; a flag that contradicts the fixture is
-/// refused.
-pub fn layout(global: &Global, in_use: Option<&InUse>, of_fixture: Option<Layout>) -> Result<Layout> {
+/// The layout: that of a file (a fixture, a plan, an archive) beats the environment, as does `cluster` of a private cluster; a flag
+/// that contradicts the file is refused.
+pub fn layout(global: &Global, in_use: Option<&InUse>, of_file: Option<Layout>) -> Result<Layout> {
     let of_flag = global.layout.as_deref().map(layouts::given).transpose()?;
-    if let (Some(flag), Some(fixture)) = (of_flag, of_fixture)
-        && flag != fixture
+    if let (Some(flag), Some(file)) = (of_flag, of_file)
+        && flag != file
     {
         return Err(Failure::usage(format!(
-            "`--layout {}` contradicts the fixture, which says `layout: {}`",
+            "`--layout {}` contradicts the file, which says `layout: {}`",
             flag.name(),
-            fixture.name()
+            file.name()
         ))
-        .hint("leave the flag out, or change the fixture"));
+        .hint("leave the flag out"));
     }
     let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
     // A private cluster is wanted by a flag, or was by the one that made its directory.
     let is_cluster = || global.nodes.is_some() || global.embedded.as_deref().is_some_and(Embedded::is_cluster);
     let of_cluster = || is_cluster().then_some(Layout::Cluster);
-    if let Some(layout) = of_flag.or(of_fixture).or_else(|| of_context(true)).or_else(of_cluster) {
+    if let Some(layout) = of_flag.or(of_file).or_else(|| of_context(true)).or_else(of_cluster) {
         return Ok(layout);
     }
     match variable("SECKILL_LAYOUT")? {

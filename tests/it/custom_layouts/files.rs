@@ -16,7 +16,7 @@ fn fixtures_contexts_and_the_environment_describe_it_too() {
     assert_eq!(redis.ask::<i64>(("GET", "shop:{1}:left")), 4);
     redis.seckill(["run", "-l", "shop.yaml", "sale.yaml", "--yes"]).in_dir(folder).code(0);
     let contradiction = redis.seckill(["run", "-l", "sku", "sale.yaml"]).in_dir(folder).code(2);
-    contradiction.stderr_has("`--layout sku` contradicts the fixture, which says `layout: shop:{<id>}:left`");
+    contradiction.stderr_has("`--layout sku` contradicts the file, which says `layout: shop:{<id>}:left`");
 
     redis.seckill(["deduct", "1", "--user", "b"]).env("SECKILL_LAYOUT", &shop.path()).code(0);
     redis.seckill(["inspect"]).env("SECKILL_LAYOUT", "./none.yaml").code(2).stderr_has("cannot read `./none.yaml`");
