@@ -174,6 +174,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         return held_open(&activities, args.overdue, store, out);
     }
     if activities.is_empty() && out.format() == Format::Table {
+        hints::warn_of_replica(store, out);
         Ok(Exit::Done)
     } else if args.all {
         all(&activities, store, out)
