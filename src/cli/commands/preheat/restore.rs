@@ -150,12 +150,15 @@ fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Outpu
         }
     })?;
     explain_refusal(id, &found, out);
+    if found.status == Status::Ok {
+        let limit = sealed.manifest.rules().and_then(|rules| rules.per_user_limit);
+        return Ok(result(archive, &found, limit));
+    }
+    let now = snapshot::snapshot(store, id)?;
     // The stock key lacks what is withdrawn.
-    let stock = match found.status {
-        Status::Replayed => snapshot::snapshot(store, id)?.stock,
-        _ => found.stock,
-    };
-    Ok(result(archive, &Restorable { stock, ..found }))
+    let stock = if found.status == Status::Replayed { now.stock } else { found.stock };
+    let limit = now.meta.and_then(|meta| meta.per_user_limit);
+    Ok(result(archive, &Restorable { stock, ..found }, limit))
 }
 
 /// Adds the lines of all files.
@@ -201,9 +204,8 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
     });
 }
 
-fn result(archive: &Archive, found: &Restorable) -> Preheated {
+fn result(archive: &Archive, found: &Restorable, per_user_limit: Option<u64>) -> Preheated {
     let manifest = &archive.sealed.manifest;
-    let limit = manifest.rules().and_then(|rules| rules.per_user_limit);
     let done = |value| if found.status == Status::Ok { Some(value) } else { None };
     Preheated {
         action: match found.status {
@@ -215,7 +217,7 @@ fn result(archive: &Archive, found: &Restorable) -> Preheated {
         total: done(manifest.total).or(found.total),
         stock_before: found.stock,
         stock: done(manifest.left).or(found.stock),
-        per_user_limit: limit,
+        per_user_limit,
         corrupt: found.corrupt.clone(),
         ..Preheated::refused(&archive.id, found.status)
     }
