@@ -79,7 +79,8 @@ impl AuditTarget {
     /// All activities that were preheated, and then those that only the order records name.
     ///
     /// # Errors
-    /// There are none, or the index does not name one that was preheated: then nobody knows which others exist.
+    /// There are none, order records name a shard, or the index does not name one that was preheated: then nobody knows which
+    /// others exist.
     pub(super) fn all(orders: Option<&Orders>, store: &mut Store) -> Result<Vec<Self>> {
         let mut activities = activities::preheated(store)?;
         let known: HashSet<&str> = activities.iter().map(ActivityId::as_str).collect();
@@ -91,6 +92,8 @@ impl AuditTarget {
             .collect();
         for activity in &recorded {
             if index::has_meta(store, activity)? {
+                // The index names no shard.
+                store.layout().check_id(activity).map_err(Failure::usage)?;
                 return Err(index_is_lost(activity, store));
             }
         }
