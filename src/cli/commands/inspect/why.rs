@@ -160,7 +160,7 @@ impl Question<'_> {
         }
         let in_transit = snapshot.sums.as_ref().and_then(|sums| sums.in_transit).unwrap_or_default();
         if self.for_sale() == 0 && in_transit <= 0 {
-            let total = snapshot.meta.as_ref().map(|meta| format!(" of {}", meta.total)).unwrap_or_default();
+            let total = self.total().map(|total| format!(" of {total}")).unwrap_or_default();
             let why = match snapshot.stock {
                 Some(1..) => format!("What is left{total} is withdrawn."),
                 _ => format!("No units are left{total}."),
@@ -170,11 +170,20 @@ impl Question<'_> {
         refusals
     }
 
+    /// What the activity had, which nobody knows until its adoption is at its end.
+    fn total(&self) -> Option<u64> {
+        self.snapshot.meta.as_ref().filter(|meta| !meta.is_adopting).map(|meta| meta.total)
+    }
+
     /// Why the activity as a whole sells nothing.
     fn closed(&self, meta: &Meta) -> Vec<(Status, String)> {
         let (id, now) = (&self.snapshot.activity, self.snapshot.at);
         let mut closed = Vec::new();
         match meta.stored_state {
+            StoredState::Paused if meta.is_adopting => closed.push((
+                Status::Paused,
+                format!("Its adoption is unfinished: `seckill preheat --id {id:#} --adopt` resumes it."),
+            )),
             StoredState::Paused => {
                 let by = self.entries.paused.as_ref().map(|paused| {
                     let by = Entry::text(paused.by.as_deref()).map(|by| format!(" by {by}")).unwrap_or_default();
@@ -205,9 +214,9 @@ impl Question<'_> {
         if !snapshot.status.is_done() || snapshot.is_archived() {
             return facts;
         }
-        if let (Some(stock @ 1..), total) = (snapshot.stock, snapshot.meta.as_ref().map(|meta| meta.total)) {
+        if let Some(stock @ 1..) = snapshot.stock {
             let verb = if stock == 1 { "is" } else { "are" };
-            let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
+            let of = self.total().map(|total| format!(" of {total}")).unwrap_or_default();
             facts.push(format!("{}{of} {verb} left.", counted(stock, "unit")));
         }
         let limit = snapshot.meta.as_ref().and_then(|meta| meta.per_user_limit);
@@ -227,7 +236,7 @@ impl Question<'_> {
             if let Some(moving @ 1..) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
                 facts.push(format!("{} more in transit between shards.", counted(moving.unsigned_abs(), "unit")));
             }
-            if let Some(withdrawn @ 1..) = meta.withdrawn {
+            if let Some(withdrawn @ 1..) = meta.withdrawn.filter(|_| !meta.is_adopting) {
                 let (units, are) = (counted(withdrawn, "unit"), if withdrawn == 1 { "is" } else { "are" });
                 facts.push(format!("{units} of the stock {are} withdrawn: `seckill resume {id:#}` ends that."));
             }
