@@ -4,7 +4,7 @@ use crate::cli::failure::Result;
 use crate::cli::input::columns::{Columns, Mapping};
 use crate::cli::input::error::quoted;
 use crate::model::number::{MAX_QUANTITY, MAX_UNITS, whole};
-use crate::model::order::{MAX_REASON, Reason};
+use crate::model::order::MAX_REASON;
 use crate::model::{ActivityId, EntryId, Layout, Quantity, RequestId, UserId};
 use crate::names;
 
@@ -162,7 +162,8 @@ impl OrderRow {
                     None => false,
                 },
                 Column::Ledger => text.is_empty() || text.parse::<EntryId>().is_ok(),
-                Column::Reason => text.len() <= MAX_REASON,
+                // A call has the reasons of its orders with tabs between them.
+                Column::Reason => text.len() <= MAX_REASON && !text.contains('\t'),
                 Column::Items => true,
             };
             // A column that may be absent may be empty; a quantity that is not there is not 1.
@@ -235,7 +236,7 @@ pub(crate) fn expected(column: Column, quantities: Quantities) -> &'static str {
         (Column::Request, _) => RequestId::EXPECTED,
         (Column::Quantity, Quantities::Orders) => Quantity::EXPECTED,
         (Column::Quantity, Quantities::Records) => "a whole number, negative for a refund, without leading zero",
-        (Column::Reason, _) => Reason::EXPECTED,
+        (Column::Reason, _) => "a reason of 1 to 1,024 bytes without a tab",
         (Column::Ledger, _) => "the id of a ledger entry, such as 1762790400000-0",
         (Column::Items, _) => "an object of activities and quantities, such as {\"1001\":2}",
     }
