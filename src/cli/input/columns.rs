@@ -71,9 +71,14 @@ impl Columns {
         Ok(Self(wanted.collect()))
     }
 
+    /// What the input calls a column; `None` if it has none.
+    pub fn theirs(&self, index: usize) -> Option<&str> {
+        self.0[index].theirs.as_deref()
+    }
+
     /// What the input calls a column; our own name if it has none.
     pub fn name(&self, index: usize) -> &str {
-        self.0[index].theirs.as_deref().unwrap_or(self.0[index].ours)
+        self.theirs(index).unwrap_or(self.0[index].ours)
     }
 
     /// Whether a column must be in every row, because it was asked for by name.

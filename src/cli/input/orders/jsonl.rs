@@ -82,7 +82,7 @@ impl JsonLines {
     }
 
     fn find(&mut self, name: &str) -> Option<Column> {
-        let exact = self.shape.columns().enumerate().find(|(index, _)| self.columns.name(*index) == name);
+        let exact = self.shape.columns().enumerate().find(|(index, _)| self.columns.theirs(*index) == Some(name));
         if let Some((_, column)) = exact {
             return Some(column);
         }
