@@ -256,13 +256,22 @@ impl Mapping {
         Ok(all)
     }
 
-    /// As one text, equal for mappings that read the same rows. It is part of a job's stored digest.
+    /// The columns that have another name, as one text. It is part of a job's name.
     pub fn text(&self) -> String {
         let renamed = self.0.iter().filter(|(ours, theirs)| !theirs.is_empty() && !is_same(ours, theirs));
         let mut pairs: Vec<String> =
             renamed.map(|(ours, theirs)| format!("{ours}={}", theirs.to_lowercase())).collect();
         pairs.sort();
         pairs.join(",")
+    }
+
+    /// The columns that are ignored, as one text. It is part of a job's stored digest, and not of its name: orders that were read
+    /// with such a column are not applied again without it.
+    pub fn ignored(&self) -> String {
+        let mut ignored: Vec<String> =
+            self.0.iter().filter(|(_, theirs)| theirs.is_empty()).map(|(ours, _)| format!(" {ours}=")).collect();
+        ignored.sort();
+        ignored.concat()
     }
 
     /// What the input calls a column, if that is mapped; empty if it has none.

@@ -41,9 +41,10 @@ impl<'a> Task<'a> {
 /// The name of the job is made from its content, unless it was given; what cannot be read twice gets a random one.
 fn job(checked: &CheckedInput, args: &RunArgs, operation: Operation) -> Job {
     let of = format!("{} {}", operation.name(), checked.input.reading());
-    let digest = checked.content.as_ref().unwrap_or(&checked.begin.content).digest(&of);
-    let made = || if checked.content.is_some() { digest.clone() } else { RequestId::unique().to_string() };
-    Job { name: args.job.clone().unwrap_or_else(made), digest }
+    let content = checked.content.as_ref().unwrap_or(&checked.begin.content);
+    let made = || if checked.content.is_some() { content.digest(&of) } else { RequestId::unique().to_string() };
+    let name = args.job.clone().unwrap_or_else(made);
+    Job { name, digest: content.digest(&(of + &checked.input.unmapped())) }
 }
 
 /// Checks a file and applies it, or in a dry run only shows what would be applied.

@@ -69,7 +69,12 @@ impl Input {
         text
     }
 
-    /// How the input is read, as a part of the job's stored digest: equal if the same orders come out.
+    /// Which columns the mapping ignores, as a part of the job's stored digest.
+    pub(crate) fn unmapped(&self) -> String {
+        self.mapping.ignored()
+    }
+
+    /// How the input is read, as a part of the job's name and stored digest.
     pub(crate) fn reading(&self) -> String {
         let format = self.reader.format();
         let delimiter = match format.delimiter {
