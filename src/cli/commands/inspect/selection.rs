@@ -29,8 +29,8 @@ names! {
 pub(super) struct Selection {
     /// Show only activities in these states
     ///
-    /// upcoming, live, sold_out, paused, ended, archived, not_preheated or corrupt. The exit code covers all activities that were
-    /// read, also those that are not shown.
+    /// upcoming, live, sold_out, paused, ended, archived, not_preheated or corrupt. Those that are not shown are exit 3 too if
+    /// they are not_preheated or corrupt, but `--alert-below` marks only what is shown.
     #[arg(long, value_name = "STATE", value_delimiter = ',', hide_possible_values = true, value_parser = states(), conflicts_with_all = ["user", "all"])]
     pub state: Vec<String>,
     /// Sort by rate, stock or sold
