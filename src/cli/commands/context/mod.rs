@@ -24,8 +24,9 @@ use crate::redis::connect::Target;
 /// one command.
 ///
 /// A flag overrides the environment, which overrides the context. `--context` is a flag itself: what it names overrides the
-/// environment too. If a flag or the environment has a URL, the current context is not used. If `--context` is given
-/// with such a URL, its layout and time zone are used, never its password or its certificates.
+/// environment too. If a flag or the environment has a URL, the current context is not used. Of a context that is named
+/// beside `--url`, or by SECKILL_CONTEXT beside SECKILL_URL, layout and time zone are used, never its password or its
+/// certificates.
 #[derive(Debug, clap::Subcommand)]
 #[command(disable_help_subcommand = true)]
 #[command(after_long_help = "
