@@ -28,8 +28,8 @@ use crate::store::Store;
 /// Nothing is changed: scripts, and each command that they call, are tried on keys that nobody has, and what that creates is gone
 /// with the same call.
 ///
-/// Commands can be pasted as they are: they log in as this one did, and ask for a password that no file or variable has, or for
-/// that of the default user if this user may not change settings.
+/// Commands can be pasted, once N and names such as OTHER-HOST are replaced: they log in as this one did, and ask for a password
+/// that no file or variable has, or for that of the default user if this user may not change settings.
 ///
 /// What a managed server does not show, or this user may not ask, is `skip`.
 #[derive(Debug, clap::Args)]
