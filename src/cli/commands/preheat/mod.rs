@@ -67,8 +67,8 @@ pub struct PreheatArgs {
     files: Vec<String>,
     /// List of activities (csv or tsv); - is standard input
     ///
-    /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger. With `--update` an empty cell, but
-    /// of the stock, keeps what there is; `none` removes limit, start or end.
+    /// Columns: id, stock and, if wanted, per_user_limit, title, starts_at, ends_at, ledger. With `--update` an empty cell keeps
+    /// what there is, and `none` removes limit, start or end; `stock` is never empty.
     #[arg(long, value_name = "FILE", group = "list", conflicts_with = "id")]
     from: Option<String>,
     /// Column names of the list, such as id=sku,stock=qty
