@@ -24,7 +24,7 @@ const MAX_NAMED: usize = 3;
 /// Return the units of holds that nobody confirmed in time
 ///
 /// One row for each activity with holds that expired. 500 holds a call, with one ledger entry. A payment that comes later can still be confirmed, if its units are not sold by then.
-/// Nothing is lost if this does not run: `hold` expires what is overdue when it is short of stock.
+/// If this does not run, overdue units stay sold for `deduct`; `hold` expires up to 16 holds when stock or limit are short.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "
 # What is overdue now, of all activities
