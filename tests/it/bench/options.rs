@@ -75,7 +75,7 @@ fn orders_that_no_client_is_free_for_are_dropped_and_counted_as_errors() {
     redis.freeze();
     std::thread::sleep(std::time::Duration::from_millis(700));
     redis.thaw();
-    let run = running.wait().code(3).stderr_has("orders were dropped: no client was free for them in time");
+    let run = running.wait().code(3).stderr_has("orders dropped: no client was free in time");
     let row = row(&run, "lua");
     assert!(row["errors"].as_u64().unwrap() > 0 && row["verdict"] == "fail" && row["oversold"] == 0, "{row}");
     assert_eq!(redis.ask::<u64>(("DBSIZE",)), 0);

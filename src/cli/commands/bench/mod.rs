@@ -330,10 +330,12 @@ fn explain(strategy: StrategyName, measured: &Measured, out: &Output) {
     let ended = if ended.is_empty() { String::new() } else { format!(": {}", ended.join(", ")) };
     out.note(format!("{strategy}: {} {orders} answered in {seconds:.2} s{ended}", measured.answers()));
     if measured.dropped > 0 {
-        out.warn(format!("{strategy}: {} orders were dropped: no client was free for them in time", measured.dropped));
+        let orders = counted(measured.dropped, "order");
+        out.warn(format!("{strategy}: {orders} dropped: no client was free in time"));
     }
     if let Some(error) = &measured.first_error {
-        out.warn(format!("{strategy}: {} orders had no answer; the first: {error}", measured.errors));
+        let orders = counted(measured.errors, "order");
+        out.warn(format!("{strategy}: {orders} without an answer; the first: {error}"));
     }
     if let Some(corrupt) = &measured.corrupt {
         out.warn(format!("{strategy}: key `{}` {}", corrupt.key, corrupt.what));
