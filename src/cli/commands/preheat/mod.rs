@@ -121,7 +121,7 @@ pub struct PreheatArgs {
     if_total: Option<Units>,
     /// Start over: remove purchases, ledger and requests
     ///
-    /// Window, limit and title that are not given are removed, too, and a pause ends.
+    /// Window, limit, title and `ledger: false` that are not given are removed, too, and a pause ends.
     #[arg(long)]
     reset: bool,
     /// Take over another system's activity; purchases stay
