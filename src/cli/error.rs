@@ -102,9 +102,10 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
             "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
              `SECKILL_LAYOUT=cluster`; or name keys with a tag in a layout of your own, such as `shop:{<id>}:left`",
         ),
-        StoreError::SpreadOrder { .. } => {
-            (Exit::Usage, "activities without users must be in one slot of a cluster: send an order for each of them")
-        }
+        StoreError::SpreadOrder { .. } => (
+            Exit::Usage,
+            "the activities of a rush, and those without users, must be in one slot of a cluster: send an order for each of them",
+        ),
         StoreError::Unsettled { request, .. } => {
             let advice = format!(
                 "send the same command again with `--request {}`: it settles what can be settled, and buys nothing twice",
