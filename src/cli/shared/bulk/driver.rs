@@ -208,8 +208,14 @@ impl<'o> Driver<'o> {
     /// Reports the first orders, as far as they are decided.
     fn report(&mut self) -> Result<()> {
         let before = (self.report.lines.orders, self.report.lines.replayed);
-        while self.report.first(&self.run)? {
+        loop {
+            let reported = self.report.first(&self.run);
+            if matches!(reported, Ok(false)) {
+                break;
+            }
+            // One whose row cannot be written is counted: it is not reported again.
             self.run.pop();
+            reported?;
         }
         let ReportedLines { orders, replayed, .. } = self.report.lines;
         if replayed > before.1 {
