@@ -41,19 +41,21 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     let (results, mut failed) = until_failed(wanted.iter().map(|it| restore(it, args, &mut store, out)));
     if failed.is_none() && !args.mutating.dry_run {
         failed = hint_parents(&wanted, &mut store, out).err();
-        note_pauses(&wanted, &results, layout, out);
+        note_pauses(&wanted, &results, &args.only, layout, out);
     }
     explain::show(&results, failed, out)
 }
 
-/// Says which came back paused, as they were archived.
-fn note_pauses(restored: &[Archive], results: &[Preheated], layout: Layout, out: &Output) {
+/// Says which came back paused, as they were archived. Of a shard that was named alone others may be archived still, which no
+/// `resume` ends.
+fn note_pauses(restored: &[Archive], results: &[Preheated], named: &[ActivityId], layout: Layout, out: &Output) {
     let is_paused =
         |archive: &Archive| archive.sealed.manifest.rules().is_some_and(|rules| rules.state == StoredState::Paused);
     let paused: BTreeSet<ActivityId> = restored
         .iter()
         .zip(results)
         .filter(|(it, result)| result.action == Action::Restore && is_paused(it))
+        .filter(|(it, _)| layout.whole(&it.id) == it.id || !named.contains(&it.id))
         .map(|(it, _)| layout.whole(&it.id))
         .collect();
     if !paused.is_empty() {
