@@ -176,12 +176,12 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
             open.undated
         ));
     }
-    if open.stored != open.counted || open.wrong_users().next().is_some() {
-        evidence.notes.push(format!(
-            "units held open: {} are counted, its holds have {}: another program changed them; `reconcile --fix` counts them anew",
-            open.stored, open.counted
-        ));
-    }
+    let what = match open.stored == open.counted {
+        true if open.wrong_users().next().is_none() => return,
+        true => "units held open by users are counted wrong".to_owned(),
+        false => format!("units held open: {} are counted, its holds have {}", open.stored, open.counted),
+    };
+    evidence.notes.push(format!("{what}: another program changed them; `reconcile --fix` counts them anew"));
 }
 
 /// Orders that are bought in part.

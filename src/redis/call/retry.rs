@@ -152,6 +152,7 @@ impl Servers {
                     error
                 }
                 Err(CallFailure::Lost(error)) => {
+                    doubt.server.clone_from(&self.node(node).target.shown);
                     doubt.add(&error)?;
                     error
                 }
