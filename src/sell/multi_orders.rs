@@ -353,11 +353,11 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
         Some(value) => value,
         None => replicated_item(store, &unkept, request)?.1,
     };
+    let outcome = orders::read_reply(store, &call, value, &item.home)?;
     // It was reset after its shards were read.
-    if !item.is_in_shard() && orders::learn(store, &item.activity, &call, &value)? {
+    if !item.is_in_shard() && outcome.status == Status::Sharded {
         return Err(StoreError::Reset { activity: item.activity.to_string() });
     }
-    let outcome = call.read(value, &item.keys)?;
     if outcome.status != Status::OutOfStock || !item.is_in_shard() {
         return Ok(outcome);
     }

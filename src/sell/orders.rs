@@ -18,9 +18,7 @@ use crate::redis::call::{Call, RetrySafety};
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::script::{DEDUCT, HOLD, REFUND, SETTLE, Script};
-use crate::shards::borrower::{
-    BorrowOutcome, BorrowRequest, Finished, Place, STUCK, SoldOut, is_out_of_stock, is_short,
-};
+use crate::shards::borrower::{BorrowOutcome, BorrowRequest, Finished, Place, STUCK, SoldOut, is_short};
 use crate::shards::transfer::{ShardFault, peek};
 use crate::store::Store;
 
@@ -213,11 +211,29 @@ impl SingleCall {
     }
 }
 
-/// Sends a call to an activity.
-pub(crate) fn send_single(store: &mut Store, call: &SingleCall, activity: &ActivityId, modes: Modes) -> Result<Value> {
+/// Sends a call to an activity, and reads its reply.
+fn send_single(store: &mut Store, call: &SingleCall, activity: &ActivityId, modes: Modes) -> Result<Outcome> {
     let answer = store.servers.answer(&call.call(&store.keys(activity), modes))?;
     store.borrower.was_resent |= answer.was_resent;
-    Ok(answer.value())
+    let reply = read_reply(store, call, answer.value(), activity)?;
+    note_change(store, call, &reply, activity);
+    Ok(reply)
+}
+
+/// Reads the reply of an activity to a call. Shards that it names are known from now on.
+pub(crate) fn read_reply(store: &mut Store, call: &SingleCall, value: Value, activity: &ActivityId) -> Result<Outcome> {
+    if let Value::Array(values) = &value
+        && let Some(shards) = Reply::of(call.script).shards(values)?
+    {
+        store.directory.learn(activity, Some(shards));
+    }
+    call.read(value, &store.keys(activity))
+}
+
+fn note_change(store: &Store, call: &SingleCall, reply: &Outcome, activity: &ActivityId) {
+    if reply.status.is_done() && !call.dry_run {
+        store.changed(activity);
+    }
 }
 
 /// Sends an order to where the units of its user are.
@@ -233,11 +249,11 @@ pub(crate) fn send_home(
     store.borrower.was_resent = false;
     loop {
         let Some(shards) = store.directory.get(activity).cloned() else {
-            let value = send_single(store, call, activity, Modes::of_activity(call.dry_run))?;
-            if learn(store, activity, call, &value)? {
+            let reply = send_single(store, call, activity, Modes::of_activity(call.dry_run))?;
+            if reply.status == Status::Sharded {
                 continue;
             }
-            return read_reply(store, call, value, activity);
+            return Ok(reply);
         };
         let nobody = || StoreError::NoUser { activity: activity.to_string(), line: None };
         let home = shards.home(user.ok_or_else(nobody)?);
@@ -258,18 +274,6 @@ pub(crate) fn send_home(
             Err(ShardFault::Corrupt(corrupt)) => return Ok(Outcome::corrupt(corrupt)),
             Err(ShardFault::Store(error)) => return Err(error),
         }
-    }
-}
-
-/// Remembers the shards of an activity that replied them; false if it replied anything else.
-pub(crate) fn learn(store: &mut Store, activity: &ActivityId, call: &SingleCall, value: &Value) -> Result<bool> {
-    let Value::Array(values) = value else { return Ok(false) };
-    match Reply::of(call.script).shards(values)? {
-        Some(shards) => {
-            store.directory.learn(activity, Some(shards));
-            Ok(true)
-        }
-        None => Ok(false),
     }
 }
 
@@ -312,37 +316,35 @@ fn send_to(store: &mut Store, place: Place<'_>, call: &SingleCall) -> Result<Out
         Some(Wanted { quantity: None, .. }) => Modes::BORROW,
         Some(_) => Modes::SHARD,
     };
-    let value = send_single(store, call, &at, modes)?;
-    if is_gone(&value) {
+    let reply = send_single(store, call, &at, modes)?;
+    if reply.status == Status::NotPreheated {
         return Err(ShardFault::ListChanged);
     }
-    let Some((wanted, quantity)) = short_of(store, call, &value, &at)? else {
-        return read_of_shard(store, call, value, &at);
-    };
-    let order = call.call(&store.keys(&at), Modes::BORROW);
-    let stop = Arc::clone(&store.stop);
-    let named = (wanted.request.as_str(), quantity);
-    let request = BorrowRequest::new(&store.servers, place, named, &*stop);
-    let request = BorrowRequest { order: (!call.dry_run).then_some(&order), ..request };
+    let short = short_of(store, call, &reply, &at)?;
+    let reply = Outcome { stock: None, ..reply };
+    let Some((wanted, quantity)) = short else { return Ok(reply) };
+    let (keys, stop) = (store.keys(&at), Arc::clone(&store.stop));
+    let (order, read) = (call.call(&keys, Modes::BORROW), |value| call.read(value, &keys));
+    let request = BorrowRequest::new(&store.servers, place, (wanted.request.as_str(), quantity), &*stop);
     if call.dry_run {
-        let sold_out = store.borrower.find_sold_out(&mut store.servers, &request)?;
-        let reply = read_of_shard(store, call, value, &at)?;
-        return Ok(match sold_out {
+        return Ok(match store.borrower.find_sold_out(&mut store.servers, &request)? {
             Some(SoldOut { left, .. }) => Outcome { stock: Some(left), ..reply },
             None => would_borrow(reply, quantity),
         });
     }
+    let request = BorrowRequest { order: Some((&order, &read)), ..request };
     match borrow_and_send(store, &request, call, &at)? {
-        BorrowOutcome::Decided(value) if !is_gone(&value) => read_of_shard(store, call, value, &at),
+        BorrowOutcome::Decided(reply) if reply.status != Status::NotPreheated => {
+            note_change(store, call, &reply, &at);
+            Ok(Outcome { stock: None, ..reply })
+        }
         BorrowOutcome::Decided(_) | BorrowOutcome::Here => Err(ShardFault::ListChanged),
         BorrowOutcome::SoldOut(SoldOut { left, .. }) => {
             // A late copy of the call must not take units that are returned after this refusal.
             let modes = if store.borrower.was_resent { Modes::FINAL_AGAIN } else { Modes::FINAL };
-            let value = send_single(store, call, &at, modes)?;
-            let is_refused = is_out_of_stock(&value);
-            let reply = read_of_shard(store, call, value, &at)?;
+            let reply = send_single(store, call, &at, modes)?;
             // Neither it nor all others together have enough.
-            Ok(if is_refused { Outcome { stock: Some(left), ..reply } } else { reply })
+            Ok(Outcome { stock: (reply.status == Status::OutOfStock).then_some(left), ..reply })
         }
     }
 }
@@ -351,23 +353,18 @@ fn send_to(store: &mut Store, place: Place<'_>, call: &SingleCall) -> Result<Out
 fn short_of<'c>(
     store: &mut Store,
     call: &'c SingleCall,
-    value: &Value,
+    reply: &Outcome,
     at: &ActivityId,
 ) -> Result<Option<(&'c Wanted, u64)>> {
-    let (Some(wanted), Value::Array(values)) = (&call.wanted, value) else { return Ok(None) };
-    let kind = store.layout.kind();
-    let count = |at| Reply::of(SETTLE.of(kind)).count(values.get(at));
-    if is_out_of_stock(value) {
-        let units = wanted.quantity.map_or_else(|| count(3), |units| Ok(Some(units.get())))?;
-        return Ok(units.filter(|units| is_short(value, *units)).map(|units| (wanted, units)));
-    }
+    let Some(wanted) = &call.wanted else { return Ok(None) };
+    let Some(units) = wanted.quantity.map(Quantity::get).or(reply.quantity) else { return Ok(None) };
     // A dry run of a confirmation says that the hold is over, be it for good or because its shard has too few units.
-    if !call.dry_run || wanted.quantity.is_some() || values.first() != Some(&Value::Int(Status::Expired.code())) {
-        return Ok(None);
-    }
-    let (Some(stock), Some(units)) = (count(1)?, count(3)?) else { return Ok(None) };
-    let is_expired = stock < units && hold_state(store, at, &wanted.request)? == Some(HoldState::Expired);
-    Ok(is_expired.then_some((wanted, units)))
+    let is_over = call.dry_run && wanted.quantity.is_none() && reply.status == Status::Expired;
+    let needs_more = match is_over && reply.stock.is_some_and(|stock| stock < units) {
+        true => hold_state(store, at, &wanted.request)? == Some(HoldState::Expired),
+        false => is_short(reply, units),
+    };
+    Ok(needs_more.then_some((wanted, units)))
 }
 
 /// The state of the hold of a request id.
@@ -390,9 +387,9 @@ fn borrow_and_send(
     let ended = loop {
         match store.borrower.borrow(&mut store.servers, request) {
             Ok(BorrowOutcome::Here) => {
-                let value = send_single(store, call, at, Modes::BORROW)?;
-                if !is_short(&value, request.quantity) {
-                    break Ok(BorrowOutcome::Decided(value));
+                let reply = send_single(store, call, at, Modes::BORROW)?;
+                if !is_short(&reply, request.quantity) {
+                    break Ok(BorrowOutcome::Decided(reply));
                 }
                 request.check_time(&store.servers, || "others took them first".to_owned())?;
             }
@@ -416,20 +413,6 @@ fn borrow_and_send(
     Err(StoreError::Unknown { server, why, recovery: Some(call.recovery.clone()) }.into())
 }
 
-fn read_reply(store: &Store, call: &SingleCall, value: Value, at: &ActivityId) -> Result<Outcome> {
-    let reply = call.read(value, &store.keys(at))?;
-    if reply.status.is_done() && !call.dry_run {
-        store.changed(at);
-    }
-    Ok(reply)
-}
-
-fn read_of_shard(store: &Store, call: &SingleCall, value: Value, shard: &ActivityId) -> Result<Outcome, ShardFault> {
-    let mut reply = read_reply(store, call, value, shard)?;
-    reply.stock = None;
-    Ok(reply)
-}
-
 /// The reply of a shard that is short to a dry run, if other shards have enough.
 fn would_borrow(mut reply: Outcome, units: u64) -> Outcome {
     reply.status = Status::Ok;
@@ -437,11 +420,6 @@ fn would_borrow(mut reply: Outcome, units: u64) -> Outcome {
         *bought += units;
     }
     reply
-}
-
-/// Whether a shard is not there.
-fn is_gone(value: &Value) -> bool {
-    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::NotPreheated.code())))
 }
 
 /// Finishes transfers between the shards of an activity that their client left unfinished, of any age with `all`. `None`: it is not

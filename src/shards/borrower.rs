@@ -10,7 +10,7 @@ use redis::Value;
 
 use crate::error::{Result, StoreError};
 use crate::model::shards::transfer_age;
-use crate::model::{ActivityId, Layout, Shards, Status};
+use crate::model::{ActivityId, Layout, Outcome, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
 use crate::shards::transfer::{
@@ -44,7 +44,7 @@ pub(crate) struct ShardBorrower {
 /// Units that a transfer brought to the home: whether they are as many as were needed, and the order's reply.
 struct Transferred {
     suffices: bool,
-    order: Option<Value>,
+    order: Option<Outcome>,
 }
 
 impl ShardBorrower {
@@ -86,8 +86,8 @@ impl ShardBorrower {
             } else if let Some(donor) = richest(&views, request.home, &refused) {
                 attempt += 1;
                 match self.transfer(servers, request, attempt, donor, &views)? {
-                    Some(Transferred { order: Some(value), .. }) if !is_short(&value, request.quantity) => {
-                        return Ok(BorrowOutcome::Decided(value));
+                    Some(Transferred { order: Some(reply), .. }) if !is_short(&reply, request.quantity) => {
+                        return Ok(BorrowOutcome::Decided(reply));
                     }
                     Some(Transferred { suffices: true, order: None }) => return Ok(BorrowOutcome::Here),
                     // The next donor.
@@ -184,16 +184,17 @@ impl ShardBorrower {
                 }
             }
         };
-        let credit = context.borrow(servers, &transfer, units, request.order)?;
+        let credit = context.borrow(servers, &transfer, units, request.order.map(|(call, _)| call))?;
         self.was_resent |= credit.was_resent;
+        let order = credit.order.zip(request.order).map(|(value, (_, read))| read(value)).transpose()?;
         match credit.is_replicated {
             Ok(true) => self.acks.add(request.activity, donor, context.epoch, id),
             Ok(false) => {}
             // Whatever became of the units: the order may be decided.
-            Err(_) if credit.order.as_ref().is_some_and(|value| !is_short(value, request.quantity)) => {}
+            Err(_) if order.as_ref().is_some_and(|reply| !is_short(reply, request.quantity)) => {}
             Err(fault) => return Err(fault),
         }
-        Ok(Some(Transferred { suffices: units >= need, order: credit.order }))
+        Ok(Some(Transferred { suffices: units >= need, order }))
     }
 
     /// Finishes transfers that are older than they should get.
@@ -291,6 +292,9 @@ pub(crate) const STUCK: Duration = Duration::from_secs(5);
 /// A shard: the activity, its list of shards, and the place of this one in it.
 pub(crate) type Place<'a> = (&'a ActivityId, &'a Shards, usize);
 
+/// An order, and how its reply is read.
+pub(crate) type ReadableOrder<'a> = (&'a Call, &'a dyn Fn(Value) -> Result<Outcome>);
+
 /// A request for units at one shard of an activity.
 pub(crate) struct BorrowRequest<'a> {
     pub(crate) activity: &'a ActivityId,
@@ -302,7 +306,7 @@ pub(crate) struct BorrowRequest<'a> {
     /// Names the transfers.
     pub(crate) request: &'a str,
     /// What is sent to the home together with the units.
-    pub(crate) order: Option<&'a Call>,
+    pub(crate) order: Option<ReadableOrder<'a>>,
     /// When this began, and how long it may take.
     pub(crate) began: Instant,
     pub(crate) at_most: Duration,
@@ -351,7 +355,7 @@ impl<'a> BorrowRequest<'a> {
 #[derive(Debug)]
 pub(crate) enum BorrowOutcome {
     /// The order was sent, and this is its reply, which does not say that the home has too few units.
-    Decided(Value),
+    Decided(Outcome),
     /// The home has the units, or had them a moment ago.
     Here,
     /// Fewer units than were requested existed.
@@ -367,15 +371,8 @@ pub(crate) struct SoldOut {
     pub(crate) stocks: Vec<u64>,
 }
 
-/// Whether a reply to one order says that its shard has fewer units than it needs. `out_of_stock` though the stock suffices is of
+/// Whether the reply to an order says that its shard has fewer units than it needs. `out_of_stock` though the stock suffices is of
 /// before, and kept under the request id: no unit that is borrowed changes it.
-pub(crate) fn is_short(value: &Value, units: u64) -> bool {
-    let Value::Array(values) = value else { return false };
-    let suffices = |stock: &i64| u64::try_from(*stock).is_ok_and(|stock| stock >= units);
-    is_out_of_stock(value) && !matches!(values.get(1), Some(Value::Int(stock)) if suffices(stock))
-}
-
-/// Whether a reply to one order is `out_of_stock`.
-pub(crate) fn is_out_of_stock(value: &Value) -> bool {
-    matches!(value, Value::Array(values) if values.first() == Some(&Value::Int(Status::OutOfStock.code())))
+pub(crate) fn is_short(reply: &Outcome, units: u64) -> bool {
+    reply.status == Status::OutOfStock && reply.stock.is_none_or(|stock| stock < units)
 }
