@@ -149,9 +149,7 @@ fn settle_many(
     found: &[Vec<u8>],
     dry_run: bool,
 ) -> Result<Value> {
-    let kind = store.kind();
-    let first = [&kind, &store.operator, most, step, "", "", reason.unwrap_or_default(), ""].map(str::as_bytes);
-    let arguments: Vec<&[u8]> = first.into_iter().chain(found.iter().map(Vec::as_slice)).collect();
-    let call = SingleCall::new(SETTLE.of(store.layout.kind()), Recovery::SameCall, &arguments, dry_run);
+    let step = [most, step, "", reason.unwrap_or_default()];
+    let call = SingleCall::settle(store, Recovery::SameCall, step, found, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
 }

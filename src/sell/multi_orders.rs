@@ -19,7 +19,7 @@ use crate::redis::call::Call;
 use crate::redis::call::exchange::ReplicaWait;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
-use crate::script::{HOLD, MULTI_DEDUCT, SETTLE, sha1_hex};
+use crate::script::{HOLD, MULTI_DEDUCT, sha1_hex};
 use crate::sell::orders::{self, Modes, SingleCall, same_request, user_text};
 use crate::store::Store;
 
@@ -442,29 +442,21 @@ fn settle_items(
     step: &str,
 ) -> Result<Vec<(usize, Outcome)>> {
     let request = &order.order.request;
-    let name = order.name();
-    let calls: Vec<Call> =
-        items.iter().map(|at| settle_call(store, &order.items[*at].keys, request, step, &name)).collect();
+    let step = [request.as_str(), step, &order.name(), ""];
+    let settle = SingleCall::settle(store, same_request(request), step, &[], false);
+    let calls: Vec<Call> = items.iter().map(|at| settle.call(&order.items[*at].keys, Modes::UNKEPT)).collect();
     let answers = items.into_iter().zip(store.servers.call_all(&calls));
-    let script = SETTLE.of(store.layout.kind());
-    answers
-        .map(|(at, answer)| Ok((at, orders::read_outcome(script, answer?.value(), &order.items[at].keys)?)))
-        .collect()
+    answers.map(|(at, answer)| Ok((at, settle.read(answer?.value(), &order.items[at].keys)?))).collect()
 }
 
 fn settle_replicated(store: &mut Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Result<Outcome> {
-    let call = settle_call(store, keys, request, step, order);
-    let (first, last) = replicated_item(store, &call, request)?;
-    let read = |value| orders::read_outcome(SETTLE.of(store.layout.kind()), value, keys);
+    let settle = SingleCall::settle(store, same_request(request), [request.as_str(), step, order, ""], &[], false);
+    let (first, last) = replicated_item(store, &settle.call(keys, Modes::UNKEPT), request)?;
+    let read = |value| settle.read(value, keys);
     let settled = read(last)?;
     // It was sent again for a replica to have it.
     let first = if settled.status == Status::Replayed { first.map(read).transpose()? } else { None };
     Ok(first.filter(|first| first.status == Status::Ok).unwrap_or(settled))
-}
-
-fn settle_call(store: &Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Call {
-    let arguments = [&store.kind(), &store.operator, request.as_str(), step, order].map(str::to_owned);
-    Call::script(SETTLE.of(store.layout.kind()), keys.all(), arguments).idempotent().recovered_by(same_request(request))
 }
 
 /// Sends a call, again and again, until a replica has what it wrote, if there is a replica: the first reply, if it took more than one,

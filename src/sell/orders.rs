@@ -136,28 +136,6 @@ struct Wanted {
     request: RequestId,
 }
 
-/// Reads `{status, stock, bought, quantity, user}` of the activity with these keys, as far as a script replies it.
-///
-/// # Errors
-/// No header names such a reply.
-pub(crate) fn read_outcome(script: &Script, value: Value, keys: &Keys) -> Result<Outcome> {
-    let reply = Reply::of(script);
-    let (status, corrupt, values) = reply.with_status(value, keys)?;
-    if let Some(corrupt) = corrupt {
-        return Ok(Outcome::corrupt(corrupt));
-    }
-    if status == Status::Sharded {
-        return Ok(Outcome::of(status));
-    }
-    let user = match values.get(4) {
-        Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
-        _ => None,
-    };
-    let quantity = reply.count(values.get(3))?;
-    let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
-    Ok(Outcome { quantity, stock, bought, user, ..Outcome::of(status) })
-}
-
 impl SingleCall {
     /// A call with these arguments, of which that of the mode is empty.
     pub(crate) fn new(script: &'static Script, recovery: Recovery, arguments: &[&[u8]], dry_run: bool) -> Self {
@@ -175,16 +153,43 @@ impl SingleCall {
         Self { held: Some(quantity), ..self.wanting(Some(quantity), request) }
     }
 
-    /// Reads its reply, of the activity with these keys.
+    /// A step of `settle`: of a request id, or of as many holds at most; `found` are holds that it is about besides.
+    pub(crate) fn settle(
+        store: &Store,
+        recovery: Recovery,
+        [id, step, order, reason]: [&str; 4],
+        found: &[Vec<u8>],
+        dry_run: bool,
+    ) -> Self {
+        let kind = store.kind();
+        let first = [&kind, &store.operator, id, step, order, "", reason, ""].map(str::as_bytes);
+        let arguments: Vec<&[u8]> = first.into_iter().chain(found.iter().map(Vec::as_slice)).collect();
+        Self::new(SETTLE.of(store.layout.kind()), recovery, &arguments, dry_run)
+    }
+
+    /// Reads its reply of the activity with these keys: `{status, stock, bought, quantity, user}`, as far as the script replies it.
     ///
     /// # Errors
     /// No header names such a reply.
     pub(crate) fn read(&self, value: Value, keys: &Keys) -> Result<Outcome> {
-        let mut reply = read_outcome(self.script, value, keys)?;
-        if let Some(held) = self.held.filter(|_| reply.corrupt.is_none()) {
-            reply.deadline = reply.quantity.replace(held.get()).map(Millis::new);
+        let reply = Reply::of(self.script);
+        let (status, corrupt, values) = reply.with_status(value, keys)?;
+        if let Some(corrupt) = corrupt {
+            return Ok(Outcome::corrupt(corrupt));
         }
-        Ok(reply)
+        if status == Status::Sharded {
+            return Ok(Outcome::of(status));
+        }
+        let user = match values.get(4) {
+            Some(Value::BulkString(user)) => Some(StoredUser::new(user.clone())),
+            _ => None,
+        };
+        let (stock, bought) = (reply.count(values.get(1))?, reply.bought(values.get(2))?);
+        let (quantity, deadline) = match (reply.count(values.get(3))?, self.held) {
+            (deadline, Some(held)) => (Some(held.get()), deadline.map(Millis::new)),
+            (quantity, None) => (quantity, None),
+        };
+        Ok(Outcome { quantity, stock, bought, deadline, user, ..Outcome::of(status) })
     }
 
     /// As it is sent to the activity with these keys.
