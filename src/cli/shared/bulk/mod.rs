@@ -89,19 +89,16 @@ pub(crate) struct RunArgs {
 }
 
 impl BulkArgs {
-    /// Each flag that only a file needs, and whether it is given.
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        let given = [
-            ("--format", self.format.is_some()),
-            ("--map", !self.map.is_empty()),
-            ("--delimiter", self.delimiter.is_some()),
-        ];
-        given.into_iter().chain(self.run.given())
-    }
-
     /// Applies a file of orders, or only checks it; `None` if none is given, and no flag of one.
     pub fn apply(&self, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Option<Exit>> {
-        let Some(from) = &self.from else { return none_given(self.given()).map(|()| None) };
+        let Some(from) = &self.from else {
+            let own = [
+                ("--format", self.format.is_some()),
+                ("--map", !self.map.is_empty()),
+                ("--delimiter", self.delimiter.is_some()),
+            ];
+            return self.run.refuse_without_file(&own).map(|()| None);
+        };
         interrupt::stop_gracefully();
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
@@ -113,7 +110,7 @@ impl BulkArgs {
 impl MultiBulkArgs {
     /// Applies a file of multi-orders, or only checks it; `None` if none is given, and no flag of one.
     pub fn apply(&self, task: &Task<'_>, store: &mut Store, out: &mut Output) -> Result<Option<Exit>> {
-        let Some(from) = &self.from else { return none_given(self.run.given()).map(|()| None) };
+        let Some(from) = &self.from else { return self.run.refuse_without_file(&[]).map(|()| None) };
         interrupt::stop_gracefully();
         let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
         let input = Input::open(from, format, Mapping::default(), task.operation, store.layout())?;
@@ -122,16 +119,22 @@ impl MultiBulkArgs {
 }
 
 impl RunArgs {
-    /// Each flag that only a file needs, and whether it is given; `--rejects` needs `--keep-going`.
-    fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        [
+    /// Refuses flags of a file if there is none: `own` ones of the command, each with whether it is given, and these. clap's own
+    /// `requires` gives way to the conflict with ACTIVITY. `--rejects` needs `--keep-going`.
+    fn refuse_without_file(&self, own: &[(&str, bool)]) -> Result<()> {
+        let shared = [
             ("--job", self.job.is_some()),
             ("--rate", self.rate.is_some()),
             ("--keep-going", self.keep_going),
             ("--fast", self.fast),
             ("--retry-for", self.retry_for.is_some()),
-        ]
-        .into_iter()
+        ];
+        match own.iter().chain(&shared).find(|(_, is_given)| *is_given) {
+            Some((flag, _)) => {
+                Err(Failure::usage(format!("`{flag}` is for a file of orders")).hint("give the file by `--from FILE`"))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn retry_for(&self) -> Duration {
@@ -144,16 +147,6 @@ impl RunArgs {
             Some(rate) => limits.with_rate(rate),
             None => limits,
         }
-    }
-}
-
-/// Refuses flags of a file if there is none. clap's own `requires` gives way to the conflict with ACTIVITY.
-fn none_given(mut flags: impl Iterator<Item = (&'static str, bool)>) -> Result<()> {
-    match flags.find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => {
-            Err(Failure::usage(format!("`{flag}` is for a file of orders")).hint("give the file by `--from FILE`"))
-        }
-        None => Ok(()),
     }
 }
 
