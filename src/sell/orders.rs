@@ -218,7 +218,7 @@ impl SingleCall {
 
 /// Sends a call to an activity, and reads its reply.
 fn send_single(store: &mut Store, call: &SingleCall, activity: &ActivityId, modes: Modes) -> Result<Outcome> {
-    let answer = store.servers.answer(&call.call(&store.keys(activity), modes))?;
+    let answer = store.servers.send(&[call.call(&store.keys(activity), modes)], None, None)?;
     store.borrower.was_resent |= answer.was_resent;
     let reply = read_reply(store, call, answer.value(), activity)?;
     note_change(store, call, &reply, activity);

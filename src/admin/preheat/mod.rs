@@ -86,7 +86,7 @@ impl Preheating<'_> {
         }
         let keys = self.store.keys(&plan.id);
         let call = self.call(plan, &keys, dry_run);
-        let answer = self.store.servers.answer(&call)?;
+        let answer = self.store.servers.send(&[call], None, None)?;
         self.read(plan, answer, &keys, dry_run)
     }
 

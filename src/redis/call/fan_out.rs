@@ -44,7 +44,7 @@ impl Servers {
                 (Err(_), Some(error)) => Err(error.clone()),
                 (Err(CallFailure::Unsent(error)), None) if !self.may_recover(&error) => Err(self.explained(error)),
                 (Err(CallFailure::Lost(error)), None) => self.send(std::slice::from_ref(call), None, Some(&error)),
-                (Err(_), None) => self.answer(call),
+                (Err(_), None) => self.send(std::slice::from_ref(call), None, None),
             };
             // A refusal concerns one call, anything else the node that serves it.
             unserved = unserved.or(answer.as_ref().err().filter(|error| !error.is_of_call()).cloned());

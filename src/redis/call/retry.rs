@@ -43,15 +43,7 @@ impl Servers {
     /// # Errors
     /// Any of [`StoreError`].
     pub(crate) fn call(&mut self, call: &Call) -> Result<Value> {
-        self.answer(call).map(Answer::value)
-    }
-
-    /// The same with whether it may have run twice.
-    ///
-    /// # Errors
-    /// Any of [`StoreError`].
-    pub(crate) fn answer(&mut self, call: &Call) -> Result<Answer> {
-        self.send(std::slice::from_ref(call), None, None)
+        self.send(std::slice::from_ref(call), None, None).map(Answer::value)
     }
 
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
