@@ -140,6 +140,8 @@ impl Item {
 struct CrossSlotOrder<'a> {
     order: &'a MultiOrder,
     items: Vec<Item>,
+    /// The hold of each item.
+    holds: Vec<SingleCall>,
     /// Which item decides: that with the smallest stock key.
     primary: usize,
     /// Whether nothing is written.
@@ -164,6 +166,11 @@ impl CrossSlotOrder<'_> {
     fn names_of_others(&self) -> String {
         let names: Vec<&str> = self.others().map(|at| &*self.items[at].keys.stock).collect();
         names.join(" ")
+    }
+
+    /// The call that holds each item.
+    fn calls(&self, modes: Modes) -> Vec<Call> {
+        self.holds.iter().zip(&self.items).map(|(hold, item)| hold.call(&item.keys, modes)).collect()
     }
 
     /// The others.
@@ -207,10 +214,7 @@ fn find_replicas(store: &mut Store) -> Result<()> {
 /// As [`order_over_slots`].
 pub(crate) fn find_refusal(store: &mut Store, order: &MultiOrder) -> Result<Option<MultiOutcome>> {
     let order = at_homes(store, order, true)?;
-    let holds: Vec<SingleCall> = (0..order.items.len()).map(|at| hold_call_of(store, &order, at)).collect();
-    let calls: Vec<Call> =
-        holds.iter().zip(&order.items).map(|(hold, item)| hold.call(&item.keys, Modes::DRY)).collect();
-    let answers = store.servers.call_all(&calls).into_iter().zip(holds).zip(&order.items);
+    let answers = store.servers.call_all(&order.calls(Modes::DRY)).into_iter().zip(&order.holds).zip(&order.items);
     let outcomes: Vec<Outcome> =
         answers.map(|((answer, hold), item)| hold.read(answer?.value(), &item.keys)).collect::<Result<_>>()?;
     // A shard that is gone was reset, which is an error of the order.
@@ -239,17 +243,14 @@ fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Resu
     let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
     let stock = |at: &usize| items[*at].keys.stock.clone();
     let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
-    Ok(CrossSlotOrder { order, items, primary, dry_run })
+    let mut order = CrossSlotOrder { order, items, holds: Vec::new(), primary, dry_run };
+    order.holds = (0..order.items.len()).map(|at| hold_call_of(store, &order, at)).collect();
+    Ok(order)
 }
 
 /// Holds, commits, confirms; or aborts.
 fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome> {
-    let mut replies = if order.dry_run { Vec::new() } else { hold_all(store, order) };
-    replies.resize(order.items.len(), None);
-    let mut outcomes = Vec::with_capacity(order.items.len());
-    for (at, reply) in replies.into_iter().enumerate() {
-        outcomes.push(hold_item(store, order, at, reply)?);
-    }
+    let mut outcomes = hold_all(store, order)?;
     let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
     if order.dry_run {
         return Ok(refused_if(is_refused, outcomes));
@@ -319,12 +320,11 @@ fn is_removed(store: &mut Store, shard: &ActivityId) -> Result<bool> {
 }
 
 /// Holds all items side by side, each at its home. What became of one without a reply, the same call replies.
-fn hold_all(store: &mut Store, order: &CrossSlotOrder<'_>) -> Vec<Option<Value>> {
-    let items = order.items.iter().enumerate();
-    let call = |(at, item): (usize, &Item)| hold_call_of(store, order, at).call(&item.keys, Modes::UNKEPT);
-    let calls: Vec<Call> = items.map(call).collect();
+fn hold_all(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<Vec<Outcome>> {
+    let calls = if order.dry_run { Vec::new() } else { order.calls(Modes::UNKEPT) };
     let wait = ReplicaWait::for_one(store.servers.target().timeout / 2);
-    store.servers.fan_out(&calls, Some(wait)).into_iter().map(Result::ok).collect()
+    let mut replies = store.servers.fan_out(&calls, Some(wait)).into_iter();
+    (0..order.items.len()).map(|at| hold_item(store, order, at, replies.next().and_then(Result::ok))).collect()
 }
 
 fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleCall {
@@ -342,18 +342,17 @@ fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleC
 
 /// Holds an item, unless a reply says that this was done.
 fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Option<Value>) -> Result<Outcome> {
-    let item = &order.items[at];
+    let (item, hold) = (&order.items[at], &order.holds[at]);
     let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
-    let call = hold_call_of(store, order, at);
     if order.dry_run {
-        return orders::send_home(store, &item.activity, Some(user.as_bytes()), &call);
+        return orders::send_home(store, &item.activity, Some(user.as_bytes()), hold);
     }
-    let unkept = call.call(&item.keys, Modes::UNKEPT);
+    let call = hold.call(&item.keys, Modes::UNKEPT);
     let value = match reply {
         Some(value) => value,
-        None => replicated_item(store, &unkept, request)?.1,
+        None => replicated_item(store, &call, request)?.1,
     };
-    let outcome = orders::read_reply(store, &call, value, &item.home)?;
+    let outcome = orders::read_reply(store, hold, value, &item.home)?;
     // It was reset after its shards were read.
     if !item.is_in_shard() && outcome.status == Status::Sharded {
         return Err(StoreError::Reset { activity: item.activity.to_string() });
@@ -362,8 +361,8 @@ fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Op
         return Ok(outcome);
     }
     // With units of other shards; what came of it, the same call replies.
-    orders::send_home(store, &item.activity, Some(user.as_bytes()), &call)?;
-    call.read(replicated_item(store, &unkept, request)?.1, &item.keys)
+    orders::send_home(store, &item.activity, Some(user.as_bytes()), hold)?;
+    hold.read(replicated_item(store, &call, request)?.1, &item.keys)
 }
 
 /// The commit: whatever happens afterwards, the order is bought. `Replayed` if another try did, earlier or at the same time; `None` if it

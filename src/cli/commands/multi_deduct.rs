@@ -11,7 +11,6 @@ use crate::model::id::InvalidText;
 use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
 use crate::sell::bulk::Operation;
 use crate::sell::multi_orders;
-use crate::store::Store;
 
 /// Take units of several activities in one all-or-nothing step
 ///
@@ -58,30 +57,28 @@ fn item(text: &str) -> Result<(ActivityId, Quantity), String> {
 /// Takes all the units, or none and says why.
 pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
     let activities = args.items.iter().map(|(activity, _)| activity);
-    session.change(&args.mutating, activities, |store, out| deduct(args, store, out))
-}
-
-fn deduct(args: &MultiDeductArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    if let Some(exit) = args.bulk.apply(&Task::new(Operation::MultiDeduct, &args.mutating), store, out)? {
-        return Ok(exit);
-    }
-    required_user(args.user.as_ref(), store.layout())?;
-    let order = MultiOrder {
-        user: args.user.clone(),
-        items: summed(&args.items)?.into(),
-        request: args.request.clone().unwrap_or_else(RequestId::unique),
-        reason: args.mutating.reason.clone(),
-    };
-    let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;
-    let request = (!args.mutating.dry_run).then_some(&order.request);
-    show(&order, request, &outcome, out)?;
-    let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
-    hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
-    hints::reversed(outcome.items.iter().map(|item| item.status), out);
-    for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
-        hints::window(activity, item.status, store, out);
-    }
-    Ok(Exit::done_if(outcome.status.is_done()))
+    session.change(&args.mutating, activities, |store, out| {
+        if let Some(exit) = args.bulk.apply(&Task::new(Operation::MultiDeduct, &args.mutating), store, out)? {
+            return Ok(exit);
+        }
+        required_user(args.user.as_ref(), store.layout())?;
+        let order = MultiOrder {
+            user: args.user.clone(),
+            items: summed(&args.items)?.into(),
+            request: args.request.clone().unwrap_or_else(RequestId::unique),
+            reason: args.mutating.reason.clone(),
+        };
+        let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;
+        let request = (!args.mutating.dry_run).then_some(&order.request);
+        show(&order, request, &outcome, out)?;
+        let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
+        hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
+        hints::reversed(outcome.items.iter().map(|item| item.status), out);
+        for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
+            hints::window(activity, item.status, store, out);
+        }
+        Ok(Exit::done_if(outcome.status.is_done()))
+    })
 }
 
 fn show(order: &MultiOrder, request: Option<&RequestId>, outcome: &MultiOutcome, out: &mut Output) -> Result<()> {
