@@ -126,7 +126,15 @@ impl<'a> RowStream<'a> {
     pub fn push<T: Row>(&mut self, row: &T) -> Result<()> {
         let is_change = !self.out.is_dry && row.is_change();
         match &mut self.form {
-            Form::Table(page) => page.push(row, self.out),
+            Form::Table(Page { table: Some(table), .. }) => {
+                self.out.sink.write_safe(&table.line(&row.cells(self.out.chosen)));
+            }
+            Form::Table(page) => {
+                page.rows.push(row.cells(self.out.chosen));
+                if page.rows.len() >= page.most {
+                    page.decide(self.out, false);
+                }
+            }
             form => {
                 self.buffer.clear();
                 form.encode(row, self.out, &mut self.buffer)?;
@@ -219,19 +227,6 @@ impl Form {
 }
 
 impl Page {
-    fn push<T: Row>(&mut self, row: &T, out: &mut Output) {
-        let cells = row.cells(out.chosen);
-        match &self.table {
-            Some(table) => out.sink.write_safe(&table.line(&cells)),
-            None => {
-                self.rows.push(cells);
-                if self.rows.len() >= self.most {
-                    self.decide(out, false);
-                }
-            }
-        }
-    }
-
     /// Decides the widths from the rows that are there, and prints those below the title, with a blank line between it and
     /// what came before; `is_all` if no others come.
     fn decide(&mut self, out: &mut Output, is_all: bool) {

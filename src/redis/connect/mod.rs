@@ -226,18 +226,14 @@ impl Target {
     }
 
     /// Opens a socket, each step within the timeout.
-    pub(crate) fn open(&self) -> io::Result<Box<dyn Socket>> {
-        self.open_within(self.timeout)
-    }
-
-    fn open_within(&self, timeout: Duration) -> io::Result<Box<dyn Socket>> {
+    pub(crate) fn open(&self, timeout: Duration) -> io::Result<Box<dyn Socket>> {
         self.system.connect(&Endpoint { address: self.address.hosts[0].clone(), tls: self.tls.clone(), timeout })
     }
 
     /// Whether the server speaks TLS, and the URL is without.
     pub(crate) fn lacks_tls(&self) -> bool {
         matches!(self.address.hosts[0], ConnectionAddr::Tcp(..))
-            && self.open_within(self.timeout.max(GREETING)).is_ok_and(|mut socket| is_spoken_on(&mut *socket))
+            && self.open(self.timeout.max(GREETING)).is_ok_and(|mut socket| is_spoken_on(&mut *socket))
     }
 
     /// The first commands: login and database, if the URL has them.

@@ -45,7 +45,7 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, or refuses the login.
     pub(crate) fn open(target: &Target) -> Result<Self> {
-        let socket = target.open().map_err(|error| target.failed(error))?;
+        let socket = target.open(target.timeout).map_err(|error| target.failed(error))?;
         let mut connection = Self::over(socket, target.clone());
         for command in &target.handshake() {
             connection.request(command).map_err(|error| target.refused(error))?;
