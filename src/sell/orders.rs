@@ -436,8 +436,7 @@ pub fn finish_transfers(store: &mut Store, activity: &ActivityId, all: bool) -> 
     let Some(shards) = store.shards_of(activity)? else { return Ok(None) };
     store.servers.look_for_replicas()?;
     let older_than = if all { std::time::Duration::ZERO } else { STUCK };
-    let views =
-        peek(&mut store.servers, store.layout, activity, &shards).map_err(|fault| fault.into_error(activity))?;
+    let views = peek(&mut store.servers, activity, &shards).map_err(|fault| fault.into_error(activity))?;
     let finished = store.borrower.finish_stuck(&mut store.servers, activity, &shards, &views, older_than)?;
     shards.ids(activity).for_each(|id| store.changed(&id));
     Ok(Some(finished))

@@ -10,7 +10,7 @@ use redis::Value;
 
 use crate::error::{Result, StoreError};
 use crate::model::shards::transfer_age;
-use crate::model::{ActivityId, Layout, Outcome, Shards, Status};
+use crate::model::{ActivityId, Outcome, Shards, Status};
 use crate::redis::call::Call;
 use crate::redis::cluster::Servers;
 use crate::shards::transfer::{
@@ -34,7 +34,6 @@ pub struct Finished {
 /// Borrows units for shards that are out of stock, and remembers which of its transfers are still to be acknowledged.
 #[derive(Debug)]
 pub(crate) struct ShardBorrower {
-    layout: Layout,
     by: String,
     acks: PendingAcks,
     /// Whether a copy of the order that is being decided may still come.
@@ -48,13 +47,13 @@ struct Transferred {
 }
 
 impl ShardBorrower {
-    pub(crate) fn new(layout: Layout, by: String) -> Self {
-        Self { layout, by, acks: PendingAcks::default(), was_resent: false }
+    pub(crate) fn new(by: String) -> Self {
+        Self { by, acks: PendingAcks::default(), was_resent: false }
     }
 
     /// The same for another connection.
     pub(crate) fn for_other_servers(&self) -> Self {
-        Self::new(self.layout, self.by.clone())
+        Self::new(self.by.clone())
     }
 
     /// Gets units for a home, or proves that there are too few.
@@ -71,7 +70,7 @@ impl ShardBorrower {
         // Donors that had nothing to lend: what is withdrawn is not lent.
         let mut refused: Vec<usize> = Vec::new();
         loop {
-            let views = self.peek(servers, request)?;
+            let views = peek(servers, request.activity, request.shards)?;
             let finished = self.finish_stuck(servers, request.activity, request.shards, &views, STUCK)?;
             if finished.arrived + finished.lost > 0 {
                 continue;
@@ -124,7 +123,7 @@ impl ShardBorrower {
     ) -> Result<Option<SoldOut>, ShardFault> {
         servers.discover()?;
         loop {
-            let views = self.peek(servers, request)?;
+            let views = peek(servers, request.activity, request.shards)?;
             if units(&views) >= request.quantity {
                 return Ok(None);
             }
@@ -136,10 +135,6 @@ impl ShardBorrower {
         }
     }
 
-    fn peek(&self, servers: &mut Servers, request: &BorrowRequest<'_>) -> Result<Vec<ShardView>, ShardFault> {
-        peek(servers, self.layout, request.activity, request.shards)
-    }
-
     /// Looks a second time at shards that had too few units. `None` proves nothing.
     fn prove_sold_out(
         &mut self,
@@ -147,7 +142,7 @@ impl ShardBorrower {
         request: &BorrowRequest<'_>,
         first: &[ShardView],
     ) -> Result<Option<SoldOut>, ShardFault> {
-        let second = self.peek(servers, request)?;
+        let second = peek(servers, request.activity, request.shards)?;
         let is_still = first.iter().zip(&second).all(|(one, other)| one.last == other.last && one.epoch == other.epoch);
         let left = units(&second);
         let stocks = second.into_iter().map(|view| view.stock).collect();
@@ -163,7 +158,7 @@ impl ShardBorrower {
         donor: usize,
         views: &[ShardView],
     ) -> Result<Option<Transferred>, ShardFault> {
-        let context = TransferContext::new(servers, self.layout, &self.by, (request.activity, views[donor].epoch));
+        let context = TransferContext::new(servers, &self.by, request.activity, views[donor].epoch);
         let (donor, home) = (request.shards.numbers()[donor], request.home_number());
         let id = transfer_id(request.request, attempt, donor, home);
         let need = request.quantity - views[request.home].stock;
@@ -234,7 +229,7 @@ impl ShardBorrower {
         (donor, epoch): (u32, u64),
         open: &OpenTransfer,
     ) -> Result<Option<bool>> {
-        let context = TransferContext::new(servers, self.layout, &self.by, (activity, epoch));
+        let context = TransferContext::new(servers, &self.by, activity, epoch);
         let transfer = TransferRequest { id: &open.id, donor, home: open.home, need: 0, want: 0, finished: &[] };
         let units = match context.lend(servers, &transfer) {
             Ok(LendReply::Lent(units)) => units,
@@ -257,7 +252,7 @@ impl ShardBorrower {
     pub(crate) fn ack_transfers(&mut self, servers: &mut Servers) {
         let mut calls = Vec::new();
         for ((activity, donor), (epoch, ids)) in std::mem::take(&mut self.acks.0) {
-            let context = TransferContext::new(servers, self.layout, &self.by, (&activity, epoch));
+            let context = TransferContext::new(servers, &self.by, &activity, epoch);
             let request = TransferRequest { id: "", donor, home: donor, need: 0, want: 0, finished: &ids };
             calls.push(context.lend_call(&request));
         }

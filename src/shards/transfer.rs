@@ -110,13 +110,9 @@ pub(crate) struct CreditReply {
 
 impl<'a> TransferContext<'a> {
     /// The context of an activity of this epoch.
-    pub(crate) fn new(
-        servers: &Servers,
-        layout: Layout,
-        by: &'a str,
-        (activity, epoch): (&'a ActivityId, u64),
-    ) -> Self {
-        Self { layout, by, activity, epoch, patience: (servers.target().timeout / 2).min(PATIENCE) }
+    pub(crate) fn new(servers: &Servers, by: &'a str, activity: &'a ActivityId, epoch: u64) -> Self {
+        let (layout, patience) = (servers.layout, (servers.target().timeout / 2).min(PATIENCE));
+        Self { layout, by, activity, epoch, patience }
     }
 
     fn keys(&self, shard: u32) -> Keys {
@@ -257,12 +253,11 @@ pub(crate) fn transfer_keys(keys: &Keys) -> [&str; 4] {
 /// One is not there, so that the list is old; or it is damaged; or any of [`StoreError`].
 pub(crate) fn peek(
     servers: &mut Servers,
-    layout: Layout,
     activity: &ActivityId,
     shards: &Shards,
 ) -> Result<Vec<ShardView>, ShardFault> {
     let ids: Vec<ActivityId> = shards.ids(activity).collect();
-    let keys: Vec<Keys> = ids.iter().map(|id| Keys::of(layout, id)).collect();
+    let keys: Vec<Keys> = ids.iter().map(|id| Keys::of(servers.layout, id)).collect();
     let calls: Vec<Call> = keys.iter().map(|keys| Call::script(&PEEK, transfer_keys(keys), [] as [&str; 0])).collect();
     servers.read_all(&calls)?.into_iter().zip(&keys).map(|(value, keys)| view(value, keys)).collect()
 }

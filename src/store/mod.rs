@@ -51,7 +51,7 @@ impl Store {
         let servers = Servers::new(target, layout);
         let (throttle, changes, directory) =
             (Throttle::quick(servers.system()), Changes::default(), Directory::default());
-        let borrower = ShardBorrower::new(layout, operator.clone());
+        let borrower = ShardBorrower::new(operator.clone());
         let (knows_replicas, stop) = (false, Arc::new(|| false));
         let watched = None;
         Self { servers, layout, operator, throttle, changes, watched, directory, borrower, knows_replicas, stop }

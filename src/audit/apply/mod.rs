@@ -295,7 +295,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
         return Ok(Repaired::NotPreheated);
     };
     let by = store.operator.clone();
-    let context = TransferContext::new(&store.servers, store.layout, &by, (&activity, *epoch));
+    let context = TransferContext::new(&store.servers, &by, &activity, *epoch);
     let need = if *class == Class::UnbackedTransfer { *units } else { 0 };
     let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
@@ -339,7 +339,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
 pub(crate) fn finish_change(store: &mut Store, shard: &ActivityId, epoch: u64) -> Result<()> {
     if let Some((activity, donor)) = shard.parent() {
         let by = store.operator.clone();
-        let context = TransferContext::new(&store.servers, store.layout, &by, (&activity, epoch));
+        let context = TransferContext::new(&store.servers, &by, &activity, epoch);
         let nothing = TransferRequest { id: "", donor, home: 0, need: 0, want: 0, finished: &[] };
         call_shard(store, &LEND, context.lend_call(&nothing), context.patience)?;
     }

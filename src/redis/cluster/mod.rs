@@ -41,7 +41,7 @@ enum Kind {
 /// All servers of a store: one, or the nodes of a cluster.
 pub(crate) struct Servers {
     target: Target,
-    layout: Layout,
+    pub(crate) layout: Layout,
     kind: Kind,
     /// The seeds, then what redirections and maps named.
     nodes: Vec<Server>,
