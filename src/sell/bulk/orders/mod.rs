@@ -229,35 +229,32 @@ impl Run {
 
     /// All items of the first order; none if it is not decided.
     pub(crate) fn front_items(&self) -> impl Iterator<Item = DecidedOrder<'_>> {
-        let rows = self.orders.window.order(self.orders.window.span().0);
-        rows.filter_map(|number| self.decided(number))
+        let JobOrders { window, states, .. } = &self.orders;
+        window.order(window.span().0).filter_map(|number| {
+            let (status, row) = (window.status(number)?, window.row(number));
+            let (stock, bought, hold) = window.details(number);
+            let [first, second, _] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
+            let [user, request] = states.operation.columns([first, second]);
+            let index = states.parent(row.activity);
+            Some(DecidedOrder {
+                line: row.line,
+                activity: states.name(index),
+                user,
+                quantity: row.quantity,
+                request,
+                hold_user: hold.and_then(|hold| hold.user.as_ref()),
+                index: index as usize,
+                status,
+                stock,
+                bought,
+                deadline: hold.and_then(|hold| hold.deadline).map(Millis::new),
+            })
+        })
     }
 
     /// The id that an order is named by: its own, or one made of its line.
     pub(crate) fn request_of(&self, order: &DecidedOrder<'_>) -> String {
         request_of(&self.orders.states.job, order.line, order.request)
-    }
-
-    fn decided(&self, number: u64) -> Option<DecidedOrder<'_>> {
-        let window = &self.orders.window;
-        let (status, row) = (window.status(number)?, window.row(number));
-        let (stock, bought, hold) = window.details(number);
-        let [first, second, _] = window.texts(row).map(|text| std::str::from_utf8(text).unwrap_or_default());
-        let [user, request] = self.orders.states.operation.columns([first, second]);
-        let index = self.orders.states.parent(row.activity);
-        Some(DecidedOrder {
-            line: row.line,
-            activity: self.orders.states.name(index),
-            user,
-            quantity: row.quantity,
-            request,
-            hold_user: hold.and_then(|hold| hold.user.as_ref()),
-            index: index as usize,
-            status,
-            stock,
-            bought,
-            deadline: hold.and_then(|hold| hold.deadline).map(Millis::new),
-        })
     }
 }
 
