@@ -283,7 +283,7 @@ for i = 1, count do
     local is_late = moved and (gains or repair.raises and repair.user == '' and not repair.restores)
     -- An audit that saw that users were lost brings them back, and says what stock it saw, or that it was lost too. By any other, this
     -- user would be recorded alone, and limits of those who were lost would start over.
-    is_late = is_late or has_lost_users and not (seen_stock or restores) and repair.user ~= ''
+    is_late = is_late or has_lost_users and not (seen_stock or restores) and repair.user ~= '' and repair.to > 0
     if found ~= repair.from_text or is_late or is_other[i] then
       letters[i] = 'c'
       is_short = is_short or not repair.raises
