@@ -277,9 +277,13 @@ impl<'a> Changes<'a> {
                 }
                 _ => Some((class, to)),
             },
+            // Of a counter that was lost, the records may be too old for what was bought.
+            (_, Some(_), Some(to)) if drifts && explained != Explained::ByCounters && is_evicted(mismatch) => {
+                Some((Class::CounterDrift, to))
+            }
             (_, Some(_), _) if drifts => Some((Class::CounterDrift, mismatch.units()?)),
             (_, None, _) if drifts => match explained {
-                Explained::ByCounters => Some((Class::CounterDrift, mismatch.units()?)),
+                Explained::ByCounters | Explained::ByRecords => Some((Class::CounterDrift, mismatch.units()?)),
                 Explained::ByLedger => Some((Class::CounterDrift, mismatch.ledger?)),
                 Explained::ByEviction if is_evicted(mismatch) => Some((Class::CounterDrift, mismatch.ledger?)),
                 Explained::ByEviction => Some((Class::CounterDrift, mismatch.units()?)),
@@ -418,6 +422,8 @@ pub(super) enum Explained {
     ByLedger,
     /// It moved with the ledger for users whose records are gone, and with the counters of the others.
     ByEviction,
+    /// With neither; order records say what users have.
+    ByRecords,
     /// None of these.
     Unclear,
 }
@@ -442,7 +448,7 @@ pub(super) fn explained(evidence: &Evidence) -> Explained {
     } else if evidence.ledger.sum == sold && (is_known || has_records) {
         Explained::ByLedger
     } else if has_records {
-        Explained::ByCounters
+        Explained::ByRecords
     } else if drifting.iter().any(|mismatch| is_evicted(mismatch))
         && drifts(&|mismatch| !is_evicted(mismatch)) == Some(sold)
     {

@@ -1,6 +1,7 @@
 //! Plans of repairs, and what is kept.
 
 use crate::audit::evidence::purchases::{Purchase, UserPurchases};
+use crate::audit::ledger_state::Newer;
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::plan::plan;
 use crate::audit::plan::repair::{Audited, gate};
@@ -82,6 +83,20 @@ fn units_of_evicted_users_that_return_end_their_request_ids() {
     let audit = judge(evidence, MissingOrders::Repair);
     assert_eq!(shown(&audit), ["counter_drift b 0 0 +2"]);
     assert_eq!(audit.plan.repairs[0].reversed(), ["o2"]);
+}
+
+#[test]
+fn what_was_bought_behind_the_records_stays_with_a_user_whose_counter_was_lost() {
+    let repairs = |stock| {
+        let lost = Sale { held: vec![("a", 1)], orders: Some(vec![("a", 1)]), ..sale(Layout::Seckill) };
+        let mut evidence = Sale { stock: Some(stock), ..lost }.evidence();
+        let of_b = evidence.mismatches.iter_mut().find(|mismatch| mismatch.ledger == Some(2)).unwrap();
+        of_b.newer = Newer { net: 2, high: 2, ..Newer::default() };
+        shown(&judge(evidence, MissingOrders::Repair))
+    };
+    assert_eq!(repairs(7), ["counter_drift b 0 2 +0"]);
+    assert_eq!(repairs(5), ["conservation - 0 0 +2", "counter_drift b 0 2 +0"], "two more are missing");
+    assert_eq!(repairs(9), ["counter_drift b 0 0 +0"], "who took the counter returned its units");
 }
 
 #[test]
