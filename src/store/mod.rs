@@ -297,7 +297,10 @@ impl Store {
         let mut noted = self.changes.noted();
         if noted.replicas.is_some() {
             let slot = self.keys(activity).slot();
-            noted.activities.entry(slot).or_insert_with(|| activity.clone());
+            // The last one: of one that is gone since, the wait would be for nothing.
+            if noted.activities.get(&slot) != Some(activity) {
+                noted.activities.insert(slot, activity.clone());
+            }
         }
     }
 
@@ -328,7 +331,8 @@ impl Store {
             }
             let reached = self.servers.replicated(&keys, wanted)?;
             let node = self.servers.node_of(keys.slot());
-            nodes.push(node);
+            // Of an activity that is gone nothing was written, so the wait was for nothing.
+            nodes.extend(reached.is_some().then_some(node));
             // If the slot moved since, another server may have taken over before that, without what was written.
             if !self.is_watched_still(node) || node != written {
                 let (server, why) =
