@@ -36,8 +36,8 @@ impl From<StoreError> for Failure {
         let (exit, advice) = meaning(&error);
         let hint = match advice {
             Some(advice) if matches!(error, StoreError::NoUnits { .. }) => Some(format!("nothing was taken; {advice}")),
-            Some(advice) if changed_nothing(&error) => Some(format!("nothing was changed; {advice}{again}")),
-            Some(advice) if error.is_refusal() => {
+            Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
+            Some(advice) if matches!(error, StoreError::Permission { .. }) => {
                 Some(format!("a part may be done, which `seckill reconcile` shows; {advice}"))
             }
             advice => advice,
@@ -50,18 +50,6 @@ impl From<StoreError> for Failure {
         };
         Self { hint, cause: Cause::Store(Box::new(error)), ..Self::new(exit, message) }
     }
-}
-
-/// Scripts that write nothing.
-const READERS: [&str; 2] = ["script `snapshot` needs", "script `peek` needs"];
-
-/// Whether the server refused it before anything was changed. On Redis 6.2 a script cannot ask for its rights: it ends at the first
-/// call that is refused, perhaps after other writes. Only that version writes the number of a line in front.
-pub fn changed_nothing(error: &StoreError) -> bool {
-    let is_cut = |why: &str| {
-        why.contains(": The user executing the script") && !READERS.iter().any(|reader| why.contains(reader))
-    };
-    error.is_refusal() && !matches!(error, StoreError::Permission { why } if is_cut(why))
 }
 
 /// The next step after an error of the store, without a word on what was done before.
@@ -259,20 +247,4 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         ServerKind::Other => return (exit, None),
     };
     (exit, Some(advice.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_script_that_lacked_a_right_halfway_is_not_said_to_have_changed_nothing() {
-        let hint = |why: &str| Failure::from(StoreError::Permission { why: why.to_owned() }).hint.unwrap();
-        let of_6_2 = "657: The user executing the script can't run this command or subcommand; script";
-        assert!(hint(&format!("{of_6_2} `hold` needs ZADD")).starts_with("a part may be done"));
-        let of_7_0 = "The user executing the script can't run this command or subcommand script: 9, on @user_script:4.";
-        for why in [of_7_0, "this user may not run `HSET`", &*format!("{of_6_2} `snapshot` needs GET")] {
-            assert!(hint(why).starts_with("nothing was changed; "), "{why}");
-        }
-    }
 }

@@ -36,9 +36,9 @@ pub enum StoreError {
     /// Wrong or missing password.
     #[error("the server at `{server}` refused the login: {why}")]
     Login { server: String, why: String },
-    /// The user lacks a permission.
+    /// The user lacks a permission. `may_be_cut`: a script that writes ended at it, perhaps behind other writes.
     #[error("the server refused permission: {why}")]
-    Permission { why: String },
+    Permission { why: String, may_be_cut: bool },
     /// A node of a cluster serves other slots. The sender of the call follows it.
     #[error("the nodes of the cluster do not agree who serves slot {}", .0.slot)]
     Redirected(Redirection),
@@ -259,7 +259,9 @@ impl StoreError {
         // A script's own call that is refused says so in its text: the code is then ERR.
         let refused = ["NOPERM", "ACL failure", "The user executing the script"];
         if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {
-            return Self::Permission { why };
+            // On Redis 6.2 a script cannot ask for its rights. Only that version writes the number of a line in front.
+            let may_be_cut = why.contains(": The user executing the script");
+            return Self::Permission { why, may_be_cut };
         }
         if let Some(redirection) = Redirection::read(code, &why) {
             return Self::Redirected(redirection);
@@ -318,7 +320,8 @@ impl StoreError {
             Self::Server { kind, .. } => {
                 !matches!(kind, ServerKind::Loading | ServerKind::PrimaryDown | ServerKind::Other)
             }
-            Self::Permission { .. } | Self::OtherLimit { .. } => true,
+            Self::Permission { may_be_cut, .. } => !may_be_cut,
+            Self::OtherLimit { .. } => true,
             _ => false,
         }
     }

@@ -332,7 +332,9 @@ impl Store {
             let reached = self.servers.replicated(&keys, wanted)?;
             let node = self.servers.node_of(keys.slot());
             // Of an activity that is gone nothing was written, so the wait was for nothing.
-            nodes.extend(reached.is_some().then_some(node));
+            if reached.is_some() {
+                nodes.push(node);
+            }
             // If the slot moved since, another server may have taken over before that, without what was written.
             if !self.is_watched_still(node) || node != written {
                 let (server, why) =

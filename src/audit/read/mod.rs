@@ -261,7 +261,7 @@ impl AuditRun<'_> {
             match parts::split_orders(self.store, &self.keys, &mut self.evidence.ledger) {
                 Ok(split) => self.evidence.split_orders = split,
                 // Who may read this activity alone is audited all the same.
-                Err(StoreError::Permission { why }) => {
+                Err(StoreError::Permission { why, .. }) => {
                     self.evidence.notes.push(format!("orders over several slots were not compared: {why}"));
                 }
                 Err(error) => return Err(error),
@@ -282,7 +282,7 @@ impl AuditRun<'_> {
         match recounted {
             Ok(recounted) => self.evidence.take_open(recounted, is_later),
             // Who may only read what an audit needs is audited all the same.
-            Err(StoreError::Permission { why }) => {
+            Err(StoreError::Permission { why, .. }) => {
                 self.evidence.notes.push(format!("units held open were not compared with the holds: {why}"));
             }
             Err(error) => return Err(error),

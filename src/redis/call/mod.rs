@@ -162,9 +162,11 @@ impl Call {
     /// An error that a server refused it with: which of a script's commands was refused, a server does not always say.
     fn named_in(&self, error: StoreError) -> StoreError {
         match (error, self.called_script()) {
-            (StoreError::Permission { why }, Some(script)) => {
+            (StoreError::Permission { why, may_be_cut }, Some(script)) => {
                 let commands = script.commands().join(" ");
-                StoreError::Permission { why: format!("{why}; script `{}` needs EVALSHA EVAL {commands}", script.name) }
+                let may_be_cut = may_be_cut && self.safety != RetrySafety::ReadOnly;
+                let why = format!("{why}; script `{}` needs EVALSHA EVAL {commands}", script.name);
+                StoreError::Permission { why, may_be_cut }
             }
             (error, _) => error,
         }
@@ -174,7 +176,21 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::SNAPSHOT;
+    use crate::script::{HOLD, SNAPSHOT};
+
+    #[test]
+    fn a_call_that_lacked_a_right_halfway_is_no_refusal_unless_it_only_reads() {
+        let is_refusal = |call: &Call, why: &str| {
+            let error = redis::RedisError::from((redis::ErrorKind::UnexpectedReturnType, "", why.to_owned()));
+            call.named_in(StoreError::of_reply(&error, "here")).is_refusal()
+        };
+        let reads = Call::script(&SNAPSHOT, ["a"], ["b"]);
+        let writes = Call::script(HOLD.of(crate::model::Kind::Hash), ["a"], ["b"]).idempotent();
+        let of_6_2 = "657: The user executing the script can't run this command or subcommand";
+        let of_7_0 = "The user executing the script can't run this command or subcommand script: 9, on @user_script:4.";
+        assert!(!is_refusal(&writes, of_6_2));
+        assert!(is_refusal(&reads, of_6_2) && is_refusal(&writes, of_7_0));
+    }
 
     #[test]
     fn a_call_is_packed_as_redis_rs_packs_it() {

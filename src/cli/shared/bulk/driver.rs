@@ -208,11 +208,7 @@ impl<'o> Driver<'o> {
     /// Reports the first orders, as far as they are decided.
     fn report(&mut self) -> Result<()> {
         let before = (self.report.lines.orders, self.report.lines.replayed);
-        loop {
-            let reported = self.report.first(&self.run);
-            if matches!(reported, Ok(false)) {
-                break;
-            }
+        while let reported @ (Ok(true) | Err(_)) = self.report.first(&self.run) {
             // One whose row cannot be written is counted: it is not reported again.
             self.run.pop();
             reported?;

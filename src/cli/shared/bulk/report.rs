@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::error::{advice, changed_nothing};
+use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Format, Output, RowStream, Tone, row};
 use crate::cli::shared::hints;
@@ -325,7 +325,7 @@ pub(crate) fn with_hint(failure: Failure, done: &ReportedLines, how_to_resume: &
 fn hint_of_store(error: &StoreError, done: &ReportedLines, how_to_resume: &str) -> String {
     let progress = match done.orders {
         // Without any order decided, only a refusal says that nothing ran.
-        0 if !changed_nothing(error) && !matches!(error, StoreError::OtherJob { .. }) => None,
+        0 if !error.is_refusal() && !matches!(error, StoreError::OtherJob { .. }) => None,
         0 => Some("nothing was applied".to_owned()),
         1 => Some(format!("1 order was decided before ({} ok)", done.applied)),
         orders => Some(format!("{orders} orders were decided before ({} ok)", done.applied)),

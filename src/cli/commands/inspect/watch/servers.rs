@@ -169,7 +169,10 @@ mod tests {
         let first = || vec![server("a", "1", [10, 0, 0]), server("b", "2", [20, 0, 0])];
         let (figures, _) = after(first(), vec![server("a", "1", [20, 0, 0]), server("b", "2", [34, 0, 0])]);
         assert_eq!((figures.calls, figures.asked, figures.answered), (Some(10.0), 2, 2));
-        let lost = ServerInfo { server: "b".into(), info: Err(StoreError::Permission { why: "no".into() }) };
+        let lost = ServerInfo {
+            server: "b".into(),
+            info: Err(StoreError::Permission { why: "no".into(), may_be_cut: false }),
+        };
         let (figures, _) = after(first(), vec![server("a", "1", [20, 0, 0]), lost]);
         assert_eq!((figures.calls, figures.answered, figures.refused), (None, 1, true));
     }
