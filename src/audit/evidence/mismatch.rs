@@ -104,6 +104,14 @@ impl Mismatch {
         })
     }
 
+    /// Whether the ledger has more than the counter, and the order records agree with that, too, as with what is held open or newer.
+    pub(crate) fn may_have_what_the_ledger_has(&self) -> bool {
+        let more = self.ledger.filter(|_| self.drift().is_some_and(|drift| drift < 0));
+        let more = more.and_then(|units| u64::try_from(units).ok()).map(Holding::Units);
+        let against = more.map(|holds| Self { holds, ..self.clone() }.against_orders());
+        against.is_some_and(|class| class.is_none_or(|class| class == Class::Timing))
+    }
+
     /// Whether the order records agree with Redis, and the ledger does not.
     pub(crate) fn is_of_ledger_alone(&self) -> bool {
         let is_recorded = self.orders.is_some() && self.against_orders().is_none_or(|class| class == Class::Timing);

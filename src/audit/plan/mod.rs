@@ -259,6 +259,10 @@ impl<'a> Changes<'a> {
         }
         let emits = self.missing_orders == MissingOrders::Emit;
         match (against, mismatch.orders, mismatch.ordered_now()) {
+            // Limits of who was lost would start over with the first who is back: a human decides about the records later.
+            (Some(_), Some(orders), _) if orders < 0 && explained == Explained::ByLedger && is_evicted(mismatch) => {
+                Some((Class::CounterDrift, mismatch.ledger?))
+            }
             (Some(class), Some(orders), _) if orders < 0 => {
                 keep(self, class, "the order records of a user sum up below zero")
             }
@@ -281,8 +285,13 @@ impl<'a> Changes<'a> {
             (_, Some(_), Some(to)) if drifts && explained != Explained::ByCounters && is_evicted(mismatch) => {
                 Some((Class::CounterDrift, to))
             }
-            (_, Some(_), _) if drifts => Some((Class::CounterDrift, mismatch.units()?)),
-            (_, None, _) if drifts => match explained {
+            // Of records that allow the ledger's units as well, the stock says which are right: no unit of it is given to others.
+            (_, Some(_), _)
+                if drifts && !(explained == Explained::ByLedger && mismatch.may_have_what_the_ledger_has()) =>
+            {
+                Some((Class::CounterDrift, mismatch.units()?))
+            }
+            _ if drifts => match explained {
                 Explained::ByCounters | Explained::ByRecords => Some((Class::CounterDrift, mismatch.units()?)),
                 Explained::ByLedger => Some((Class::CounterDrift, mismatch.ledger?)),
                 Explained::ByEviction if is_evicted(mismatch) => Some((Class::CounterDrift, mismatch.ledger?)),

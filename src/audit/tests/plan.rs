@@ -100,6 +100,23 @@ fn what_was_bought_behind_the_records_stays_with_a_user_whose_counter_was_lost()
 }
 
 #[test]
+fn who_was_lost_is_back_though_the_records_sum_up_below_zero() {
+    let lost = Sale { held: vec![], orders: Some(vec![("a", 1), ("b", -1)]), ..sale(Layout::Seckill) };
+    assert_eq!(lost.repairs(), ["missing_purchase a 0 1 +0", "counter_drift b 0 2 +0"]);
+    assert_eq!(Sale { stock: Some(9), ..lost }.kept(), [Class::QuantityMismatch], "stock and ledger differ");
+}
+
+#[test]
+fn units_that_ledger_and_stock_have_are_not_given_to_others_while_records_may_have_them() {
+    let short =
+        |b| Sale { held: vec![("a", 1), ("b", 1)], orders: Some(vec![("a", 1), ("b", b)]), ..sale(Layout::Seckill) };
+    let mut evidence = short(1).evidence();
+    evidence.mismatches.iter_mut().for_each(|mismatch| mismatch.open = 1);
+    assert_eq!(shown(&judge(evidence, MissingOrders::Repair)), ["counter_drift b 1 2 +0"]);
+    assert_eq!(short(1).repairs(), ["counter_drift b 1 1 +1"], "nothing is held open");
+}
+
+#[test]
 fn a_counter_that_the_stock_moved_with_is_undone_by_records() {
     let past = Sale { held: vec![("a", 1), ("b", 2), ("c", 3)], stock: Some(4), ..sale(Layout::Seckill) };
     let recorded = Sale { orders: Some(vec![("a", 1), ("b", 2)]), ..past };
