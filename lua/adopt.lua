@@ -52,7 +52,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "denied"
---- @use "begun"
+--- @use "unfinished_call"
 --- @use "mark_first"
 
 local kind, step, by, reason, name, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

@@ -32,7 +32,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "moving"
+--- @use "total_change"
 
 local by, id, epoch, donor, units = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5])
 if #KEYS ~= 4 then return usage('borrow: 4 keys are wanted, not ' .. #KEYS) end

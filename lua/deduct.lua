@@ -78,7 +78,7 @@ for turn = 1, 2 do
     -- Decide.
     local digest = quantity == '1' and user or quantity .. '\t' .. user
     --- @include "known"
-    --- @include "shut"
+    --- @include "closed_now"
     local status = shut
     --- @include "limit_and_stock"
     if status then
@@ -91,7 +91,7 @@ for turn = 1, 2 do
     --- @include "may_take"
     --- @if hash set coupon
     --- @let MAY_UNMARK = undoes and (not allowed or allowed('DECRBY', KEYS[1], '1'))
-    --- @include "mark"
+    --- @include "mark_nobody"
     --- @end
     redis.call('DECRBY', KEYS[1], quantity)
     --- @let HELD_AFTER = had == 0 and quantity or format('%.0f', bought)

@@ -74,7 +74,7 @@ local function apply()
       --- @let GIVEN = ARGV[14]
       --- @include "given_limit"
       --- @include "job"
-      --- @include "shut"
+      --- @include "closed_now"
       if decided < count then
         if shut then return {shut, stock, line} end
         if before > line then return {GAP, line} end
@@ -88,18 +88,18 @@ local function apply()
       for i = 1, decided do
         local user, its_text, its_id = users[i], quantities and quantities[i] or common, requests and requests[i] or ''
         --- @if hash set coupon
-        --- @include "had"
+        --- @include "units_before"
         --- @end
         -- A repair may have taken it back since.
         known = its_id ~= '' and found[i + 2]
         letters[i] = known and settled(known, its_text == '1' and user or its_text .. '\t' .. user) == REVERSED and 'b' or 'r'
-        --- @include "shown"
+        --- @include "units_after"
       end
       for i = decided + 1, count do
         local user = users[i]
         --- @include "next_order"
         --- @if hash set coupon
-        --- @include "had"
+        --- @include "units_before"
         --- @end
         if FITS and units <= left and not known then
           --- @include "take_order"
@@ -129,7 +129,7 @@ local function apply()
           if status < 0 and status ~= REVERSED then refused = refused + 1 end
           letters[i] = LETTERS[status]
         end
-        --- @include "shown"
+        --- @include "units_after"
       end
       --- @if hash set coupon
       --- @let IS_NEW = total
@@ -144,7 +144,7 @@ local function apply()
         --- @include "forbidden"
         --- @if hash set coupon
         --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
-        --- @include "mark"
+        --- @include "mark_nobody"
         --- @end
         redis.call('DECRBY', KEYS[1], digits(stock - left))
         --- @include "file_users"

@@ -141,7 +141,7 @@ for turn = 1, 3 do
     local set = redis.pcall('ZADD', KEYS[DEADLINES], deadline_text, request)
     if type(set) == 'table' then key, value = DEADLINES, set break end
     --- @let MAY_UNMARK = undoes
-    --- @include "mark"
+    --- @include "mark_nobody"
     redis.call('DECRBY', KEYS[1], quantity)
     --- @let HELD_AFTER = had == 0 and quantity or format('%d', bought)
     --- @include "record_user"

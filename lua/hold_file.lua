@@ -92,7 +92,7 @@ for turn = 1, 3 do
     local due, now_open, held_until, is_short = {unpack(requests)}, {}, {}, false
     for i = 1, decided do
       local user, its_text = users[i], quantities and quantities[i] or common
-      --- @include "had"
+      --- @include "units_before"
       letters[i], known = 'r', found[i + 2]
       if known then
         -- A repair may have taken it back since.
@@ -101,13 +101,13 @@ for turn = 1, 3 do
         if status == REVERSED then letters[i] = 'b' end
         held_until[i] = its_deadline
       end
-      --- @include "shown"
+      --- @include "units_after"
     end
     local head_text, digest_head, record_head
     for i = decided + 1, count do
       local user = users[i]
       --- @include "next_order"
-      --- @include "had"
+      --- @include "units_before"
       if text ~= head_text then
         head_text, digest_head, record_head = text, 'hold ' .. text .. '\t', 'held ' .. text .. ' ' .. deadline_text .. ' - '
       end
@@ -148,7 +148,7 @@ for turn = 1, 3 do
         if status < 0 and status ~= REVERSED then refused = refused + 1 end
         letters[i] = LETTERS[status]
       end
-      --- @include "shown"
+      --- @include "units_after"
     end
     if key then break end
     --- @let IS_NEW = true
@@ -168,7 +168,7 @@ for turn = 1, 3 do
       --- @include "forbidden"
       redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
       --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
-      --- @include "mark"
+      --- @include "mark_nobody"
       redis.call('DECRBY', KEYS[1], digits(stock - left))
       --- @include "file_users"
       if marks then redis.call('HDEL', KEYS[3], '\tbegun') end

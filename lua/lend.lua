@@ -38,7 +38,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "moving"
+--- @use "total_change"
 
 local by, id, epoch, home, need, want, finished = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5]), whole(ARGV[6]), ARGV[7]
 if #KEYS ~= 4 then return usage('lend: 4 keys are wanted, not ' .. #KEYS) end

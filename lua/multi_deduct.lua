@@ -72,7 +72,7 @@ local function read(KEYS, ARGV)
       --- @let IS_NEW = not found and total
       --- @include "first_user"
       --- @end
-      --- @include "shut"
+      --- @include "closed_now"
       local status = shut
       --- @include "limit_and_stock"
       local item = {stock = stock, had = HAD, left = stock - units, bought = BOUGHT, status = status}
@@ -93,7 +93,7 @@ local function read(KEYS, ARGV)
       item.take = function()
         --- @if hash set coupon
         --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
-        --- @include "mark"
+        --- @include "mark_nobody"
         has_mark = marks
         --- @end
         redis.call('DECRBY', KEYS[1], quantity)

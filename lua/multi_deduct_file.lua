@@ -88,7 +88,7 @@ local function sell(KEYS, ARGV)
     repeat
       --- @include "activity"
       --- @include "job"
-      --- @include "shut"
+      --- @include "closed_now"
       if before > line and not shut then return {GAP, line} end
       --- @if hash set coupon
       --- @include "held_many"
@@ -104,7 +104,7 @@ local function sell(KEYS, ARGV)
           local user, digest = users[i], digests[i]
           --- @include "next_order"
           --- @if hash set coupon
-          --- @include "had"
+          --- @include "units_before"
           --- @end
           local takes = FITS and units <= left and not known
           if attempt == 2 then
@@ -131,7 +131,7 @@ local function sell(KEYS, ARGV)
               if repeats then once[request] = digest end
             end
           end
-          --- @include "shown"
+          --- @include "units_after"
         end
         if attempt == 1 and yield(takes_all) then break end
         if attempt == 1 then
@@ -153,7 +153,7 @@ local function sell(KEYS, ARGV)
       if applied > 0 then
         --- @if hash set coupon
         --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
-        --- @include "mark"
+        --- @include "mark_nobody"
         has_mark = marks
         --- @end
         redis.call('DECRBY', KEYS[1], digits(stock - left))

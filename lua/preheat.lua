@@ -48,7 +48,7 @@
 --- @use "meta"
 --- @use "denied"
 --- @use "mark_first"
---- @use "begun"
+--- @use "unfinished_call"
 
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}

@@ -47,7 +47,7 @@
 
 --- @use "values"
 --- @use "meta"
---- @use "moving"
+--- @use "total_change"
 
 local mode, by, reason, plan = ARGV[1], ARGV[2], ARGV[3], ARGV[5]
 if mode ~= 'set' and mode ~= 'update' and mode ~= 'remove' then return usage('preheat_shard: ARGV[1] is not set, update or remove') end

@@ -42,7 +42,7 @@
 --- @kinds hash set coupon counter
 --- @use "codes"
 --- @use "values"
---- @use "begun"
+--- @use "unfinished_call"
 --- @include "order"
 --- @let SHOWN = had, not all and units
 --- @if counter

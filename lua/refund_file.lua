@@ -33,7 +33,7 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "columns"
 --- @use "is_graphic"
 --- @use "status_letters"
---- @use "begun"
+--- @use "unfinished_call"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()
@@ -60,10 +60,10 @@ local function apply()
       for i = 1, decided do
         --- @if hash set coupon
         local user = users[i]
-        --- @include "had"
+        --- @include "units_before"
         --- @end
         letters[i] = 'r'
-        --- @include "shown"
+        --- @include "units_after"
       end
       for i = decided + 1, count do
         local user = users[i]
@@ -71,7 +71,7 @@ local function apply()
         --- @if counter
         local fits = left + units <= most
         --- @else
-        --- @include "had"
+        --- @include "units_before"
         local free = (had or 0) - (open[i] or 0)
         if text == 'all' then units = math.max(free, 0) end
         local fits = had and units <= free and units > 0 and left + units <= most and not (is_unsaid and had == math.huge)
@@ -112,7 +112,7 @@ local function apply()
           if status < 0 then refused = refused + 1 end
           letters[i] = LETTERS[status]
         end
-        --- @include "shown"
+        --- @include "units_after"
       end
       --- @if hash set coupon
       --- @let IS_NEW = has_refusal and applied == 0 and total

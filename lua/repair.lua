@@ -54,7 +54,7 @@
 --- @use "codes"
 --- @use "denied"
 --- @use "values"
---- @use "begun"
+--- @use "unfinished_call"
 --- @use "columns"
 --- @use "status_letters"
 --- @use "holds"
@@ -376,7 +376,7 @@ if fresh and not dry then
       is_first = is_first or may_be_last
       local allowed = redis.acl_check_cmd
       --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
-      --- @include "mark"
+      --- @include "mark_nobody"
       take_units(call.stock, call.withdrawn, call.stock - left)
       write_users(kind, it)
       if marks and not (may_be_last and redis.call('EXISTS', KEYS[5]) == 0) then redis.call('HDEL', KEYS[3], '\tbegun') end

@@ -48,7 +48,7 @@ local KEYS, ARGV, redis, sub = KEYS, ARGV, redis, string.sub
 --- @use "values"
 --- @use "columns"
 --- @use "is_graphic"
---- @use "begun"
+--- @use "unfinished_call"
 
 -- The text that all are, or nil.
 local function common_text(texts)

@@ -26,7 +26,7 @@ if #holds > 0 then
   local due = {}
   for i, hold in ipairs(holds) do
     local user, units, text = hold.user, hold.quantity, open[i] or '0'
-    --- @include "had"
+    --- @include "units_before"
     local is_open = now_open[user] or whole(text)
     if not is_open then key, value = 3, text break end
     if had and had ~= math.huge and had >= units and is_open >= units and moved + units <= call.holds

@@ -22,7 +22,7 @@ if begun and begun ~= 'first' and turn == 1 then
   --- @include "rare_call"
   call.begun = begun
   --- @else
-  --- @use "begun"
+  --- @use "unfinished_call"
   local refusal = finish_begun({kind = KIND, op = 'OP', users = USERS}, begun)
   if refusal then return refusal end
   --- @end

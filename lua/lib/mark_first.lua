@@ -1,4 +1,4 @@
--- Before units leave the stock of a sale in which nobody is recorded, `<tab>begun` says so (see `lib/begun.lua`): if the call is
+-- Before units leave the stock of a sale in which nobody is recorded, `<tab>begun` says so (see `lib/unfinished_call.lua`): if the call is
 -- cut, no purchase takes them for units that were sold. `units` are there of the total before that: if some are missing, their
 -- users were lost. Returns whether it was written, to be removed in the end.
 local function mark_first(units, total)

@@ -3,7 +3,7 @@
 -- back what call has as `returns`, or replies to the steps expire and recount. All that this takes is defined here, because most calls
 -- need none of it.
 --- @use "values"
---- @use "begun"
+--- @use "unfinished_call"
 --- @if settle
 if call.returns then
   local denied = may_not_return(KIND, call.withdrawn, call.returns)

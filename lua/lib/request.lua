@@ -10,7 +10,7 @@ if begun and begun ~= 'first' and mode ~= 'dry' and turn == 1 then
   end
   --- @end
   --- @use "values"
-  --- @use "begun"
+  --- @use "unfinished_call"
   local refusal = finish_begun({kind = KIND, op = 'SCRIPT', users = {user}}, begun)
   if refusal then return refusal end
   break

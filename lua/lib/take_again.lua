@@ -6,7 +6,7 @@ local allowed = redis.acl_check_cmd
 --- @include "may_not_sell"
 --- @include "forbidden"
 --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
---- @include "mark"
+--- @include "mark_nobody"
 take_units(stock, withdrawn, taken)
 --- @let HOLDERS_UNITS = unpack(takers_units)
 --- @let HOLDERS = unpack(takers)
