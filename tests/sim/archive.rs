@@ -12,11 +12,10 @@ use super::keys::{Bytes, Data, Keys, Reply};
 use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
-use super::work::{Done, Ended, Job, Op, work};
+use super::work::{Done, Ended, Job, Op, SAME_WINDOW, work};
 use super::world::{Faults, Strike, Turn, World};
 
 const NOT_PREHEATED: i64 = -4;
-const ENDED: i64 = -6;
 /// Of the manifest: the scripts compare it with nothing but itself.
 const SHA256: [u8; 64] = [b'a'; 64];
 
@@ -185,7 +184,14 @@ impl Shop {
         let mut shop = Self { world: World::new(engine, work), activity, archives };
         shop.world.start(0, 0);
         let limit = FieldChange::Keep;
-        shop.does(Op::Preheat { how: Preheat::Create, total: 9, limit, ledger: Some(true), shards: None });
+        shop.does(Op::Preheat {
+            how: Preheat::Create,
+            total: 9,
+            limit,
+            ledger: Some(true),
+            shards: None,
+            window: SAME_WINDOW,
+        });
         for user in ["ann", "bob"] {
             let (user, request) = (user.parse().unwrap(), format!("r-{user}"));
             shop.does(Op::Order { user, units: 1, request, hold_for: None });

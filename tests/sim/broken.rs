@@ -497,7 +497,7 @@ const RULES_OF_TRANSFERS: [Rule; 7] = [
 ];
 
 /// Rules that only nights of the client notice: of files that are applied twice at once, of adoptions, resets, trims and failovers.
-const RULES_OF_NIGHTS: [Rule; 26] = [
+const RULES_OF_NIGHTS: [Rule; 28] = [
     (
         "an item of an order over slots stays held though it is bought",
         "settle",
@@ -628,6 +628,8 @@ const RULES_OF_NIGHTS: [Rule; 26] = [
     ),
     ("a drop-in gives a second coupon", "coupon", &[("if member == 1 then return 2 end", "")]),
     ("an adoption leaves no mark", "adopt", &[("if total and units < total then", "if true then")]),
+    ("an order ignores its window", "*", &[("ends and clock_ms >= ends and ENDED", "nil")]),
+    ("a hold of a file ignores its window", "hold_file", &[("starts and now_ms < starts and NOT_STARTED or", "")]),
     (
         "an audit does not look for deadlines that are lost",
         "settle",

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill::internals::{Archives, EntryId, FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
-use seckill::{ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Preheat, Status, UserId, Verdict};
+use seckill::{ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Millis, Preheat, Status, UserId, Verdict};
 
 use failures::{HeardAt, RECOVERED_AFTER};
 use feed::Loader;
@@ -31,7 +31,7 @@ use super::oracle::*;
 use super::random::Random;
 use super::script::Engine;
 use super::slots::Slots;
-use super::work::{Done, Ended, Job, Line, Op, quantity, work};
+use super::work::{Done, Ended, Job, Line, Op, SAME_WINDOW, Window, is_shut, quantity, work};
 use super::world::{Faults, Turn, World};
 
 /// Processes that buy, sell and repair at once.
@@ -61,6 +61,10 @@ const FED: u64 = 30;
 const ARCHIVED: u64 = 35;
 /// Orders with the request id of another one, in percent.
 const REUSED: u64 = 8;
+/// Nights that differ from the others by how fast things happen, how often they fail, or what is done most, in percent each.
+const UNUSUAL: u64 = 30;
+/// How long a process rests at most before it does something again, us.
+const REST: u64 = 400_000;
 /// What may go wrong with each thing that is sent.
 const FAULTS: Faults = Faults { lost: 3, unanswered: 4, late: 5, cut: 4, flushed: 1 };
 /// What takes twenty calls, and begins again with the connection, would never come to its end.
@@ -105,12 +109,15 @@ impl Step {
     }
 }
 
-/// Whether at some instant too few units of an activity were for sale, the user held too many, and nothing was sold.
+/// Whether at some instant too few units of an activity were for sale, the user held too many, it was paused, or its window closed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     was_short: bool,
     was_above: bool,
     was_paused: bool,
+    was_closed: bool,
+    /// Whether it could be bought at some instant, as far as shards allow to say it.
+    was_open: bool,
 }
 
 /// What a process is doing.
@@ -221,6 +228,10 @@ struct Night<'s> {
     harm: Option<Harm>,
     /// How often the server lost something.
     failures: u64,
+    /// What may go wrong, how long processes rest, us, and what half of all steps do, if it is so in this night.
+    faults: Faults,
+    rest: u64,
+    favourite: Option<u64>,
     heard_at: HeardAt,
     /// Whether order records have what the server lost.
     keeps_records: bool,
@@ -232,6 +243,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     engine.reset();
     let mut random = Random::of_step(plan.seed, 0);
     let own = [Layout::Seckill, Layout::Seckill, Layout::Sku, Layout::Coupon];
+    let mut unusual = Random::of_step(plan.seed, u64::MAX - 9);
     let is_cluster = Random::of_step(plan.seed, u64::MAX - 1).percent(CLUSTERS);
     let layout = if is_cluster { Layout::Cluster } else { *random.pick(&own) };
     let mut night = Night {
@@ -272,6 +284,9 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         is_harmed: false,
         harm: None,
         failures: 0,
+        faults: if unusual.percent(UNUSUAL) { FAULTS.times(&mut unusual) } else { FAULTS },
+        rest: if unusual.percent(UNUSUAL) { *unusual.pick(&[2000, 10_000, 40_000]) } else { REST },
+        favourite: unusual.percent(UNUSUAL).then(|| unusual.below(100)),
         heard_at: HeardAt::default(),
         keeps_records: false,
         story,
@@ -334,7 +349,14 @@ impl Night<'_> {
             let has_ledger = self.random.percent(65) || is_sharded;
             self.has_ledger.push(has_ledger);
             let (total, shards) = (4 + self.random.below(12), ShardCount::new(SHARDS).filter(|_| is_sharded));
-            let op = Op::Preheat { how: Preheat::Create, total, limit, ledger: Some(has_ledger), shards };
+            let op = Op::Preheat {
+                how: Preheat::Create,
+                total,
+                limit,
+                ledger: Some(has_ledger),
+                shards,
+                window: SAME_WINDOW,
+            };
             self.steps_alone(vec![Step::new(About::Upkeep, op).in_activity(activity)])?;
             if is_sharded {
                 self.asked_total = total;
@@ -363,7 +385,19 @@ impl Night<'_> {
         let changes = how == Preheat::Reset && self.gone.is_none();
         let shards = shards.map(|count| if changes { 2 + self.random.below(3) as usize } else { count });
         let shards = shards.and_then(ShardCount::new);
-        Step::new(about, Op::Preheat { how, total, limit, ledger, shards })
+        Step::new(about, Op::Preheat { how, total, limit, ledger, shards, window: SAME_WINDOW })
+    }
+
+    /// Mostly the same. A window may be over before anybody hears of it.
+    fn window(&mut self) -> Window {
+        let (now, which) = (self.now(), self.random.below(8));
+        let mut at = |most: u64| FieldChange::Set(Millis::new(now + self.random.below(most)));
+        match which {
+            0 => [at(1000), FieldChange::Clear],
+            1 => [FieldChange::Keep, at(3000)],
+            2 => [FieldChange::Clear; 2],
+            _ => SAME_WINDOW,
+        }
     }
 
     /// Lets one calm process do some things, one after the other, while the others do nothing.
@@ -394,7 +428,7 @@ impl Night<'_> {
                     Turn::Idle(process, ended) => {
                         self.hear(process, ended)?;
                         self.check()?;
-                        let us = 1000 + self.random.below(400_000);
+                        let us = 1000 + self.random.below(self.rest);
                         self.world.rest(process, us);
                     }
                     Turn::Rested(process) => match self.steps.pop_front() {
@@ -440,6 +474,7 @@ impl Night<'_> {
 
     /// What is for sale, and what users hold, now, for orders that are under way.
     fn look(&mut self) -> Result<(), Broken> {
+        let now = self.now();
         self.note_archived();
         self.look_for_harm();
         let server = self.engine.server.borrow();
@@ -465,6 +500,8 @@ impl Night<'_> {
                     _ => held > 0,
                 };
                 seen.was_paused |= !found.is_live;
+                seen.was_closed |= !found.is_open(now);
+                seen.was_open |= found.is_live && found.is_open(now) || self.shards.is_some();
             }
         }
         Ok(())
@@ -585,13 +622,13 @@ impl Night<'_> {
         let killed_after = self.random.below(if takes_many { 14 } else { 6 });
         let killed_after = (!is_calm && self.random.percent(5)).then_some(killed_after);
         let has_in_hand = self.has_plain && self.has_ledger[0] && self.activities[0].made_elsewhere.is_none();
-        let cut = if has_in_hand { 0 } else { FAULTS.cut };
+        let cut = if has_in_hand { 0 } else { self.faults.cut };
         let faults = match todo.about {
             _ if is_calm => Faults::NONE,
             // It is never sent again by itself: who repeats one that may still come removes what was bought in between.
-            About::Reset => Faults { late: 0, cut, ..FAULTS },
+            About::Reset => Faults { late: 0, cut, ..self.faults },
             About::Archive => FAULTS_OF_ARCHIVES,
-            _ => Faults { cut, ..FAULTS },
+            _ => Faults { cut, ..self.faults },
         };
         self.give(process, todo, faults, killed_after)
     }
@@ -645,7 +682,8 @@ impl Night<'_> {
         if self.gone.is_some() && self.shards.is_none() && self.random.percent(25) {
             return self.adopt_rest();
         }
-        match self.random.below(100) {
+        let any = self.random.below(100);
+        match self.favourite.filter(|_| self.random.percent(50)).unwrap_or(any) {
             0..26 => Some(self.new_order()),
             26..31 => Some(self.new_multi_order()),
             31..37 => Some(self.new_file()),
@@ -682,7 +720,11 @@ impl Night<'_> {
                 } else {
                     FieldChange::Keep
                 };
-                Some(self.preheat(About::Upkeep, Preheat::Update, total, limit))
+                let mut update = self.preheat(About::Upkeep, Preheat::Update, total, limit);
+                if let Op::Preheat { window, .. } = &mut update.op {
+                    *window = self.window();
+                }
+                Some(update)
             }
             81..84 => Some(self.pause()),
             84..86 => {
@@ -1002,6 +1044,8 @@ impl Night<'_> {
 
     /// Takes note of how an operation ended.
     fn hear(&mut self, process: usize, Ended { done, is_replicated }: Ended) -> Result<(), Broken> {
+        // A window may be over by now.
+        self.look()?;
         let Some(task) = self.tasks[process].take() else { return Ok(()) };
         if is_replicated {
             self.tell(|| format!("p{process}: a replica has it"));
@@ -1158,15 +1202,15 @@ impl Night<'_> {
             if applies && (file.applied.insert(line, at).is_some() || self.is_over && file.done_at.is_some()) {
                 return broken("a line is decided once", format!("line {line} of file {number}"));
             }
-            let is_paused = status == Status::Paused;
-            if is_paused
+            let is_shut = is_shut(status);
+            if is_shut
                 && !has_failed
                 && !task.met_archive
                 && file.decided.get(&line).is_some_and(|turns| *turns < task.turns)
             {
                 return broken("a line stays decided", format!("line {line} of file {number}"));
             }
-            let is_decided = !is_paused && (operation != "multi_deduct" || status == Status::Ok);
+            let is_decided = !is_shut && (operation != "multi_deduct" || status == Status::Ok);
             if is_decided && !has_failed && !Self::is_of_archive(task, status) && status != Status::Corrupt {
                 file.decided.entry(line).or_insert(self.turns);
             }
@@ -1181,7 +1225,7 @@ impl Night<'_> {
                     continue;
                 }
                 // The activity refused them all: the line stays open, whatever else is known of its id.
-                Status::Paused => {
+                _ if is_shut => {
                     is_done = false;
                     continue;
                 }
@@ -1218,9 +1262,14 @@ impl Night<'_> {
         let is_true = |seen: &Seen| match status {
             Status::OutOfStock => seen.was_short,
             Status::LimitExceeded => seen.was_above,
-            Status::Refused => seen.was_short || seen.was_above || seen.was_paused,
+            Status::Refused => seen.was_short || seen.was_above || seen.was_paused || seen.was_closed,
+            Status::NotStarted | Status::Ended => seen.was_closed,
             _ => true,
         };
+        let is_shut = |seen: &Seen| !seen.was_open;
+        if status == Status::Ok && seen.is_some_and(|items| items.iter().any(is_shut)) {
+            return broken("nothing is sold while it is closed", self.oracle.orders[order].request.clone());
+        }
         if seen.is_none_or(|items| items.iter().any(is_true)) {
             return Ok(());
         }
@@ -1281,6 +1330,7 @@ impl Night<'_> {
         }
         self.adopt_at_last()?;
         self.steps_alone(vec![Step::new(About::Upkeep, Op::Pause(None))])?;
+        self.open_again()?;
         // On a cluster once more what waited for units on their way, or met a shard that a repair corrected; and orders over slots that
         // their callers forgot, until somebody else decided them.
         // Holds that get their deadlines back expire then.
@@ -1303,6 +1353,20 @@ impl Night<'_> {
         self.send_everything_again()?;
         self.end_feed()?;
         (0..self.activities.len()).try_for_each(|activity| self.end(activity))
+    }
+
+    /// Half of the sales that are over are opened once more.
+    fn open_again(&mut self) -> Result<(), Broken> {
+        let found = Found::read(&self.activities[0], &self.engine.server.borrow().keys)?;
+        let Some(found) = found.filter(|found| !found.is_open(self.now()) && self.random.percent(50)) else {
+            return Ok(());
+        };
+        let total = if self.shards.is_some() { self.asked_total } else { found.total.cast_unsigned() };
+        let mut update = self.preheat(About::Upkeep, Preheat::Update, total, FieldChange::Keep);
+        if let Op::Preheat { window, .. } = &mut update.op {
+            *window = [FieldChange::Clear; 2];
+        }
+        self.steps_alone(vec![update])
     }
 
     fn repair_everything(&mut self) -> Result<(), Broken> {
@@ -1406,7 +1470,14 @@ impl Night<'_> {
     fn total_again(&self, activity: usize) -> Result<Step, Broken> {
         let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys)?;
         let total = found.map_or(0, |found| found.total).cast_unsigned();
-        let op = Op::Preheat { how: Preheat::Update, total, limit: FieldChange::Keep, ledger: None, shards: None };
+        let op = Op::Preheat {
+            how: Preheat::Update,
+            total,
+            limit: FieldChange::Keep,
+            ledger: None,
+            shards: None,
+            window: SAME_WINDOW,
+        };
         Ok(Step::new(About::Upkeep, op).in_activity(activity))
     }
 

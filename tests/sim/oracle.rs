@@ -24,6 +24,8 @@ pub const REPLAYED: i64 = 2;
 pub const REFUSED: i64 = -1;
 pub const LIMIT_EXCEEDED: i64 = -2;
 pub const OUT_OF_STOCK: i64 = -3;
+pub const NOT_STARTED: i64 = -5;
+pub const ENDED: i64 = -6;
 pub const PAUSED: i64 = -7;
 pub const EXCEEDS_BOUGHT: i64 = -8;
 pub const REQUEST_CONFLICT: i64 = -9;
@@ -147,7 +149,7 @@ impl Order {
                 }
             }
             (
-                REFUSED | LIMIT_EXCEEDED | OUT_OF_STOCK | PAUSED,
+                REFUSED | LIMIT_EXCEEDED | OUT_OF_STOCK | PAUSED | NOT_STARTED | ENDED,
                 Heard::Nothing | Heard::Rejected | Heard::Refused(_),
             ) => {
                 self.heard = if is_retry { Heard::Refused(status) } else { Heard::Rejected };
@@ -422,6 +424,8 @@ pub struct Found {
     pub limit: Option<i64>,
     /// Whether nobody has paused it.
     pub is_live: bool,
+    /// When it may be bought, Unix ms, from that on and until then; of shards, each.
+    windows: Vec<[Option<u64>; 2]>,
     /// Whether files have what it was.
     pub is_archived: bool,
     pub has_ledger: bool,
@@ -430,6 +434,14 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether it may be bought at that time.
+    pub fn is_open(&self, now: u64) -> bool {
+        let is_open = |[starts, ends]: &[Option<u64>; 2]| {
+            starts.is_none_or(|starts| starts <= now) && ends.is_none_or(|ends| now < ends)
+        };
+        self.windows.iter().all(is_open)
+    }
+
     /// `None` if there is no such activity. Of one that is sharded the parent has the rules, and each shard its units.
     pub fn read(activity: &Activity, keys: &Keys) -> Result<Option<Self>, Broken> {
         let Some(mut found) = Self::read_one(activity, keys)? else { return Ok(None) };
@@ -441,6 +453,7 @@ impl Found {
             // An update removes the limit from one after the other.
             found.limit = found.limit.filter(|_| part.limit.is_some());
             found.held.extend(part.held);
+            found.windows.extend(part.windows);
         }
         found.most = found.most.max(totals);
         Ok(Some(found))
@@ -487,6 +500,7 @@ impl Found {
             most: made.unwrap_or(total),
             limit: rules[3].parse().ok(),
             is_live: rules[0] == "live",
+            windows: vec![[rules[5].parse().ok(), rules[6].parse().ok()]],
             // A shard that was removed keeps rules of nothing.
             is_archived: rules[0] == "archived" && !(rules[1] == "0" && rules[4] == "0"),
             has_ledger: rules[1] == "1",

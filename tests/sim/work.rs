@@ -16,6 +16,15 @@ use super::world::TIMEOUT;
 /// The group of the loader.
 pub const GROUP: &str = "loader";
 
+/// From when on an activity sells, and until when.
+pub type Window = [FieldChange<Millis>; 2];
+pub const SAME_WINDOW: Window = [FieldChange::Keep; 2];
+
+/// Whether an activity sells nothing to anybody for a while: lines of a file stay open then.
+pub fn is_shut(status: Status) -> bool {
+    matches!(status, Status::Paused | Status::NotStarted | Status::Ended)
+}
+
 /// What a process does with the library.
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -25,6 +34,7 @@ pub enum Op {
         limit: FieldChange<Limit>,
         ledger: Option<bool>,
         shards: Option<ShardCount>,
+        window: Window,
     },
     Order {
         user: UserId,
@@ -129,8 +139,8 @@ pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>)
 
 fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: Op) -> Result<Done, StoreError> {
     Ok(match op {
-        Op::Preheat { how, total, limit, ledger, shards } => {
-            let plan = Plan { ledger, shards, ..plan(activity, Units::new(total), limit) };
+        Op::Preheat { how, total, limit, ledger, shards, window: [starts_at, ends_at] } => {
+            let plan = Plan { ledger, shards, starts_at, ends_at, ..plan(activity, Units::new(total), limit) };
             let mut status = Status::Ok;
             seckill::preheat_all(store, &[&plan], how, false, None, |_, done| status = done.status)?;
             Done::Status(status, None)
@@ -154,9 +164,9 @@ fn perform(store: &mut Store, activity: ActivityId, shards: Option<Shards>, op: 
         Op::File(file) => {
             let mut lines = Vec::new();
             let mut heard = |line, items: &[Status], deadline: Option<Millis>| {
+                let shut = items.iter().copied().find(|item| is_shut(*item));
                 let status = match items {
-                    _ if items.contains(&Status::Paused) => Status::Paused,
-                    items if file.operation == "multi_deduct" => joined(items),
+                    items if file.operation == "multi_deduct" => shut.unwrap_or_else(|| joined(items)),
                     items => items[0],
                 };
                 lines.push((line, status, deadline.map(Millis::get)));

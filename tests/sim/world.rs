@@ -47,6 +47,18 @@ pub struct Faults {
 
 impl Faults {
     pub const NONE: Self = Self { lost: 0, unanswered: 0, late: 0, cut: 0, flushed: 0 };
+
+    /// Each of them never, as often, or three times as often.
+    pub fn times(self, random: &mut Random) -> Self {
+        let mut times = |chance: u64| chance * random.pick(&[0, 1, 3]);
+        Self {
+            lost: times(self.lost),
+            unanswered: times(self.unanswered),
+            late: times(self.late),
+            cut: times(self.cut),
+            flushed: times(self.flushed),
+        }
+    }
 }
 
 /// What goes wrong with one thing that is sent.
