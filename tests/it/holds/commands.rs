@@ -33,25 +33,3 @@ fn expire_every_continues_until_it_is_stopped() {
     running.interrupt();
     redis.seckill(["reconcile"]).code(0);
 }
-
-#[test]
-fn expire_shows_activities_of_which_something_expired() {
-    let redis = TestRedis::start();
-    for id in ["sku-1", "sku-2", "other"] {
-        redis.seckill(["preheat", "--id", id, "--stock", "9"]).code(0);
-    }
-    redis.seckill(["expire"]).code(0).stdout_is("").stderr_has("no hold expired");
-    redis.seckill(["expire", "--dry-run"]).code(0).stdout_is("").stderr_has("no hold would expire");
-    redis.seckill(["expire", "-o", "json"]).code(0).stdout_is("[]\n");
-    for id in ["sku-1", "other"] {
-        redis.seckill(["hold", id, "--user", "7", "--for", "1ms"]).code(0);
-    }
-    let mut rows = Vec::new();
-    wait_until("the hold is overdue", || {
-        rows = redis.seckill(["expire", "sku-*", "-o", "jsonl"]).code(0).jsonl();
-        !rows.is_empty()
-    });
-    assert_eq!(rows, [serde_json::json!({"activity": "sku-1", "status": "ok", "holds": 1, "units": 1})]);
-    let shown = redis.seckill(["expire", "sku-1", "gone"]).code(3).stdout;
-    assert!(shown.contains("gone") && !shown.contains("sku-1"), "{shown}");
-}

@@ -4,44 +4,6 @@ use super::WITH_USERS;
 use crate::support::{Layout, SECKILL, TestRedis, scripts};
 
 #[test]
-fn a_summary_counts_units_of_holds_and_a_dry_run_writes_nothing() {
-    let redis = TestRedis::start();
-    for id in ["1", "2"] {
-        redis.seckill(["preheat", "--id", id, "--stock", "10"]).code(0);
-        redis.seckill(["hold", id, "--user", "7", "--quantity", "3", "--for", "1h", "--request", "r"]).code(0);
-    }
-    let payments = "activity,request,payer\n1,r,ann\n2,r,bob\n2,x,eve\n";
-    let before = redis.dump_all();
-    redis.seckill(["confirm", "--from", "-", "--dry-run"]).stdin(payments).code(0);
-    redis.assert_unchanged_since(&before);
-    let done = redis.seckill(["confirm", "--from", "-", "-o", "json"]).stdin(payments).code(3);
-    let rows = done.json();
-    let shown: Vec<String> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| format!("{} {} {} {}", row["activity"], row["status"], row["orders"], row["units"]))
-        .collect();
-    assert_eq!(shown, [r#""1" "ok" 1 3"#, r#""2" "ok" 1 3"#, r#""2" "not_held" 1 null"#]);
-    for line in [
-        "confirm --from - --request r",
-        "hold --from - --for 1h --user 7",
-        "hold --from -",
-        "release 1 --request r --job j",
-    ] {
-        redis.seckill([]).args(line.split(' ')).stdin("activity,request\n").code(2);
-    }
-    redis.seckill(["confirm", "--from", "-"]).stdin("activity,user\n1,7\n").code(2).stderr_has("request");
-    redis.seckill(["-l", "product", "confirm", "--from", "-"]).stdin(payments).code(2).stderr_has("records no users");
-    let refused = redis.seckill(["refund", "--from", "-", "-o", "jsonl"]);
-    redis.seckill(["hold", "1", "--user", "9", "--for", "1h"]).code(0);
-    let row = &refused.stdin("activity,user\n1,9\n").code(3).jsonl()[0];
-    assert_eq!(row["status"], "exceeds_bought", "what is held open is left, also by a file");
-    redis.seckill(["reconcile"]).code(0);
-    assert_eq!(redis.int(&SECKILL.stock("1")), 6);
-}
-
-#[test]
 fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
     for layout in WITH_USERS {
         let redis = TestRedis::start();
