@@ -9,7 +9,8 @@
 //! - `! SET stock@2 5`, a command of another client, where a key is its name and its activity (`1` if none is given);
 //! - `? meta`, which writes down what a key has.
 //!
-//! `hash set: ` before a line runs it for these kinds only; `"two words"` is one argument, and `$limit` what rules say of one order a user.
+//! `hash set: ` before a line runs it for these kinds only; `"two words"` is one argument, `$limit` what rules say of one order a user, and
+//! `$url` the server.
 //! What comes of a line is below it; `SNAPSHOTS=overwrite cargo test --test it sessions` writes it anew. Times, ids of entries and of
 //! repairs are left out of that.
 
@@ -80,7 +81,11 @@ impl Session {
     fn words(&self, text: &str) -> Vec<String> {
         let limit = if self.layout.records_once() { "1" } else { "-" };
         let unescaped = |word: &String| word.replace("\\\\", "\0").replace("\\t", "\t").replace('\0', "\\");
-        words(text).iter().map(unescaped).map(|word| word.replace("$limit", limit)).collect()
+        words(text)
+            .iter()
+            .map(unescaped)
+            .map(|word| word.replace("$limit", limit).replace("$url", &self.redis.url()))
+            .collect()
     }
 
     /// The key that a short name means.
