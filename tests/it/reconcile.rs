@@ -2,14 +2,12 @@
 
 mod beside;
 mod databases;
-mod exports;
 mod fix;
 mod formats;
 mod live;
 mod orders;
 mod plans;
 mod proof;
-mod reversed;
 mod service;
 
 use crate::support::TestRedis;
@@ -30,17 +28,4 @@ fn a_user_whom_only_a_backend_could_have_named_so_is_counted() {
         redis.cmd(("HSET", "seckill:participants:1001", user, units));
     }
     redis.seckill(["reconcile", "1001", "--total", "16"]).code(0);
-}
-
-#[test]
-fn a_fixture_gives_activities_totals_and_layout() {
-    let redis = TestRedis::start();
-    let fixture =
-        |stock: u32| format!("layout: sku\nactivities:\n  - {{id: 1, stock: {stock}}}\n  - {{id: 2, stock: 5}}\n");
-    redis.seckill(["preheat", "-"]).stdin(fixture(10)).code(0);
-    let audits = redis.seckill(["reconcile", "-f", "-", "-o", "json"]).stdin(fixture(10)).code(0).json();
-    assert_eq!(audits["activities"].as_array().unwrap().len(), 2);
-    redis.seckill(["reconcile", "-f", "-"]).stdin(fixture(11)).code(7).stdout_has("conservation");
-    redis.seckill(["reconcile", "2", "-f", "-"]).stdin(fixture(11)).code(0);
-    redis.seckill(["reconcile", "3", "-f", "-"]).stdin(fixture(11)).code(2).stderr_has("no activity `3`");
 }

@@ -1,4 +1,4 @@
-//! Order records against Redis: when they count, and what MySQL prints.
+//! Order records against Redis: when they count.
 
 use std::fs;
 
@@ -70,4 +70,20 @@ fn a_file_counts_as_of_its_modification() {
     let piped = || redis.seckill(["reconcile", "1001", "--orders", "-", "-o", "csv", "--differences"]);
     piped().stdin_file(fs::File::open(&file).unwrap()).code(0).stdout_has("timing");
     piped().stdin("user,quantity\na,1\n").code(7).stdout_has("missing_order");
+}
+
+#[test]
+fn too_many_activities_in_the_records_are_another_column() {
+    let redis = sale();
+    let mut csv = "activity,user\n".to_owned();
+    for order in 0..100_001 {
+        csv += &format!("{order},a\n");
+    }
+    redis
+        .seckill(["reconcile", "--orders", "-"])
+        .stdin(csv)
+        .code(2)
+        .stdout_is("")
+        .stderr_has("<stdin>:100002: the rows name more than 100000 activities")
+        .stderr_has("another column");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::sale;
-use crate::support::{TestRedis, wait_until};
+use crate::support::wait_until;
 
 const STOCK: &str = "seckill:stock:1001";
 
@@ -104,20 +104,4 @@ fn more_repairs_than_are_allowed_at_once_are_left_alone() {
     running.wait_until_stderr("the warning", |err| err.contains("more than `--max-repairs 1`"));
     running.interrupt().stdout_lacks(r#""repaired":1"#);
     assert_eq!(redis.int(STOCK), 47);
-}
-
-#[test]
-fn what_a_service_cannot_be_asked_is_refused() {
-    let redis = TestRedis::start();
-    for (args, what) in [
-        ("--every 1s --fix", "`--every` cannot ask before each repair"),
-        ("--every 1s -o prometheus", "`--every` writes metrics into a file"),
-        ("--every 1s --orders -", "a pipe can be read once"),
-        ("--every 1s --fixture -", "a pipe can be read once"),
-        ("--every 1ms", "expected a duration from 10ms"),
-        ("--grace 1s", "--every <DURATION>"),
-    ] {
-        let args = args.split(' ');
-        redis.seckill(["reconcile"]).args(args).code(2).stderr_has(what);
-    }
 }
