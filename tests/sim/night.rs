@@ -59,6 +59,8 @@ const HARMED: u64 = 15;
 const FED: u64 = 30;
 /// Nights in which no keys expire and operators archive an activity, and restore it, in percent.
 const ARCHIVED: u64 = 35;
+/// Nights with a third activity, which orders over several activities take from, too, in percent.
+const THREE: u64 = 30;
 /// Orders with the request id of another one, in percent.
 const REUSED: u64 = 8;
 /// Nights that differ from the others by how fast things happen, how often they fail, or what is done most, in percent each.
@@ -172,7 +174,7 @@ struct Night<'s> {
     world: World<Job, Ended>,
     engine: Rc<Engine>,
     seed: u64,
-    /// Two of one layout: most happens in the first, multi-orders need both.
+    /// Two or three of one layout: most happens in the first, and orders over several take from it and others.
     activities: Vec<Activity>,
     /// Of the first.
     shards: Option<Shards>,
@@ -244,13 +246,15 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
     let mut random = Random::of_step(plan.seed, 0);
     let own = [Layout::Seckill, Layout::Seckill, Layout::Sku, Layout::Coupon];
     let mut unusual = Random::of_step(plan.seed, u64::MAX - 9);
+    let has_three = Random::of_step(plan.seed, u64::MAX - 10).percent(THREE);
+    let ids = &["1001", "1002", "1003"][..if has_three { 3 } else { 2 }];
     let is_cluster = Random::of_step(plan.seed, u64::MAX - 1).percent(CLUSTERS);
     let layout = if is_cluster { Layout::Cluster } else { *random.pick(&own) };
     let mut night = Night {
         world: World::new(engine, work),
         engine: Rc::clone(engine),
         seed: plan.seed,
-        activities: ["1001", "1002"].map(|id| Activity::new(id, layout)).into(),
+        activities: ids.iter().map(|id| Activity::new(id, layout)).collect(),
         shards: None,
         oracle: Oracle::default(),
         random,
@@ -826,8 +830,15 @@ impl Night<'_> {
         self.order(order)
     }
 
+    /// Of the first activity, and of others.
+    fn items(&mut self) -> Vec<(usize, u64)> {
+        let (last, one) = (self.activities.len() - 1, 1 + self.random.below(2) as usize);
+        let others = if self.random.percent(60) { 1..=last } else { one.min(last)..=one.min(last) };
+        std::iter::once(0).chain(others).map(|activity| (activity, self.quantity())).collect()
+    }
+
     fn new_multi_order(&mut self) -> Step {
-        let items = vec![(0, self.quantity()), (1, self.quantity())];
+        let items = self.items();
         let order = self.add_order(false, items);
         self.order(order)
     }
@@ -855,11 +866,9 @@ impl Night<'_> {
         let (is_hold, is_nameless) = (operation == "hold", self.random.percent(25));
         let about: Vec<usize> = (0..2 + self.random.below(4))
             .map(|_| {
-                let mut items = vec![(0, self.quantity())];
                 // One of a single item that has an id would be sent again as another kind of order.
-                if operation == "multi_deduct" && !(is_nameless && self.random.percent(40)) {
-                    items.push((1, self.quantity()));
-                }
+                let is_multi = operation == "multi_deduct" && !(is_nameless && self.random.percent(40));
+                let items = if is_multi { self.items() } else { vec![(0, self.quantity())] };
                 self.add_order(is_hold, items)
             })
             .collect();
@@ -1159,7 +1168,7 @@ impl Night<'_> {
         };
         // Of a sharded activity an id belongs to its user.
         let is_shared =
-            |other: &Bytes, of: usize| own.contains(&of) && (of == 1 || self.shards.is_none() || other == user);
+            |other: &Bytes, of: usize| own.contains(&of) && (of > 0 || self.shards.is_none() || other == user);
         let buys = |(at, other): (usize, &Order)| {
             let is_other = About::Order(at) != about && !other.is_nameless && !other.is_lost;
             let is_decided = matches!(other.heard, Heard::Bought | Heard::Held(_) | Heard::Ended);
