@@ -104,8 +104,8 @@ impl Mismatch {
         })
     }
 
-    /// Whether the ledger has more than the counter, and the order records agree with that, too, as with what is held open or newer.
-    pub(crate) fn may_have_what_the_ledger_has(&self) -> bool {
+    /// Whether the ledger has more than the counter, and the order records agree with that, too, by what is held open or newer.
+    pub(crate) fn records_allow_ledger(&self) -> bool {
         let more = self.ledger.filter(|_| self.drift().is_some_and(|drift| drift < 0));
         let more = more.and_then(|units| u64::try_from(units).ok()).map(Holding::Units);
         let against = more.map(|holds| Self { holds, ..self.clone() }.against_orders());

@@ -286,9 +286,7 @@ impl<'a> Changes<'a> {
                 Some((Class::CounterDrift, to))
             }
             // Of records that allow the ledger's units as well, the stock says which are right: no unit of it is given to others.
-            (_, Some(_), _)
-                if drifts && !(explained == Explained::ByLedger && mismatch.may_have_what_the_ledger_has()) =>
-            {
+            (_, Some(_), _) if drifts && !(explained == Explained::ByLedger && mismatch.records_allow_ledger()) => {
                 Some((Class::CounterDrift, mismatch.units()?))
             }
             _ if drifts => match explained {
