@@ -259,12 +259,11 @@ impl<'a> Changes<'a> {
         }
         let emits = self.missing_orders == MissingOrders::Emit;
         match (against, mismatch.orders, mismatch.ordered_now()) {
-            // Limits of who was lost would start over with the first who is back: a human decides about the records later.
-            (Some(_), Some(orders), _) if orders < 0 && explained == Explained::ByLedger && is_evicted(mismatch) => {
-                Some((Class::CounterDrift, mismatch.ledger?))
-            }
             (Some(class), Some(orders), _) if orders < 0 => {
-                keep(self, class, "the order records of a user sum up below zero")
+                let kept = keep(self, class, "the order records of a user sum up below zero");
+                // Who was lost comes back nevertheless: the limit would start over with the first one who does.
+                let is_lost = explained == Explained::ByLedger && is_evicted(mismatch);
+                mismatch.ledger.filter(|_| is_lost).map(|ledger| (Class::CounterDrift, ledger)).or(kept)
             }
             // A sum that saturated.
             (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {

@@ -103,7 +103,8 @@ fn what_was_bought_behind_the_records_stays_with_a_user_whose_counter_was_lost()
 fn who_was_lost_is_back_though_the_records_sum_up_below_zero() {
     let lost = Sale { held: vec![], orders: Some(vec![("a", 1), ("b", -1)]), ..sale(Layout::Seckill) };
     assert_eq!(lost.repairs(), ["missing_purchase a 0 1 +0", "counter_drift b 0 2 +0"]);
-    assert_eq!(Sale { stock: Some(9), ..lost }.kept(), [Class::QuantityMismatch], "stock and ledger differ");
+    assert_eq!(lost.kept(), [Class::QuantityMismatch], "a human decides about the records");
+    assert_eq!(Sale { stock: Some(9), ..lost }.repairs().len(), 1, "stock and ledger differ");
 }
 
 #[test]
