@@ -33,9 +33,6 @@ use crate::shards::borrower::{BorrowOutcome, BorrowRequest};
 use crate::shards::transfer::{ShardFault, TransferContext, TransferRequest};
 use crate::store::Store;
 
-/// Repairs a call; all of them are one entry of the ledger.
-const CHUNK: usize = 500;
-
 /// Divides repairs among calls, in their order: what a call may take of repairs, and of request ids that they end.
 fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
     let mut calls: Vec<Vec<usize>> = Vec::new();
@@ -43,7 +40,7 @@ fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
     for at in order {
         let more = repairs[*at].reversed().len();
         match calls.last_mut() {
-            Some(call) if call.len() < CHUNK && ids + more <= MAX_REVERSED => call.push(*at),
+            Some(call) if call.len() < Repair::AT_ONCE && ids + more <= MAX_REVERSED => call.push(*at),
             _ => {
                 ids = 0;
                 calls.push(vec![*at]);

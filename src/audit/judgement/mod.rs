@@ -12,7 +12,7 @@ use crate::audit::plan::repair::Repair;
 use crate::audit::plan::{self, MissingOrders, RepairPlan};
 use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
 use crate::model::number::signed;
-use crate::model::{HoldState, Kind, StoredUser};
+use crate::model::{HoldState, Kind, State, StoredUser};
 
 /// Says what the evidence means.
 pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
@@ -77,6 +77,13 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
                 format!("{why}: compare it with all order records (`--orders`), or take it over with `preheat --adopt`")
             }
         });
+    }
+    let end = evidence.end.as_ref().filter(|end| end.lost_users.is_some() && plan.repairs.len() > Repair::AT_ONCE);
+    if end.is_some_and(|end| end.meta.as_ref().is_some_and(|meta| meta.state(end.at) == State::Live)) {
+        let most = Repair::AT_ONCE;
+        evidence.notes.push(format!(
+            "all its users were lost, and a call brings {most} of them back: `pause` it before `--fix`, or others may buy again meanwhile"
+        ));
     }
     let is_older = |difference: &Difference| matches!(difference.class, Class::MissingOrder | Class::QuantityMismatch);
     if !evidence.by_ledger && differences.iter().any(is_older) {

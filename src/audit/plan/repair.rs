@@ -123,6 +123,9 @@ pub(crate) fn incomplete(repairs: &[Repair]) -> Option<&Repair> {
 }
 
 impl Repair {
+    /// How many a call applies; all of them are one entry of the ledger.
+    pub(crate) const AT_ONCE: usize = 500;
+
     /// What must not have changed since the audit.
     pub fn audited(&self) -> Option<Audited> {
         let last = self.audited_entry.as_ref().and_then(|entry| entry.parse().ok());
