@@ -395,10 +395,18 @@ fn abort(
         primary if is_of_another(primary) => primary.clone(),
         _ => settle_primary(store, order, "abort")?,
     };
+    // Another order may have taken the id since it was refused here.
+    let settled = match settled.status {
+        Status::Confirmed if has_other_order(store, order)? => Outcome::of(Status::RequestConflict),
+        _ => settled,
+    };
     let status = settled.status;
     if status == Status::Confirmed {
         outcomes[order.primary] = settled;
         return Ok(Some(Status::Replayed));
+    }
+    if is_of_another(&settled) {
+        outcomes[order.primary] = settled.clone();
     }
     // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, as a
     // commit without a reply may, and what says so may be in files, or gone: the others must not return. What a reset
@@ -417,7 +425,7 @@ fn abort(
     Ok(None)
 }
 
-/// Whether the primary stores another order under this id. A call that found it corrupt did not compare them.
+/// Whether the primary stores another order under this id. Neither an abort nor a call that found it corrupt compared them.
 fn has_other_order(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<bool> {
     let (key, request) = (&order.items[order.primary].keys.requests, &order.order.request);
     let own = [order.digest().as_bytes(), b"\t", user_text(order.order.user.as_ref()).as_bytes()].concat();

@@ -58,6 +58,27 @@ fn a_request_id_of_another_order_of_the_same_primary_buys_nothing() {
     assert_eq!(sale.stocks(), [4, 4, 5]);
 }
 
+/// It comes between the refusal of the primary and what ends the order.
+#[test]
+fn what_another_order_bought_by_the_id_is_no_order_of_who_was_refused_before() {
+    let sale = Sale::start(false);
+    sale.cluster.seckill(["script", "load"]).code(0);
+    sale.cluster.seckill(["deduct", &sale.ids[0], "--user", "9", "--quantity", "3"]).code(0);
+    assert!([1, 2].iter().all(|index| sale.hold(*index, "60000") == 1));
+    let proxies = Proxy::before_all(&sale.cluster);
+    let of_primary = &proxies[sale.cluster.owner_of(&sale.ids[0])];
+    let [a, b, c] = sale.items([1, 1, 1]);
+    let order = ["multi-deduct", &a, &b, &c, "--user", "9", "--request", "r", "--timeout", "60s"];
+    let call = sale.cluster.seckill(order).args(["-u", &of_primary.url()]);
+    let refused = of_primary.start_and_hold(When::With("\r\nmulti_deduct ".to_owned()), call);
+    of_primary.heal();
+    assert_eq!(sale.again().1["status"], "ok");
+    of_primary.release();
+    refused.wait().code(3).stdout_has("request_conflict");
+    assert_eq!(sale.stocks(), [1, 4, 4]);
+    sale.of_all("reconcile").code(0);
+}
+
 /// What an item is asked first may be of no use. The primary knows.
 #[test]
 fn an_order_that_was_bought_is_replayed_though_an_item_is_corrupt_since() {
