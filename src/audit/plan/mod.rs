@@ -97,8 +97,10 @@ impl RepairPlan {
     fn name(&mut self, evidence: &Evidence) {
         // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
         let at = evidence.end.as_ref().filter(|end| end.meta.is_none()).map_or(0, |end| end.at.get());
+        let all_lost = evidence.end.as_ref().is_some_and(|end| end.lost_users.is_some());
         let name = |mut repair: Repair| {
-            if let Some(audited) = audited(evidence).filter(|_| repair.needs_stock_as_audited()) {
+            let brings_back = all_lost && repair.user.is_some() && repair.to > 0;
+            if let Some(audited) = audited(evidence).filter(|_| brings_back || repair.needs_stock_as_audited()) {
                 repair.audited_stock = Some(audited.stock);
                 repair.audited_entry = audited.last.map(|last| last.to_string());
             }
@@ -224,8 +226,9 @@ impl<'a> Changes<'a> {
                     _ => None,
                 };
                 let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
-                // Also of one whose counter was lost, and whose units return.
-                let reversed = match change > 0 || from.is_none_or(|from| to < from) {
+                // Also of one whose counter was lost, and whose units return, with others that the stock lacks or by themselves.
+                let is_lost = explained != Explained::ByCounters && is_evicted(mismatch) && mismatch.ledger > Some(to);
+                let reversed = match change > 0 || is_lost || from.is_none_or(|from| to < from) {
                     true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
                     false => Ok(Vec::new()),
                 };
@@ -260,10 +263,10 @@ impl<'a> Changes<'a> {
         let emits = self.missing_orders == MissingOrders::Emit;
         match (against, mismatch.orders, mismatch.ordered_now()) {
             (Some(class), Some(orders), _) if orders < 0 => {
-                let kept = keep(self, class, "the order records of a user sum up below zero");
+                self.plan.keep(class, "the order records of a user sum up below zero");
                 // Who was lost comes back nevertheless: the limit would start over with the first one who does.
                 let is_lost = explained == Explained::ByLedger && is_evicted(mismatch);
-                mismatch.ledger.filter(|_| is_lost).map(|ledger| (Class::CounterDrift, ledger)).or(kept)
+                mismatch.ledger.filter(|_| is_lost).map(|ledger| (Class::CounterDrift, ledger))
             }
             // A sum that saturated.
             (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {

@@ -8,6 +8,7 @@ use crate::audit::plan::repair::{Audited, gate};
 use crate::audit::tests::*;
 use crate::model::id::StoredUser;
 use crate::model::number::signed;
+use crate::model::order::Corrupt;
 
 #[test]
 fn stock_does_not_go_up_for_a_member_without_units_whom_the_ledger_knows() {
@@ -76,13 +77,33 @@ fn evicted_participants_return_from_the_ledger_and_the_stock_stays() {
 #[test]
 fn units_of_evicted_users_that_return_end_their_request_ids() {
     let lost = Sale { held: vec![("a", 1)], orders: Some(vec![("a", 1)]), ..sale(Layout::Seckill) };
-    let mut evidence = lost.evidence();
-    let user = evidence.ledger.user(b"b");
-    let purchase = Purchase { request: "o2".to_owned(), units: Some(2), has_entry: true, is_newer: false };
-    evidence.purchases.by_user.insert(user, UserPurchases { purchases: vec![purchase], refunded: 0 });
-    let audit = judge(evidence, MissingOrders::Repair);
-    assert_eq!(shown(&audit), ["counter_drift b 0 0 +2"]);
-    assert_eq!(audit.plan.repairs[0].reversed(), ["o2"]);
+    for (stock, repairs) in
+        [(7, vec!["counter_drift b 0 0 +2"]), (5, vec!["conservation - 0 0 +4", "counter_drift b 0 0 +0"])]
+    {
+        let mut evidence = Sale { stock: Some(stock), ..lost.clone() }.evidence();
+        let user = evidence.ledger.user(b"b");
+        let purchase = Purchase { request: "o2".to_owned(), units: Some(2), has_entry: true, is_newer: false };
+        evidence.purchases.by_user.insert(user, UserPurchases { purchases: vec![purchase], refunded: 0 });
+        let audit = judge(evidence, MissingOrders::Repair);
+        assert_eq!(shown(&audit), repairs);
+        assert!(audit.plan.repairs.iter().any(|repair| repair.reversed() == ["o2"]), "{stock}");
+    }
+}
+
+#[test]
+fn who_comes_back_beside_nobody_is_recorded_with_the_stock_as_audited() {
+    let lost = Sale { held: vec![], orders: Some(vec![("a", 1), ("c", 1)]), ..sale(Layout::Seckill) };
+    let audited = |all_lost: bool| {
+        let mut evidence = lost.evidence();
+        let what = "nothing, though units were sold".to_owned();
+        let lost_users = all_lost.then(|| Corrupt { key: "participants".to_owned(), what });
+        evidence.end.as_mut().unwrap().lost_users = lost_users;
+        let audit = judge(evidence, MissingOrders::Repair);
+        assert_eq!(shown(&audit), ["missing_purchase c 0 1 -1", "counter_drift b 0 0 +2", "missing_purchase a 0 1 +0"]);
+        audit.plan.repairs.iter().map(|repair| repair.audited_stock).collect::<Vec<_>>()
+    };
+    assert_eq!(audited(true), [Some(7), None, Some(7)]);
+    assert_eq!(audited(false), [None, None, Some(7)]);
 }
 
 #[test]
@@ -329,7 +350,7 @@ fn what_is_corrupt_or_unreadable_is_never_repaired() {
     let drifted = || Sale { stock: Some(5), ..sale(Layout::Seckill) }.evidence();
     assert!(!plan(&drifted(), false, MissingOrders::Repair).repairs.is_empty());
     let mut corrupt = drifted();
-    corrupt.corrupt = Some(crate::model::order::Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
+    corrupt.corrupt = Some(Corrupt { key: "a key".to_owned(), what: "is a list".to_owned() });
     let mut unreadable = drifted();
     unreadable.ledger.unreadable.push((EntryId::ZERO, "no such operation".to_owned()));
     for evidence in [corrupt, unreadable] {
