@@ -219,7 +219,8 @@ for turn = 1, 3 do
             and 'XADD and XREVRANGE'
         --- @include "forbidden"
       end
-      -- As `lib/unfinished_call.lua` does it, without its functions: records and counts change together with the note that the entry is missing.
+      -- As `lib/unfinished_call.lua` does it, without its functions: records and counts change together with the note that the
+      -- entry is missing.
       -- A deadline that a cut leaves is of no open hold.
       local it, last = {units = '0', ids = {}, users = {}, gone = {}, set = {}, cleared = {}}, '-'
       if has_ledger then

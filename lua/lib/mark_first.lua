@@ -1,6 +1,6 @@
--- Before units leave the stock of a sale in which nobody is recorded, `<tab>begun` says so (see `lib/unfinished_call.lua`): if the call is
--- cut, no purchase takes them for units that were sold. `units` are there of the total before that: if some are missing, their
--- users were lost. Returns whether it was written, to be removed in the end.
+-- Before units leave the stock of a sale in which nobody is recorded, `<tab>begun` says so (see `lib/unfinished_call.lua`): if the
+-- call is cut, no purchase takes them for units that were sold. `units` are there of the total before that: if some are missing,
+-- their users were lost. Returns whether it was written, to be removed in the end.
 local function mark_first(units, total)
   if total and units < total then return false end
   local allowed = redis.acl_check_cmd

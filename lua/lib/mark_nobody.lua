@@ -1,4 +1,4 @@
--- Before units leave a stock beside which nobody is recorded, a mark says so, if the caller may remove it (MAY_UNMARK): `lib/unfinished_call.lua`
--- says why. Reads is_first and begun; sets marks, whether the mark is to be removed behind the first user.
+-- Before units leave a stock beside which nobody is recorded, a mark says so, if the caller may remove it (MAY_UNMARK): why,
+-- `lib/unfinished_call.lua` says. Reads is_first and begun; sets marks, whether the mark is to be removed behind the first user.
 local marks = (begun == 'first' or is_first and not begun) and MAY_UNMARK
 if marks then redis.call('HSET', KEYS[3], '\tbegun', 'first') end
