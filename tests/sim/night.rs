@@ -106,6 +106,14 @@ impl Step {
         Self { about, activity: 0, op }
     }
 
+    /// The same preheat with another window.
+    fn in_window(mut self, new: Window) -> Self {
+        if let Op::Preheat { window, .. } = &mut self.op {
+            *window = new;
+        }
+        self
+    }
+
     fn in_activity(self, activity: usize) -> Self {
         Self { activity, ..self }
     }
@@ -392,7 +400,7 @@ impl Night<'_> {
         Step::new(about, Op::Preheat { how, total, limit, ledger, shards, window: SAME_WINDOW })
     }
 
-    /// Mostly the same. A window may be over before anybody hears of it.
+    /// What an update says of the window, mostly nothing. A sale may be over before anybody hears of it.
     fn window(&mut self) -> Window {
         let (now, which) = (self.now(), self.random.below(8));
         let mut at = |most: u64| FieldChange::Set(Millis::new(now + self.random.below(most)));
@@ -724,11 +732,8 @@ impl Night<'_> {
                 } else {
                     FieldChange::Keep
                 };
-                let mut update = self.preheat(About::Upkeep, Preheat::Update, total, limit);
-                if let Op::Preheat { window, .. } = &mut update.op {
-                    *window = self.window();
-                }
-                Some(update)
+                let update = self.preheat(About::Upkeep, Preheat::Update, total, limit);
+                Some(update.in_window(self.window()))
             }
             81..84 => Some(self.pause()),
             84..86 => {
@@ -1371,11 +1376,8 @@ impl Night<'_> {
             return Ok(());
         };
         let total = if self.shards.is_some() { self.asked_total } else { found.total.cast_unsigned() };
-        let mut update = self.preheat(About::Upkeep, Preheat::Update, total, FieldChange::Keep);
-        if let Op::Preheat { window, .. } = &mut update.op {
-            *window = [FieldChange::Clear; 2];
-        }
-        self.steps_alone(vec![update])
+        let update = self.preheat(About::Upkeep, Preheat::Update, total, FieldChange::Keep);
+        self.steps_alone(vec![update.in_window([FieldChange::Clear; 2])])
     }
 
     fn repair_everything(&mut self) -> Result<(), Broken> {

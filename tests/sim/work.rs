@@ -18,6 +18,7 @@ pub const GROUP: &str = "loader";
 
 /// From when on an activity sells, and until when.
 pub type Window = [FieldChange<Millis>; 2];
+/// What an update keeps.
 pub const SAME_WINDOW: Window = [FieldChange::Keep; 2];
 
 /// Whether an activity sells nothing to anybody for a while: lines of a file stay open then.
