@@ -24,7 +24,8 @@
   ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
                           out_of_stock, which decides nothing) or `dry` (nothing is written); may be left out
   ARGV[7]  reason         why, for the ledger; may be empty or left out
-  ARGV[8]  user           of confirm and release: whose hold it is, or there is none; may be empty (any user's) or left out
+  ARGV[8]  user           of confirm and release: whose hold it is, or there is none; of abort: what the request id stores of the order,
+                          or it is another one's (request_conflict); may be empty (any) or left out
   ARGV[9..]               of recount: request ids of holds that are counted too if they are open, and get the deadline that they lack;
                           may be left out
 
@@ -101,7 +102,7 @@ elseif #ARGV < 4 or #ARGV > 8 and step ~= 'recount' then wrong = '4 to 8 argumen
 elseif mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' and (mode ~= 'borrow' or step ~= 'confirm') then
   wrong = 'the mode is not first, retry, borrow (of confirm) or dry'
 elseif order ~= '-' and (#order > 1024 or not find(order, '^m:%S+$')) then wrong = 'the order is not m:<primary>'
-elseif owner ~= '' and step ~= 'confirm' and step ~= 'release' then wrong = 'users are for confirm and release' end
+elseif owner ~= '' and most then wrong = 'users are for confirm, release and abort' end
 if wrong then return redis.error_reply('USAGE settle: ' .. wrong) end
 
 -- The first turn finishes what was cut; then everything is read again. What gives units back is done before the next turn.
@@ -125,7 +126,7 @@ for turn = 1, 3 do
       break
     end
 
-    -- The hold. That of another user is none.
+    -- The hold. That of another user is none, and to an abort that of another order.
     -- Nearly all are open, of few units, and no item of a multi-order: their numbers need no closer look.
     local state, its_order, units = 'held', '-', 1
     local quantity, deadline, user = string.match(record or '', '^held ([1-9]%d?%d?) ([1-9]%d%d%d%d%d%d%d%d%d%d%d%d) %- (.+)$')
@@ -135,10 +136,12 @@ for turn = 1, 3 do
         or state == 'expired' or state == 'void')) then key, value = 3, record break end
     end
     if quantity and quantity ~= '1' then units = quantity + 0 end
-    if not record or owner ~= '' and owner ~= user then
+    local stored, whose = step == 'abort' and redis.call('HGET', KEYS[3], request), user
+    if step == 'abort' then whose = stored and stored ~= 'void\t' and string.sub(stored, -#owner) or owner end
+    if not record or owner ~= '' and owner ~= whose then
       if step ~= 'abort' then return {NOT_HELD, stock, false, false, false} end
       -- A hold that comes later is refused, unless the id was used for something else.
-      if redis.call('HGET', KEYS[3], request) then return {REQUEST_CONFLICT, stock, false, false, false} end
+      if stored then return {REQUEST_CONFLICT, stock, false, false, false} end
       if mode ~= 'dry' then redis.call('HSET', KEYS[3], request, 'void\t', field, 'void 0 0 ' .. order .. ' ') end
       return {OK, stock, false, false, false}
     end

@@ -1,5 +1,7 @@
 //! What ends overdue holds, and counts open ones anew: page by page.
 
+use std::iter;
+
 use redis::Value;
 
 use crate::error::{Recovery, Result, StoreError};
@@ -150,6 +152,7 @@ fn settle_many(
     dry_run: bool,
 ) -> Result<Value> {
     let step = [most, step, "", reason.unwrap_or_default()];
-    let call = SingleCall::settle(store, Recovery::SameCall, step, found, dry_run);
+    let rest: Vec<&[u8]> = iter::once(&b""[..]).chain(found.iter().map(Vec::as_slice)).collect();
+    let call = SingleCall::settle(store, Recovery::SameCall, step, &rest, dry_run);
     store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
 }

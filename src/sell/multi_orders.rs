@@ -154,12 +154,17 @@ impl CrossSlotOrder<'_> {
         format!("m:{}", self.items[self.primary].keys.stock)
     }
 
-    /// What its request id stores, whatever the order in which the items were given: the same as in one slot.
+    /// What is bought, whatever the order in which the items were given: the same as in one slot.
     fn digest(&self) -> String {
         let mut asked: Vec<String> =
             self.items.iter().map(|item| format!("{} {}", item.keys.stock, item.quantity)).collect();
         asked.sort();
         format!("multi_deduct {}", sha1_hex(&asked.join("\n")))
+    }
+
+    /// What its request id stores at each item.
+    fn stored(&self) -> String {
+        format!("{}\t{}", self.digest(), user_text(self.order.user.as_ref()))
     }
 
     /// The stock keys of the others, for the ledger of the primary.
@@ -296,8 +301,14 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
     let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
     let Some(primary) = primary else { return Ok(None) };
     find_replicas(store)?;
-    let keys = store.keys(&primary);
-    let decided = settle_replicated(store, &keys, &request, "abort", name)?;
+    let own = store.keys(activity);
+    let stored =
+        match store.servers.command(&own.requests, redis::cmd("HGET").arg(&own.requests).arg(request.as_str()))? {
+            Value::BulkString(stored) => stored,
+            _ => Vec::new(),
+        };
+    let abort = settle_call(store, &request, "abort", name, &stored);
+    let decided = settle_replicated(store, &store.keys(&primary), &request, &abort)?;
     if primary == *activity {
         return Ok(Some((Step::Release, decided)));
     }
@@ -307,10 +318,11 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
     if !is_bought && !is_given_up(decided.status) && !is_sharded && !is_removed(store, &primary)? {
         return Ok(None);
     }
-    let step = if is_bought { Step::Confirm } else { Step::Release };
-    let keys = store.keys(activity);
-    let name_of_step = if is_bought { "confirm" } else { "abort" };
-    Ok(Some((step, settle_replicated(store, &keys, &request, name_of_step, name)?)))
+    let (step, settle) = match is_bought {
+        true => (Step::Confirm, settle_call(store, &request, "confirm", name, &stored)),
+        false => (Step::Release, abort),
+    };
+    Ok(Some((step, settle_replicated(store, &own, &request, &settle)?)))
 }
 
 /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
@@ -395,18 +407,10 @@ fn abort(
         primary if is_of_another(primary) => primary.clone(),
         _ => settle_primary(store, order, "abort")?,
     };
-    // Another order may have taken the id since it was refused here.
-    let settled = match settled.status {
-        Status::Confirmed if has_other_order(store, order)? => Outcome::of(Status::RequestConflict),
-        _ => settled,
-    };
     let status = settled.status;
     if status == Status::Confirmed {
         outcomes[order.primary] = settled;
         return Ok(Some(Status::Replayed));
-    }
-    if is_of_another(&settled) {
-        outcomes[order.primary] = settled.clone();
     }
     // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, as a
     // commit without a reply may, and what says so may be in files, or gone: the others must not return. What a reset
@@ -425,20 +429,20 @@ fn abort(
     Ok(None)
 }
 
-/// Whether the primary stores another order under this id. Neither an abort nor a call that found it corrupt compared them.
+/// Whether the primary stores another order under this id, which a call that found it corrupt did not look at.
 fn has_other_order(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<bool> {
     let (key, request) = (&order.items[order.primary].keys.requests, &order.order.request);
-    let own = [order.digest().as_bytes(), b"\t", user_text(order.order.user.as_ref()).as_bytes()].concat();
     match store.servers.command(key, redis::cmd("HGET").arg(key).arg(request.as_str())) {
         // An abort that came before any hold left no order.
-        Ok(Value::BulkString(stored)) => Ok(!stored.ends_with(&own) && stored != b"void\t"),
+        Ok(Value::BulkString(stored)) => Ok(!stored.ends_with(order.stored().as_bytes()) && stored != b"void\t"),
         Err(error) if !error.is_wrong_type() => Err(error),
         _ => Ok(false),
     }
 }
 
 fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {
-    settle_replicated(store, &order.items[order.primary].keys, &order.order.request, step, &order.name())
+    let settle = settle_call(store, &order.order.request, step, &order.name(), order.stored().as_bytes());
+    settle_replicated(store, &order.items[order.primary].keys, &order.order.request, &settle)
 }
 
 /// Ends items as the primary was decided, side by side: what each of them has become.
@@ -448,16 +452,20 @@ fn settle_items(
     items: Vec<usize>,
     step: &str,
 ) -> Result<Vec<(usize, Outcome)>> {
-    let request = &order.order.request;
-    let step = [request.as_str(), step, &order.name(), ""];
-    let settle = SingleCall::settle(store, same_request(request), step, &[], false);
+    let settle = settle_call(store, &order.order.request, step, &order.name(), order.stored().as_bytes());
     let calls: Vec<Call> = items.iter().map(|at| settle.call(&order.items[*at].keys, Modes::UNKEPT)).collect();
     let answers = items.into_iter().zip(store.servers.call_all(&calls));
     answers.map(|(at, answer)| Ok((at, settle.read(answer?.value(), &order.items[at].keys)?))).collect()
 }
 
-fn settle_replicated(store: &mut Store, keys: &Keys, request: &RequestId, step: &str, order: &str) -> Result<Outcome> {
-    let settle = SingleCall::settle(store, same_request(request), [request.as_str(), step, order, ""], &[], false);
+/// The call that confirms or aborts an item of the order with this name. Another order with its id may be there: an abort is of the one
+/// whose id stores `stored`.
+fn settle_call(store: &Store, request: &RequestId, step: &str, order: &str, stored: &[u8]) -> SingleCall {
+    let whose = if step == "abort" { stored } else { b"" };
+    SingleCall::settle(store, same_request(request), [request.as_str(), step, order, ""], &[whose], false)
+}
+
+fn settle_replicated(store: &mut Store, keys: &Keys, request: &RequestId, settle: &SingleCall) -> Result<Outcome> {
     let (first, last) = replicated_item(store, &settle.call(keys, Modes::UNKEPT), request)?;
     let read = |value| settle.read(value, keys);
     let settled = read(last)?;

@@ -153,17 +153,17 @@ impl SingleCall {
         Self { held: Some(quantity), ..self.wanting(Some(quantity), request) }
     }
 
-    /// A step of `settle`: of a request id, or of as many holds at most; `found` are holds that it is about besides.
+    /// A step of `settle`: of a request id, or of as many holds at most; `rest` is whose it is, and holds that it is about besides.
     pub(crate) fn settle(
         store: &Store,
         recovery: Recovery,
         [id, step, order, reason]: [&str; 4],
-        found: &[Vec<u8>],
+        rest: &[&[u8]],
         dry_run: bool,
     ) -> Self {
         let kind = store.kind();
-        let first = [&kind, &store.operator, id, step, order, "", reason, ""].map(str::as_bytes);
-        let arguments: Vec<&[u8]> = first.into_iter().chain(found.iter().map(Vec::as_slice)).collect();
+        let first = [&kind, &store.operator, id, step, order, "", reason].map(str::as_bytes);
+        let arguments = [&first, rest].concat();
         Self::new(SETTLE.of(store.layout.kind()), recovery, &arguments, dry_run)
     }
 
