@@ -326,7 +326,7 @@ impl Store {
         for activity in activities {
             let keys = self.keys(&activity);
             let written = self.servers.node_of(keys.slot());
-            if nodes.contains(&written) {
+            if nodes.contains(&written) && !self.servers.has_asked() {
                 continue;
             }
             let reached = self.servers.replicated(&keys, wanted)?;
@@ -335,13 +335,15 @@ impl Store {
             if reached.is_some() {
                 nodes.push(node);
             }
+            // Where its slot is moving to; else the same.
+            let at = reached.as_ref().map_or(node, |(at, _)| *at);
             // If the slot moved since, another server may have taken over before that, without what was written.
-            if !self.is_watched_still(node) || node != written {
+            if !self.is_watched_still(node) || !self.is_watched_still(at) || node != written {
                 let (server, why) =
-                    (self.servers.node(node).target.shown.clone(), "another one may have taken over".to_owned());
+                    (self.servers.node(at).target.shown.clone(), "another one may have taken over".to_owned());
                 return Err(StoreError::Unknown { server, why, recovery: None });
             }
-            if let Some(short) = reached.filter(|reached| reached.replicas < wanted) {
+            if let Some((_, short)) = reached.filter(|(_, reached)| reached.replicas < wanted) {
                 return Ok(Some(short));
             }
         }
@@ -357,8 +359,8 @@ impl Store {
 }
 
 impl Servers {
-    /// Writes an activity as it is, and waits for replicas; `None` if there is nothing of it.
-    fn replicated(&mut self, keys: &Keys, wanted: u32) -> Result<Option<Replicated>> {
+    /// Writes an activity as it is, and waits for replicas of the node where it is; `None` if there is nothing of it.
+    fn replicated(&mut self, keys: &Keys, wanted: u32) -> Result<Option<(usize, Replicated)>> {
         // Nobody may ever come: who may not ask this waits in vain.
         self.look_for_replicas_of(self.node_of(keys.slot()));
         let mut rewrite = redis::cmd("EVAL");
@@ -373,6 +375,7 @@ impl Servers {
         }
         let server = self.node(ack.node).target.shown.clone();
         let replicas = ack.replicas.map(|replicas| u32::try_from(replicas).unwrap_or(u32::MAX));
-        Ok(Some(Replicated { server, wanted, replicas: replicas.unwrap_or(0), is_alone: replicas.is_none() }))
+        let reached = Replicated { server, wanted, replicas: replicas.unwrap_or(0), is_alone: replicas.is_none() };
+        Ok(Some((ack.node, reached)))
     }
 }

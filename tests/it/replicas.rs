@@ -123,6 +123,33 @@ fn a_slot_that_has_moved_since_the_write_proves_nothing() {
     assert!(error.to_string().contains("another one may have taken over"), "{error}");
 }
 
+/// What is written there is not at the node that the map names, which has another activity, too.
+#[test]
+fn a_slot_on_its_way_is_waited_for_where_it_was_written() {
+    let cluster = TestCluster::with_replicas(2);
+    let mut ids = ["x", "y"].map(|prefix| cluster.activity_on(0, prefix));
+    ids.sort_by_key(|id| cluster.slot_of(id));
+    for id in &ids {
+        cluster.seckill(["preheat", "--id", id, "--stock", "10"]).code(0);
+        // So that all of its keys are there.
+        cluster.seckill(["deduct", id, "--user", "6", "--request", "a"]).code(0);
+    }
+    let moving = cluster.slot_of(&ids[1]);
+    cluster.begin_move(moving, 1);
+    cluster.move_keys(moving, 0, 1, usize::MAX);
+    let mut store = store(&cluster.url());
+    store.require_replicas(Some(1));
+    cluster.node(3).freeze();
+    for id in &ids {
+        let order = Order { activity: id.parse().unwrap(), ..order("7", 1) };
+        assert_eq!(seckill::place(&mut store, &order, false).unwrap().status, Status::Ok);
+    }
+    let short = store.wait_for_replicas().unwrap().expect("its replica has nothing");
+    assert_eq!((short.server, short.replicas), (format!("redis://127.0.0.1:{}", cluster.node(1).port().unwrap()), 0));
+    cluster.node(3).thaw();
+    assert_eq!(store.wait_for_replicas().unwrap(), None);
+}
+
 /// One may come between a look and the call that must be on it.
 #[test]
 fn a_replica_that_came_since_somebody_looked_is_waited_for() {

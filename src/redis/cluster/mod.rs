@@ -9,6 +9,7 @@ pub(crate) mod server;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
@@ -56,6 +57,8 @@ pub(crate) struct Servers {
     pub(crate) stop: Option<Stop>,
     /// The nodes that no call is sent to any more, and why; `None` if each call tries by itself.
     pub(crate) given_up: Option<HashMap<usize, StoreError>>,
+    /// Whether calls ran where their slot is moving to (`ASK`), which the map does not say; of all copies.
+    has_asked: Arc<AtomicBool>,
 }
 
 impl Servers {
@@ -65,14 +68,16 @@ impl Servers {
         let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
         let seeds = nodes.len();
         let (owners, has_map, patience, stop, given_up) = (Vec::new(), false, None, None, None);
-        Self { target, layout, kind, seeds, nodes, owners, has_map, patience, stop, given_up }
+        let has_asked = Arc::default();
+        Self { target, layout, kind, seeds, nodes, owners, has_map, patience, stop, given_up, has_asked }
     }
 
     /// The same servers, without a connection.
     pub(crate) fn unconnected_copy(&self) -> Self {
         let nodes = self.nodes.iter().map(Server::unconnected_copy).collect();
         let (target, owners, stop) = (self.target.clone(), self.owners.clone(), self.stop.clone());
-        Self { target, nodes, owners, stop, given_up: None, ..*self }
+        let has_asked = Arc::clone(&self.has_asked);
+        Self { target, nodes, owners, stop, given_up: None, has_asked, ..*self }
     }
 
     /// Where they are and how to log in, as it was given.
@@ -140,10 +145,16 @@ impl Servers {
     pub(crate) fn redirect(&mut self, from: usize, to: &Redirection) -> usize {
         let target = self.nodes[from].target.node(&to.host, to.port);
         let index = self.number(target);
-        if !to.is_ask {
-            self.set_owner(to.slot, to.slot, index);
+        match to.is_ask {
+            true => self.has_asked.store(true, Ordering::Relaxed),
+            false => self.set_owner(to.slot, to.slot, index),
         }
         index
+    }
+
+    /// Whether a call was sent where its slot is moving to, so that what was written may be at another node than the map says.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
     }
 
     /// The number of a node, a new one if it was not named before.
