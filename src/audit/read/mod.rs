@@ -330,8 +330,8 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Scans until two scans are equal in stock, total, sum and digest, comparing with the order records. False if it is
-    /// gone meanwhile.
+    /// Scans until two scans are equal in stock, total, sum and digest, and the stock at each page of them, comparing with the order
+    /// records. False if it is gone meanwhile.
     fn compare_scans(&mut self, first: Snapshot) -> Result<bool> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.meta.as_ref().is_some_and(|meta| meta.ledger);
@@ -346,6 +346,7 @@ impl AuditRun<'_> {
             self.evidence.mismatches.clear();
             self.evidence.without_units = 0;
             let began = stock_and_total(&view);
+            let mut is_steady = true;
             reader.begin_pass();
             loop {
                 reader.request(self.store, view.ledger_last.unwrap_or(EntryId::ZERO));
@@ -359,6 +360,7 @@ impl AuditRun<'_> {
                 }
                 self.store.throttle.set_live(page.seen.stock != view.stock);
                 view = page.seen;
+                is_steady &= view.stock == began.0;
                 let limit = limit(self.evidence.kind, view.meta.as_ref());
                 let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
@@ -378,7 +380,7 @@ impl AuditRun<'_> {
             view = end;
             let seen = (began, stock_and_total(&view), tally, digest);
             self.evidence.held = tally;
-            self.evidence.settled = seen.0 == seen.1 && before == Some(seen);
+            self.evidence.settled = is_steady && seen.0 == seen.1 && before == Some(seen);
             if self.evidence.settled {
                 break;
             }

@@ -72,6 +72,30 @@ fn one_wrong_counter_among_many_pages_of_them_is_found_and_nothing_else() {
     redis.seckill(["reconcile", "1001"]).code(0);
 }
 
+/// Each look at the stock is as the one before, and each page of buyers, but not that stock and those buyers at one instant.
+#[test]
+fn scans_that_each_meet_the_same_purchase_given_back_prove_nothing() {
+    let redis = TestRedis::start();
+    let sale = "activities: [{id: 1001, stock: 5, ledger: false}]\n";
+    redis.seckill(["preheat", "-"]).stdin(sale).code(0);
+    let set = |stock: u32, participants: &str| {
+        format!(
+            "redis.call('SET', 'seckill:stock:1001', {stock}) redis.call({participants}, 'seckill:participants:1001', 'a', '1')"
+        )
+    };
+    let (bought, refunded) = (set(4, "'HSET'"), set(5, "'HDEL'"));
+    redis.cmd(("EVAL", &bought, 0));
+    let proxy = Proxy::before(&redis);
+    let mut connection = redis.connection();
+    proxy.decide(move |command| {
+        let script = if command == "EXEC" { &refunded } else { &bought };
+        let _: redis::Value = redis::cmd("EVAL").arg(script).arg(0).query(&mut connection).unwrap();
+        None
+    });
+    let audit = proxy.seckill(["reconcile", "1001", "-o", "json"]).code(7).json();
+    assert_eq!(audit["verdict"], "unsettled", "{audit:#}");
+}
+
 #[test]
 fn a_backend_that_sells_past_the_ledger_during_a_fix_sells_no_unit_twice() {
     let sale = || {
