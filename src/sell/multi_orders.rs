@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use crate::error::{Result, ServerKind, StoreError};
+use crate::error::{Recovery, Result, ServerKind, StoreError};
 use crate::model::order::hold::{LeftHold, Step};
 use crate::model::slot::common_slot;
 use crate::model::{
@@ -16,7 +16,8 @@ use crate::model::{
 };
 use crate::read::snapshot;
 use crate::redis::call::Call;
-use crate::redis::call::exchange::ReplicaWait;
+use crate::redis::call::exchange::{CallFailure, ReplicaWait};
+use crate::redis::call::fan_out::CallOutcome;
 use crate::script::keys::Keys;
 use crate::script::reply::{Reply, corrupt};
 use crate::script::{HOLD, MULTI_DEDUCT, sha1_hex};
@@ -178,6 +179,18 @@ impl CrossSlotOrder<'_> {
         self.holds.iter().zip(&self.items).map(|(hold, item)| hold.call(&item.keys, modes)).collect()
     }
 
+    /// What items have that would be held, if none is.
+    fn unhold(&self, outcomes: &mut [Outcome]) {
+        let held = outcomes.iter_mut().zip(&self.items).filter(|(outcome, _)| outcome.status == Status::Ok);
+        for (outcome, item) in held {
+            outcome.stock = outcome.stock.map(|stock| stock + item.quantity.get());
+            outcome.bought = outcome.bought.map(|bought| match bought {
+                Bought::Units(units) => Bought::Units(units.saturating_sub(item.quantity.get())),
+                Bought::Unknown => Bought::Unknown,
+            });
+        }
+    }
+
     /// The others.
     fn others(&self) -> impl Iterator<Item = usize> {
         let primary = self.primary;
@@ -220,14 +233,17 @@ fn find_replicas(store: &mut Store) -> Result<()> {
 pub(crate) fn find_refusal(store: &mut Store, order: &MultiOrder) -> Result<Option<MultiOutcome>> {
     let order = at_homes(store, order, true)?;
     let answers = store.servers.call_all(&order.calls(Modes::DRY)).into_iter().zip(&order.holds).zip(&order.items);
-    let outcomes: Vec<Outcome> =
+    let mut outcomes: Vec<Outcome> =
         answers.map(|((answer, hold), item)| hold.read(answer?.value(), &item.keys)).collect::<Result<_>>()?;
     // A shard that is gone was reset, which is an error of the order.
     let refuses_all = |(outcome, item): (&Outcome, &Item)| {
         outcome.status.refuses_all() && !(item.is_in_shard() && outcome.status == Status::NotPreheated)
     };
     let is_refused = outcomes.iter().zip(&order.items).any(refuses_all);
-    Ok(is_refused.then(|| refused_if(true, outcomes)))
+    Ok(is_refused.then(|| {
+        order.unhold(&mut outcomes);
+        refused_if(true, outcomes)
+    }))
 }
 
 /// An order with what has the units of each item.
@@ -258,8 +274,26 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
     let mut outcomes = hold_all(store, order)?;
     let is_refused = outcomes.iter().any(|outcome| !outcome.status.is_done());
     if order.dry_run {
+        if is_refused {
+            order.unhold(&mut outcomes);
+        }
         return Ok(refused_if(is_refused, outcomes));
     }
+    // A call of one slot bought it, before its activities were in several: it left no holds.
+    if outcomes.iter().all(|outcome| outcome.status == Status::Replayed && outcome.deadline.is_none()) {
+        order.items.iter().for_each(|item| store.changed(&item.home));
+        return Ok(MultiOutcome { status: Status::Replayed, items: outcomes });
+    }
+    end_held(store, order, outcomes, is_refused).map_err(|error| undecided(order, error))
+}
+
+/// Commits and confirms what is held, or aborts.
+fn end_held(
+    store: &mut Store,
+    order: &CrossSlotOrder<'_>,
+    mut outcomes: Vec<Outcome>,
+    is_refused: bool,
+) -> Result<MultiOutcome> {
     let bought =
         if is_refused { abort(store, order, &mut outcomes, false)? } else { commit(store, order, &mut outcomes)? };
     let is_removed = |at: &usize| order.items[*at].is_in_shard() && outcomes[*at].status == Status::NotPreheated;
@@ -273,6 +307,10 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
     if outcomes.iter().any(|outcome| outcome.status == Status::Reversed) {
         // It was bought, and a repair took this item back. The others are the user's.
         return Ok(refused_if(true, outcomes));
+    }
+    if let Some(at) = order.others().find(|at| outcomes[*at].status == Status::RequestConflict) {
+        let why = format!("it is bought, but its id has another order of `{}`", order.items[at].activity);
+        return Err(unsettled(&order.order.request, why));
     }
     for (at, settled) in settle_items(store, order, order.others().collect(), "confirm")? {
         if !settled.status.is_done() {
@@ -296,6 +334,17 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
 /// # Errors
 /// Any of [`StoreError`]. `None` if the record names no order of this layout.
 pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Outcome)>> {
+    let recovery = Some(Recovery::SameCall);
+    end_overdue(store, left).map_err(|error| match error {
+        StoreError::Unknown { server, why, .. } => StoreError::Unknown { server, why, recovery },
+        StoreError::Unsettled { why, .. } => {
+            StoreError::Unknown { server: store.servers.target().shown.clone(), why, recovery }
+        }
+        error => error,
+    })
+}
+
+fn end_overdue(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Outcome)>> {
     let activity = &left.activity;
     let (Some(name), Ok(request)) = (&left.order, left.request.parse::<RequestId>()) else { return Ok(None) };
     let primary = name.strip_prefix("m:").and_then(|key| Keys::activity_of(store.layout, key));
@@ -309,6 +358,7 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
         };
     let abort = settle_call(store, &request, "abort", name, &stored);
     let decided = settle_replicated(store, &store.keys(&primary), &request, &abort)?;
+    store.changed(&primary);
     if primary == *activity {
         return Ok(Some((Step::Release, decided)));
     }
@@ -322,7 +372,9 @@ pub(crate) fn expire_item(store: &mut Store, left: &LeftHold) -> Result<Option<(
         true => (Step::Confirm, settle_call(store, &request, "confirm", name, &stored)),
         false => (Step::Release, abort),
     };
-    Ok(Some((step, settle_replicated(store, &own, &request, &settle)?)))
+    let settled = settle_replicated(store, &own, &request, &settle)?;
+    store.changed(activity);
+    Ok(Some((step, settled)))
 }
 
 /// Whether a reset removed this shard, with all that was bought there: it never says how an order was decided, and nothing is
@@ -335,8 +387,25 @@ fn is_removed(store: &mut Store, shard: &ActivityId) -> Result<bool> {
 fn hold_all(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<Vec<Outcome>> {
     let calls = if order.dry_run { Vec::new() } else { order.calls(Modes::UNKEPT) };
     let wait = ReplicaWait::for_one(store.servers.target().timeout / 2);
-    let mut replies = store.servers.fan_out(&calls, Some(wait)).into_iter();
-    (0..order.items.len()).map(|at| hold_item(store, order, at, replies.next().and_then(Result::ok))).collect()
+    let replies = store.servers.fan_out(&calls, Some(wait));
+    let may_hold =
+        |reply: &CallOutcome| matches!(reply, Ok(_) | Err(CallFailure::Lost(_) | CallFailure::NotReplicated));
+    let may_be_held = replies.iter().any(may_hold);
+    let mut replies = replies.into_iter();
+    let hold = |at| {
+        let held = hold_item(store, order, at, replies.next().and_then(Result::ok));
+        // Those before it are held.
+        held.map_err(|error| if may_be_held || at > 0 && !order.dry_run { undecided(order, error) } else { error })
+    };
+    (0..order.items.len()).map(hold).collect()
+}
+
+/// The error of an order whose items may be held, or bought: nobody may read of it that nothing was changed.
+fn undecided(order: &CrossSlotOrder<'_>, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unknown { .. } | StoreError::Unsettled { .. } | StoreError::Reset { .. } => error,
+        error => unsettled(&order.order.request, error.to_string()),
+    }
 }
 
 fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleCall {
@@ -412,10 +481,10 @@ fn abort(
         outcomes[order.primary] = settled;
         return Ok(Some(Status::Replayed));
     }
-    // Before the commit all items were held. So if each of the others was held before, an earlier try may have bought the order, as a
-    // commit without a reply may, and what says so may be in files, or gone: the others must not return. What a reset
-    // removed never says it, and `expire_item` returns them as well.
-    let was_held = was_sent || order.others().all(|at| outcomes[at].status == Status::Replayed);
+    // Before the commit all items were held. So if one of the others was held before, an earlier try may have bought the order (what is
+    // new was reset since), as a commit without a reply may, and what says so may be in files, or gone: the others must not return.
+    // What a reset removed never says it, and `expire_item` returns them as well.
+    let was_held = was_sent || order.others().any(|at| outcomes[at].status == Status::Replayed);
     let Item { activity: primary, home, .. } = &order.items[order.primary];
     if order.items.len() > 1 && was_held && !is_given_up(status) && !is_removed(store, home)? {
         let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());

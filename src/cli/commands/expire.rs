@@ -84,9 +84,11 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     hints::none_preheated(&activities, store, out);
     let (mut warnings, reason, dry_run) = (out.warnings(), args.mutating.reason.as_deref(), args.mutating.dry_run);
     let mut rows: Vec<ExpireRow> = activities.iter().map(ExpireRow::new).collect();
+    // Items whose primary was not reached. The server leaves them alone for 5 seconds.
+    let mut undecided: Vec<Vec<LeftHold>> = activities.iter().map(|_| Vec::new()).collect();
     let failed = each_reached(&activities, store, |at, store| match interrupt::requested() {
         true => Ok(()),
-        false => expire(&activities[at], &mut rows[at], reason, dry_run, store, &mut warnings),
+        false => expire(&activities[at], (&mut rows[at], &mut undecided[at]), reason, dry_run, store, &mut warnings),
     });
     warnings.end();
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
@@ -121,7 +123,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
             let mut failed = Vec::new();
             for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {
                 let mut row = ExpireRow::new(activity);
-                match expire(activity, &mut row, reason, dry_run, store, &mut warnings) {
+                match expire(activity, (&mut row, &mut Vec::new()), reason, dry_run, store, &mut warnings) {
                     Ok(()) => {}
                     Err(error) => failed.push((at, error)),
                 }
@@ -145,10 +147,11 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done.
+/// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done, and `undecided` the items whose
+/// order could not be asked about; those of before are tried first.
 pub(crate) fn expire(
     activity: &ActivityId,
-    row: &mut ExpireRow,
+    (row, undecided): (&mut ExpireRow, &mut Vec<LeftHold>),
     reason: Option<&str>,
     dry_run: bool,
     store: &mut Store,
@@ -158,13 +161,16 @@ pub(crate) fn expire(
         // Another try finds the same again.
         *row = ExpireRow::new(activity);
     }
+    let (mut items, mut failed) = (std::mem::take(undecided), None);
     loop {
         let (expired, unreached) = holds::expire(store, activity, reason, dry_run)?;
         (row.status, row.stock) = (expired.status, expired.stock);
         row.holds += expired.holds;
         row.units += expired.units;
         warn_of_corrupt(warnings, expired.corrupt.as_ref());
-        let left = expire_items(expired.left, dry_run, row, store)?;
+        items.extend(expired.left);
+        let (left, undecidable) = expire_items(items.drain(..), dry_run, (row, undecided), store);
+        failed = failed.or(unreached).or(undecidable);
         if !left.is_empty() {
             warnings.warn(format!(
                 "`{activity}`: {} cannot be expired: the record of a hold is damaged, or that of its order",
@@ -174,25 +180,35 @@ pub(crate) fn expire(
         // A dry run finds the same again.
         row.is_cut_short = expired.has_more && interrupt::requested();
         if !expired.has_more || dry_run || row.is_cut_short {
-            return unreached.map_or(Ok(()), Err);
+            return failed.map_or(Ok(()), Err);
         }
     }
 }
 
-/// Ends items of orders of several slots, each as its order was decided. Gives the ids that nothing could be done about.
+/// Ends items of orders of several slots, each as its order was decided. Gives the ids that nothing could be done about, and why the
+/// first of those that are undecided is.
 fn expire_items(
-    items: Vec<LeftHold>,
+    items: impl Iterator<Item = LeftHold>,
     dry_run: bool,
-    row: &mut ExpireRow,
+    (row, undecided): (&mut ExpireRow, &mut Vec<LeftHold>),
     store: &mut Store,
-) -> Result<Vec<String>, StoreError> {
-    let mut left = Vec::new();
+) -> (Vec<String>, Option<StoreError>) {
+    let (mut left, mut failed) = (Vec::new(), None);
     for item in items {
         // Which way it was decided, only a write says for certain.
         if dry_run && item.order.is_some() {
             continue;
         }
-        match multi_orders::expire_item(store, &item)? {
+        let ended = match multi_orders::expire_item(store, &item) {
+            Ok(ended) => ended,
+            // Those of other primaries end all the same.
+            Err(error) => {
+                failed.get_or_insert(error);
+                undecided.push(item);
+                continue;
+            }
+        };
+        match ended {
             Some((Step::Release, settled)) if settled.status.is_done() => {
                 row.holds += 1;
                 row.units += settled.quantity.unwrap_or_default();
@@ -201,5 +217,5 @@ fn expire_items(
             _ => left.push(item.request),
         }
     }
-    Ok(left)
+    (left, failed)
 }

@@ -92,6 +92,31 @@ fn an_order_that_was_bought_is_replayed_though_an_item_is_corrupt_since() {
     assert_eq!(sale.stocks(), [4, 4, 4]);
 }
 
+/// What is in a ledger, or held, was not "nothing".
+#[test]
+fn an_order_of_which_an_item_may_be_held_is_not_settled() {
+    let sale = Sale::start(false);
+    let [a, b, c] = sale.items([1, 1, 1]);
+    let order = ["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r"];
+    let full = sale.cluster.node(sale.cluster.owner_of(&sale.ids[1]));
+    let () = full.ask(("CONFIG", "SET", "maxmemory", 1));
+    sale.cluster.seckill(order).code(6).stderr_has("out of memory").stderr_has("with `--request r`");
+    let () = full.ask(("CONFIG", "SET", "maxmemory", 0));
+    assert_eq!(sale.again().1["status"], "ok");
+    assert_eq!(sale.stocks(), [4, 4, 4]);
+    // Without the records of holds it is what a call of one slot leaves, as before a move from one server to a cluster.
+    for id in &sale.ids {
+        let requests = CLUSTER.requests(id);
+        let _: i64 = sale.cluster.ask(&requests, ("HDEL", &requests, "\th:r"));
+    }
+    assert_eq!(sale.again().1["status"], "replayed");
+    // What a dry run says of the others, if one is refused, is what they have.
+    let [a, b, c] = sale.items([1, 1, 3]);
+    let dry =
+        sale.cluster.seckill(["multi-deduct", &a, &b, &c, "--user", "7", "--dry-run", "-o", "json"]).code(3).json();
+    assert_eq!((&dry["items"][0]["stock"], &dry["items"][0]["bought"]), (&4.into(), &1.into()), "{dry}");
+}
+
 /// If its client does not, `expire` ends each item as the primary was decided.
 #[test]
 fn expire_ends_an_order_as_its_primary_was_decided() {
@@ -124,6 +149,11 @@ fn nothing_returns_of_an_order_whose_primary_cannot_say_whether_it_is_bought() {
     let again = ["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r"];
     sale.cluster.seckill(again).code(6).stderr_has("is not_preheated").stderr_has("--request r");
     wait_until("they are overdue", || sale.cluster.seckill(["expire"]).run().stderr.contains("`r` cannot be expired"));
+    // Nor if an item is new, because its activity was reset since.
+    sale.cluster
+        .seckill(["preheat", "--stock", "5", "--per-user-limit", "3", "--reset", "--yes", "--id", &sale.ids[1]])
+        .code(0);
+    sale.cluster.seckill(again).code(6);
     let () = sale.cluster.ask(&stock, ("SET", &stock, 4));
     assert_eq!(sale.stocks(), [4, 4, 4], "all is still taken");
     assert_eq!(sale.again().1["status"], "replayed");

@@ -12,7 +12,7 @@ use crate::cli::commands::preheat::held;
 use crate::cli::commands::reconcile;
 use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
-use crate::cli::failure::Result;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{ActivityTask, Fixture, FixtureOperation, OfActivity, Rush};
 use crate::cli::output::Output;
 use crate::cli::shared::{hints, rounds};
@@ -42,7 +42,7 @@ fn on_activity(of: &OfActivity, store: &mut Store, out: &Output) -> Result<Obser
     let to = match task {
         ActivityTask::Expire => {
             let mut row = ExpireRow::new(activity);
-            expire(activity, &mut row, reason.as_deref(), false, store, &mut out.warnings())?;
+            expire(activity, (&mut row, &mut Vec::new()), reason.as_deref(), false, store, &mut out.warnings())?;
             let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
             let (word, cut_short) = (row.status.name(), row.is_cut_short);
             return Ok(Observed { word, counts, cut_short, ..Observed::default() });
@@ -108,7 +108,8 @@ fn rush_on(rush: &Rush, may_rush: impl Fn(&ActivityId) -> bool, store: &mut Stor
     let before = snapshot::snapshots(store, &activities)?;
     let what = "a rush sends its orders to one activity, and borrows nothing";
     if let Some(failure) = before.iter().find_map(|snapshot| hints::sharded(snapshot, what)) {
-        return Err(failure);
+        // Nor may its shards be named.
+        return Err(Failure { hint: None, ..failure });
     }
     if let Some(other) = before.iter().find(|it| !may_rush(&it.activity) && it.status != Status::NotPreheated) {
         return Err(preheat::rush_refused(&other.activity, ""));

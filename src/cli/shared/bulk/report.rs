@@ -337,7 +337,9 @@ fn hint_of_store(error: &StoreError, done: &ReportedLines, how_to_resume: &str) 
             | StoreError::OtherLimit { .. }
             | StoreError::Lost { .. }
     );
-    let said = [progress, advice(error), resumes.then(|| how_to_resume.to_owned())];
+    // A file has its request ids.
+    let advice = advice(error).filter(|_| !matches!(error, StoreError::Unsettled { .. }));
+    let said = [progress, advice, resumes.then(|| how_to_resume.to_owned())];
     let hint: Vec<String> = said.into_iter().flatten().collect();
     hint.join("; ")
 }
