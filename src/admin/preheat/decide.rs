@@ -253,7 +253,9 @@ impl Case<'_> {
             // What a shard sold before it was lost would be sold again.
             !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
         });
-        if let Some((shard, _)) = other {
+        // What was removed shows that the parent that was lost named others.
+        let removed = found.shards.iter().find(|shard| shard.is_removed());
+        if let Some(shard) = other.map(|(shard, _)| *shard).or(removed) {
             return (self.refused_for("shard", &shard.activity, ""), Todo::Nothing);
         }
         let shards = shards::choose(&plan.id, found.shards.len(), 0);

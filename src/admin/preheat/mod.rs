@@ -9,7 +9,9 @@ use redis::Value;
 
 use crate::admin::activities;
 use crate::error::{Recovery, Result, ServerKind, StoreError};
-use crate::model::{Action, ActivityId, FieldChange, FieldDifference, Millis, Plan, Preheat, Preheated, Status, Units};
+use crate::model::{
+    Action, ActivityId, FieldChange, FieldDifference, Layout, Millis, Plan, Preheat, Preheated, Status, Units,
+};
 use crate::read::snapshot;
 use crate::redis::call::retry::Answer;
 use crate::redis::call::{Call, RetrySafety};
@@ -120,16 +122,50 @@ impl Preheating<'_> {
         Ok(preheated)
     }
 
+    /// Those whose parent was lost, or deleted, while its shards are there: they would be sold twice. Number 0 is among the first shards
+    /// of every activity, and one that was removed keeps its meta.
+    fn orphans(&mut self, plans: &[&Plan]) -> Vec<Result<Option<Preheated>>> {
+        if self.store.layout() != Layout::Cluster || self.how == Preheat::Reset {
+            return plans.iter().map(|_| Ok(None)).collect();
+        }
+        let rules = |id: &ActivityId| {
+            let meta = self.store.keys(id).meta;
+            Call::command(&meta, redis::cmd("HGET").arg(&meta).arg("rules"))
+        };
+        let calls: Vec<Call> = plans.iter().flat_map(|plan| [rules(&plan.id), rules(&plan.id.shard(0))]).collect();
+        let is_there = |answer: Result<Answer>| match answer {
+            Err(error) if error.is_wrong_type() => Ok(true),
+            answer => Ok::<_, StoreError>(answer?.value() != Value::Nil),
+        };
+        let mut has_rules = self.store.servers.call_all(&calls).into_iter().map(is_there);
+        let mut next = || has_rules.next().unwrap_or(Ok(false));
+        let orphan = |plan: &&Plan| {
+            let (is_there, has_shard) = (next(), next());
+            let (field, before) = ("shard".to_owned(), plan.id.shard(0).to_string());
+            let difference = FieldDifference { is_given: false, field, before, after: String::new() };
+            Ok((!is_there? && has_shard?)
+                .then(|| Preheated { differences: vec![difference], ..Preheated::refused(&plan.id, Status::Exists) }))
+        };
+        plans.iter().map(orphan).collect()
+    }
+
     /// Makes a few activities what their plans say, in one round trip.
     fn few(&mut self, plans: &[&Plan], mut each: impl FnMut(usize, Preheated)) -> Result<()> {
         let dry_run = self.dry_run;
+        let (mut failed, mut sound) = (Ok(()), Vec::with_capacity(plans.len()));
+        for (number, orphan) in self.orphans(plans).into_iter().enumerate() {
+            match orphan {
+                Ok(None) => sound.push(number),
+                Ok(Some(refused)) => each(number, refused),
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
         if !dry_run {
-            add_to_index(self.store, plans.iter().map(|plan| &plan.id))?;
+            add_to_index(self.store, sound.iter().map(|number| &plans[*number].id))?;
         }
         let keys: Vec<Keys> = plans.iter().map(|plan| self.store.keys(&plan.id)).collect();
-        let calls: Vec<Call> = plans.iter().zip(&keys).map(|(plan, keys)| self.call(plan, keys, dry_run)).collect();
-        let mut failed = Ok(());
-        for (number, answer) in self.store.servers.call_all(&calls).into_iter().enumerate() {
+        let calls: Vec<Call> = sound.iter().map(|number| self.call(plans[*number], &keys[*number], dry_run)).collect();
+        for (number, answer) in sound.into_iter().zip(self.store.servers.call_all(&calls)) {
             let preheated = match answer.and_then(|answer| self.read(plans[number], answer, &keys[number], dry_run)) {
                 Ok(preheated) if preheated.status == Status::Sharded => self.one(plans[number]),
                 preheated => preheated.map_err(|error| named(plans[number], error)),
@@ -223,6 +259,9 @@ pub fn preheat_all(
 /// Adds activities to the index, before their keys are written: one that sells is never missing from it.
 pub(crate) fn add_to_index<'a>(store: &mut Store, activities: impl IntoIterator<Item = &'a ActivityId>) -> Result<()> {
     let names: Vec<&str> = activities.into_iter().map(ActivityId::as_str).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
     let index = Keys::index(store.layout);
     store.servers.command(index, redis::cmd("SADD").arg(index).arg(names)).map(|_| ())
 }

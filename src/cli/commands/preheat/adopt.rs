@@ -185,8 +185,10 @@ impl AdoptCommand<'_> {
                 let key = self.store.keys(&id).participants.unwrap_or_default();
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
                 self.out.hint(format!(
-                    "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and with `--orders FILE` \
-                     from complete order records; without both, `--reset` starts over"
+                    "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and of `ledger: false` with \
+                     `--orders FILE` from complete order records; else `seckill preheat --id {id:#} --stock TOTAL --reset \
+                     --starts-at +1h` starts over, and `seckill reconcile {id:#} --orders FILE --fix` records its orders before \
+                     anybody buys"
                 ));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }

@@ -117,7 +117,8 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
         );
     }
     if differs("shard") {
-        return "its parent was lost, or deleted: give total, limit, title and window as they were to restore it; `--reset` starts over"
+        return "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--reset` starts \
+                over"
             .to_owned();
     }
     if differs("adopt") {

@@ -371,6 +371,9 @@ fn carry_out(
         out.warn(format!("{} of {} activities are done, as shown", due.len() - left.len(), due.len()));
         // Without a word that nothing was changed.
         failure.hint = advice;
+    } else if left.iter().any(|plan| plans[*plan].shards.is_some()) {
+        // Some shards may be done.
+        failure.hint = advice;
     }
     let mut is_decided = (0..plans.len()).map(|plan| !left.contains(&plan));
     results.retain(|_| is_decided.next() == Some(true));
