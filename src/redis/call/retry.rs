@@ -48,7 +48,7 @@ impl Servers {
 
     /// Sends one command about a key that only reads (or may be sent twice) and gives its reply.
     pub(crate) fn command(&mut self, key: &str, command: &Cmd) -> Result<Value> {
-        self.call(&Call::command(key, command))
+        self.call(&Call::command(key, command)).map_err(|error| error.of_key(key))
     }
 
     /// The same for one that any node can answer.
@@ -85,7 +85,12 @@ impl Servers {
         if let Some(error) = self.why_given_up(node).filter(|_| lost.is_none()) {
             return Err(error.clone());
         }
+        let patience = self.patience;
+        if self.was_waited_for(node) {
+            self.patience = Some(Duration::ZERO);
+        }
         let sent = self.try_with_retry(first, calls, wait, lost, &mut node).map_err(|error| self.explained(error));
+        self.patience = patience;
         if let (Err(error), Some(given_up)) = (&sent, &mut self.given_up)
             && !error.is_of_call()
         {
@@ -110,6 +115,7 @@ impl Servers {
         let mut attempts = Attempts::new(self);
         let mut doubt = Doubt::new(self, calls);
         if let Some(error) = lost {
+            doubt.server.clone_from(&self.node(*tried).target.shown);
             doubt.add(error)?;
         }
         let mut by_text = false;

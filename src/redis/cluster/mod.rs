@@ -136,9 +136,14 @@ impl Servers {
         self.target.timeout * 3
     }
 
-    /// Why a node is given up, if it is.
+    /// Why a node is given up, if it is. One that replied is not: it may serve other slots.
     pub(crate) fn why_given_up(&self, node: usize) -> Option<&StoreError> {
-        self.given_up.as_ref()?.get(&node)
+        self.given_up.as_ref()?.get(&node).filter(|error| !matches!(error, StoreError::Server { .. }))
+    }
+
+    /// Whether a call has waited for this node in vain: others try once.
+    pub(crate) fn was_waited_for(&self, node: usize) -> bool {
+        self.given_up.as_ref().is_some_and(|given_up| given_up.contains_key(&node))
     }
 
     /// Follows a redirection of a node, and gives the number of the node that it names.
@@ -288,6 +293,10 @@ impl Servers {
                 let is_followed = |followed: &HashSet<String>| node.id.is_empty() || followed.contains(&node.id);
                 node.is_alone = followed.as_ref().is_some_and(|followed| !is_followed(followed));
             }
+            // The map does not name a node that takes over its first slot.
+            let is_unnamed = |at: &usize| self.nodes[*at].id.is_empty() && self.nodes[*at].connected > 0;
+            let unnamed: Vec<usize> = (0..self.nodes.len()).filter(is_unnamed).collect();
+            unnamed.into_iter().for_each(|node| self.look_for_replicas_of(node));
         } else {
             self.nodes[0].is_alone = self.ask_any(&redis::cmd("ROLE")).is_ok_and(|role| is_alone(&role));
         }

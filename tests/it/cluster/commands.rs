@@ -126,9 +126,9 @@ fn living_shards(cluster: &TestCluster, activity: &str) -> Vec<String> {
 fn living_nodes_are_preheated_paused_and_expired_though_one_is_down() {
     let mut cluster = TestCluster::with(3, false, &["--cluster-require-full-coverage", "no"]);
     let [lost, also_lost, lost_parent] = ["a", "b", "c"].map(|prefix| cluster.activity_on(2, prefix));
-    let [first, parent, second] =
-        [(0, "d"), (0, "e"), (1, "f")].map(|(node, prefix)| cluster.activity_on(node, prefix));
-    for id in [&lost, &also_lost, &first, &second] {
+    let [first, parent, second, moving] =
+        [(0, "d"), (0, "e"), (1, "f"), (0, "g")].map(|(node, prefix)| cluster.activity_on(node, prefix));
+    for id in [&lost, &also_lost, &first, &second, &moving] {
         cluster.seckill(["preheat", "--id", id, "--stock", "5"]).code(0);
     }
     for id in [&parent, &lost_parent] {
@@ -143,7 +143,12 @@ fn living_nodes_are_preheated_paused_and_expired_though_one_is_down() {
     let expire = ["expire", &lost, &first, "-o", "jsonl", "--timeout", "300ms"];
     let hold = || cluster.seckill(["hold", &first, "--user", "7", "--for", "1ms"]).code(0);
     hold();
-    let service = cluster.seckill(expire).args(["--every", "10ms"]).spawn();
+    // Nor is a node given up because it has some keys of one slot, and another node the others.
+    let slot = cluster.slot_of(&moving);
+    cluster.begin_move(slot, 1);
+    cluster.move_keys(slot, 0, 1, 1);
+    let service =
+        cluster.seckill([]).args([&expire[..2], &[&moving], &expire[2..], &["--every", "10ms"]].concat()).spawn();
     service.wait_for_stdout("\"holds\":1");
     service.interrupt().stderr_has(&format!("`{lost}`: cannot reach the server at"));
     hold();
