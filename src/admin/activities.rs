@@ -50,10 +50,11 @@ pub(crate) fn load_scripts(store: &mut Store) -> Result<()> {
 pub(crate) fn preheated(store: &mut Store) -> Result<Vec<ActivityId>> {
     let mut found = Vec::new();
     let index = Keys::index(store.layout);
-    store.servers.scan(Scan::Set(index), |members| {
+    let scanned = store.servers.scan(Scan::Set(index), |members| {
         found.extend(texts(members).filter_map(|id| id.parse::<ActivityId>().ok()));
         Ok::<_, StoreError>(())
-    })?;
+    });
+    scanned.map_err(|error| error.of_key(index))?;
     Ok(sorted(found))
 }
 

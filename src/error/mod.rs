@@ -86,7 +86,7 @@ pub enum StoreError {
     #[error("no units of `{activity}` came to the user's shard within {waited}: {why}")]
     NoUnits { activity: String, waited: String, why: String },
     /// The preheat of a sharded activity cannot continue now.
-    #[error("`{activity}` is not preheated: {why}")]
+    #[error("the preheat of `{activity}` is unfinished: {why}")]
     Unfinished { activity: String, why: String },
     /// An order of a load test that others kept from being decided: why.
     #[error("gave up: {0}")]
@@ -242,6 +242,14 @@ impl StoreError {
     /// Whether a key has another type than the command is for.
     pub fn is_wrong_type(&self) -> bool {
         matches!(self, Self::Server { kind: ServerKind::WrongType, .. })
+    }
+
+    /// Names the key if it has another type, which the server does not.
+    pub(crate) fn of_key(self, key: &str) -> Self {
+        match self {
+            Self::Server { kind: kind @ ServerKind::WrongType, .. } => Self::Server { kind, why: format!("`{key}`") },
+            other => other,
+        }
     }
 
     /// What an error reply of the server means.

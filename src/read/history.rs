@@ -30,6 +30,8 @@ pub(crate) struct Known {
     pub hold: Option<HoldRecord>,
     /// Whether the job of a name `<job>:<line>` decided that line.
     pub is_decided: bool,
+    /// The key is of another type.
+    pub is_unreadable: bool,
 }
 
 /// Operations of which files of orders exist.
@@ -86,7 +88,13 @@ pub(crate) fn known_requests(store: &mut Store, activities: &[ActivityId], reque
         };
         let is_decided =
             line.is_some_and(|(_, line)| values.any(|value| reached(&value).is_some_and(|upto| upto >= line)));
-        Ok(Known { record, hold, is_decided })
+        Ok(Known { record, hold, is_decided, is_unreadable: false })
     };
-    store.servers.read_all(&calls)?.into_iter().map(known).collect()
+    let each = store.servers.call_all(&calls).into_iter().map(|answer| match answer {
+        Err(error) if error.is_wrong_type() => {
+            Ok(Known { record: None, hold: None, is_decided: false, is_unreadable: true })
+        }
+        answer => known(answer?.value()),
+    });
+    each.collect()
 }

@@ -132,7 +132,8 @@ pub(crate) fn recount(
     let mut users = Vec::with_capacity(values.len() / 3);
     for row in values.get(5..).unwrap_or_default().chunks(3) {
         let Some(Value::BulkString(user)) = row.first() else { return Err(reply.invalid(row)) };
-        users.push((StoredUser::new(user.clone()), number(row.get(1))?, number(row.get(2))?));
+        let stored = reply.count(row.get(1)).map(Option::unwrap_or_default).ok();
+        users.push((StoredUser::new(user.clone()), stored, number(row.get(2))?));
     }
     let (stored, undated) = (number(values.get(2))?, number(values.get(4))?);
     let counts = OpenCounts { stored, counted, undated, is_partial: false, users };

@@ -116,7 +116,7 @@ fn a_hold_without_an_entry_counts_though_it_is_newer_than_the_ledger() {
         counted: stored,
         undated: 0,
         is_partial: false,
-        users: vec![(StoredUser::new(b"a"), stored, stored)],
+        users: vec![(StoredUser::new(b"a"), Some(stored), stored)],
     };
     for (stored, open) in [(1, 1), (0, 0)] {
         let mut sale = evidence(Layout::Seckill, None);

@@ -171,7 +171,8 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
         say(None, Class::OpenCount, units(open.found()), units(open.counted));
     }
     for (user, stored, counted) in open.wrong_users() {
-        say(Some(user.clone()), Class::OpenCount, units(*stored), units(*counted));
+        let stored = stored.map_or_else(|| Some(RecordedUnits::Text("no number".to_owned())), units);
+        say(Some(user.clone()), Class::OpenCount, stored, units(*counted));
     }
     if open.is_partial {
         return;

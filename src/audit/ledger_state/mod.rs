@@ -101,8 +101,9 @@ impl LedgerState {
         (self.total, self.end, self.entries) = (Some(checkpoint.total), checkpoint.upto, checkpoint.entries);
         (self.epoch, self.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
         let older = self.newer_from.filter(|from| *from <= checkpoint.upto);
-        self.orders_too_old =
-            older.map(|_| format!("was trimmed up to {}, and the order records are older", checkpoint.upto.at()));
+        self.orders_too_old = older.map(|_| {
+            format!("begins behind {} (trimmed, or adopted), and the order records are older", checkpoint.upto.at())
+        });
     }
 
     /// Takes over a user's units from a checkpoint, and how many of them are held open.

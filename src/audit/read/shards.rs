@@ -54,15 +54,17 @@ pub fn audit_shards(
     };
     // One side of a transfer was read before the other side is looked for here, so what was lent is found.
     let missing = found.missing();
-    for (part, missing) in found.parts.iter_mut().zip(&missing) {
+    // Of a shard that is gone, or corrupt, nothing more can be read.
+    let is_there = |part: &ShardEvidence| part.evidence.end.is_some();
+    for (part, missing) in found.parts.iter_mut().zip(&missing).filter(|(part, _)| is_there(part)) {
         if !look_for(store, part, missing)? {
             note_trim(store, &mut part.evidence)?;
         }
     }
-    for part in &mut found.parts {
+    for part in found.parts.iter_mut().filter(|part| is_there(part)) {
         part.cut = cut_change(store, &part.evidence.activity)?;
     }
-    let gone: Vec<&mut ShardEvidence> = found.parts.iter_mut().filter(|part| part.evidence.end.is_none()).collect();
+    let gone: Vec<&mut ShardEvidence> = found.parts.iter_mut().filter(|part| !is_there(part)).collect();
     let names: Vec<ActivityId> = gone.iter().map(|part| part.evidence.activity.clone()).collect();
     for (part, snapshot) in gone.into_iter().zip(snapshot::snapshots(store, &names)?) {
         part.is_archived = snapshot.is_archived();
@@ -70,7 +72,7 @@ pub fn audit_shards(
     found.is_changing |= sale(store, activity)? != before;
     if !found.is_changing && found.planned() != Some(signed(found.total)) {
         // An update that was undone meanwhile, by itself or by another one, leaves the parent as it was.
-        for ShardEvidence { evidence, .. } in &mut found.parts {
+        for ShardEvidence { evidence, .. } in found.parts.iter_mut().filter(|part| is_there(part)) {
             found.is_changing |= is_updated(store, &evidence.activity, evidence.ledger.end)?;
             note_trim(store, evidence)?;
         }

@@ -123,8 +123,8 @@ pub(crate) struct OpenCounts {
     /// Whether only holds that have a deadline were counted, because others are too many.
     pub is_partial: bool,
     /// Of each user who has a hold, and of those whose hold a call ended that was cut: what is stored as held open, and what
-    /// the holds say.
-    pub users: Vec<(StoredUser, u64, u64)>,
+    /// the holds say. Another program may have stored what is no number (`None`).
+    pub users: Vec<(StoredUser, Option<u64>, u64)>,
 }
 
 impl OpenCounts {
@@ -134,8 +134,8 @@ impl OpenCounts {
     }
 
     /// Users whose two numbers differ.
-    pub(crate) fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, u64, u64)> {
-        self.users.iter().filter(|(_, stored, counted)| stored != counted)
+    pub(crate) fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, Option<u64>, u64)> {
+        self.users.iter().filter(|(_, stored, counted)| *stored != Some(*counted))
     }
 
     /// The units that are stored as held open, or, if those are right, the units of holds that have a deadline.

@@ -11,7 +11,7 @@ mod raw;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::error::{Result, StoreError};
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::whole::whole;
 use crate::model::{ActivityId, EntryId, Layout, Millis, Op, Snapshot, StoredUser};
 use crate::read::snapshot;
@@ -152,7 +152,8 @@ pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<R
     if let Some(failure) = lost {
         reading.error = Some(why(store, failure));
         // Of a server that is gone nothing more is asked: each question would take a timeout.
-        if watched.activities.iter().all(|one| one.view.as_ref().is_none_or(|view| view.is_old)) {
+        // At the first reading nothing is shown yet, but some were read.
+        if whole.is_empty() && watched.activities.iter().all(|one| one.view.as_ref().is_none_or(|view| view.is_old)) {
             return Ok(reading);
         }
     }
@@ -202,7 +203,13 @@ fn why(store: &mut Store, failure: CallFailure) -> StoreError {
             return error;
         }
     }
-    failure.into_error()
+    match failure.into_error() {
+        StoreError::Redirected(to) if to.is_ask => {
+            let why = format!("slot {} is on its way to `{to}`", to.slot);
+            StoreError::Server { kind: ServerKind::Moving, why }
+        }
+        error => error,
+    }
 }
 
 impl Watched {

@@ -31,7 +31,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     hints::warn_of_replica(store, out);
     let terminal = out.terminal();
-    let (mut without, mut is_sound) = (Vec::<&ActivityId>::new(), true);
+    let (mut without, mut archived, mut is_sound) = (Vec::<&ActivityId>::new(), Vec::<&ActivityId>::new(), true);
     let mut warnings = out.warnings();
     let mut rows = out.stream::<LedgerRow>()?;
     for (activity, snapshot) in activities.iter().zip(&snapshots) {
@@ -41,6 +41,7 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let Some(last) = ledger::last_to_read(store, snapshot) else {
             match corrupt {
                 Some(corrupt) => warnings.warn(corrupt),
+                None if snapshot.is_archived() => archived.push(activity),
                 None => without.push(activity),
             }
             continue;
@@ -74,6 +75,12 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     rows.finish()?;
     warnings.end();
+    if !archived.is_empty() {
+        let named = named(&archived, MAX_NAMED);
+        out.note(format!(
+            "what is archived has its orders in files, and `seckill preheat --restore DIR` brings them back: {named}"
+        ));
+    }
     if !without.is_empty() {
         let named = named(&without, MAX_NAMED);
         out.note(format!("no ledger, so what was bought there is not listed: {named}"));

@@ -110,7 +110,7 @@ pub struct InspectArgs {
     /// Explain why a user cannot buy, or how much more
     ///
     /// With the ledger entries that prove it. Without ACTIVITY, list all that the user did, as rows of the ledger.
-    #[arg(long, requires = "users", conflicts_with_all = ["top", "all", "scan", "alert_below", "state", "sort"])]
+    #[arg(long, requires = "users", conflicts_with_all = ["top", "all", "scan", "request", "alert_below", "state", "sort"])]
     why: bool,
     /// Find an order by its request id, or <job>:<line>
     ///
@@ -119,7 +119,7 @@ pub struct InspectArgs {
     request: Option<RequestId>,
     /// List open holds, by deadline
     ///
-    /// Their units count as bought until they are released or expire.
+    /// Activity by activity, of a sharded one shard by shard. Their units count as bought until they are released or expire.
     #[arg(long, group = "open", conflicts_with_all = ["user", "top", "all", "scan", "why", "request", "alert_below", "state", "sort"])]
     holds: bool,
     /// With --holds: those past their deadline alone
@@ -410,6 +410,8 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
     snapshots.iter().for_each(|snapshot| detail::warn(&mut warnings, snapshot));
     warnings.end();
     hints::other_layouts(missing(&snapshots), store, out);
+    let mut is_sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
+    let terminal = out.terminal();
     let mut rows = out.stream::<HoldRow<'_>>()?;
     let has_holds = |snapshot: &&Snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.holds > 0);
     for snapshot in &snapshots {
@@ -419,9 +421,17 @@ fn held_open(activities: &[ActivityId], overdue: bool, store: &mut Store, out: &
             _ => vec![snapshot.clone()],
         };
         for part in parts.iter().filter(has_holds).flat_map(Snapshot::parts) {
-            holds::open_holds(store, &part, overdue, |hold| rows.push(&HoldRow::new(snapshot, hold)))?;
+            match holds::open_holds(store, &part, overdue, |hold| rows.push(&HoldRow::new(snapshot, hold))) {
+                Err(failure) if failure.store().is_some_and(|error| error.is_wrong_type()) => {
+                    let key = store.keys(&part).deadlines.unwrap_or_default();
+                    terminal
+                        .warn(format!("`{part}` is corrupt: key `{key}` is of the wrong type: expected a sorted set"));
+                    is_sound = false;
+                }
+                listed => listed?,
+            }
         }
     }
     rows.finish()?;
-    Ok(Exit::done_if(snapshots.iter().all(|snapshot| snapshot.status.is_done())))
+    Ok(Exit::done_if(is_sound))
 }

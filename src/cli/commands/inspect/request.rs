@@ -77,7 +77,7 @@ pub(super) fn run(
     let mut rows = Vec::new();
     let (mut decided, mut is_sound) = (0, true);
     for ((name, activity), known) in activities.iter().zip(&homes).zip(known) {
-        if known.record.is_none() && !known.is_decided {
+        if known.record.is_none() && !known.is_decided && !known.is_unreadable {
             continue;
         }
         let record = known.record.as_deref().and_then(RequestRecord::read);
@@ -100,12 +100,12 @@ pub(super) fn run(
                 let row = without_entry(request, &snapshot, record, store, out);
                 rows.push(RequestRow { activity: name.to_string(), state, ..row });
             }
-            (None, None) => decided += 1,
+            (None, None) => decided += usize::from(known.is_decided),
         }
     }
     rows.retain(|row| user.is_none_or(|user| row.user.as_deref() == Some(user)));
     if rows.is_empty() {
-        return Err(not_found(request, activities, &homes, decided > 0, store, out)?);
+        return Err(not_found((request, user), activities, &homes, decided > 0, store, out)?);
     }
     rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;
@@ -114,7 +114,7 @@ pub(super) fn run(
 
 /// The error for a request id that no order has: what else may have it.
 fn not_found(
-    request: &RequestId,
+    (request, user): (&RequestId, Option<&str>),
     activities: &[ActivityId],
     homes: &[ActivityId],
     is_decided: bool,
@@ -135,11 +135,13 @@ fn not_found(
             named(&archived, MAX_NAMED)
         )));
     }
-    let failure = Failure::new(Exit::Refused, format!("no order has the request id `{request}`"));
+    let of = user.map(|user| format!(" of `{user}`")).unwrap_or_default();
+    let failure = Failure::new(Exit::Refused, format!("no order{of} has the request id `{request}`"));
     Ok(failure.hint(match is_decided {
         false => "an order that was refused leaves no trace; `--layout` names other keys",
         true => {
-            "the job is known and has decided that line: it was refused, is of another activity, or its entry was trimmed"
+            "the job is known and has decided that line: it has an id of its own, was refused, is of another activity, or its entry was \
+             trimmed"
         }
     }))
 }
