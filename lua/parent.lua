@@ -64,8 +64,9 @@ local is_replayed = is(after) and others == 0
 if not is_replayed and not is(before) then return {STALE, found[1], found[2], found[3], found[4], found[5], others} end
 if mode == 'set' and others > 0 then return {EXISTS, found[1], found[2], found[3], found[4], found[5], others} end
 
-local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1], 'UNLINK', KEYS[2], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4],
-  'UNLINK', KEYS[5], 'UNLINK', KEYS[6])
+local unlink = mode == 'clear' and 'UNLINK'
+local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], unlink, KEYS[1], unlink, KEYS[2], unlink, KEYS[3], unlink, KEYS[4],
+  unlink, KEYS[5], unlink, KEYS[6])
 if denied then return forbidden(denied) end
 if is_replayed then
   if after[1] then redis.call('HSET', KEYS[2], 'rules', after[1]) end
