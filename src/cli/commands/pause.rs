@@ -2,7 +2,8 @@
 
 use crate::admin::pause::{self, Pause, Paused, Pausing};
 use crate::cli::args::Mutating;
-use crate::cli::failure::{Exit, Result};
+use crate::cli::error::advice;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{each_reached, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
@@ -88,6 +89,12 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         let paused = reached[at].insert(Paused { moved, ..paused });
         paused.unreached.clone().map_or(Ok(()), Err)
     });
+    // Some shards are paused: without a word that nothing was changed.
+    let is_partial = reached.iter().flatten().any(|paused| paused.is_partial);
+    let failed = failed.map(|failure| match failure.store().filter(|_| is_partial).map(advice) {
+        Some(hint) => Failure { hint, ..failure },
+        None => failure,
+    });
     let reached: Vec<(&ActivityId, Paused)> =
         activities.iter().zip(reached).filter_map(|(activity, paused)| Some((activity, paused?))).collect();
     let mut warnings = out.warnings();
@@ -137,9 +144,11 @@ fn row((activity, paused): (&ActivityId, Paused)) -> PauseRow<'_> {
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
 fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
     let activities = selection::resolve(&which.activities, store)?;
-    hints::none_preheated(&activities, store, out);
+    if activities.is_empty() {
+        return Err(hints::nothing_to(if to == Pause::Resume { "resume" } else { "pause" }, store));
+    }
     let is_unnamed = which.all || which.activities.iter().any(selection::is_pattern);
-    if is_unnamed && !activities.is_empty() && !which.mutating.dry_run {
+    if is_unnamed && !which.mutating.dry_run {
         let verb = if to == Pause::Resume { "Resume" } else { "Pause" };
         let named: Vec<&ActivityId> = activities.iter().collect();
         let question = format!("{verb} {} on `{}`?", selection::in_words(&named), store.server_name());

@@ -40,6 +40,12 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
     Ok(list)
 }
 
+/// How many lines end in a text: by `\n`, `\r\n` or `\r`, as in a file of orders.
+fn line_ends(text: &[u8]) -> usize {
+    let ends = |at: &usize| text[*at] == b'\n' || text[*at] == b'\r' && text.get(at + 1) != Some(&b'\n');
+    memchr::memchr2_iter(b'\n', b'\r', text).filter(ends).count()
+}
+
 fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Problems) -> List {
     let bytes = source.text.as_bytes();
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
@@ -66,6 +72,7 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
     list.ignored = columns::ignored(&found.ignored);
     let mut seen: HashMap<ActivityId, usize> = HashMap::new();
     let mut record = csv::StringRecord::new();
+    let (mut line, mut counted) = (1, 0);
     loop {
         match reader.read_record(&mut record) {
             Ok(true) => {}
@@ -75,11 +82,12 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
                 return list;
             }
         }
-        let (start, line) = record.position().map_or((0, 1), |at| (offset(at.byte()), offset(at.line())));
+        let start = record.position().map_or(0, |at| offset(at.byte()));
         let raw = bytes.get(start..offset(reader.position().byte())).unwrap_or_default();
         // What is left of the line end before it, and empty lines.
         let raw_start = raw.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or_default();
-        let line = line + raw[..raw_start].iter().filter(|byte| **byte == b'\n').count();
+        line += line_ends(&bytes[counted..start + raw_start]);
+        counted = start + raw_start;
         let (width, columns) = (header.len(), &found.indexes);
         let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
         if let Some((_, message, hint)) = Quotes::of(&raw[raw_start..], delimiter).fault() {

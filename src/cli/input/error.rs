@@ -22,7 +22,7 @@ pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
 
 /// A command that prints what is read, and failed.
 pub(super) fn command_failed(kind: &str, command: &str, what: &str) -> Failure {
-    Failure::failed(format!("the {kind} command `{}` {what}", command.escape_debug()))
+    Failure::failed(format!("the {kind} command {} {what}", quoted_path(command)))
 }
 
 pub(super) fn utf16(name: &str) -> Failure {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, counted, named};
 use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status};
 use crate::read::{index, snapshot};
+use crate::script::keys::Keys;
 use crate::store::Store;
 
 /// The most activities that are looked for in other layouts.
@@ -79,6 +80,19 @@ pub fn none_preheated(activities: &[ActivityId], store: &Store, out: &Output) {
     if activities.is_empty() {
         out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
     }
+}
+
+/// The error of what must not pass over anything, if the index names no activity: it was lost, or the layout is another one.
+pub fn nothing_to(verb: &str, store: &mut Store) -> Failure {
+    let others: Vec<String> = index::other_layouts(store)
+        .into_iter()
+        .map(|(layout, count)| format!("`--layout {}` has {count}", layout.name()))
+        .collect();
+    let search = "`seckill inspect --scan` searches for activities that the index does not name";
+    let hint = if others.is_empty() { search.to_owned() } else { format!("{}; {search}", others.join(", ")) };
+    let (layout, index) = (store.layout().name(), Keys::index(store.layout));
+    Failure::new(Exit::Refused, format!("nothing to {verb}: the index `{index}` of layout `{layout}` is empty"))
+        .hint(hint)
 }
 
 /// Warns if the server is a replica. For commands that only read; call it after their first answer, so that a server

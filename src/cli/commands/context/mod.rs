@@ -219,6 +219,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 ///
 /// A command that changes data of a protected context's server asks for the context's name, also if `--url`, the
 /// environment or another context names that server. Without a terminal it needs `--confirm NAME`; `--yes` is not enough.
+/// Servers are compared by their addresses as given: name all nodes of a cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "
 seckill context add staging --url redis://10.0.1.5:6379 --layout sku --timezone Asia/Shanghai

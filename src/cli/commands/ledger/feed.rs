@@ -187,6 +187,9 @@ fn take(
         let Some((last, _)) = page.last() else { break };
         after = *last;
         for (id, entry) in &page {
+            if interrupt::requested() {
+                break;
+            }
             batch.add(activity, *id, entry.as_ref(), store)?;
         }
     }

@@ -9,6 +9,7 @@ use crate::cli::commands::reconcile::orders::Orders;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::input::yaml::fixture;
+use crate::cli::shared::hints;
 use crate::cli::shared::selection::{self, ActivitySelector, find};
 use crate::model::{ActivityId, Layout, Units};
 use crate::read::index;
@@ -99,7 +100,7 @@ impl AuditTarget {
         }
         activities.extend(recorded);
         if activities.is_empty() {
-            return Err(nothing_to_audit(store));
+            return Err(hints::nothing_to("audit", store));
         }
         Ok(activities.into_iter().map(|activity| Self { activity, total: None }).collect())
     }
@@ -107,18 +108,6 @@ impl AuditTarget {
 
 fn total_of_several() -> Failure {
     Failure::usage("`--total` is of one activity: name it").hint("`seckill reconcile ACTIVITY --total N`")
-}
-
-fn nothing_to_audit(store: &mut Store) -> Failure {
-    let others: Vec<String> = index::other_layouts(store)
-        .into_iter()
-        .map(|(layout, count)| format!("`--layout {}` has {count}", layout.name()))
-        .collect();
-    let search = "`seckill inspect --scan` searches for activities that the index does not name";
-    let hint = if others.is_empty() { search.to_owned() } else { format!("{}; {search}", others.join(", ")) };
-    let (layout, index) = (store.layout().name(), Keys::index(store.layout));
-    Failure::new(Exit::Refused, format!("nothing to audit: the index `{index}` of layout `{layout}` is empty"))
-        .hint(hint)
 }
 
 fn index_is_lost(activity: &ActivityId, store: &Store) -> Failure {

@@ -206,13 +206,13 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
     let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit).ok());
+    let status = if found.iter().all(|shard| shard.status.is_done()) { Status::Ok } else { Status::Corrupt };
     let total = found.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum();
     let sums = Some(ShardSums { total, in_transit: Some(merged.in_transit) });
     let balance = Balance::new(&sales, meta.epoch, meta.total, stock, counters);
     let series = Series::new(&sales, meta.starts_at);
     let buyers_now = found.iter().map(|shard| shard.buyers).sum();
     let lost_users = found.iter().find_map(|shard| shard.lost_users.clone());
-    let snapshot =
-        Snapshot { status: Status::Ok, stock, buyers: buyers_now, sums, lost_users, ..whole }.for_purchases();
+    let snapshot = Snapshot { status, stock, buyers: buyers_now, sums, lost_users, ..whole }.for_purchases();
     Ok(Report { snapshot, meta, sales, balance, series, first_entry: Some(preheat.id.at()), users, buyers })
 }

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use crate::cli::args::Mutating;
 use crate::cli::commands::run::report::{Observed, StepRow};
-use crate::cli::failure::{Exit, Result};
+use crate::cli::error::advice;
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
@@ -110,9 +111,14 @@ fn drive(
                 return Ok(interrupted(left + 1, out));
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
-            let observed = perform::perform(&step.operation, may_rush, store, out)?;
-            crate::cli::shared::outcome::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
             let number = steps.len() + 1;
+            let observed = perform::perform(&step.operation, may_rush, store, out).map_err(|failure| {
+                let message = format!("step {number} at {}:{}: {}", fixture.file, step.at, failure.message);
+                // Without a word that nothing was changed: steps before it were done.
+                let hint = failure.store().map_or_else(|| failure.hint.clone(), advice);
+                Failure { message, hint, ..failure }
+            })?;
+            crate::cli::shared::outcome::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
             let differences = differences(step, &observed);
             let passed = (!observed.cut_short).then_some(differences.is_empty());
             steps.push(StepRow::done(number, step, &observed, passed));
