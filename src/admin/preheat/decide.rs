@@ -5,8 +5,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
-    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Snapshot,
-    Status, StoredState, Units,
+    Action, ActivityId, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated,
+    ShardPlan, Snapshot, Status, StoredState, Units,
 };
 use crate::shards;
 
@@ -23,6 +23,8 @@ pub(super) struct Found {
     pub is_absent: bool,
     /// What the script `preheat` says of an activity that is there, and no parent.
     pub other: Option<Preheated>,
+    /// A shard that is there, though those that a new parent gets were removed.
+    pub living: Option<ActivityId>,
     /// The latest epoch that is there.
     pub epoch: u64,
     /// The id of a plan that begins now.
@@ -253,10 +255,8 @@ impl Case<'_> {
             // What a shard sold before it was lost would be sold again.
             !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
         });
-        // What was removed shows that the parent that was lost named others.
-        let removed = found.shards.iter().find(|shard| shard.is_removed());
-        if let Some(shard) = other.map(|(shard, _)| *shard).or(removed) {
-            return (self.refused_for("shard", &shard.activity, ""), Todo::Nothing);
+        if let Some(shard) = other.map(|(shard, _)| &shard.activity).or(found.living.as_ref()) {
+            return (self.refused_for("shard", shard, ""), Todo::Nothing);
         }
         let shards = shards::choose(&plan.id, found.shards.len(), 0);
         let mut result = Preheated { shards: counted(&shards), ..self.begun(refused.clone(), Action::Create) };

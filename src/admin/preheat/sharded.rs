@@ -40,6 +40,8 @@ use crate::store::Store;
 
 /// How often others may change the activity before this gives up.
 const TRIES: usize = 100;
+/// Numbers in which shards are looked for whose parent is gone. A reset to others takes the next ones.
+const NUMBERS: u32 = 4096;
 /// How long transfers are finished before an update is refused because the totals of the shards are not that of the sale.
 const SETTLING: Duration = Duration::from_secs(1);
 
@@ -164,6 +166,9 @@ impl Preheating<'_> {
             });
         }
         found.epoch = epochs.into_iter().max().unwrap_or_default();
+        if found.is_absent && self.how != Preheat::Reset && found.shards.iter().any(Snapshot::is_removed) {
+            found.living = self.find_living(&plan.id)?;
+        }
         if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
             found.epoch = says.rules.epoch;
             let keys = |shard: &ActivityId| self.store.keys(shard).stock_and_meta();
@@ -171,6 +176,13 @@ impl Preheating<'_> {
             found.corrupt = found.corrupt.take().or(wrong);
         }
         Ok(found)
+    }
+
+    /// A shard that a parent named which was lost behind a reset.
+    fn find_living(&mut self, activity: &ActivityId) -> Result<Option<ActivityId>> {
+        let ids: Vec<ActivityId> = (0..NUMBERS).map(|number| activity.shard(number)).collect();
+        let is_living = |shard: &Snapshot| shard.meta.is_some() && !shard.is_removed();
+        Ok(snapshot::snapshots(self.store, &ids)?.into_iter().find(is_living).map(|shard| shard.activity))
     }
 
     /// The epoch of a shard that is corrupt, as far as its rules still say it.
