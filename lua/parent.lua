@@ -28,7 +28,7 @@
    -23 stale              it says neither what the caller read nor what it should: somebody else changed it
   Clear takes a meta of the wrong type for an absent one. Only ok and replayed write, in mode set and clear.
 
-  Commands it needs (checked before the first write from Redis 7.0 on): TYPE EXISTS HMGET HGETALL HSET HDEL UNLINK.
+  Commands it needs (checked before the first write from Redis 7.0 on): TYPE EXISTS HMGET HGETALL HSET HDEL; clear also UNLINK.
 ]]
 --- @use "codes"
 

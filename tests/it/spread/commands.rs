@@ -1,7 +1,7 @@
 //! `multi-deduct` and `expire` with activities of several nodes, and clients that die between two steps.
 
 use super::sale::Sale;
-use crate::support::{CLUSTER, Fault, Proxy, TestRedis, When, wait_until};
+use crate::support::{CLUSTER, Fault, Proxy, TestCluster, TestRedis, When, wait_until};
 
 #[test]
 fn an_order_over_several_nodes_takes_all_or_nothing_once() {
@@ -135,6 +135,21 @@ fn expire_ends_an_order_as_its_primary_was_decided() {
         assert_eq!(code == 0, confirmed > 0, "{order}");
         assert_eq!(sale.stocks(), if confirmed > 0 { [4, 4, 4] } else { [5, 5, 5] });
         sale.of_all("reconcile").code(0);
+    }
+}
+
+/// What is left alone for five seconds is not forgotten.
+#[test]
+fn an_item_whose_primary_is_down_stays_held_and_is_no_success() {
+    let cluster = TestCluster::with(3, false, &["--cluster-require-full-coverage", "no"]);
+    let mut sale = Sale { cluster, ids: Vec::new() }.another("10");
+    assert!([1, 2].iter().all(|index| sale.hold(*index, "1") == 1));
+    let primary = sale.cluster.owner_of(&sale.ids[0]);
+    sale.cluster.kill_primary(primary);
+    let expire = ["expire", &sale.ids[1], &sale.ids[2], "--timeout", "300ms"];
+    sale.cluster.seckill(expire).code(5).stderr_has("cannot reach the server at");
+    for id in &sale.ids[1..] {
+        sale.cluster.seckill(["inspect", id, "--holds", "-o", "name"]).code(0).stdout_is("r\n");
     }
 }
 
