@@ -215,13 +215,16 @@ impl Slots {
 #[test]
 fn nights_on_a_cluster_meet_each_redirection() {
     let engine = Rc::new(Engine::new(|_, text| text.to_owned()));
-    let mut story = Vec::new();
-    for plan in (0..300).map(Plan::of) {
+    let mut missing = vec!["MOVED ", "ASK ", "TRYAGAIN ", "ASKING", "EXECABORT "];
+    for plan in (0..3000).map(Plan::of) {
+        let mut story = Vec::new();
         night::run(&engine, &plan, Some(&mut story)).expect("no promise is broken");
+        missing.retain(|word| !story.iter().any(|line| line.contains(word)));
+        if missing.is_empty() {
+            return;
+        }
     }
-    for word in ["MOVED ", "ASK ", "TRYAGAIN ", "ASKING", "EXECABORT "] {
-        assert!(story.iter().any(|line| line.contains(word)), "no night meets {word}");
-    }
+    panic!("no night meets {missing:?}");
 }
 
 fn id(place: usize) -> String {
