@@ -103,6 +103,7 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         at: Millis::new(reply.count(values.get(1))?.unwrap_or_default()),
         sums: None,
         lost_users: None,
+        is_unfinished: false,
     };
     if status == Status::Corrupt {
         snapshot.corrupt = Some(reply.corrupt(&values, keys)?);
@@ -143,8 +144,9 @@ pub(crate) fn read_snapshot(activity: &ActivityId, value: Value, keys: &Keys) ->
         snapshot.status = Status::Ok;
     }
     // What was begun is finished by the next call, or says that the next purchase is the first one.
-    if text(&reply, meta, "begun").is_none() {
-        snapshot.lost_users = lost_users(&snapshot, keys);
+    match text(&reply, meta, "begun") {
+        Some(begun) => snapshot.is_unfinished = begun.starts_with("begun "),
+        None => snapshot.lost_users = lost_users(&snapshot, keys),
     }
     let last = reply.text(Some(last))?.map(|id| id.parse());
     snapshot.ledger_last = last.transpose().map_err(|why: String| reply.invalid(why))?;

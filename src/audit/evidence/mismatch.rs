@@ -12,7 +12,7 @@ use crate::model::number::signed;
 pub(crate) enum Holding {
     /// This many units.
     Units(u64),
-    /// A member of a set that another system's script recorded without units.
+    /// A member of a set without units: another system's script recorded none, or they were lost.
     Unknown,
     /// A text that is no number, cut short.
     Invalid(String),
@@ -36,13 +36,35 @@ pub(crate) struct Mismatch {
 }
 
 impl Mismatch {
-    /// Units held. Of a record without units, what the order records say of the user.
+    /// Units held. Of a record that lost its units, what the ledger says of the user; of one that never had any, what the order
+    /// records say.
     pub(crate) fn units(&self) -> Option<i64> {
         match &self.holds {
+            Holding::Unknown => self.written().or_else(|| self.recorded_now().filter(|units| *units > 0)),
+            _ => self.written(),
+        }
+    }
+
+    /// Units that a script of ours wrote, though they may be lost. It writes them before the member, so a member without units whom
+    /// the ledger knows had them.
+    pub(crate) fn written(&self) -> Option<i64> {
+        match &self.holds {
             Holding::Units(units) => Some(signed(*units)),
-            Holding::Unknown => self.recorded_now().filter(|units| *units > 0),
+            Holding::Unknown => self.ledger.filter(|units| *units > 0),
             Holding::Invalid(_) => None,
         }
+    }
+
+    /// Whether the counter is not what the ledger says, or was lost. Order records that say something else than the ledger decide what
+    /// becomes of a lost one.
+    pub(crate) fn drifts(&self) -> bool {
+        let is_lost = || self.holds == Holding::Unknown && !self.differs_from_orders();
+        self.ledger.is_some() && (self.drift() != Some(0) || is_lost())
+    }
+
+    /// Whether the order records say something else, and not because they are older.
+    fn differs_from_orders(&self) -> bool {
+        self.against_orders().is_some_and(|class| class != Class::Timing)
     }
 
     fn recorded_now(&self) -> Option<i64> {
@@ -53,14 +75,14 @@ impl Mismatch {
     /// what is nearer to the units held, or, of a counter that was lost, to what the ledger says; what is held open at least.
     pub(crate) fn ordered_now(&self) -> Option<i64> {
         let recorded = self.recorded_now()?;
-        match self.holds {
-            Holding::Units(units) => {
-                let (units, open) = (signed(units), self.open.max(0));
+        match self.written() {
+            Some(units) => {
+                let open = self.open.max(0);
                 let most = recorded.saturating_add(open).saturating_add(self.newer.closed);
                 let near = self.ledger.filter(|_| units == 0 || units < open).unwrap_or(units);
                 Some(near.clamp(recorded, most).max(open))
             }
-            _ => Some(recorded),
+            None => Some(recorded),
         }
     }
 
@@ -82,7 +104,7 @@ impl Mismatch {
         let orders = self.orders?;
         let units = match &self.holds {
             // The records do not name the user.
-            Holding::Unknown if orders == 0 => return Some(Class::MissingOrder),
+            Holding::Unknown if orders == 0 && self.written().is_none() => return Some(Class::MissingOrder),
             _ => self.units()?,
         };
         // What is held open was promised, and was returned outside the scripts.
@@ -114,7 +136,7 @@ impl Mismatch {
 
     /// Whether the order records agree with Redis, and the ledger does not.
     pub(crate) fn is_of_ledger_alone(&self) -> bool {
-        let is_recorded = self.orders.is_some() && self.against_orders().is_none_or(|class| class == Class::Timing);
+        let is_recorded = self.orders.is_some() && !self.differs_from_orders();
         is_recorded && self.drift().is_some_and(|drift| drift != 0)
     }
 }
@@ -125,6 +147,14 @@ impl LedgerState {
         match self.is_unknown(user) {
             true => Holding::Unknown,
             false => Holding::Units(u64::try_from(self.units(user)).unwrap_or(0)),
+        }
+    }
+
+    /// What a record holds if a call that was cut is about to write the units that a member lacks, as the ledger says already.
+    pub(crate) fn to_be_held(&self, user: u32, holds: Holding) -> Holding {
+        match holds {
+            Holding::Unknown if self.units(user) > 0 => self.holding(user),
+            holds => holds,
         }
     }
 
@@ -162,10 +192,10 @@ impl LedgerState {
         // Of a member whose units nobody recorded, not even an adoption, the ledger knows only that it is one.
         let is_unknown = self.is_unknown(user) && holds != Holding::Units(0);
         let ledger = if by_ledger && !is_unknown { Some(self.units(user)) } else { None };
-        let holds = match (holds, ledger.and_then(|units| u64::try_from(units).ok())) {
-            // Our own script recorded the user, so the ledger knows the units.
-            (Holding::Unknown, Some(units)) if units > 0 => Holding::Units(units),
-            (holds, _) => holds,
+        let holds = match holds {
+            // No script of ours recorded the user: the ledger has the units of the order records.
+            Holding::Unknown if ledger.is_some() && self.is_learned(user) => self.holding(user),
+            holds => holds,
         };
         Mismatch { user, holds, ledger, orders, newer: self.newer(user), open: self.open(user) }
     }
@@ -177,6 +207,10 @@ impl LedgerState {
             (Holding::Units(units), Some(ledger)) => {
                 let units = signed(units).saturating_add(self.units(found.user)).saturating_sub(ledger);
                 Holding::Units(u64::try_from(units).unwrap_or(0))
+            }
+            // A refund of a member without units takes all of them.
+            (Holding::Unknown, Some(ledger)) if ledger > 0 && ledger != self.units(found.user) => {
+                Holding::Units(u64::try_from(self.units(found.user).saturating_sub(ledger)).unwrap_or(0))
             }
             // A refund made it known meanwhile.
             (Holding::Units(_), None) if !self.is_unknown(found.user) => self.holding(found.user),
@@ -321,13 +355,34 @@ mod tests {
 
     #[test]
     fn a_member_without_units_holds_what_the_records_say_now() {
-        let member = |orders, newer| Mismatch { holds: Holding::Unknown, ..found(0, orders, newer) };
+        let member = |orders, newer| Mismatch { holds: Holding::Unknown, ledger: None, ..found(0, orders, newer) };
         assert_eq!(member(4, (-1, -1, 0)).units(), Some(3));
         assert_eq!((member(1, (-1, -1, 0)).units(), member(0, (0, 0, 0)).units()), (None, None));
         assert_eq!(member(0, (0, 0, 0)).against_orders(), Some(Class::MissingOrder));
         assert_eq!(member(4, (0, 0, 0)).against_orders(), None);
         let unrecorded = Mismatch { orders: None, ..member(0, (0, 0, 0)) };
         assert_eq!((unrecorded.units(), unrecorded.ordered_now()), (None, None));
+    }
+
+    #[test]
+    fn a_member_that_lost_its_units_holds_what_the_ledger_says() {
+        use Class::{MissingOrder, QuantityMismatch, Timing};
+        let still = (0, 0, 0);
+        for (orders, newer, class, now, drifts) in [
+            (Some(5), still, None, Some(5), true),
+            (None, still, None, None, true),
+            // All was bought since the records.
+            (Some(0), (5, 0, 5), Some(Timing), Some(5), true),
+            // The records decide.
+            (Some(3), still, Some(QuantityMismatch), Some(3), false),
+            (Some(0), still, Some(MissingOrder), Some(0), false),
+        ] {
+            let lost = Mismatch { holds: Holding::Unknown, orders, ..found(0, 0, newer) };
+            assert_eq!((lost.units(), lost.drift(), lost.ordered_now()), (Some(5), Some(0), now), "{orders:?}");
+            assert_eq!((lost.against_orders(), lost.drifts()), (class, drifts), "{orders:?} {newer:?}");
+        }
+        let of_nobody = Mismatch { holds: Holding::Unknown, ledger: Some(0), orders: None, ..found(0, 0, still) };
+        assert_eq!((of_nobody.units(), of_nobody.drifts()), (None, true));
     }
 
     /// Evidence of a sale with a limit of 5, whose ledger has these deducts (and refunds, below zero) of an entry each,
@@ -430,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_without_units_is_as_unknown_to_the_ledger_or_has_its_units() {
+    fn a_member_without_units_is_as_unknown_to_the_ledger_or_lost_them() {
         let orders = [("a", 4), ("b", 2), ("d", 2)];
         let mut sale = evidence(Layout::Sku, &[("own", 2)], Some(&orders));
         for user in ["a", "b", "c", "d"] {
@@ -453,9 +508,25 @@ mod tests {
             [
                 ("c Units(3)".to_owned(), class(Class::MissingOrder)),
                 ("d Invalid(\"x\")".to_owned(), (Some(2), None)),
-                ("own Units(2)".to_owned(), (Some(2), Some(Class::MissingOrder))),
+                ("own Unknown".to_owned(), (Some(2), Some(Class::MissingOrder))),
             ]
         );
+    }
+
+    #[test]
+    fn units_of_a_member_are_lost_unless_it_gave_them_back_or_a_cut_call_will_write_them() {
+        let mut sale = evidence(Layout::Sku, &[("a", 2), ("b", 2), ("c", 2), ("d", 2)], None);
+        ["a", "b", "c"].into_iter().for_each(|user| read(&mut sale, user, Holding::Unknown));
+        let user = sale.ledger.user(b"d");
+        let written = sale.ledger.to_be_held(user, Holding::Unknown);
+        read(&mut sale, "d", written);
+        let stranger = sale.ledger.user(b"e");
+        assert_eq!(sale.ledger.to_be_held(stranger, Holding::Unknown), Holding::Unknown);
+        add(&mut sale, &("b", -2));
+        // All that it had went with the first unit.
+        add(&mut sale, &("c", -1));
+        let lost = ("a".to_owned(), Holding::Unknown, Some(2), None);
+        assert_eq!(mismatches(&mut sale), [lost, differing("c", 0, 1, None)]);
     }
 
     /// A repair took it, and was cut before its entry.

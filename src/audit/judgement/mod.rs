@@ -266,8 +266,7 @@ fn of_user(mismatch: &Mismatch, evidence: &Evidence, limit: Option<u64>, differe
         Holding::Invalid(text) => return say(Class::Corrupt, Some(RecordedUnits::Text(text.clone()))),
     };
     let is_counter = evidence.kind == Kind::Counter;
-    let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
-    if if is_counter { mismatch.is_of_ledger_alone() } else { drifts } {
+    if if is_counter { mismatch.is_of_ledger_alone() } else { mismatch.drifts() } {
         say(Class::CounterDrift, held.clone());
     }
     if let (Holding::Units(units), Some(limit)) = (&mismatch.holds, limit)

@@ -36,6 +36,8 @@ pub(crate) struct LedgerState {
     /// Members of a set whose units were recorded nowhere when the activity was adopted. All of them together hold what
     /// the sum has beyond the units of the others.
     unknown: BTreeSet<u32>,
+    /// Those of them whose units order records said.
+    learned: BTreeSet<u32>,
     /// Users whose units were negative after some entry, because an earlier entry is missing: they may hold units though the ledger
     /// says none.
     overdrawn: BTreeSet<u32>,
@@ -132,6 +134,11 @@ impl LedgerState {
     /// Whether the ledger knows that a user holds something, and not how much.
     pub(crate) fn is_unknown(&self, user: u32) -> bool {
         self.unknown.contains(&user)
+    }
+
+    /// Whether nobody but the order records says what a user holds.
+    pub(crate) fn is_learned(&self, user: u32) -> bool {
+        self.learned.contains(&user)
     }
 
     /// Users who hold something by the ledger, and nobody knows how much.
@@ -322,7 +329,10 @@ impl LedgerState {
         }
         for user in std::mem::take(&mut self.unknown) {
             match self.ordered(user).filter(|units| *units > 0) {
-                Some(units) => self.move_held(user, units),
+                Some(units) => {
+                    self.move_held(user, units);
+                    self.learned.insert(user);
+                }
                 None if gone.contains(&user) => (),
                 None => _ = self.unknown.insert(user),
             }

@@ -228,7 +228,8 @@ impl<'a> Changes<'a> {
                 let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
                 // Also of one whose counter was lost, and whose units return, with others that the stock lacks or by themselves.
                 let is_lost = explained != Explained::ByCounters && is_evicted(mismatch) && mismatch.ledger > Some(to);
-                let reversed = match change > 0 || is_lost || from.is_none_or(|from| to < from) {
+                let is_lowered = mismatch.written().is_none_or(|units| to < units);
+                let reversed = match change > 0 || is_lost || is_lowered {
                     true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
                     false => Ok(Vec::new()),
                 };
@@ -244,7 +245,7 @@ impl<'a> Changes<'a> {
     /// What a user's units should be, if they are to change or to be recorded, and why.
     fn target(&mut self, mismatch: &Mismatch, explained: Explained) -> Option<(Class, i64)> {
         let against = mismatch.against_orders().filter(|class| *class != Class::Timing);
-        let drifts = mismatch.ledger.is_some() && mismatch.drift() != Some(0);
+        let drifts = mismatch.drifts();
         let keep = |changes: &mut Self, class, why| {
             changes.plan.keep(class, why);
             None
@@ -313,8 +314,7 @@ impl<'a> Changes<'a> {
             self.plan.keep(Class::Conservation, TOTALS_DIFFER);
             return self.keep_raises("the totals differ");
         }
-        let drifts =
-            evidence.mismatches.iter().any(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0));
+        let drifts = evidence.mismatches.iter().any(Mismatch::drifts);
         let is_proven = self.is_complete
             && (evidence.ledger.lists_users() || evidence.by_ledger && !drifts && evidence.has_units());
         if is_proven && evidence.stock_drift_changed && !evidence.ledger.lists_users() {
@@ -439,11 +439,7 @@ pub(super) enum Explained {
 
 /// What explains the stock of a sale whose counters differ from its ledger.
 pub(super) fn explained(evidence: &Evidence) -> Explained {
-    let drifting: Vec<&Mismatch> = evidence
-        .mismatches
-        .iter()
-        .filter(|mismatch| mismatch.ledger.is_some() && mismatch.drift() != Some(0))
-        .collect();
+    let drifting: Vec<&Mismatch> = evidence.mismatches.iter().filter(|mismatch| mismatch.drifts()).collect();
     let Some((total, stock)) = evidence.total().zip(evidence.stock()) else { return Explained::Unclear };
     let sold = signed(total).saturating_sub(signed(stock));
     let drifts = |of: &dyn Fn(&Mismatch) -> bool| {

@@ -191,6 +191,7 @@ impl AuditRun<'_> {
         for (user, holds) in users.into_iter().zip(held) {
             if ledger.see(user) {
                 self.evidence.without_units += u64::from(holds == Holding::Unknown);
+                let holds = if page.seen.is_unfinished { ledger.to_be_held(user, holds) } else { holds };
                 self.evidence.mismatches.extend(ledger.against_ledger(user, holds, limit));
             }
         }
@@ -210,7 +211,9 @@ impl AuditRun<'_> {
         let ledger = &mut self.evidence.ledger;
         for (user, value) in users.iter().zip(&held) {
             ledger.see(*user);
-            self.evidence.mismatches.extend(ledger.against_ledger(*user, holding_of(value), limit));
+            let holds = holding_of(value);
+            let holds = if seen.is_unfinished { ledger.to_be_held(*user, holds) } else { holds };
+            self.evidence.mismatches.extend(ledger.against_ledger(*user, holds, limit));
         }
         Ok(true)
     }

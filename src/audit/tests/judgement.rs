@@ -12,9 +12,13 @@ fn order_records_of_all_units_prove_a_bare_counter() {
 }
 
 #[test]
-fn members_without_units_hold_what_the_ledger_says() {
-    let known = Sale { held: vec![("a", -1), ("b", -1)], ..sale(Layout::Sku) };
-    assert_eq!(known.judged(), (Verdict::Match, Proof::Ledger, Vec::new()));
+fn members_that_lost_their_units_hold_what_the_ledger_says_and_drift() {
+    let lost = Sale { held: vec![("a", -1), ("b", 2)], ..sale(Layout::Sku) };
+    assert_eq!(lost.judged(), (Verdict::Drift, Proof::Ledger, vec!["counter_drift a - 1 -".to_owned()]));
+    assert_eq!((lost.audit().bought, lost.audit().drift), (Some(3), Some(0)));
+    let recorded = |units| Sale { orders: Some(vec![("a", units), ("b", 2)]), ..lost.clone() }.judged().2;
+    assert_eq!(recorded(1), ["counter_drift a - 1 1"]);
+    assert_eq!(recorded(3), ["quantity_mismatch a - 1 3"], "the records decide");
 }
 
 #[test]

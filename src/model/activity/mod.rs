@@ -374,6 +374,8 @@ pub(crate) struct Snapshot {
     /// The key of participants, if purchases are refused because units were sold and nobody is recorded. Audits and repairs need
     /// no participants, so `status` says nothing of it.
     pub lost_users: Option<crate::model::order::Corrupt>,
+    /// Whether a call that gives units back was cut before it wrote what users hold: the next call writes it.
+    pub is_unfinished: bool,
 }
 
 impl Snapshot {

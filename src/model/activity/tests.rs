@@ -15,6 +15,7 @@ impl Snapshot {
             at: Millis::new(0),
             sums: None,
             lost_users: None,
+            is_unfinished: false,
         }
     }
 }

@@ -96,7 +96,11 @@ row! {
             None => row.user.cell().flexible(),
         };
         class: Class = it.class => class_cell(row.class);
-        redis: Option<&'a RecordedUnits> = it.redis.as_ref() => held_cell(row.redis);
+        redis: Option<&'a RecordedUnits> = it.redis.as_ref() => match (row.user, row.redis) {
+            // A member of a set without units.
+            (Some(_), None) => Cell::number("?").tone(Tone::Warn),
+            (_, held) => held_cell(held),
+        };
         ledger: Option<&'a RecordedUnits> = it.ledger.as_ref() => held_cell(row.ledger);
         orders: Option<&'a RecordedUnits> = it.orders.as_ref() => held_cell(row.orders);
         data count: Option<u64> = it.count;
