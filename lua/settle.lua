@@ -136,6 +136,7 @@ for turn = 1, 3 do
         or state == 'expired' or state == 'void')) then key, value = 3, record break end
     end
     if quantity and quantity ~= '1' then units = quantity + 0 end
+    -- What a repair took back has a code in front of that.
     local stored, whose = step == 'abort' and redis.call('HGET', KEYS[3], request), user
     if step == 'abort' then whose = stored and stored ~= 'void\t' and string.sub(stored, -#owner) or owner end
     if not record or owner ~= '' and owner ~= whose then

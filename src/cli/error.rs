@@ -27,6 +27,16 @@ impl From<EmbeddedError> for Failure {
     }
 }
 
+impl Failure {
+    /// The same where a part was done: without a word that nothing was changed.
+    pub fn in_part(self) -> Self {
+        match self.store().map(advice) {
+            Some(hint) => Self { hint, ..self },
+            None => self,
+        }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let again = match &error {

@@ -374,6 +374,12 @@ pub struct Redirection {
 }
 
 impl Redirection {
+    /// The error of a call that would have to go on along it, while the slot is moving.
+    pub(crate) fn moving_error(&self) -> StoreError {
+        let why = format!("slot {} is on its way to `{self}`", self.slot);
+        StoreError::Server { kind: ServerKind::Moving, why }
+    }
+
     /// Reads the code and the text of an error reply: `MOVED 3999 127.0.0.1:6381`.
     pub fn read(code: &str, text: &str) -> Option<Self> {
         let is_ask = match code {

@@ -351,11 +351,7 @@ fn end_overdue(store: &mut Store, left: &LeftHold) -> Result<Option<(Step, Outco
     let Some(primary) = primary else { return Ok(None) };
     find_replicas(store)?;
     let own = store.keys(activity);
-    let stored =
-        match store.servers.command(&own.requests, redis::cmd("HGET").arg(&own.requests).arg(request.as_str()))? {
-            Value::BulkString(stored) => stored,
-            _ => Vec::new(),
-        };
+    let stored = stored_order(store, &own, &request)?.unwrap_or_default();
     let abort = settle_call(store, &request, "abort", name, &stored);
     let decided = settle_replicated(store, &store.keys(&primary), &request, &abort)?;
     store.changed(&primary);
@@ -500,13 +496,17 @@ fn abort(
 
 /// Whether the primary stores another order under this id, which a call that found it corrupt did not look at.
 fn has_other_order(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<bool> {
-    let (key, request) = (&order.items[order.primary].keys.requests, &order.order.request);
-    match store.servers.command(key, redis::cmd("HGET").arg(key).arg(request.as_str())) {
+    match stored_order(store, &order.items[order.primary].keys, &order.order.request) {
         // An abort that came before any hold left no order.
-        Ok(Value::BulkString(stored)) => Ok(!stored.ends_with(order.stored().as_bytes()) && stored != b"void\t"),
+        Ok(Some(stored)) => Ok(!stored.ends_with(order.stored().as_bytes()) && stored != b"void\t"),
         Err(error) if !error.is_wrong_type() => Err(error),
         _ => Ok(false),
     }
+}
+
+/// What a request id stores at an activity.
+fn stored_order(store: &mut Store, keys: &Keys, request: &RequestId) -> Result<Option<Vec<u8>>> {
+    Ok(store.servers.fields(&keys.requests, [request.as_str()])?.pop().flatten())
 }
 
 fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {

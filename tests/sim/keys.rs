@@ -506,7 +506,7 @@ impl Keys {
             "XTRIM" => {
                 let Some(stream) = self.stream(key)? else { return Ok(count(0)) };
                 let from = match &args[1..] {
-                    // Only whole nodes, of which it may leave each: the ledger of most nights is one.
+                    // Only whole nodes, and it may leave any of them: the ledger of most nights is one.
                     [_, about, _, limit, _] if about == b"~" && limit.eq_ignore_ascii_case(b"LIMIT") => (0, 0),
                     [min, from] if min.eq_ignore_ascii_case(b"MINID") => stream_id(from, 0)?,
                     _ => panic!("XTRIM is simulated with a least id alone"),

@@ -139,17 +139,19 @@ impl Preheating<'_> {
         };
         let mut has_rules = self.store.servers.call_all(&calls).into_iter().map(is_there);
         let mut next = || has_rules.next().unwrap_or(Ok(false));
-        let orphan = |plan: &&Plan| {
-            let (is_there, has_shard) = (next(), next());
+        let refused = |plan: &Plan| {
             let (field, before) = ("shard".to_owned(), plan.id.shard(0).to_string());
             let difference = FieldDifference { is_given: false, field, before, after: String::new() };
-            Ok((!is_there? && has_shard?)
-                .then(|| Preheated { differences: vec![difference], ..Preheated::refused(&plan.id, Status::Exists) }))
+            Preheated { differences: vec![difference], ..Preheated::refused(&plan.id, Status::Exists) }
+        };
+        let orphan = |plan: &&Plan| {
+            let (is_there, has_shard) = (next(), next());
+            Ok((!is_there? && has_shard?).then(|| refused(plan)))
         };
         plans.iter().map(orphan).collect()
     }
 
-    /// Makes a few activities what their plans say, in one round trip.
+    /// Makes a few activities what their plans say, in one round trip, in layout `cluster` in two.
     fn few(&mut self, plans: &[&Plan], mut each: impl FnMut(usize, Preheated)) -> Result<()> {
         let dry_run = self.dry_run;
         let (mut failed, mut sound) = (Ok(()), Vec::with_capacity(plans.len()));

@@ -2,8 +2,7 @@
 
 use crate::admin::pause::{self, Pause, Paused, Pausing};
 use crate::cli::args::Mutating;
-use crate::cli::error::advice;
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{each_reached, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
@@ -89,12 +88,9 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         let paused = reached[at].insert(Paused { moved, ..paused });
         paused.unreached.clone().map_or(Ok(()), Err)
     });
-    // Some shards are paused: without a word that nothing was changed.
+    // Some shards may be paused.
     let is_partial = reached.iter().flatten().any(|paused| paused.is_partial);
-    let failed = failed.map(|failure| match failure.store().filter(|_| is_partial).map(advice) {
-        Some(hint) => Failure { hint, ..failure },
-        None => failure,
-    });
+    let failed = failed.map(|failure| if is_partial { failure.in_part() } else { failure });
     let reached: Vec<(&ActivityId, Paused)> =
         activities.iter().zip(reached).filter_map(|(activity, paused)| Some((activity, paused?))).collect();
     let mut warnings = out.warnings();

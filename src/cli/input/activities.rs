@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{self, Columns, Mapping};
 use crate::cli::input::error::{Location, Problem, Problems, quoted};
-use crate::cli::input::orders::{Dialect, Quotes, RowFormat, is_rounded};
+use crate::cli::input::orders::{Dialect, Quotes, RowFormat, is_rounded, line_ends};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::model::{ActivityId, FieldChange, Limit, Plan, Units};
@@ -38,12 +38,6 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
     let list = rows(&source, delimiter, &columns, &mut problems);
     problems.end()?;
     Ok(list)
-}
-
-/// How many lines end in a text: by `\n`, `\r\n` or `\r`, as in a file of orders.
-fn line_ends(text: &[u8]) -> usize {
-    let ends = |at: &usize| text[*at] == b'\n' || text[*at] == b'\r' && text.get(at + 1) != Some(&b'\n');
-    memchr::memchr2_iter(b'\n', b'\r', text).filter(ends).count()
 }
 
 fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Problems) -> List {
@@ -86,7 +80,7 @@ fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Proble
         let raw = bytes.get(start..offset(reader.position().byte())).unwrap_or_default();
         // What is left of the line end before it, and empty lines.
         let raw_start = raw.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or_default();
-        line += line_ends(&bytes[counted..start + raw_start]);
+        line += offset(line_ends(&bytes[counted..start + raw_start], b'\n'));
         counted = start + raw_start;
         let (width, columns) = (header.len(), &found.indexes);
         let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, named, row};
 use crate::cli::shared::hints;
@@ -187,8 +186,6 @@ pub fn each_reached(
 
 /// The failure of some activities: that of the first, with what became of each, unless all have failed likewise.
 pub fn name_failures(activities: &[ActivityId], failed: Vec<(usize, StoreError)>) -> Option<Failure> {
-    // Without a word that nothing was changed.
-    let advice = advice(&failed.first()?.1);
     let failed: Vec<(usize, Failure)> = failed.into_iter().map(|(at, error)| (at, error.into())).collect();
     let first = failed.first()?.1.clone();
     let mut by_message: Vec<(&str, Vec<&ActivityId>)> = Vec::new();
@@ -203,8 +200,8 @@ pub fn name_failures(activities: &[ActivityId], failed: Vec<(usize, StoreError)>
     }
     let parts = by_message.iter().map(|(message, of_message)| format!("{}: {message}", named(of_message, usize::MAX)));
     let message = parts.collect::<Vec<_>>().join("; ");
-    let hint = if failed.len() < activities.len() { advice } else { first.hint.clone() };
-    Some(Failure { message, hint, ..first })
+    let first = if failed.len() < activities.len() { first.in_part() } else { first };
+    Some(Failure { message, ..first })
 }
 
 /// Warns of a key that is corrupt.

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use crate::cli::args::{Global, Mutating, variable};
-use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
@@ -120,11 +119,9 @@ impl Session {
             Ok(None) => return Ok(exit),
             Ok(Some(short)) => few_replicas(&short),
             Err(error) => {
-                // Without a word that nothing was changed.
-                let hint = advice(&error);
-                let failure = Failure::from(error);
+                let failure = Failure::from(error).in_part();
                 let message = format!("applied, but whether replicas have it is not known: {}", failure.message);
-                Failure { message, hint, ..failure }
+                Failure { message, ..failure }
             }
         };
         Err(Failure { exit: Exit::Unknown, ..failure })

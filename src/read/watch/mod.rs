@@ -11,7 +11,7 @@ mod raw;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use crate::error::{Result, ServerKind, StoreError};
+use crate::error::{Result, StoreError};
 use crate::model::activity::whole::whole;
 use crate::model::{ActivityId, EntryId, Layout, Millis, Op, Snapshot, StoredUser};
 use crate::read::snapshot;
@@ -204,10 +204,7 @@ fn why(store: &mut Store, failure: CallFailure) -> StoreError {
         }
     }
     match failure.into_error() {
-        StoreError::Redirected(to) if to.is_ask => {
-            let why = format!("slot {} is on its way to `{to}`", to.slot);
-            StoreError::Server { kind: ServerKind::Moving, why }
-        }
+        StoreError::Redirected(to) if to.is_ask => to.moving_error(),
         error => error,
     }
 }

@@ -146,10 +146,7 @@ impl<C: Call> Lanes<C> {
         if lane.redirections > 1 {
             lane.pipeline.back_off(match to.is_ask {
                 // The other node has not all of the keys either.
-                true => {
-                    let why = format!("slot {} is on its way to `{to}`", to.slot);
-                    StoreError::Server { kind: ServerKind::Moving, why }
-                }
+                true => to.moving_error(),
                 // The nodes do not agree.
                 false => StoreError::Redirected(to.clone()),
             });

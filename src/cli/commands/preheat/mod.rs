@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use crate::admin::{activities, preheat};
 use crate::cli::args::Mutating;
 use crate::cli::commands::preheat::explain::PreheatRow;
-use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{self, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
@@ -256,7 +255,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
         Err(error) if planned.is_empty() || !error.is_outage() => return Err(error.into()),
         Err(error) => {
             out.warn(format!("not reached, and as before: {}", named(&missing, MAX_PLANNED)));
-            Some(Failure { hint: advice(&error), ..Failure::from(error) })
+            Some(Failure::from(error).in_part())
         }
         Ok(()) => None,
     };
@@ -366,18 +365,15 @@ fn carry_out(
     }
     progress.finish();
     let Err(error) = done else { return Ok(()) };
-    let (advice, mut failure) = (advice(&error), Failure::from(error));
+    let failure = Failure::from(error);
     if left.len() < due.len() {
         out.warn(format!("{} of {} activities are done, as shown", due.len() - left.len(), due.len()));
-        // Without a word that nothing was changed.
-        failure.hint = advice;
-    } else if left.iter().any(|plan| plans[*plan].shards.is_some()) {
-        // Some shards may be done.
-        failure.hint = advice;
     }
+    // Of an activity that is not done some shards may be.
+    let is_partial = left.len() < due.len() || left.iter().any(|plan| plans[*plan].shards.is_some());
     let mut is_decided = (0..plans.len()).map(|plan| !left.contains(&plan));
     results.retain(|_| is_decided.next() == Some(true));
-    Err(failure)
+    Err(if is_partial { failure.in_part() } else { failure })
 }
 
 /// Stock that is evicted in mid-sale is lost.

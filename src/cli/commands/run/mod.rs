@@ -8,7 +8,6 @@ use std::collections::HashSet;
 
 use crate::cli::args::Mutating;
 use crate::cli::commands::run::report::{Observed, StepRow};
-use crate::cli::error::advice;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
@@ -112,11 +111,10 @@ fn drive(
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let number = steps.len() + 1;
+            // What came before it was done.
             let observed = perform::perform(&step.operation, may_rush, store, out).map_err(|failure| {
                 let message = format!("step {number} at {}:{}: {}", fixture.file, step.at, failure.message);
-                // Without a word that nothing was changed: steps before it were done.
-                let hint = failure.store().map_or_else(|| failure.hint.clone(), advice);
-                Failure { message, hint, ..failure }
+                Failure { message, ..failure.in_part() }
             })?;
             crate::cli::shared::outcome::warn_of_corrupt(&mut out.warnings(), observed.corrupt.as_ref());
             let differences = differences(step, &observed);

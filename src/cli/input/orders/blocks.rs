@@ -273,6 +273,12 @@ pub(crate) struct Lines {
     ended: bool,
 }
 
+/// How many lines end in a text behind this byte: by `\n`, `\r\n` or `\r`.
+pub(crate) fn line_ends(text: &[u8], before: u8) -> u64 {
+    let ends = |at: &usize| text[*at] == b'\r' || at.checked_sub(1).map_or(before, |last| text[last]) != b'\r';
+    memchr::memchr2_iter(b'\n', b'\r', text).filter(ends).count() as u64
+}
+
 impl Lines {
     pub(crate) fn new(blocks: Blocks) -> Self {
         Self { blocks, data: Vec::new(), start: 0, record: 0..0, line: 0, next_line: 1, before: 0, ended: false }
@@ -332,13 +338,10 @@ impl Lines {
         self.pass(length);
     }
 
-    /// Passes bytes, and counts the lines that end in them, by `\n`, `\r\n` or `\r`.
+    /// Passes bytes, and counts the lines that end in them.
     fn pass(&mut self, length: usize) {
         let passed = &self.data[self.start..self.start + length];
-        for at in memchr::memchr2_iter(b'\n', b'\r', passed) {
-            let before = if at == 0 { self.before } else { passed[at - 1] };
-            self.next_line += u64::from(passed[at] == b'\r' || before != b'\r');
-        }
+        self.next_line += line_ends(passed, self.before);
         self.before = passed.last().copied().unwrap_or(self.before);
         self.start += length;
     }
@@ -411,4 +414,23 @@ pub(crate) fn utf8<'a>(lines: &Lines, bytes: &'a [u8]) -> Result<&'a str, RowErr
         let (message, hint) = error::not_utf8(byte, error::is_gbk(raw));
         RowError::Bad(lines.problem(valid, message, hint))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_ends;
+
+    #[test]
+    fn lines_end_as_in_files_of_unix_windows_and_old_macs() {
+        for (text, before, ends) in [
+            ("a\nb\n", 0, 2),
+            ("a\r\nb\r\n", 0, 2),
+            ("a\rb\r", 0, 2),
+            ("\n\r\n\r\r", 0, 4),
+            ("\nb", b'\r', 0),
+            ("\nb", b'a', 1),
+        ] {
+            assert_eq!(line_ends(text.as_bytes(), before), ends, "{text:?} behind {before}");
+        }
+    }
 }

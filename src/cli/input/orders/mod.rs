@@ -21,6 +21,7 @@ use crate::cli::input::orders::separated::Separated;
 use crate::names;
 
 pub use crate::cli::input::columns::Mapping;
+pub(super) use crate::cli::input::orders::blocks::line_ends;
 pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::jsonl::FileOrder;
 pub(crate) use crate::cli::input::orders::row::is_rounded;
