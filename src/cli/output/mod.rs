@@ -102,6 +102,11 @@ impl Output {
         self.renaming = renaming;
     }
 
+    /// From now on commands that messages name have these options, such as ` -l sku`: they are for the same server and layout.
+    pub fn name_commands_with(&mut self, options: String) {
+        self.terminal.options = options.leak();
+    }
+
     /// Names the server that is changed, on standard error. With json, jsonl and yaml, if no person reads that, an error is
     /// one object and nothing else: then it is a field of the object, and else said at the end.
     pub fn set_target(&mut self, target: &str) {
@@ -122,6 +127,10 @@ impl Output {
     /// come with it. A reader that closed the pipe changes nothing.
     pub fn end(&mut self, ended: Result<Exit>) -> Result<Exit> {
         self.sink.show();
+        let ended = ended.map_err(|failure| {
+            let hint = failure.hint.map(|hint| self.terminal.with_options(&hint));
+            Failure { hint, ..failure }
+        });
         if self.is_dry && self.format != Format::Table && ended.is_ok() {
             self.note("dry run: nothing was changed");
         }

@@ -45,6 +45,8 @@ pub struct Terminal {
     pub is_read: bool,
     /// A question would be seen, and could be answered.
     pub asks: bool,
+    /// The options of commands that messages name.
+    pub options: &'static str,
 }
 
 impl Terminal {
@@ -64,6 +66,7 @@ impl Terminal {
             progress: shows_notes && !quiet && !is_dumb(),
             is_read: shows_notes,
             asks: shows_notes && io::stdin().is_terminal(),
+            options: "",
         }
     }
 }
@@ -142,9 +145,14 @@ impl Terminal {
         let _ = io::stderr().write_all(format!("{}\n", escape(text)).as_bytes());
     }
 
+    /// A message whose commands of this tool can be typed as they are.
+    pub(super) fn with_options(&self, text: &str) -> String {
+        text.replace("`seckill ", &format!("`seckill{} ", self.options))
+    }
+
     /// Prints a labelled message. If even that fails, there is nothing left to print to.
     pub(crate) fn say(&self, label: &str, tone: Tone, text: &str) {
-        let message = labelled((label, tone), text, self.notes_width, self.colours_notes);
+        let message = labelled((label, tone), &self.with_options(text), self.notes_width, self.colours_notes);
         let _ = io::stderr().write_all(message.as_bytes());
     }
 }

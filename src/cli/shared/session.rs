@@ -30,7 +30,8 @@ pub struct Session {
 impl Session {
     /// Nothing is connected or started yet.
     pub fn new(global: Global) -> Result<Self> {
-        let out = output(&global)?;
+        let mut out = output(&global)?;
+        out.name_commands_with(target::options(&global));
         let in_use = target::in_use(&global)?;
         target::zone(&global, in_use.as_ref()).use_in_process();
         Ok(Self { global, in_use, waiting: RefCell::default(), out })
@@ -42,7 +43,7 @@ impl Session {
     }
 
     /// A store for a layout: connects when first asked, or starts a private server now.
-    pub fn store(&self, layout: Layout) -> Result<Store> {
+    pub fn store(&mut self, layout: Layout) -> Result<Store> {
         let (target, _) = self.target()?;
         self.store_at(target, layout)
     }
@@ -87,7 +88,12 @@ impl Session {
             .hint("give `--url URL` or `--context NAME`, or try a private server with `--embedded`"))
     }
 
-    fn store_at(&self, target: Target, layout: Layout) -> Result<Store> {
+    fn store_at(&mut self, target: Target, layout: Layout) -> Result<Store> {
+        // That of a fixture or an archive; one of a file has no name.
+        let named = Layout::named(layout.name()).filter(|_| self.layout(None).is_ok_and(|given| given != layout));
+        if let Some(of_file) = named {
+            self.out.name_commands_with(format!(" -l {}{}", of_file.name(), target::options(&self.global)));
+        }
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
         let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);
         *self.waiting.borrow_mut() = Some(store.unconnected_copy());

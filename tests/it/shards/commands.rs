@@ -64,7 +64,7 @@ fn a_report_of_a_sharded_activity_is_of_all_shards() {
     on_cluster(&redis, "ledger trim 1 --yes --before 2200-01-01").code(0);
     report(2).error_json();
     let partly = "a report of ledgers that were trimmed, or whose beginning is gone, is of one shard: `1#3`, `1#9`";
-    on_cluster(&redis, "report 1").code(2).stderr_has(partly).stderr_has("seckill report '1#3'");
+    on_cluster(&redis, "report 1").code(2).stderr_has(partly).stderr_has("`seckill -l cluster report '1#3'`");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
     let (redis, dir) = archived(&["deduct 1 --user 7", "deduct 1 --user 8"]);
     let before = redis.dump_all();
     let refused = |line: &str, words: &str| {
-        on_cluster(&redis, line).code(3).stdout_has(words).stderr_has("`seckill preheat --restore DIR`");
+        on_cluster(&redis, line).code(3).stdout_has(words).stderr_has("`seckill -l cluster preheat --restore DIR`");
         assert_eq!(redis.dump_all(), before, "{line}");
     };
     refused("deduct 1 --user 9", "ended");
@@ -137,7 +137,7 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
     on_cluster(&redis, &format!("preheat --restore {}", one.unwrap().display())).code(0);
     on_cluster(&redis, "resume 1").code(3).stdout_has("archived");
     let restore = || on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);
-    restore().stderr_has("paused, as before: `1`; `seckill resume` ends that");
+    restore().stderr_has("paused, as before: `1`; `seckill -l cluster resume` ends that");
     restore().stderr_lacks("as before");
     on_cluster(&redis, "resume 1").code(0);
     on_cluster(&redis, "preheat --id 1 --stock 20 --update --yes").code(0);
@@ -235,7 +235,8 @@ fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
     let ((_redis, dir), other) = (archived(&["deduct 1 --user 7"]), TestRedis::start());
     let restored = on_cluster(&other, &format!("preheat --restore {} --activity 1", dir.path().display())).code(0);
     let hint = restored.stderr.split("hint: `seckill ").nth(1).and_then(|hint| hint.split('`').next());
-    on_cluster(&other, hint.unwrap_or_else(|| panic!("{}", restored.stderr))).code(0);
+    let hint = hint.unwrap_or_else(|| panic!("{}", restored.stderr));
+    other.seckill([]).args(hint.split(' ')).code(0);
     on_cluster(&other, "resume 1").code(0);
     on_cluster(&other, "reconcile 1").code(0);
     on_cluster(&other, "deduct 1 --user 8").code(0);

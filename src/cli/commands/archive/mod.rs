@@ -209,8 +209,9 @@ impl<'a> Run<'a> {
         if flags.len() > MAX_NAMED {
             flags.clear();
         }
-        // A layout of a file has no name.
-        let named = Layout::named(layout.name()).map(|layout| format!(" --layout {}", layout.name()));
+        // A layout of a file has no name; one that was given is named anyway.
+        let named = Layout::named(layout.name()).filter(|_| !self.out.options.starts_with(" -l "));
+        let named = named.map(|layout| format!(" --layout {}", layout.name()));
         let directory = shell_quoted(&self.args.to.display().to_string());
         format!("{directory}{}{}", named.unwrap_or_default(), flags.concat())
     }

@@ -6,8 +6,8 @@ use crate::cli::commands::preheat::{PreheatArgs, explain};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
+use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
-use crate::cli::shared::{hints, target};
 use crate::error::Result as StoreResult;
 use crate::model::{
     Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, StoredState, Units,
@@ -22,8 +22,6 @@ struct AdoptCommand<'a> {
     plan: Plan,
     store: Store,
     out: &'a mut Output,
-    /// Of a command for the same server and layout.
-    options: String,
 }
 
 /// Takes an activity over.
@@ -37,8 +35,7 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
         return Err(failure);
     }
     let out = &mut session.out;
-    let options = target::options(&session.global);
-    AdoptCommand { args, plan, store, out, options }.run()
+    AdoptCommand { args, plan, store, out }.run()
 }
 
 impl AdoptCommand<'_> {
@@ -133,9 +130,9 @@ impl AdoptCommand<'_> {
         }
         match limit.map(|limit| (limit, holders.above(limit))) {
             None => {
-                let (id, options) = (&self.plan.id, &self.options);
+                let id = &self.plan.id;
                 self.out.note("it has no limit per user");
-                self.out.hint(format!("`seckill preheat --id {id:#} --update{options} --per-user-limit N` sets one"));
+                self.out.hint(format!("`seckill preheat --id {id:#} --update --per-user-limit N` sets one"));
             }
             Some((_, 0)) => {}
             Some((limit, above)) => self.out.warn(format!(
@@ -248,9 +245,9 @@ impl AdoptCommand<'_> {
             ));
         }
         if matches!(found.stage, Stage::Ledger | Stage::Lost) {
-            let (id, options) = (&self.plan.id, &self.options);
+            let id = &self.plan.id;
             self.out.note(format!(
-                "limit, title and window were lost with its meta: `seckill preheat --id {id:#} --update{options}` sets those that \
+                "limit, title and window were lost with its meta: `seckill preheat --id {id:#} --update` sets those that \
                  are not given"
             ));
         }

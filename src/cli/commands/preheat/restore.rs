@@ -81,8 +81,8 @@ fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result
         // After a reset to another number of shards they have other numbers, and nothing makes a parent of those.
         if is_first_choice && shards.len() > 1 {
             out.hint(format!(
-                "`seckill preheat --id {parent:#} --stock {total} --shards {} --layout cluster` makes it, with limit, title and \
-                 window if it had them",
+                "`seckill preheat --id {parent:#} --stock {total} --shards {}` makes it, with limit, title and window if it had \
+                 them",
                 shards.len()
             ));
         }
