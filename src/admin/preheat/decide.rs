@@ -25,6 +25,8 @@ pub(super) struct Found {
     pub other: Option<Preheated>,
     /// A shard that is there, though those that a new parent gets were removed.
     pub living: Option<ActivityId>,
+    /// The first number behind those of shards that were removed, if no parent names any.
+    pub used: u32,
     /// The latest epoch that is there.
     pub epoch: u64,
     /// The id of a plan that begins now.
@@ -338,7 +340,7 @@ impl Case<'_> {
             return (self.begun(refused.clone(), Action::Reset), Todo::Resume);
         }
         // A list of another length gives users other homes: a cached one must find no shard at all.
-        let used = shards.iter().chain(&old).max().map_or(0, |most| most + 1);
+        let used = shards.iter().chain(&old).max().map_or(found.used, |most| most + 1);
         let chosen = if shards.len() == count { shards.clone() } else { shards::choose(&plan.id, count, used) };
         let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
         let is_new = found.is_absent && !found.shards.iter().any(is_there);

@@ -166,8 +166,14 @@ impl Preheating<'_> {
             });
         }
         found.epoch = epochs.into_iter().max().unwrap_or_default();
-        if found.is_absent && self.how != Preheat::Reset && found.shards.iter().any(Snapshot::is_removed) {
-            found.living = self.find_living(&plan.id)?;
+        if found.says.is_none() && found.shards.iter().any(Snapshot::is_removed) {
+            let ids: Vec<ActivityId> = (0..NUMBERS).map(|number| plan.id.shard(number)).collect();
+            let all = snapshot::snapshots(self.store, &ids)?;
+            found.used =
+                (1..).zip(&all).filter(|(_, shard)| shard.is_removed()).map(|(next, _)| next).max().unwrap_or(0);
+            let is_living = |shard: &Snapshot| shard.meta.is_some() && !shard.is_removed();
+            let living = all.into_iter().find(is_living).map(|shard| shard.activity);
+            found.living = living.filter(|_| found.is_absent && self.how != Preheat::Reset);
         }
         if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
             found.epoch = says.rules.epoch;
@@ -176,13 +182,6 @@ impl Preheating<'_> {
             found.corrupt = found.corrupt.take().or(wrong);
         }
         Ok(found)
-    }
-
-    /// A shard that a parent named which was lost behind a reset.
-    fn find_living(&mut self, activity: &ActivityId) -> Result<Option<ActivityId>> {
-        let ids: Vec<ActivityId> = (0..NUMBERS).map(|number| activity.shard(number)).collect();
-        let is_living = |shard: &Snapshot| shard.meta.is_some() && !shard.is_removed();
-        Ok(snapshot::snapshots(self.store, &ids)?.into_iter().find(is_living).map(|shard| shard.activity))
     }
 
     /// The epoch of a shard that is corrupt, as far as its rules still say it.

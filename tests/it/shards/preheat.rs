@@ -56,6 +56,12 @@ fn a_reset_starts_over_and_another_count_gets_numbers_that_were_never_used() {
         whole.assert_sound(12);
         used.extend(whole.numbers());
     }
+    // Also if it had no shards in between, and nothing but the removed ones says which numbers it had.
+    call(&redis, "preheat --id 1001 --stock 5 --reset --yes").code(0);
+    call(&redis, "preheat - --reset --yes").stdin(fixture(12, 3)).code(0);
+    let whole = Whole::of(&redis);
+    assert!(whole.numbers().iter().all(|number| !used.contains(number)), "{} after {used:?}", whole.shards);
+    whole.assert_sound(12);
 }
 
 #[test]
