@@ -176,11 +176,14 @@ pub fn replicas() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync 
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(duration) if duration > Duration::ZERO => Ok(duration),
-        Ok(_) => Err("expected a duration above zero, such as 500ms or 5s".to_owned()),
-        Err(error) => Err(format!("{error}; expected a duration such as 500ms or 5s")),
-    }
+    let above_zero = |duration: &Duration| *duration > Duration::ZERO;
+    let expected = || "expected a duration above zero, such as 500ms or 5s".to_owned();
+    Some(duration(text)?).filter(above_zero).ok_or_else(expected)
+}
+
+/// A duration, which may be 0.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; expected a duration such as 500ms or 5s"))
 }
 
 /// The text of a variable; `None` if it is unset or empty.

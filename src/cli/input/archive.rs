@@ -109,7 +109,7 @@ impl Archive {
     /// The file cannot be opened.
     pub fn lines(&self, part: Part) -> Result<Lines> {
         let path = self.folder.join(part.file_name());
-        let file = File::open(&path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
+        let file = File::open(&path).map_err(|error| unreadable_part(&path, &error))?;
         let (reader, kind) = (BufReader::with_capacity(BUFFER, file), self.sealed.manifest.layout.kind());
         Ok(Lines { path, part, kind, reader, line: Vec::new(), number: 0, bytes: 0, digest: Digest::default() })
     }
@@ -135,7 +135,7 @@ impl Lines {
     pub fn next_line(&mut self) -> Result<Option<Vec<Bytes>>> {
         self.line.clear();
         let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut self.line);
-        read.map_err(|error| unreadable(&self.path.display().to_string(), &error))?;
+        read.map_err(|error| unreadable_part(&self.path, &error))?;
         if self.line.is_empty() {
             return Ok(None);
         }
@@ -174,11 +174,17 @@ impl Lines {
 fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut text));
-    read.map_err(|error| unreadable(&path.display().to_string(), &error))?;
+    read.map_err(|error| unreadable_part(path, &error))?;
     Ok(text)
 }
 
-fn damaged(path: &Path, why: String) -> Failure {
-    Failure::usage(format!("`{}` is not as it was archived: {why}", path.display()))
-        .hint("take another copy of the archive: `sha256sum -c SHA256SUMS` in its folder says which files are whole")
+fn unreadable_part(path: &Path, error: &std::io::Error) -> Failure {
+    unreadable(&path.display().to_string(), error).hint(ANOTHER_COPY)
 }
+
+fn damaged(path: &Path, why: String) -> Failure {
+    Failure::usage(format!("`{}` is not as it was archived: {why}", path.display())).hint(ANOTHER_COPY)
+}
+
+const ANOTHER_COPY: &str =
+    "take another copy of the archive: `sha256sum -c SHA256SUMS` in its folder says which files are whole";

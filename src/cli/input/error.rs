@@ -7,6 +7,9 @@ use std::{fmt, io};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::error::cause;
 
+/// Standard input, where a file is named.
+pub const STDIN: &str = "<stdin>";
+
 /// A file, or what else is read, that cannot be opened or read. A wrong path is a usage error; a disk that fails is not.
 pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
     let exit = match error.kind() {

@@ -19,4 +19,4 @@ mod source;
 pub mod window;
 pub mod yaml;
 
-pub use crate::cli::input::error::{Problem, Problems};
+pub use crate::cli::input::error::{Problem, Problems, STDIN};

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::{fs, io};
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::error::{self, Location, Problem, Problems, quoted, quoted_path, unreadable, utf16};
+use crate::cli::input::error::{self, Location, Problem, Problems, STDIN, quoted, quoted_path, unreadable, utf16};
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;
@@ -24,7 +24,7 @@ impl Source {
         let (name, read) = match path {
             "-" => {
                 crate::cli::interrupt::listen();
-                ("<stdin>", io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes))
+                (STDIN, io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes))
             }
             _ => (path, fs::File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))),
         };

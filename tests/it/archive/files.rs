@@ -71,7 +71,7 @@ fn a_file_that_is_not_as_it_was_written_restores_nothing() {
         );
         let path = shop.folder().join(file);
         fs::rename(&path, shop.folder().join("aside")).unwrap();
-        shop.restore().code(2).stderr_has(file);
+        shop.restore().code(2).stderr_has(file).stderr_has("take another copy of the archive");
         fs::rename(shop.folder().join("aside"), &path).unwrap();
     }
     spoil("manifest.json", &flip, "");

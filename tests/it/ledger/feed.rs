@@ -74,6 +74,25 @@ fn a_batch_splits_an_entry_and_its_entry_is_acknowledged_last() {
 }
 
 #[test]
+fn a_feed_finds_the_shards_that_a_reset_makes() {
+    let redis = TestRedis::start();
+    let preheat = |shards: &str, reason: &str| {
+        let line = format!("preheat --id a --stock 12{shards} --reset --yes --reason {reason}");
+        redis.seckill(["-l", "cluster"]).args(line.split(' ')).code(0);
+    };
+    preheat("", "first");
+    for which in [&["a"][..], &["--all"], &["--all", "--group", "db"]] {
+        let feed = redis.seckill(["-l", "cluster", "ledger", "--follow", "-o", "jsonl"]).args(which).spawn();
+        feed.wait_for_stdout("preheat");
+        for (shards, reason) in [(" --shards 4", "four"), (" --shards 3", "three"), ("", "none")] {
+            preheat(shards, reason);
+            feed.wait_for_stdout(reason);
+        }
+        feed.interrupt();
+    }
+}
+
+#[test]
 fn a_feed_survives_a_reset() {
     let redis = sale();
     let feed = redis.seckill(["ledger", "1001", "--follow", "--group", "db", "-o", "jsonl"]).spawn();

@@ -66,12 +66,14 @@ pub(super) fn run(
         _ => return Err(Failure::usage("`--request` is of one user").hint("give one `--user`")),
     };
     let sharded = selection::find(activities, store)?;
-    let home = |activity: &ActivityId| match (sharded.get(activity), user) {
-        (Some(shards), Some(user)) => Ok(shards.home_of(activity, user.as_bytes())),
-        (Some(_), None) => Err(StoreError::NoUser { activity: activity.to_string(), line: None }),
-        (None, _) => Ok(activity.clone()),
+    // Without its user nobody knows where an order is in shards; the other activities are asked all the same.
+    let (activities, unasked): (Vec<&ActivityId>, Vec<&ActivityId>) =
+        activities.iter().partition(|activity| user.is_some() || !sharded.contains_key(*activity));
+    let home = |activity: &&ActivityId| match (sharded.get(*activity), user) {
+        (Some(shards), Some(user)) => shards.home_of(activity, user.as_bytes()),
+        _ => (*activity).clone(),
     };
-    let homes = activities.iter().map(home).collect::<Result<Vec<_>, _>>()?;
+    let homes: Vec<ActivityId> = activities.iter().map(home).collect();
     let known = history::known_requests(store, &homes, request.as_str())?;
     hints::warn_of_replica(store, out);
     let mut rows = Vec::new();
@@ -104,8 +106,17 @@ pub(super) fn run(
         }
     }
     rows.retain(|row| user.is_none_or(|user| row.user.as_deref() == Some(user)));
+    if let (true, Some(activity)) = (rows.is_empty(), unasked.first()) {
+        return Err(StoreError::NoUser { activity: activity.to_string(), line: None }.into());
+    }
     if rows.is_empty() {
-        return Err(not_found((request, user), activities, &homes, decided > 0, store, out)?);
+        return Err(not_found((request, user), &activities, &homes, decided > 0, store, out)?);
+    }
+    if !unasked.is_empty() {
+        out.note(format!(
+            "not asked, because a request id belongs to its user in shards: {}",
+            named(&unasked, MAX_NAMED)
+        ));
     }
     rows.iter().filter_map(RequestRow::end_in_words).for_each(|end| out.note(end));
     out.array(&rows)?;
@@ -115,7 +126,7 @@ pub(super) fn run(
 /// The error for a request id that no order has: what else may have it.
 fn not_found(
     (request, user): (&RequestId, Option<&str>),
-    activities: &[ActivityId],
+    activities: &[&ActivityId],
     homes: &[ActivityId],
     is_decided: bool,
     store: &mut Store,
@@ -125,7 +136,7 @@ fn not_found(
     let mut archived = Vec::new();
     for (activity, snapshot) in activities.iter().zip(snapshot::snapshots(store, homes)?) {
         hints::corrupt(&snapshot).into_iter().for_each(|corrupt| warnings.warn(corrupt));
-        archived.extend(snapshot.is_archived().then_some(activity));
+        archived.extend(snapshot.is_archived().then_some(*activity));
     }
     warnings.end();
     if !archived.is_empty() {

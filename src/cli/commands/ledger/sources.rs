@@ -23,10 +23,14 @@ pub(super) struct Sources {
     pub ledgers: Vec<(ActivityId, EntryId)>,
     /// Entries before it are not wanted.
     since: EntryId,
-    /// When the index was read; `None` if the activities were named.
-    listed: Option<Instant>,
-    /// What the index named so far: of a sharded activity the ledgers are those of its shards.
-    names: HashSet<ActivityId>,
+    /// Whether all that is preheated is wanted, and not what was named.
+    is_all: bool,
+    /// The activities: of a sharded one the ledgers are those of its shards.
+    names: Vec<ActivityId>,
+    /// All whose ledgers were wanted so far, also those that were left out.
+    known: HashSet<ActivityId>,
+    /// When new ones were looked for.
+    looked: Instant,
     pub faults: Faults,
 }
 
@@ -64,16 +68,15 @@ impl Sources {
     /// # Errors
     /// Any of the store's; the only activity that was named is not there, or its ledger cannot be read.
     pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
-        let activities = selection::resolve(named, store)?;
-        let listed = named.is_empty().then(Instant::now);
+        let names = selection::resolve(named, store)?;
+        let (is_all, looked) = (named.is_empty(), Instant::now());
         let since = match since {
             Some(since) => since.after(store)?,
             None => EntryId::ZERO,
         };
-        let names = activities.iter().cloned().collect();
-        let activities = expand(activities, store)?;
-        let faults = Faults { warnings: out.warnings(), any: false };
-        let mut sources = Self { ledgers: Vec::new(), since, listed, names, faults };
+        let activities = expand(names.clone(), store)?;
+        let (known, faults) = (activities.iter().cloned().collect(), Faults { warnings: out.warnings(), any: false });
+        let mut sources = Self { ledgers: Vec::new(), since, is_all, names, known, looked, faults };
         let snapshots = snapshot::snapshots(store, &activities)?;
         hints::warn_of_replica(store, out);
         for snapshot in snapshots {
@@ -84,7 +87,7 @@ impl Sources {
                     hints::other_layouts([activity], store, out);
                 }
                 let missing = corrupt.unwrap_or_else(|| format!("`{activity}` is not_preheated: it has no ledger"));
-                if activities.len() == 1 && listed.is_none() {
+                if activities.len() == 1 && !is_all {
                     return Err(Failure::new(Exit::Refused, missing));
                 }
                 sources.faults.add(missing);
@@ -95,7 +98,7 @@ impl Sources {
                 sources.faults.any |= corrupt.contains("its entries were lost");
                 out.warn(corrupt);
             }
-            if last.is_none() && listed.is_none() {
+            if last.is_none() && !is_all {
                 let why =
                     if snapshot.is_archived() { "is archived: its ledger is in its files" } else { "has no ledger" };
                 out.note(format!("`{activity}` {why}"));
@@ -117,7 +120,7 @@ impl Sources {
 
     /// Whether nothing is left to follow.
     pub(super) fn is_over(&self) -> bool {
-        self.ledgers.is_empty() && self.listed.is_none()
+        self.ledgers.is_empty() && !self.is_all
     }
 
     /// Leaves out the ledgers whose keys have another type now, if that is what failed.
@@ -142,15 +145,19 @@ impl Sources {
         if self.ledgers.len() == count { Err(failure) } else { Ok(()) }
     }
 
-    /// Looks for activities that were preheated meanwhile, if all are wanted and the last look was long enough ago.
+    /// Looks for ledgers that are new, if the last look was long enough ago: of activities that were preheated meanwhile, if all
+    /// are wanted, and of other shards, which a reset makes.
     pub(super) fn refresh(&mut self, store: &mut Store) -> Result<()> {
-        if self.listed.is_some_and(|listed| listed.elapsed() >= REFRESH) {
-            let new: Vec<ActivityId> =
-                activities::preheated(store)?.into_iter().filter(|activity| !self.names.contains(activity)).collect();
-            self.names.extend(new.iter().cloned());
-            self.ledgers.extend(expand(new, store)?.into_iter().map(|activity| (activity, self.since)));
-            self.listed = Some(Instant::now());
+        if self.looked.elapsed() < REFRESH {
+            return Ok(());
         }
+        if self.is_all {
+            self.names = activities::preheated(store)?;
+        }
+        let found =
+            expand(self.names.clone(), store)?.into_iter().filter(|activity| self.known.insert(activity.clone()));
+        self.ledgers.extend(found.map(|activity| (activity, self.since)));
+        self.looked = Instant::now();
         Ok(())
     }
 }

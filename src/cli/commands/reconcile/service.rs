@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Verdict};
+use crate::cli::args;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
 use crate::cli::failure::{Exit, Failure, Result};
@@ -31,7 +32,7 @@ pub(super) struct ServiceArgs {
     /// Repair only what has differed that long
     ///
     /// And in two audits: what the database is about to write is not lost.
-    #[arg(long, value_name = "DURATION", default_value = "2m", requires = "rounds", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", requires = "rounds", value_parser = args::duration)]
     grace: Duration,
 }
 

@@ -9,11 +9,12 @@ use std::collections::HashSet;
 use crate::cli::args::Mutating;
 use crate::cli::commands::run::report::{Observed, StepRow};
 use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::input::STDIN;
 use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::session::Session;
-use crate::model::ActivityId;
+use crate::model::{ActivityId, shell_quoted};
 use crate::store::Store;
 
 /// Run a fixture: preheat, steps, expectations
@@ -129,10 +130,8 @@ fn drive(
             exit = Exit::Failed;
             out.warn(format!("step {number} at {}:{}: {}", fixture.file, step.at, differences.join(", ")));
             if preheated.sold_before {
-                out.hint(format!(
-                    "units were sold before this run; `seckill preheat --reset {}` starts over",
-                    fixture.file
-                ));
+                let file = if fixture.file == STDIN { "-".to_owned() } else { shell_quoted(&fixture.file) };
+                out.hint(format!("units were sold before this run; `seckill preheat --reset {file}` starts over"));
             }
             if !args.keep_going {
                 if left > 0 {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::error::{self, Location, Problem, quoted, unreadable, utf16};
+use crate::cli::input::error::{self, Location, Problem, STDIN, quoted, unreadable, utf16};
 use crate::cli::input::orders::{Next, RowError};
 use crate::cli::interrupt;
 use crate::model::archive::Digest;
@@ -104,9 +104,9 @@ impl Blocks {
             && file.metadata().is_ok_and(|about| about.is_file())
             && file.stream_position().is_ok_and(|at| at == 0)
         {
-            return Self::of("<stdin>", Source::File(file));
+            return Self::of(STDIN, Source::File(file));
         }
-        Self::stream("<stdin>", io::stdin())
+        Self::stream(STDIN, io::stdin())
     }
 
     /// Whatever can be read once: the output of a command, say.

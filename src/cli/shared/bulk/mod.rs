@@ -9,6 +9,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::args;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{self, Dialect, Mapping, RowFormat};
 use crate::cli::interrupt;
@@ -84,7 +85,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     fast: bool,
     /// Longest outage to wait out [default: 30s]
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = args::duration)]
     retry_for: Option<Duration>,
 }
 
