@@ -27,7 +27,8 @@
 //! ```
 //!
 //! One [`Store`] is one connection to one server, made with the first call. It is not shared between threads: give each
-//! thread its own. A call waits at most three times the timeout of its [`Target`].
+//! thread its own. A call waits at most three times the timeout of its [`Target`]; for a failover of a cluster 30 s more, unless
+//! [`Store::without_waiting_for_failover`] says otherwise.
 //!
 //! **Units** are whole numbers up to 2^53 - 1, which Lua holds exactly. **Times** are Unix milliseconds by the server's
 //! clock. **Answers** such as "sold out" are a [`Status`]. A

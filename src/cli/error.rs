@@ -94,7 +94,10 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
             (Exit::Denied, "grant the user these commands: ACL SETUSER, or ask who administers the server")
         }
         StoreError::Server { why, kind } => return meaning_of_server(*kind, why),
-        StoreError::Redirected(_) => (Exit::Failed, "is a failover going on? see `redis-cli --cluster check`"),
+        StoreError::Redirected(_) => (
+            Exit::Failed,
+            "is a failover going on? see `redis-cli --cluster check HOST:PORT`, then the same command again",
+        ),
         StoreError::SpreadLayout { .. } => (
             Exit::Usage,
             "use the layout `cluster`, with all keys of an activity in one slot: `--layout cluster`, or \
@@ -240,13 +243,15 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         ServerKind::NoReplicas => "see `min-replicas-to-write` on the server",
         ServerKind::CrossSlot => "use the layout `cluster`, with all keys of an activity in one slot",
         ServerKind::Moving => {
-            "wait until the slot is moved; if nobody moves it any more, `redis-cli --cluster fix` ends it"
+            "wait until the slot is moved; if nobody moves it any more, `redis-cli --cluster fix HOST:PORT` ends it"
         }
         ServerKind::NoSlots => {
             "make a cluster of the nodes with `redis-cli --cluster create`; or was this one reset, or never joined? then \
              name another one by `--url`"
         }
-        ServerKind::ClusterDown => "is a primary down that no replica replaced? see `redis-cli --cluster check`",
+        ServerKind::ClusterDown => {
+            "is a primary down that no replica replaced? see `redis-cli --cluster check HOST:PORT`"
+        }
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
         ServerKind::Usage => "see what is stored with `seckill inspect`",
         // A script that asks for a right names the command to `acl_check_cmd`, which refuses names it does not know.

@@ -130,8 +130,8 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         2 => ("hash", "what a preheat writes"),
         3 => ("hash", "request ids"),
         4 => ("stream", "a ledger"),
-        5 => ("hash or set of the layout", "a whole number of units for each user"),
-        _ => ("hash", "a whole number of units for each user"),
+        5 => ("hash or set of the layout", "for each user a whole number of units, no fewer than are held open"),
+        _ => ("hash", "for each user a whole number of units, no fewer than are held open"),
     };
     // Nothing takes over a shard, whose activity is in braces.
     let is_shard = keys.meta.split_once('}').is_some_and(|(id, _)| ActivityId::validated(id.as_bytes()).is_part());

@@ -358,7 +358,7 @@ impl Store {
     /// Whether the watched connection to a node lasts: while it does, no other server has taken over.
     fn is_watched_still(&mut self, node: usize) -> bool {
         let server = self.servers.node(node);
-        let (is_up, connected) = (!server.is_down, server.connected);
+        let (is_up, connected) = (!server.is_down && server.is_named(), server.connected);
         self.watched.as_mut().is_none_or(|watched| watched.insert(node, connected) == Some(connected) && is_up)
     }
 }

@@ -3,7 +3,7 @@
 use seckill::{Order, Status};
 
 use crate::shards::orders::{order, store};
-use crate::support::{Fault, LAYOUTS, Proxy, TestCluster, TestRedis, When, follow, seckill};
+use crate::support::{Fault, LAYOUTS, Proxy, TestCluster, TestRedis, TestSentinel, When, follow, seckill};
 
 /// A primary with a replica that has everything.
 fn replicated() -> (TestRedis, TestRedis) {
@@ -120,6 +120,22 @@ fn a_slot_that_has_moved_since_the_write_proves_nothing() {
     assert_eq!(seckill::place(&mut store, &order, false).unwrap().status, Status::Ok);
     cluster.move_slot(cluster.slot_of(&id), 1);
     let error = store.wait_for_replicas().expect_err("nobody knows what the new node got");
+    assert!(error.to_string().contains("another one may have taken over"), "{error}");
+}
+
+/// It answers on for a while after a failover, and may have replicas still, though orders went to the new one.
+#[test]
+fn a_primary_that_sentinels_have_replaced_proves_nothing() {
+    let ((primary, _replica), other) = (replicated(), TestRedis::with_tcp([]));
+    let sentinel = TestSentinel::of(primary.port().unwrap(), "");
+    primary.seckill(["-l", "cluster", "preheat", "--id", "1001", "--stock", "10"]).code(0);
+    let mut store = store(&sentinel.url());
+    store.require_replicas(Some(1));
+    assert_eq!(seckill::place(&mut store, &order("7", 1), false).unwrap().status, Status::Ok);
+    assert_eq!(store.wait_for_replicas().unwrap(), None);
+    let _: () = sentinel.ask(("SENTINEL", "REMOVE", "shop"));
+    let _: () = sentinel.ask(("SENTINEL", "MONITOR", "shop", "127.0.0.1", other.port().unwrap(), 1));
+    let error = store.wait_for_replicas().expect_err("another one has taken over");
     assert!(error.to_string().contains("another one may have taken over"), "{error}");
 }
 

@@ -5,8 +5,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
-    Action, ActivityId, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated,
-    ShardPlan, Snapshot, Status, StoredState, Units,
+    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Snapshot,
+    Status, StoredState, Units,
 };
 use crate::shards;
 
@@ -23,9 +23,9 @@ pub(super) struct Found {
     pub is_absent: bool,
     /// What the script `preheat` says of an activity that is there, and no parent.
     pub other: Option<Preheated>,
-    /// A shard that is there, though those that a new parent gets were removed.
-    pub living: Option<ActivityId>,
-    /// The first number behind those of shards that were removed, if no parent names any.
+    /// The numbers of shards that are there, if no parent names any.
+    pub living: Vec<u32>,
+    /// The first number behind those of shards that are there or were removed, if a new parent would use some of them otherwise.
     pub used: u32,
     /// The latest epoch that is there.
     pub epoch: u64,
@@ -257,7 +257,9 @@ impl Case<'_> {
             // What a shard sold before it was lost would be sold again.
             !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
         });
-        if let Some(shard) = other.map(|(shard, _)| &shard.activity).or(found.living.as_ref()) {
+        let mut living = found.living.iter().map(|number| plan.id.shard(*number));
+        let stray = living.find(|living| !found.shards.iter().any(|shard| shard.activity == *living));
+        if let Some(shard) = other.map(|(shard, _)| shard.activity.clone()).or(stray) {
             return (self.refused_for("shard", shard, ""), Todo::Nothing);
         }
         let shards = shards::choose(&plan.id, found.shards.len(), 0);
@@ -342,8 +344,9 @@ impl Case<'_> {
         // A list of another length gives users other homes: a cached one must find no shard at all.
         let used = shards.iter().chain(&old).max().map_or(found.used, |most| most + 1);
         let chosen = if shards.len() == count { shards.clone() } else { shards::choose(&plan.id, count, used) };
-        let old: Vec<u32> = shards.into_iter().chain(old).filter(|number| !chosen.contains(number)).collect();
-        let is_new = found.is_absent && !found.shards.iter().any(is_there);
+        let named = shards.into_iter().chain(old).chain(found.living.iter().copied());
+        let old: Vec<u32> = named.filter(|number| !chosen.contains(number)).collect();
+        let is_new = found.is_absent && found.living.is_empty() && !found.shards.iter().any(is_there);
         let action = if is_new { Action::Create } else { Action::Reset };
         let mut before = refused.clone();
         match (&found.other, &found.says) {

@@ -166,14 +166,15 @@ impl Preheating<'_> {
             });
         }
         found.epoch = epochs.into_iter().max().unwrap_or_default();
-        if found.says.is_none() && found.shards.iter().any(Snapshot::is_removed) {
+        if found.says.is_none() && found.shards.iter().any(|shard| shard.meta.is_some()) {
             let ids: Vec<ActivityId> = (0..NUMBERS).map(|number| plan.id.shard(number)).collect();
             let all = snapshot::snapshots(self.store, &ids)?;
-            found.used =
-                (1..).zip(&all).filter(|(_, shard)| shard.is_removed()).map(|(next, _)| next).max().unwrap_or(0);
-            let is_living = |shard: &Snapshot| shard.meta.is_some() && !shard.is_removed();
-            let living = all.into_iter().find(is_living).map(|shard| shard.activity);
-            found.living = living.filter(|_| found.is_absent && self.how != Preheat::Reset);
+            let metas = || (0..NUMBERS).zip(&all).filter_map(|(number, shard)| Some((number, shard.meta.as_ref()?)));
+            found.living = metas().filter(|(_, meta)| !meta.is_removed()).map(|(number, _)| number).collect();
+            found.epoch = metas().map(|(_, meta)| epoch(meta)).fold(found.epoch, u64::max);
+            if metas().any(|(number, meta)| meta.is_removed() || !numbers.contains(&number)) {
+                found.used = metas().map(|(number, _)| number + 1).max().unwrap_or_default();
+            }
         }
         if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
             found.epoch = says.rules.epoch;

@@ -118,7 +118,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     loop {
         let began = Instant::now();
         // Another round is soon: the holds of other servers need not wait for a failover.
-        store.begin_round(Some(store.servers.shortest_patience()));
+        store.begin_round(Some(store.servers.shortest_patience().min(every)));
         let round = selection::resolve(&args.activities, store).and_then(|activities| {
             let mut failed = Vec::new();
             for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {
@@ -173,7 +173,7 @@ pub(crate) fn expire(
         failed = failed.or(unreached).or(undecidable);
         if !left.is_empty() {
             warnings.warn(format!(
-                "`{activity}`: {} cannot be expired: the record of a hold is damaged, or that of its order",
+                "`{activity}`: {} cannot be expired: who holds them has fewer units (docs/holds.md), or a record is damaged",
                 named(&left, MAX_NAMED)
             ));
         }

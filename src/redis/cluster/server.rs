@@ -67,6 +67,13 @@ impl Server {
         connection
     }
 
+    /// Whether sentinels, if they are asked, name the server that this is connected to: one that was replaced answers on for a while,
+    /// and may have replicas still.
+    pub(crate) fn is_named(&self) -> bool {
+        let is_own = |named: &Connection| self.connection.as_ref().is_some_and(|own| own.target.is_at(&named.target));
+        self.target.primary_name().is_none() || connect(&self.target).is_ok_and(|named| is_own(&named))
+    }
+
     /// What becomes readable when its reply comes; `None` if bytes are here already, or nothing will come.
     pub(crate) fn drained_socket(&self) -> Option<&dyn Socket> {
         self.connection.as_ref()?.drained_socket()

@@ -160,7 +160,7 @@ fn the_layout_is_that_of_the_files() {
     other.call("archive 5 --yes --to").args([other.to()]).code(0);
     let to = other.to();
     let restore = || other.redis.seckill(["preheat", "--restore", to]);
-    restore().code(2).stderr_has("several layouts").stderr_has("choose one by `--layout`: `coupon`, `seckill`");
+    restore().code(2).stderr_has("several layouts").stderr_has(": `coupon`, `seckill`");
     restore().args(["-l", "seckill"]).code(0).stdout_has("restore").stdout_has("5");
     restore().args(["-l", "coupon", "--activity", "5"]).code(2).stderr_has("no archive of `5`");
 }

@@ -167,7 +167,7 @@ fn a_slot_that_is_left_in_the_middle_of_a_move_is_named_with_what_ends_it() {
     sale.cluster.begin_move(slot, 1);
     sale.cluster.move_keys(slot, 0, 1, 1);
     let stuck = sale.cluster.seckill(["deduct", "--from", sale.path(), "--retry-for", "1s"]).code(1);
-    stuck.stderr_has("is moving these keys").stderr_has("redis-cli --cluster fix");
+    stuck.stderr_has("is moving these keys").stderr_has("redis-cli --cluster fix HOST:PORT");
     sale.cluster.move_keys(slot, 0, 1, usize::MAX);
     sale.cluster.end_move(slot, 0, 1);
     sale.cluster.seckill(["deduct", "--from", sale.path()]).code(0);

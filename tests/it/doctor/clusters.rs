@@ -44,6 +44,12 @@ fn every_node_of_a_cluster_is_checked_replicas_included() {
     let lacking = format!("user `reader` lacks +decrby at 127.0.0.1:{}", cluster.node(1).port().unwrap());
     assert_eq!((deduct.len(), text(&deduct[0], "found")), (1, lacking.as_str()), "{deduct:#?}");
     assert!(!rows.to_string().contains("secret"));
+    // Users are not replicated: after a failover one primary may not know this one.
+    cluster.node(2).cmd(("ACL", "DELUSER", "reader"));
+    let rows = cluster.seckill(["doctor", "-o", "json", "-u", &url]).code(3).json();
+    let refused: Vec<_> = of_check(&rows, "role").into_iter().filter(|row| row["status"] == "fail").collect();
+    assert_eq!((refused.len(), of_check(&rows, "persistence").len()), (1, 5), "{rows:#}");
+    assert!(text(&refused[0], "found").contains("refused the login"), "{refused:#?}");
 }
 
 #[test]

@@ -42,7 +42,8 @@ fn windows_that_are_over_are_counted_and_the_last_one_is_named() {
 #[test]
 fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
     let redis = sale();
-    let damages: [(&[&str], &str); 6] = [
+    let damages: [(&[&str], &str); 7] = [
+        (&["SET", "seckill:stock:1", "-2"], "units were sold past it"),
         (&["DEL", "seckill:stock:1"], "stock key is gone"),
         (&["SET", "seckill:stock:1", "abc"], "holds `abc`"),
         (&["DEL", "seckill:participants:1"], "holds nothing, though units were sold"),
@@ -66,6 +67,11 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
         redis.seckill(["reconcile"]).code(0);
         assert_eq!(redis.hget("seckill:participants:1", "7").unwrap(), "3", "{damage:?}");
     }
+    // Without a ledger nothing but the index says that it was preheated.
+    redis.seckill(["preheat", "-"]).stdin("activities: [{id: 3, stock: 5, ledger: false}]").code(0);
+    redis.cmd(("DEL", "seckill:meta:3"));
+    paste(&redis, text(&assert_row(&redis, "keys", "fail", "its meta is gone"), "fix"));
+    assert_row(&redis, "keys", "ok", "3 activities");
     redis.cmd(("HSET", "seckill:meta:1", "rules", "v2 live"));
     assert_eq!(assert_row(&redis, "keys", "fail", "a later version")["fix"], "seckill version");
 }

@@ -65,6 +65,27 @@ fn a_reset_starts_over_and_another_count_gets_numbers_that_were_never_used() {
 }
 
 #[test]
+fn a_reset_removes_the_shards_whose_parent_was_lost() {
+    for (first, second, third) in [(4, 2, 2), (2, 4, 4), (4, 4, 2), (4, 2, 3)] {
+        let redis = preheated(12, first);
+        call(&redis, "preheat - --reset --yes").stdin(fixture(12, second)).code(0);
+        let whole = Whole::of(&redis);
+        redis.cmd(("DEL", CLUSTER.meta("1001")));
+        let hint = "`--shards N --reset` starts over";
+        if first != second {
+            call(&redis, "preheat -").stdin(fixture(12, second)).code(3).stderr_has(hint);
+        }
+        call(&redis, "preheat - --reset --yes").stdin(fixture(12, third)).code(0);
+        let after = Whole::of(&redis);
+        after.assert_sound(12);
+        let is_lost = |number: &u32| !after.numbers().contains(number);
+        let lost: Vec<u32> = whole.numbers().into_iter().filter(is_lost).collect();
+        assert_eq!(lost, whole.numbers(), "{first} {second} {third}: {}", after.shards);
+        lost.iter().for_each(|number| assert_removed(&redis, &format!("1001#{number}")));
+    }
+}
+
+#[test]
 fn a_shard_that_is_lost_is_never_made_anew_by_itself() {
     let redis = preheated(12, 3);
     let whole = Whole::of(&redis);

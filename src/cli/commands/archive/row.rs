@@ -130,7 +130,10 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         Unarchivable::Verdict(verdict) => {
             out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
             out.hint(match verdict {
-                Verdict::Unproven => format!("`{activity}` has no ledger, and nothing else proves what was sold of it"),
+                Verdict::Unproven => format!(
+                    "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; `seckill preheat \
+                     --id {whole:#} --stock N --reset` begins another sale"
+                ),
                 Verdict::Unsettled => format!(
                     "`seckill reconcile {whole:#}` says why; `seckill preheat --id {whole:#} --adopt` takes over a ledger without its beginning"
                 ),

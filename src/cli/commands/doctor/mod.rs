@@ -143,7 +143,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     snapshots.extend(snapshot::snapshots(store, &shards)?.into_iter().map(Snapshot::for_purchases));
     activities.extend(shards);
     let checked = [
-        (Check::Keys, sale::keys(&snapshots, store, fixes)),
+        (Check::Keys, sale::keys(&snapshots, args.activities.is_empty(), store, fixes)),
         (Check::Expiry, sale::expiry(&activities, &snapshots, store, fixes)?),
         (Check::ForeignWrites, sale::foreign_writes(&snapshots, store, fixes)?),
         (Check::Feeds, sale::feeds(&activities, store, fixes)?),
@@ -158,7 +158,9 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
 /// A user who may not look at the sale, or does not reach a node of it, still learns about the servers.
 fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
     // What serves it is a node that fails its own checks.
-    let is_known = |error: &&StoreError| error.is_refusal() || store.servers.is_cluster() && error.is_connection();
+    // The others show what they show, and a node that refuses the login has a row that says so.
+    let is_of_node = |error: &StoreError| error.is_connection() || matches!(error, StoreError::Login { .. });
+    let is_known = |error: &&StoreError| error.is_refusal() || store.servers.is_cluster() && is_of_node(error);
     let Some(error) = failure.store().filter(is_known) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());

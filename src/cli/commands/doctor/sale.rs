@@ -20,9 +20,18 @@ use crate::store::Store;
 /// What is wrong by one check, each with its target, and what is found in the layout as a whole if nothing is.
 pub(super) type Troubles = (Vec<(String, Finding)>, Finding);
 
-/// Activities that lack something or cannot be read.
-pub(super) fn keys(snapshots: &[Snapshot], store: &Store, fixes: &Fixes) -> Troubles {
-    let fault = |snapshot: &Snapshot| Some((snapshot.activity.to_string(), fault(snapshot, store, fixes)?));
+/// Activities that lack something or cannot be read. Those of the index were preheated.
+pub(super) fn keys(snapshots: &[Snapshot], are_of_index: bool, store: &Store, fixes: &Fixes) -> Troubles {
+    let lost = |snapshot: &Snapshot| {
+        let found =
+            "its meta is gone (evicted? expired?), and with it limit, window and pause; an adoption begins a ledger";
+        let fix = || fixes.seckill("preheat --id", &snapshot.activity, "--adopt");
+        (are_of_index && snapshot.meta.is_none()).then(|| Finding::fail(found, fix()))
+    };
+    let fault = |snapshot: &Snapshot| {
+        let found = fault(snapshot, store, fixes).or_else(|| lost(snapshot))?;
+        Some((snapshot.activity.to_string(), found))
+    };
     let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
     (snapshots.iter().filter_map(fault).collect(), sound(count))
 }
@@ -59,6 +68,8 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         } else if corrupt.what.starts_with("holds nothing") {
             // Nothing is there that could be moved out of the way.
             restore()
+        } else if corrupt.what.contains("units were sold past it") {
+            format!("{} && {}", fixes.administer(&["SET", &corrupt.key, "0"]), restore())
         } else if is_meta {
             fixes.after_renaming(&corrupt.key, &fixes.seckill("preheat --id", activity, "--adopt"))
         } else {

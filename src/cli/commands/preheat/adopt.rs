@@ -157,11 +157,17 @@ impl AdoptCommand<'_> {
         if result.action != Action::Unchanged {
             match result.status {
                 Status::Exists => self.out.hint(explain::of_existing(&result, Preheat::Update)),
+                _ if self.plan.total.is_some_and(|total| total.get() != found.total.unwrap_or_default()) => self.out.hint(
+                    "it is preheated already: `--update --stock N` changes its total, and the stock by the difference",
+                ),
                 _ => self.out.hint("it is preheated already: `--update` instead of `--adopt` changes it"),
             }
             return self.refuse(found, Status::Exists, None, result.differences);
         }
         preheat::restore_index(&mut self.store, &[&plan.id])?;
+        if snapshot::snapshot(&mut self.store, &plan.id)?.meta.is_some_and(|meta| !meta.ledger) {
+            self.out.note("it was preheated with `ledger: false`, and stays without a ledger");
+        }
         explain::show(&[result], None, self.out)
     }
 

@@ -107,7 +107,7 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
     }
     if differs("preheated") {
         return format!(
-            "`seckill preheat --id {activity:#} --adopt` takes it over with its purchases; `--reset` starts over"
+            "`seckill preheat --id {activity:#} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over"
         );
     }
     if differs("plan") {
@@ -117,8 +117,8 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
         );
     }
     if differs("shard") {
-        return "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--reset` starts \
-                over"
+        return "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--shards N \
+                --reset` starts over"
             .to_owned();
     }
     if differs("adopt") {

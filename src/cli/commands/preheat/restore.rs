@@ -26,7 +26,7 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     let layout = wanted[0].sealed.manifest.layout;
     if wanted.iter().any(|it| it.sealed.manifest.layout != layout) {
         return Err(Failure::usage(format!("`{}` has archives of several layouts", directory.display()))
-            .hint(format!("choose one by `--layout`: {}", names(&wanted))));
+            .hint(format!("choose one by `--layout` (a shop's own keys: by their file): {}", names(&wanted))));
     }
     let layout = session.layout(Some(layout))?;
     for archive in &wanted {

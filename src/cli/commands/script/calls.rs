@@ -68,16 +68,31 @@ impl Language {
     fn key(self, before: &str, after: &str) -> String {
         let (name, joint) = if self == Self::Php { ("$activity", '.') } else { ("activity", '+') };
         let quote = if self == Self::Php { '\'' } else { '"' };
+        // Keys of a shop may have any of these.
+        let escaped = |text: &str| {
+            let text = text.replace('\\', r"\\");
+            match self {
+                Self::Php => text.replace('\'', r"\'"),
+                Self::Node => text.replace('`', r"\`").replace("${", r"\${"),
+                _ => text.replace('"', r#"\""#),
+            }
+        };
+        let (before, after) = (escaped(before), escaped(after));
         match self {
             Self::Python => {
-                let escaped = |text: &str| text.replace('{', "{{").replace('}', "}}");
-                format!("f\"{}{{activity}}{}\"", escaped(before), escaped(after))
+                let braces = |text: &str| text.replace('{', "{{").replace('}', "}}");
+                format!("f\"{}{{activity}}{}\"", braces(&before), braces(&after))
             }
             Self::Node => format!("`{before}${{activity}}{after}`"),
             _ if after.is_empty() => format!("{quote}{before}{quote} {joint} {name}"),
             _ => format!("{quote}{before}{quote} {joint} {name} {joint} {quote}{after}{quote}"),
         }
     }
+}
+
+/// Whether a name ends no comment and begins no escape, in any language.
+fn is_text(name: &str) -> bool {
+    !name.contains(['\\', '"', '*'])
 }
 
 /// The last argument that a call of one order gives: others may be left out.
@@ -124,7 +139,7 @@ pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Resul
         ("Script", pascal(script.name)),
         ("function", camel(script.name)),
         ("package", script.name.replace('_', "")),
-        ("layout", layout.name().to_owned()),
+        ("layout", if is_text(layout.name()) { layout.name() } else { "of a file" }.to_owned()),
         ("of_layout", if named == Layout::Seckill { String::new() } else { format!(" -l {}", named.name()) }),
         ("kind", layout.kind().name().to_owned()),
     ];

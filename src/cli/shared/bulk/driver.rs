@@ -289,7 +289,7 @@ impl<'o> Driver<'o> {
         if refused_again > 0 {
             let plural =
                 if refused_again == 1 { "order reported as applied is" } else { "orders reported as applied are" };
-            terminal.warn(format!("{refused_again} {plural} refused now: the server lost data"));
+            terminal.warn(format!("up to {refused_again} {plural} refused now: the server lost data"));
         }
         let mut has_refused = false;
         for (activity, refused) in self.run.refused_before().enumerate().filter(|(_, count)| *count > 0) {

@@ -57,7 +57,10 @@ impl Reader {
 
     /// Reads once.
     pub(super) fn read(&mut self) -> Update {
+        // A wait for a failover would hold up what can be read.
+        let patience = self.store.servers.patience.replace(Duration::ZERO);
         self.look_for_new();
+        self.store.servers.patience = patience;
         let reading = watch::read_watched(&mut self.store, &mut self.watched);
         let is_due = self.latency.is_none_or(|last| last.elapsed() >= LATENCY_AFTER);
         let mut sections = vec![Section::Server, Section::Replication, Section::CommandStats, Section::ErrorStats];
