@@ -127,6 +127,11 @@ pub fn work(system: Arc<dyn System>, next: &mut dyn FnMut(Ended) -> Option<Job>)
                 let items: BTreeSet<_> = file.lines.iter().flat_map(|line| &line.items).map(|(id, _)| id).collect();
                 items.into_iter().cloned().collect()
             }
+            // Also of what changed nothing: in shards its answer is that of the user's home.
+            Op::Order { user, .. } | Op::Refund { user, .. } | Op::Settle { user: Some(user), .. } => {
+                let home = |shards: &Shards| shards.home_of(&activity, user.as_str().as_bytes());
+                vec![shards.as_ref().map_or_else(|| activity.clone(), home)]
+            }
             _ => vec![activity.clone()],
         };
         let done = perform(store, activity, shards, op).unwrap_or_else(Done::Failed);
