@@ -146,7 +146,7 @@ fn choose(name: Option<String>, out: &mut Output) -> Result<Exit> {
     contexts.current = name;
     write(&contexts, &file)?;
     match &found {
-        Some(context) => out.object(&ContextRow::new(context, true))?,
+        Some(context) => out.object(&ContextRow { is_written: true, ..ContextRow::new(context, true) })?,
         None => out.note("no context is current"),
     }
     if found.is_some()
@@ -288,7 +288,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     }
     write(&contexts, &file)?;
     let is_current = contexts.current.as_ref() == Some(&name);
-    out.object(&ContextRow::new(&context, is_current))?;
+    out.object(&ContextRow { is_written: true, ..ContextRow::new(&context, is_current) })?;
     if context.has_secret() {
         out.note(format!("the URL's password is in `{}` now, which only you may read", path()?.display()));
     }
@@ -301,6 +301,8 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
 row! {
     struct ContextRow as row from (context: &Context, current: bool) {
         table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
+        /// Whether this command wrote it.
+        hidden is_written: bool = false;
         name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
         /// Whether it is in use.
         data current: bool = current;
@@ -324,6 +326,7 @@ row! {
         };
     }
     named name
+    changed if row.is_written
 }
 
 row! {
