@@ -4,7 +4,7 @@
 //! The steps of the latter are those of any transfer: lend, wait for a replica, borrow, wait for a replica, and then the donor may forget it.
 //! The scripts write a record that they find once more, so that a wait covers it.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use redis::Value;
@@ -17,6 +17,7 @@ use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, see};
 use crate::error::{Result, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
+use crate::model::ledger::Op;
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
 use crate::model::status::call_code::STALE;
@@ -83,10 +84,39 @@ pub fn repair(
         };
     }
     let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
+    let late = returned_since(store, activity, repairs)?;
+    let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| late[*at]);
+    for at in &late {
+        // That of a call whose reply was lost is in force nevertheless.
+        let answers = repair_once(store, activity, &[repairs[*at]], None, None, reason)?;
+        done[*at] = answers.into_iter().find(|answer| *answer == Repaired::Replayed).unwrap_or(Repaired::Changed);
+    }
+    let all_counted = all_counted && late.iter().all(|at| repairs[*at].raises_stock() || done[*at].is_done());
     let of_units: Vec<&Repair> = units.iter().map(|at| repairs[*at]).collect();
     let answers = repair_units(store, activity, &of_units, all_counted, dry_run, reason)?;
     units.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
     Ok(done)
+}
+
+/// Which repairs end orders of users who gave units back since the audit, or of anybody in a sale without users: who has as many units
+/// again has them by another order. Without a ledger nothing says so.
+fn returned_since(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
+    let mut seen = repairs.iter().filter(|repair| repair.ends_orders()).filter_map(|it| it.audited_entry.as_ref());
+    let Some(after) = seen.next().and_then(|entry| entry.parse().ok()) else { return Ok(vec![false; repairs.len()]) };
+    let last = see(store, activity, NOBODY)?.0.ledger_last.unwrap_or(after);
+    let mut users: HashSet<Vec<u8>> = HashSet::new();
+    let key = store.keys(activity).ledger;
+    ledger::each_entry_of(store, &key, after, last, |entry| {
+        if matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
+            users.extend(entry.rows().unwrap_or_default().iter().map(|row| row.user().to_vec()));
+        }
+        true
+    })?;
+    let has_returned = |user: &Option<StoredUser>| match user {
+        Some(user) => users.contains(user.as_bytes()),
+        None => !users.is_empty(),
+    };
+    Ok(repairs.iter().map(|repair| repair.ends_orders() && has_returned(&repair.user)).collect())
 }
 
 /// Applies repairs of units. `all_in_force`: whether those that must come before are.

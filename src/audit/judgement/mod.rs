@@ -114,7 +114,9 @@ fn proof(evidence: &Evidence, bought: Option<i64>) -> Proof {
 /// What a bare counter sold, as if it were one user; `None` if order records and ledger say the same.
 pub(crate) fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
     let nobody = evidence.ledger.user(b"");
-    let sold = evidence.sold().and_then(|sold| u64::try_from(sold).ok())?;
+    // Of a stock key that is gone the ledger says it.
+    let lost = || (evidence.by_ledger && evidence.stock().is_none()).then_some(evidence.ledger.sum);
+    let sold = evidence.sold().or_else(lost).and_then(|sold| u64::try_from(sold).ok())?;
     let ledger = evidence.by_ledger.then(|| evidence.ledger.units(nobody)).filter(|ledger| *ledger != signed(sold));
     let (orders, newer) = (evidence.ledger.ordered(nobody), evidence.ledger.newer(nobody));
     let mismatch = Mismatch { user: nobody, holds: Holding::Units(sold), ledger, orders, newer, open: 0 };

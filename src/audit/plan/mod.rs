@@ -103,6 +103,8 @@ impl RepairPlan {
             if let Some(audited) = audited(evidence).filter(|_| brings_back || repair.needs_stock_as_audited()) {
                 repair.audited_stock = Some(audited.stock);
                 repair.audited_entry = audited.last.map(|last| last.to_string());
+            } else if repair.ends_orders() {
+                repair.audited_entry = audited(evidence).and_then(|audited| audited.last).map(|last| last.to_string());
             }
             repair.named(at)
         };
@@ -162,9 +164,21 @@ impl<'a> Changes<'a> {
         let recorded = evidence.ledger.lists_users().then(|| evidence.ledger.ordered_now(0));
         let Some(stock) = evidence.stock() else {
             let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, UNPROVEN) };
-            self.restore(signed(total) - recorded);
-            if let Some(ledger) = ledger.filter(|ledger| *ledger != recorded) {
-                self.add(Class::CounterDrift, Some(ledger), recorded, 0);
+            // What the database is given again stays sold.
+            let emitted = ledger.filter(|ledger| *ledger > recorded && self.missing_orders == MissingOrders::Emit);
+            let to = emitted.unwrap_or(recorded);
+            let reversed = match mismatch.filter(|_| ledger > Some(to)) {
+                Some(mismatch) => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
+                None => Ok(Vec::new()),
+            };
+            match reversed {
+                Ok(reversed) => {
+                    self.restore(signed(total) - to);
+                    if let Some(ledger) = ledger.filter(|ledger| *ledger != to) {
+                        self.add_reversing(Class::CounterDrift, None, (Some(ledger), to), 0, reversed);
+                    }
+                }
+                Err(why) => self.plan.keep(Class::Conservation, why),
             }
             return;
         };

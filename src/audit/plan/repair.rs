@@ -54,7 +54,7 @@ pub struct Repair {
     /// Of a repair that only raises the stock, or gives a user more than it takes from the stock: what must not have changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audited_stock: Option<u64>,
-    /// The ledger's last entry by then, if there is a ledger.
+    /// The ledger's last entry by then, if there is a ledger; also of a repair that ends orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audited_entry: Option<String>,
     /// The activity's epoch when it was audited; `None` without a meta.
@@ -145,6 +145,11 @@ impl Repair {
     /// Whether a user holds less after it.
     pub fn takes_units(&self) -> bool {
         self.user.is_some() && self.from.is_none_or(|from| self.to < from)
+    }
+
+    /// Whether orders end with it: a user holds less after it, or of a sale without users less is sold.
+    pub(crate) fn ends_orders(&self) -> bool {
+        !self.restores_stock() && self.from.is_none_or(|from| self.to < from)
     }
 
     /// Whether more is for sale after it: such repairs come last.

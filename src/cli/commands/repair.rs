@@ -1,6 +1,6 @@
 //! `seckill repair`: apply a plan that `reconcile` wrote.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Context;
 
@@ -138,6 +138,18 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     if rows.iter().any(|row| row.status == Repaired::OutOfStock) {
         out.hint("more is sold than there is: `seckill preheat --update --stock N` raises the total, or `seckill refund` gives units back; then audit again");
     }
+    let has_moved = |row: &RepairRow| match row.status {
+        Repaired::ExceedsBought | Repaired::ExceedsTotal | Repaired::RequestConflict => true,
+        status => status == Repaired::Changed && row.user.is_some(),
+    };
+    if rows.iter().any(has_moved) && !rows.iter().any(|row| row.status == Repaired::Stale) {
+        out.hint("it is not as it was audited: run `seckill reconcile` again");
+    }
+    if rows.iter().any(|row| row.status == Repaired::NotPreheated) {
+        out.hint(
+            "was it archived, or is this another server? `seckill preheat --restore DIR` brings an archived one back",
+        );
+    }
     if rows.iter().any(|row| row.status == Repaired::Changed && row.user.is_none()) {
         out.hint(
             "units were sold or given back since the audit: pause the sale (`--withdraw-stock` if a backend sells with \
@@ -154,24 +166,44 @@ pub fn apply(
     reason: Option<&str>,
     store: &mut Store,
 ) -> (Vec<RepairRow>, Option<Failure>) {
-    // Those of an audit belong together, wherever a plan has them.
+    // Those of an audit belong together, wherever a plan has them; of the shards of an activity those come last that get units back.
     let mut first = HashMap::new();
     let mut repairs: Vec<&Repair> = repairs.to_vec();
-    repairs.iter().enumerate().for_each(|(at, repair)| _ = first.entry(repair.audit()).or_insert(at));
-    repairs.sort_by_key(|repair| first[&repair.audit()]);
+    let raising: HashSet<_> = repairs.iter().filter(|repair| repair.raises_stock()).map(|it| it.audit()).collect();
+    for (at, repair) in repairs.iter().enumerate() {
+        first.entry((whole_of(repair), None)).or_insert(at);
+        first.entry((whole_of(repair), Some(repair.audit()))).or_insert(at);
+    }
+    repairs.sort_by_cached_key(|it| {
+        (first[&(whole_of(it), None)], raising.contains(&it.audit()), first[&(whole_of(it), Some(it.audit()))])
+    });
     interrupt::stop_gracefully();
     let mut rows = Vec::new();
+    // The activities of which a shard lacks what comes before any raise: their units are needed there.
+    let mut short = HashSet::new();
     let groups = repairs.chunk_by(|one, other| one.audit() == other.audit());
     let failed = groups.into_iter().try_for_each(|group| {
         if interrupt::requested() {
             return Err(interrupted(rows.len(), repairs.len()));
         }
         let activity: ActivityId = group[0].activity.parse().context("the activity of a repair")?;
-        let done = apply::repair(store, &activity, group, dry_run, reason)?;
-        rows.extend(group.iter().zip(done).map(|(repair, status)| RepairRow::new(repair, status)));
+        let is_late = |repair: &&Repair| short.contains(&whole_of(repair)) && repair.raises_stock();
+        let (late, now): (Vec<&Repair>, Vec<&Repair>) = group.iter().copied().partition(is_late);
+        let done = if now.is_empty() { Vec::new() } else { apply::repair(store, &activity, &now, dry_run, reason)? };
+        let lacks = |(repair, done): (&&Repair, &Repaired)| !repair.raises_stock() && !done.is_done();
+        if activity.parent().is_some() && now.iter().zip(&done).any(lacks) {
+            short.insert(whole_of(group[0]));
+        }
+        rows.extend(now.iter().zip(done).map(|(repair, status)| RepairRow::new(repair, status)));
+        rows.extend(late.iter().map(|repair| RepairRow::new(repair, Repaired::Stale)));
         Ok(())
     });
     (rows, failed.err())
+}
+
+/// The activity that a repair is of, whichever of its shards.
+fn whole_of(repair: &Repair) -> String {
+    repair.activity.parse::<ActivityId>().map_or_else(|_| repair.activity.clone(), |id| id.whole().to_string())
 }
 
 fn interrupted(done: usize, all: usize) -> Failure {

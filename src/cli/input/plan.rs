@@ -1,5 +1,7 @@
 //! A plan of repairs: one JSON object a line, as an audit wrote it.
 
+use std::collections::HashMap;
+
 use crate::audit::plan::repair::{Repair, incomplete};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{Location, Problem, Problems, json_message, quoted};
@@ -12,9 +14,20 @@ pub fn read(path: &str) -> Result<Vec<Repair>> {
     let source = Source::read(path)?;
     let mut problems = Problems::of(&source.name);
     let mut repairs = Vec::new();
+    // The line of each: two of the same units, as two plans of one audit have them, would each be applied to what was found.
+    let mut lines = HashMap::new();
     for (text, line) in source.text.lines().zip(1..).filter(|(text, _)| !text.trim().is_empty()) {
         match repair(text) {
-            Ok(repair) => repairs.push(repair),
+            Ok(repair) => {
+                let units = repair.user.as_ref().map_or_else(|| repair.id.clone(), StoredUser::hex);
+                let of = (repair.layout, repair.activity.clone(), repair.epoch, repair.repairs, units);
+                if let Some(first) = lines.insert(of, line) {
+                    let why =
+                        format!("a repair of the same units is on line {first}: are there two plans in the file?");
+                    problems.report(Problem::new(Location { line, column: 1 }, why));
+                }
+                repairs.push(repair);
+            }
             Err((column, why)) => {
                 problems.report(Problem::new(Location { line, column }, why));
             }

@@ -202,7 +202,9 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
     out.hint(match found.stage.as_str() {
         "archived" => format!("`seckill inspect {id:#}` says when it was archived: give the directory of that archive"),
         "restore" => "give the directory of those files: the same command resumes".to_owned(),
-        _ => "nothing is overwritten: restore it to another server".to_owned(),
+        _ => format!(
+            "nothing is overwritten: `seckill archive {id:#} --to DIR` removes what a failover left of it; else restore it to another server"
+        ),
     });
 }
 

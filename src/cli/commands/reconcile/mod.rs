@@ -304,7 +304,9 @@ fn finish(
     let done = rows.iter().filter(|row| row.is_done()).count();
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
     out.note(match (wanted, fix.mutating.dry_run) {
-        (0, _) if audits.iter().any(|audit| !audit.plan.kept.is_empty()) => "nothing is repaired".to_owned(),
+        (0, _) if audits.iter().any(|it| !matches!(it.verdict, Verdict::Match | Verdict::NotPreheated)) => {
+            "nothing is repaired".to_owned()
+        }
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {} would be applied", counted(wanted, "repair")),
         (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),

@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
-use crate::cli::failure::{Failure, Result};
+use crate::cli::failure::{Cause, Failure, Result};
 use crate::cli::input::orders::{self, Dialect, Mapping, RowFormat};
 use crate::cli::input::records::{OrderRecords, Reading, RecordsSource, RecordsSummary, Sharded, Unfinished};
 use crate::cli::output::Output;
@@ -140,8 +140,10 @@ impl OrdersArgs {
                     .hint("was the export cut short? nothing was compared"));
             }
             None if rows == 0 => {
-                return Err(Failure::usage(format!("{source} has no order records, so nothing was compared"))
-                    .hint("is it the right database, table and query? `--expect-rows 0` if there are no orders yet"));
+                let empty = Failure::usage(format!("{source} has no order records, so nothing was compared"))
+                    .hint("is it the right database, table and query? `--expect-rows 0` if there are no orders yet");
+                // A service may begin before the first order.
+                return Err(Failure { cause: Cause::Export, ..empty });
             }
             _ => (),
         }

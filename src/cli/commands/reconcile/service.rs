@@ -27,7 +27,7 @@ pub(super) struct ServiceArgs {
     ///
     /// Shows a row of an activity when what is found of it changes, and when something was repaired. With `-o prometheus --to FILE` the
     /// file is written anew each time.
-    #[arg(long, value_name = "DURATION", group = "rounds", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run"])]
+    #[arg(long, value_name = "DURATION", group = "rounds", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run", "expect_rows"])]
     pub every: Option<Duration>,
     /// Repair only what has differed that long
     ///
@@ -193,13 +193,27 @@ fn ready_of(audit: &Audit, is_ready: impl Fn(String) -> bool) -> (Vec<&Repair>, 
     (repairs, transfers)
 }
 
-/// Names what a repair corrects. It stays the same if the user buys meanwhile.
+/// Names what a repair corrects, and the orders that it ends: the next order on its way to the database has as many units, and is
+/// another. It stays the same if the user buys meanwhile.
 fn key(repair: &Repair) -> String {
     let gained = repair.from.map(|from| signed(repair.to) - signed(from));
     let user = repair.user.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!("{}\t{}\t{user}\t{gained:?}\t{}", repair.activity, repair.class.name(), repair.stock_change)
+    let ended = repair.reversed().join("\t");
+    format!("{}\t{}\t{user}\t{gained:?}\t{}\t{ended}", repair.activity, repair.class.name(), repair.stock_change)
 }
 
 fn key_of_transfer(transfer: &BrokenTransfer) -> String {
     format!("{}\t{}", transfer.class.name(), transfer.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_order_on_its_way_is_not_as_old_as_the_one_before() {
+        let ending = |id: &str| Repair { reversed: Some(vec![id.to_owned()]), ..Repair::sample() };
+        assert_eq!(key(&ending("r1")), key(&Repair { from: Some(3), to: 2, ..ending("r1") }));
+        assert_ne!(key(&ending("r1")), key(&ending("r2")));
+    }
 }
