@@ -203,7 +203,8 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
         "archived" => format!("`seckill inspect {id:#}` says when it was archived: give the directory of that archive"),
         "restore" => "give the directory of those files: the same command resumes".to_owned(),
         _ => format!(
-            "nothing is overwritten: `seckill archive {id:#} --to DIR` removes what a failover left of it; else restore it to another server"
+            "nothing is overwritten: restore it to another server; or if `seckill inspect {id:#}` says that it is archived, `seckill archive \
+             {id:#} --to DIR` with the same files removes what was left of it"
         ),
     });
 }
