@@ -374,7 +374,7 @@ pub struct Redirection {
 }
 
 impl Redirection {
-    /// The error of a call that would have to go on along it, while the slot is moving.
+    /// The error of a call that would have to follow it, while the slot is moving.
     pub(crate) fn moving_error(&self) -> StoreError {
         let why = format!("slot {} is on its way to `{self}`", self.slot);
         StoreError::Server { kind: ServerKind::Moving, why }

@@ -324,7 +324,7 @@ fn a_command_in_a_message_is_for_the_same_server_and_layout() {
     fs::write(&fixture, "layout: sku\nactivities:\n  - {id: '1', stock: 5}\n").unwrap();
     redis.cmd(("SET", SKU.stock("1"), 5));
     let refused = seckill(["-u", &redis.url(), "preheat", fixture.to_str().unwrap()]).code(3);
-    let hint = refused.stderr.split("hint: `seckill ").nth(1).and_then(|hint| hint.split('`').next()).unwrap();
+    let hint = refused.stderr.split_once("hint: `seckill ").and_then(|(_, hint)| hint.split('`').next()).unwrap();
     assert_eq!(hint, format!("-l sku -u {} preheat --id 1 --adopt", redis.url()));
     seckill([]).args(hint.split(' ')).args(["-y"]).code(0);
     seckill(["-u", &redis.url(), "preheat", fixture.to_str().unwrap()]).code(0).stdout_has("unchanged");

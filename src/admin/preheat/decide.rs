@@ -5,8 +5,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
-    Action, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Snapshot,
-    Status, StoredState, Units,
+    Action, ActivityId, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated,
+    ShardPlan, Snapshot, Status, StoredState, Units,
 };
 use crate::shards;
 
@@ -257,8 +257,8 @@ impl Case<'_> {
             // What a shard sold before it was lost would be sold again.
             !meta.is_some_and(|meta| is_whole || meta.total == *units && shard.stock == Some(*units))
         });
-        let mut living = found.living.iter().map(|number| plan.id.shard(*number));
-        let stray = living.find(|living| !found.shards.iter().any(|shard| shard.activity == *living));
+        let is_first = |id: &ActivityId| found.shards.iter().any(|shard| shard.activity == *id);
+        let stray = found.living.iter().map(|number| plan.id.shard(*number)).find(|id| !is_first(id));
         if let Some(shard) = other.map(|(shard, _)| shard.activity.clone()).or(stray) {
             return (self.refused_for("shard", shard, ""), Todo::Nothing);
         }

@@ -87,7 +87,7 @@ pub fn repair(
     let late = returned_since(store, activity, repairs)?;
     let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| late[*at]);
     for at in &late {
-        // That of a call whose reply was lost is in force nevertheless.
+        // That of a call whose reply was lost was applied nevertheless.
         let answers = repair_once(store, activity, &[repairs[*at]], None, None, reason)?;
         done[*at] = answers.into_iter().find(|answer| *answer == Repaired::Replayed).unwrap_or(Repaired::Changed);
     }

@@ -132,7 +132,8 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
 
 /// Says what to do about repairs that were not applied.
 pub fn hint(rows: &[RepairRow], out: &Output) {
-    if rows.iter().any(|row| row.status == Repaired::Stale) {
+    let is_stale = rows.iter().any(|row| row.status == Repaired::Stale);
+    if is_stale {
         out.hint("it was reset since the audit, or a repair was applied or tried: run `seckill reconcile` again");
     }
     if rows.iter().any(|row| row.status == Repaired::OutOfStock) {
@@ -142,7 +143,7 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
         Repaired::ExceedsBought | Repaired::ExceedsTotal | Repaired::RequestConflict => true,
         status => status == Repaired::Changed && row.user.is_some(),
     };
-    if rows.iter().any(has_moved) && !rows.iter().any(|row| row.status == Repaired::Stale) {
+    if !is_stale && rows.iter().any(has_moved) {
         out.hint("it is not as it was audited: run `seckill reconcile` again");
     }
     if rows.iter().any(|row| row.status == Repaired::NotPreheated) {
@@ -179,7 +180,7 @@ pub fn apply(
     });
     interrupt::stop_gracefully();
     let mut rows = Vec::new();
-    // The activities of which a shard lacks what comes before any raise: their units are needed there.
+    // Activities with a shard that lacks what comes before any raise: their units are needed there.
     let mut short = HashSet::new();
     let groups = repairs.chunk_by(|one, other| one.audit() == other.audit());
     let failed = groups.into_iter().try_for_each(|group| {

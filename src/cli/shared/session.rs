@@ -127,10 +127,9 @@ impl Session {
             Err(error) => {
                 let failure = Failure::from(error).in_part();
                 let message = format!("applied, but whether replicas have it is not known: {}", failure.message);
-                let hint = failure.hint.clone().unwrap_or_else(|| {
-                    "the same command waits anew, and applies nothing twice: an order with `--request` and the id of its row".to_owned()
-                });
-                Failure { message, ..failure }.hint(hint)
+                let again = "the same command waits anew, and applies nothing twice: an order with `--request` and the id of its row";
+                let hint = failure.hint.clone().or_else(|| Some(again.to_owned()));
+                Failure { message, hint, ..failure }
             }
         };
         Err(Failure { exit: Exit::Unknown, ..failure })
