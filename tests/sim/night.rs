@@ -215,6 +215,8 @@ struct Night<'s> {
     has_cut_shard: bool,
     /// All that were written when the promises were compared with the keys.
     writes: u64,
+    /// What the keys of the activities said then, as far as an order was under way.
+    found: Vec<Option<Found>>,
     is_paused: bool,
     /// A reset was not answered yet: until then nobody does anything else.
     is_resetting: bool,
@@ -282,6 +284,7 @@ pub fn run(engine: &Rc<Engine>, plan: &Plan, story: Option<&mut Vec<String>>) ->
         was_cut: false,
         has_cut_shard: false,
         writes: 0,
+        found: Vec::new(),
         is_paused: false,
         is_resetting: false,
         was_reset: false,
@@ -499,7 +502,8 @@ impl Night<'_> {
         let items = seen.flat_map(|order| &self.oracle.orders[*order].items);
         let most = items.map(|(activity, _)| activity + 1).max().unwrap_or_default();
         let found = self.activities[..most].iter().map(|activity| Found::read(activity, &server.keys));
-        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let before = std::mem::replace(&mut self.found, found.collect::<Result<_, _>>()?);
+        let found = &self.found;
         for (order, items) in self.tasks.iter_mut().flatten().flat_map(|task| &mut task.seen) {
             let order = &self.oracle.orders[*order];
             for (seen, (activity, units)) in items.iter_mut().zip(&order.items) {
@@ -512,7 +516,9 @@ impl Night<'_> {
                     _ => held > 0,
                 };
                 seen.was_paused |= !found.is_live;
-                seen.was_closed |= !found.is_open(now);
+                // A window that opened or closed since, before it was changed.
+                let was_open = before.get(*activity).and_then(Option::as_ref).map(|before| before.is_open(now));
+                seen.was_closed |= !found.is_open(now) || was_open == Some(false);
                 seen.was_open |= found.is_live && found.is_open(now) || self.shards.is_some();
             }
         }
