@@ -98,6 +98,12 @@ impl Activities {
         index
     }
 
+    /// The index of the sharded activity that has this shard: rows of `ledger` name shards, and a user may have another home by now.
+    fn whole_of(&self, index: usize) -> usize {
+        let has = |at: usize, shards: &Shards| (at..=at + shards.count()).contains(&index);
+        self.shards.iter().find(|(at, shards)| has(**at, shards)).map_or(index, |(at, _)| *at)
+    }
+
     /// The index of whatever has the units of a user.
     fn at_home(&self, index: usize, user: &str) -> usize {
         match self.shards.get(&index) {
@@ -277,10 +283,16 @@ fn read(
             // Most rows are of the activity of the row before.
             (Some(name), Some((known, index))) if known == name => *index,
             (Some(name), _) => {
-                let index = match (activities.indexes.get(name), reading.wanted.is_empty()) {
-                    (Some(index), _) => Some(*index),
-                    (None, true) => name.parse().ok().map(|activity| activities.index_of(activity, &reading.sharded)),
-                    (None, false) => None,
+                let index = match activities.indexes.get(name) {
+                    Some(index) => Some(activities.whole_of(*index)),
+                    None => name.parse().ok().and_then(|named: ActivityId| {
+                        let whole = named.parent().map(|(whole, _)| whole);
+                        let whole = whole.filter(|whole| reading.sharded.contains_key(whole)).unwrap_or(named);
+                        match reading.wanted.is_empty() {
+                            true => Some(activities.index_of(whole, &reading.sharded)),
+                            false => activities.indexes.get(whole.as_str()).copied(),
+                        }
+                    }),
                 };
                 last = Some((name.to_owned(), index));
                 index

@@ -151,9 +151,9 @@ impl OrderRow {
                 return Err(Wrong { column, message, hint: Some(hint) });
             }
             let fits = match column {
-                Column::Activity => text == self.valid_activity || ActivityId::fits(text),
+                Column::Activity => !text.is_empty() && text == self.valid_activity || ActivityId::fits(text),
                 Column::User => is_plain(text) && text.len() <= 256 || UserId::fits(text),
-                Column::Request => text.is_empty() || RequestId::fits(text),
+                Column::Request => RequestId::fits(text),
                 Column::Quantity => match signed(text, shape.quantities) {
                     Some(quantity) => {
                         self.quantity = quantity;
