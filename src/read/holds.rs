@@ -18,6 +18,9 @@ use crate::store::Store;
 /// Open holds of one page.
 const PAGE: usize = 500;
 
+/// How long an overdue hold that cannot be ended is left alone, ms: it is later among the deadlines by that (`rare_work.lua`).
+const LEFT_ALONE: u64 = 5000;
+
 /// Gives each open hold of an activity, by deadline; with `overdue` those alone whose deadline is over by the server's clock.
 /// Those that are settled meanwhile may be missing.
 ///
@@ -31,7 +34,8 @@ pub(crate) fn open_holds<E: From<StoreError>>(
 ) -> Result<(), E> {
     let keys = store.keys(activity);
     let Some(deadlines) = keys.deadlines.clone() else { return Ok(()) };
-    let upto = if overdue { snapshot::snapshot(store, activity)?.at.get().to_string() } else { "+inf".to_owned() };
+    let now = if overdue { Some(snapshot::snapshot(store, activity)?.at) } else { None };
+    let upto = now.map_or("+inf".to_owned(), |now| (now.get() + LEFT_ALONE).to_string());
     let reply = Reply::of_command("ZRANGEBYSCORE");
     let (mut from, mut seen) = ("-inf".to_owned(), Vec::<String>::new());
     loop {
@@ -48,7 +52,10 @@ pub(crate) fn open_holds<E: From<StoreError>>(
         let is_end = found.len() < PAGE + seen.len();
         let new: Vec<String> = found.iter().map(|(id, _)| id.clone()).filter(|id| !seen.contains(id)).collect();
         for (request, record) in new.iter().zip(hold_records(store, &keys, &new)?) {
-            if let Some(record) = record.filter(|record| record.state == HoldState::Held) {
+            let is_wanted = |record: &HoldRecord| {
+                record.state == HoldState::Held && now.is_none_or(|now| record.deadline.get() <= now.get())
+            };
+            if let Some(record) = record.filter(is_wanted) {
                 each(OpenHold { request: request.clone(), record })?;
             }
         }

@@ -57,6 +57,8 @@ row! {
         hidden pub(crate) stock: Option<u64> = None;
         /// Whether Ctrl-C left holds for another call.
         hidden pub(crate) is_cut_short: bool = false;
+        /// Whether overdue holds are left: those that cannot be expired, and those that a dry run does not ask about.
+        hidden is_left: bool = false;
     }
     changed if row.holds > 0
 }
@@ -93,9 +95,10 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     warnings.end();
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
+    let is_left = rows.iter().any(|row| row.is_left);
     rows.retain(ExpireRow::has_news);
     match (rows.is_empty() && failed.is_none(), out.format()) {
-        (true, Format::Table) if activities.is_empty() => {}
+        (true, Format::Table) if activities.is_empty() || dry_run && is_left => {}
         (true, Format::Table) if dry_run => out.note("no hold would expire"),
         (true, Format::Table) => out.note("no hold expired"),
         _ => out.array_until(&rows, failed)?,
@@ -104,7 +107,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     if interrupt::requested() {
         return Ok(Exit::Interrupted);
     }
-    Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
+    Ok(Exit::done_if((dry_run || !is_left) && rows.iter().all(|row| row.status.is_done())))
 }
 
 /// Rounds until Ctrl-C, or until nobody reads any more.
@@ -117,6 +120,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     let mut statuses = HashMap::new();
     loop {
         let began = Instant::now();
+        warnings.next_round();
         // Another round is soon: the holds of other servers need not wait for a failover.
         store.begin_round(Some(store.servers.shortest_patience().min(every)));
         let round = selection::resolve(&args.activities, store).and_then(|activities| {
@@ -169,9 +173,19 @@ pub(crate) fn expire(
         row.units += expired.units;
         warn_of_corrupt(warnings, expired.corrupt.as_ref());
         items.extend(expired.left);
-        let (left, undecidable) = expire_items(items.drain(..), dry_run, (row, undecided), store);
+        if dry_run {
+            // Which way they were decided, only a write says for certain.
+            let all = items.len();
+            items.retain(|item| item.order.is_none());
+            if items.len() < all || expired.has_more {
+                row.is_left = true;
+                warnings.warn(format!("`{activity}`: a dry run shows 500 holds at most, and none of orders over several slots: more are overdue"));
+            }
+        }
+        let (left, undecidable) = expire_items(items.drain(..), (row, undecided), store);
         failed = failed.or(unreached).or(undecidable);
         if !left.is_empty() {
+            row.is_left = true;
             warnings.warn(format!(
                 "`{activity}`: {} cannot be expired: who holds them has fewer units (docs/holds.md), or a record is damaged",
                 named(&left, MAX_NAMED)
@@ -189,16 +203,11 @@ pub(crate) fn expire(
 /// first of those that are undecided is.
 fn expire_items(
     items: impl Iterator<Item = LeftHold>,
-    dry_run: bool,
     (row, undecided): (&mut ExpireRow, &mut Vec<LeftHold>),
     store: &mut Store,
 ) -> (Vec<String>, Option<StoreError>) {
     let (mut left, mut failed) = (Vec::new(), None);
     for item in items {
-        // Which way it was decided, only a write says for certain.
-        if dry_run && item.order.is_some() {
-            continue;
-        }
         let ended = match multi_orders::expire_item(store, &item) {
             Ok(ended) => ended,
             // Those of other primaries end all the same.

@@ -124,7 +124,11 @@ fn explain_open(refund: &Order, status: Status, store: &mut Store, out: &Output)
     if let Some(open @ 1..) = open.first() {
         let are = if *open == 1 { "1 unit is" } else { &*format!("{open} units are") };
         out.note(format!("{are} held open, which no refund touches"));
-        out.hint(format!("`seckill inspect {:#} --holds` lists them; `seckill release` returns them", refund.activity));
+        out.hint(format!(
+            "`seckill inspect {:#} --holds` lists them; `seckill release` returns them, and `seckill expire` those of an order over several \
+             slots, once they are overdue",
+            refund.activity
+        ));
     }
 }
 

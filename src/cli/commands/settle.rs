@@ -121,7 +121,7 @@ fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, dry
         (Status::Expired, Wish::Confirm) => {
             out.note("its units are gone and the hold can never be confirmed: refund the payment");
         }
-        (Status::Expired, _) => out.note("its units returned at the deadline"),
+        (Status::Expired, _) => out.note("its units returned at the deadline, or by a repair"),
         (Status::Confirmed, _) => {
             let user = settled.user.as_ref().map(|user| match user.text() {
                 Some(text) => format!("--user {}", shell_quoted(text)),

@@ -163,24 +163,35 @@ const MAX_WARNINGS: usize = 20;
 /// Columns for an answer such as `yes`, and the space before it.
 const ANSWER_WIDTH: usize = 4;
 
-/// Prints the first warnings and counts the rest.
+/// Prints the first warnings, each once, and counts the rest.
 #[derive(Debug)]
 pub struct Warnings {
     terminal: Terminal,
     count: usize,
+    printed: Vec<String>,
 }
 
 impl Warnings {
     pub(crate) fn new(terminal: Terminal) -> Self {
-        Self { terminal, count: 0 }
+        Self { terminal, count: 0, printed: Vec::new() }
     }
 
     /// One warning more.
     pub fn warn(&mut self, text: impl AsRef<str>) {
+        let text = text.as_ref();
+        if self.printed.iter().any(|printed| printed == text) {
+            return;
+        }
         self.count += 1;
         if self.count <= MAX_WARNINGS {
             self.terminal.warn(text);
+            self.printed.push(text.to_owned());
         }
+    }
+
+    /// Of a service: another round, with as many warnings as the one before, but for those that are printed.
+    pub fn next_round(&mut self) {
+        self.count = 0;
     }
 
     /// One note more; not with `--quiet`.

@@ -33,3 +33,34 @@ fn expire_every_continues_until_it_is_stopped() {
     running.interrupt();
     redis.seckill(["reconcile"]).code(0);
 }
+
+#[test]
+fn a_dry_run_of_expire_says_that_more_are_overdue_than_it_shows() {
+    let redis = TestRedis::selling("1", 900);
+    let orders: String = (0..501).map(|user| format!("1,u{user}\n")).collect();
+    redis.seckill(["hold", "--from", "-", "--for", "1ms"]).stdin(format!("activity,user\n{orders}")).code(0);
+    let expired = redis.seckill(["expire", "1", "--dry-run", "-o", "json"]).code(0).stderr_has("more are overdue");
+    assert_eq!(expired.json()[0]["holds"], 500);
+    assert_eq!(redis.seckill(["expire", "1", "-o", "json"]).code(0).json()[0]["holds"], 501);
+}
+
+#[test]
+fn expire_every_warns_once_of_each_hold_that_it_cannot_end() {
+    let redis = TestRedis::selling("1", 90);
+    let damage = |request: &str| {
+        redis.seckill(["hold", "1", "--user", request, "--for", "1h", "--request", request]).code(0);
+        redis.cmd(&["HDEL", "seckill:participants:1", request]);
+        redis.cmd(&["HSET", "seckill:requests:1", &format!("\th:{request}"), &format!("held 1 1 - {request}")]);
+        redis.cmd(&["ZADD", "seckill:deadlines:1", "1", request]);
+    };
+    // Another one, so that the key stays.
+    redis.seckill(["deduct", "1", "--user", "other"]).code(0);
+    let running = redis.seckill(["expire", "--every", "10ms"]).spawn();
+    for number in 0..22 {
+        let request = format!("r{number}");
+        damage(&request);
+        running.wait_for_stderr(&format!("`{request}` cannot be expired"));
+    }
+    let ended = running.interrupt();
+    assert_eq!(ended.stderr.matches("cannot be expired").count(), 22, "{}", ended.stderr);
+}
