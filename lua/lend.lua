@@ -14,7 +14,7 @@
   ARGV[3]  epoch     of the activity
   ARGV[4]  home      the number of the home
   ARGV[5]  need      units that the home wants at least; 0 repeats a transfer that is known, and begins none
-  ARGV[6]  want      units that it would take
+  ARGV[6]  want      units that it would take; 0 beside a need: all that is needed, or nothing
   ARGV[7]  finished  ids whose units have arrived, joined by spaces; may be empty
 
   It lends the greater of need and half of the stock, not more than is wanted, and at most the stock: maybe less than is needed.
@@ -76,6 +76,7 @@ local units = 0
 if not known_units then
   local half = math.floor(shard.stock / 2)
   units = math.min(math.max(want, need), math.max(need, half), shard.stock)
+  if want == 0 and units < need then units = 0 end
 end
 local total = shard.rules.total - units
 if total < 0 then return unfit(digits(shard.rules.total) .. ' in all, with ' .. digits(shard.stock) .. ' left', 2) end

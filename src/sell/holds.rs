@@ -103,8 +103,8 @@ fn expire_one(
 }
 
 /// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open: by those that have a
-/// deadline, and by the `found` ones, request ids whose hold may lack it. Unless `dry_run`, counts and deadlines are what the
-/// holds say after it.
+/// deadline, and by the `found` ones, request ids whose hold may lack it. Counts and deadlines are what the holds say after it, if as
+/// many units are stored as held open as are `expected`: else there may be holds that were not found. `None`: nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`].
@@ -113,13 +113,15 @@ pub(crate) fn recount(
     activity: &ActivityId,
     most: u64,
     found: &[Vec<u8>],
-    dry_run: bool,
+    expected: Option<u64>,
 ) -> Result<Recounted> {
     if found.len() as u64 > most {
         return Ok(Recounted::TooMany);
     }
     let keys = store.keys(activity);
-    let value = settle_many(store, &keys, ["recount", &most.to_string()], None, found, dry_run)?;
+    let expected_text = expected.map(|units| units.to_string());
+    let step = ["recount", &most.to_string()];
+    let value = settle_many(store, &keys, step, expected_text.as_deref(), found, expected.is_none())?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
     let values = reply.array(value)?;
     match reply.status(values.first())? {
@@ -137,7 +139,7 @@ pub(crate) fn recount(
     }
     let (stored, undated) = (number(values.get(2))?, number(values.get(4))?);
     let counts = OpenCounts { stored, counted, undated, is_partial: false, users };
-    if !dry_run && !counts.is_right() {
+    if expected == Some(counts.stored) && !counts.is_right() {
         store.changed(activity);
     }
     Ok(Recounted::Counts(counts))

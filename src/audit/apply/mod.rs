@@ -16,6 +16,7 @@ use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, see};
 use crate::error::{Result, StoreError};
+use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::Op;
 use crate::model::number::signed;
@@ -73,15 +74,7 @@ pub fn repair(
         (0..repairs.len()).partition(|at| repairs[*at].class == Class::OpenCount);
     let mut done = vec![Repaired::Stale; repairs.len()];
     for at in counts {
-        let keys = store.keys(activity);
-        let found = recorded_holds(store, &keys, Evidence::MANY_HOLDS)?;
-        done[at] = match holds::recount(store, activity, Evidence::MANY_HOLDS, &found, dry_run)? {
-            Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
-            Recounted::Counts(_) => Repaired::Ok,
-            Recounted::Corrupt(_) => Repaired::Corrupt,
-            Recounted::TooMany => Repaired::Changed,
-            Recounted::Gone => Repaired::NotPreheated,
-        };
+        done[at] = count_open(store, activity, dry_run)?;
     }
     let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
     let late = returned_since(store, activity, repairs)?;
@@ -96,6 +89,28 @@ pub fn repair(
     let answers = repair_units(store, activity, &of_units, all_counted, dry_run, reason)?;
     units.into_iter().zip(answers).for_each(|(at, answer)| done[at] = answer);
     Ok(done)
+}
+
+/// Counts what is held open anew, by all holds that are found. One that came since is in no list: then the count moved, too.
+fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result<Repaired> {
+    let keys = store.keys(activity);
+    for _ in 0..TRIES {
+        let Snapshot { meta, corrupt, .. } = see(store, activity, NOBODY)?.0;
+        let Some(meta) = meta else {
+            return Ok(if corrupt.is_some() { Repaired::Corrupt } else { Repaired::NotPreheated });
+        };
+        let found = recorded_holds(store, &keys, Evidence::MANY_HOLDS)?;
+        let expected = (!dry_run).then_some(meta.holds);
+        return Ok(match holds::recount(store, activity, Evidence::MANY_HOLDS, &found, expected)? {
+            Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
+            Recounted::Counts(counts) if !dry_run && counts.stored != meta.holds => continue,
+            Recounted::Counts(_) => Repaired::Ok,
+            Recounted::Corrupt(_) => Repaired::Corrupt,
+            Recounted::TooMany => Repaired::Changed,
+            Recounted::Gone => Repaired::NotPreheated,
+        });
+    }
+    Ok(Repaired::Changed)
 }
 
 /// Which repairs end orders of users who gave units back since the audit, or of anybody in a sale without users: who has as many units
@@ -158,8 +173,8 @@ fn repair_units(
         }
         let with = |answer: Repaired| chunk.iter().copied().filter(|at| done[*at] == answer).collect::<Vec<_>>();
         let short = with(Repaired::OutOfStock);
-        let of_short: Vec<&Repair> = short.iter().map(|at| repairs[*at]).collect();
-        if !short.is_empty() && !was_short && borrow(store, activity, &of_short, dry_run)? {
+        let quantity = short.iter().map(|at| repairs[*at].stock_change.unsigned_abs()).sum();
+        if !short.is_empty() && !was_short && borrow(store, activity, (&repairs[short[0]].id, quantity), dry_run)? {
             if dry_run {
                 short.iter().for_each(|at| done[*at] = Repaired::Ok);
             } else {
@@ -192,13 +207,12 @@ fn repair_units(
 
 /// Gets units from other shards for repairs that take more than their shard has; with `dry_run` only looks for them. False if
 /// there are too few, or it is no shard.
-fn borrow(store: &mut Store, shard: &ActivityId, short: &[&Repair], dry_run: bool) -> Result<bool> {
-    let (Some((activity, number)), Some(first)) = (shard.parent(), short.first()) else { return Ok(false) };
+fn borrow(store: &mut Store, shard: &ActivityId, wanted: (&str, u64), dry_run: bool) -> Result<bool> {
+    let Some((activity, number)) = shard.parent() else { return Ok(false) };
     let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
     let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return Ok(false) };
-    let quantity = short.iter().map(|repair| repair.stock_change.unsigned_abs()).sum();
     let place = (&activity, &shards, home);
-    let request = BorrowRequest::new(&store.servers, place, (&first.id, quantity), &*store.stop);
+    let request = BorrowRequest::new(&store.servers, place, wanted, &*store.stop);
     if dry_run {
         let sold_out = store.borrower.find_sold_out(&mut store.servers, &request);
         return sold_out.map(|sold_out| sold_out.is_none()).map_err(|fault| fault.into_error(&activity));
@@ -312,7 +326,7 @@ fn read(value: Value, count: usize, keys: &Keys) -> Result<Vec<Repaired>> {
 /// How often a step is repeated that no replica has.
 const TRANSFER_TRIES: usize = 3;
 
-/// Repairs a transfer: a stuck one arrives at its home, an unbacked one is taken out of its donor, as far as its stock goes.
+/// Repairs a transfer: a stuck one arrives at its home, an unbacked one is taken out of its donor, which borrows what it lacks.
 ///
 /// # Errors
 /// Any of `StoreError`; what cannot be repaired is among the answers.
@@ -327,20 +341,22 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     let known = TransferRequest { id, donor: donor_number, home: home_number, need, want: 0, finished: &[] };
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
     store.servers.look_for_replicas()?;
-    let lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
+    let mut lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
+    if need > 0 && lent.status == Some(Status::OutOfStock) && borrow(store, donor, (id, need), false)? {
+        lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
+    }
     if !lent.status.is_some_and(Status::is_done) {
         return Ok(refused(lent.status));
     }
     let Some(lent_units) = lent.units else { return Ok(Repaired::Corrupt) };
     store.changed(donor);
+    if lent_units != *units {
+        return Ok(Repaired::Changed);
+    }
     if *class == Class::UnbackedTransfer {
         // The home has the units: nobody may try to finish this.
         call_shard(store, &LEND, forget, context.patience)?;
-        let is_all = lent_units == *units;
-        return Ok(if is_all { Repaired::Ok } else { Repaired::OutOfStock });
-    }
-    if lent_units != *units {
-        return Ok(Repaired::Changed);
+        return Ok(Repaired::Ok);
     }
     // The units of a lend that no replica has must not arrive: a failover would bring them back to the donor.
     if !lent.is_replicated {

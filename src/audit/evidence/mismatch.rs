@@ -78,7 +78,7 @@ impl Mismatch {
         match self.written() {
             Some(units) => {
                 let open = self.open.max(0);
-                let most = recorded.saturating_add(open).saturating_add(self.newer.closed);
+                let most = recorded.saturating_add(open.saturating_add(self.newer.closed).max(0));
                 let near = self.ledger.filter(|_| units == 0 || units < open).unwrap_or(units);
                 Some(near.clamp(recorded, most).max(open))
             }

@@ -9,6 +9,7 @@ use crate::audit::evidence::mismatch::{Holding, Mismatch};
 use crate::audit::evidence::purchases::Purchases;
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::ledger_state::{Compared, LedgerState};
+use crate::model::ShardPlan;
 use crate::model::activity::{Meta, Snapshot};
 use crate::model::id::ActivityId;
 use crate::model::layout::{Kind, Layout};
@@ -218,6 +219,9 @@ impl Evidence {
         } else if self.meta().is_some_and(|meta| meta.is_adopting) {
             self.settled = false;
             self.notes.push("its adoption is unfinished: `preheat --adopt` resumes it".to_owned());
+        } else if self.is_starting() {
+            self.settled = false;
+            self.notes.push("a `preheat` of its shards is unfinished: the same `preheat` resumes it".to_owned());
         } else if lost_beginning {
             self.settled = false;
             // Nothing takes over a shard.
@@ -227,6 +231,11 @@ impl Evidence {
                  compared with it{way_out}"
             ));
         }
+    }
+
+    /// Whether its shards are being made.
+    pub(crate) fn is_starting(&self) -> bool {
+        self.meta().is_some_and(|meta| matches!(meta.plan, Some(ShardPlan::Start { .. })))
     }
 
     /// Notes why it is unknown what is newer than the order records.

@@ -67,7 +67,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
 
 /// Notes what an operator must know before a repair, or can do instead of one.
 fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Difference]) {
-    if evidence.corrupt.is_none() && evidence.end.is_some() && evidence.stock().is_none() {
+    if evidence.corrupt.is_none() && evidence.end.is_some() && evidence.stock().is_none() && !evidence.is_starting() {
         let restores = plan.repairs.iter().any(Repair::restores_stock);
         let why = "its stock key is gone, and nothing proves how many units are left";
         evidence.notes.push(match (restores, evidence.kind) {
@@ -141,7 +141,9 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
     // Of a bare counter, records that agree with the stock say that only the ledger differs.
     let only_ledger = evidence.kind == Kind::Counter && evidence.mismatches.iter().any(Mismatch::is_of_ledger_alone);
     let off = drift.is_some_and(|drift| drift != 0) || instant.stock > evidence.total().or(instant.stock);
-    if instant.stock.is_none() || evidence.settled && (off && !only_ledger || evidence.totals_differ()) {
+    if instant.stock.is_none() && !evidence.is_starting()
+        || evidence.settled && (off && !only_ledger || evidence.totals_differ())
+    {
         let by_ledger = evidence
             .by_ledger
             .then(|| RecordedUnits::Units(signed(evidence.ledger.total.unwrap_or_default()) - evidence.ledger.sum));

@@ -308,7 +308,7 @@ impl LedgerState {
             let [net, low, high, closed] = self.newer.get(user);
             // The last state counts too, as `newer` adds it.
             let low = low.min(net - before);
-            let closed = closed + (before - after).max(0);
+            let closed = closed + before - after;
             self.newer.set(user, [net + units, low, high.max(net + units), closed]);
         }
     }
@@ -359,7 +359,8 @@ pub(crate) struct Newer {
     pub low: i64,
     /// The highest.
     pub high: i64,
-    /// Units of holds that ended meanwhile: the records may have them or not, as what is still held open.
+    /// Units of holds that ended meanwhile, less those of holds that began: with what is open now, what was open when the records were
+    /// written. They may have that or not.
     pub closed: i64,
 }
 

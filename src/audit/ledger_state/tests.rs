@@ -167,7 +167,7 @@ fn order_records_may_lack_what_is_held_open() {
     assert_eq!(newer(&[held, ("6-0", "confirm", "a 4")]), (0, -4, 0, 4));
     assert_eq!(newer(&[held, ("6-0", "release", "a 4")]), (-4, -4, 0, 4));
     assert_eq!(newer(&[("4-0", "deduct", "a 3"), held, ("6-0", "refund", "a 3")]), (-3, -7, 0, 0));
-    assert_eq!(newer(&[("6-0", "hold", "a 4")]), (4, 0, 4, 0));
+    assert_eq!(newer(&[("6-0", "hold", "a 4")]), (4, 0, 4, -4));
 }
 
 #[test]

@@ -296,12 +296,12 @@ impl AuditRun<'_> {
     /// Counts them by the holds that have a deadline, and, if that is not what is stored or what the ledger says, by the records of all.
     fn count_open(&mut self, most: u64) -> Result<Recounted> {
         let activity = self.evidence.activity.clone();
-        let by_deadlines = match recount(self.store, &activity, most, &[], true)? {
+        let by_deadlines = match recount(self.store, &activity, most, &[], None)? {
             Recounted::Counts(counts) if !counts.is_right() || self.evidence.lacks_hold_entries() => counts,
             recounted => return Ok(recounted),
         };
         let found = recorded_holds(self.store, &self.keys, Evidence::MANY_HOLDS)?;
-        Ok(match recount(self.store, &activity, Evidence::MANY_HOLDS, &found, true)? {
+        Ok(match recount(self.store, &activity, Evidence::MANY_HOLDS, &found, None)? {
             Recounted::TooMany => Recounted::Counts(OpenCounts { is_partial: true, ..by_deadlines }),
             recounted => recounted,
         })
@@ -314,7 +314,10 @@ impl AuditRun<'_> {
             fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         }
         let is_same = view.epoch() == epoch;
-        let is_complete = view.ledger_length.is_none_or(|length| length == self.evidence.ledger.entries);
+        // A trim that was cut may have removed all behind its checkpoint, and not counted it.
+        let uncounted = view.checkpoint().map_or(0, |checkpoint| checkpoint.entries.saturating_sub(checkpoint.removed));
+        let entries = self.evidence.ledger.entries;
+        let is_complete = view.ledger_length.is_none_or(|length| length == entries || length + uncounted == entries);
         Ok(is_same && is_complete && view.ledger_last == Some(self.evidence.ledger.end))
     }
 

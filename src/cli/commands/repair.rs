@@ -136,15 +136,21 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     if is_stale {
         out.hint("it was reset since the audit, or a repair was applied or tried: run `seckill reconcile` again");
     }
-    if rows.iter().any(|row| row.status == Repaired::OutOfStock) {
-        out.hint("more is sold than there is: `seckill preheat --update --stock N` raises the total, or `seckill refund` gives units back; then audit again");
+    let is_short = |row: &&RepairRow| row.status == Repaired::OutOfStock;
+    if let Some(row) = rows.iter().find(is_short) {
+        // Units that no shard lent are in no total that could be raised.
+        let raises = match row.class {
+            Class::UnbackedTransfer => "",
+            _ => "`seckill preheat --update --stock N` raises the total, or ",
+        };
+        out.hint(format!("more is sold than there is: {raises}`seckill refund` gives units back; then audit again"));
     }
     let has_moved = |row: &RepairRow| match row.status {
         Repaired::ExceedsBought | Repaired::ExceedsTotal | Repaired::RequestConflict => true,
         status => status == Repaired::Changed && row.user.is_some(),
     };
     if !is_stale && rows.iter().any(has_moved) {
-        out.hint("it is not as it was audited: run `seckill reconcile` again");
+        out.hint("it is not as it was audited: run `seckill reconcile` again; if that shows the same, a script of yours returned units that are held open: `--orders FILE` records them again");
     }
     if rows.iter().any(|row| row.status == Repaired::NotPreheated) {
         out.hint(
