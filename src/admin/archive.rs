@@ -7,6 +7,7 @@
 use redis::{Cmd, Value};
 
 use crate::audit::judgement::judge;
+use crate::audit::judgement::sharded::judge_shards;
 use crate::audit::plan::MissingOrders;
 use crate::audit::read::{self, shards};
 use crate::audit::result::Verdict;
@@ -186,6 +187,16 @@ pub(crate) fn audit(store: &mut Store, activity: &ActivityId) -> Result<Checked<
         Verdict::Match => Ok(audit.proof.name().to_owned()),
         verdict => Err(Unarchivable::Verdict(verdict)),
     })
+}
+
+/// Audits all shards of an activity together: what no shard lent, or what a preheat that is unfinished lacks, is in the audit of none.
+///
+/// # Errors
+/// Any of [`StoreError`].
+pub(crate) fn audit_whole(store: &mut Store, activity: &ActivityId) -> Result<Checked<()>> {
+    let Some(list) = store.shards_of(activity)? else { return Ok(Ok(())) };
+    let audit = judge_shards(shards::audit_shards(store, activity, &list, None, |_| None)?, MissingOrders::Repair);
+    Ok(if audit.verdict == Verdict::Match { Ok(()) } else { Err(Unarchivable::Verdict(audit.verdict)) })
 }
 
 /// Writes an activity to files, and removes its keys.

@@ -108,6 +108,14 @@ fn a_directory_that_cannot_be_written_or_holds_nothing_is_named() {
     shop.call("archive 1").code(2).stderr_has("--to");
 }
 
+#[test]
+fn an_archive_without_its_manifest_is_damaged() {
+    let shop = Shop::open(SECKILL);
+    shop.archive().code(0);
+    fs::remove_file(shop.folder().join("manifest.json")).unwrap();
+    shop.call("preheat --restore").args([shop.to()]).code(2).stderr_has("manifest.json");
+}
+
 /// What `archive` says brings an activity back.
 fn hint_of(archived: &Outcome) -> Vec<String> {
     let note =

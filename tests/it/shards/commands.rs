@@ -137,7 +137,7 @@ fn a_sharded_sale_in_files_refuses_as_any_other_and_stays_as_it_is() {
     on_cluster(&redis, &format!("preheat --restore {}", one.unwrap().display())).code(0);
     on_cluster(&redis, "resume 1").code(3).stdout_has("archived");
     let restore = || on_cluster(&redis, &format!("preheat --restore {}", dir.path().display())).code(0);
-    restore().stderr_has("paused, as before: `1`; `seckill -l cluster resume` ends that");
+    restore().stderr_has("paused, as before: `1`; `seckill -l cluster resume 1` ends that");
     restore().stderr_lacks("as before");
     on_cluster(&redis, "resume 1").code(0);
     on_cluster(&redis, "preheat --id 1 --stock 20 --update --yes").code(0);

@@ -118,6 +118,12 @@ impl<'a> Run<'a> {
         for activity in shards {
             checked.push((activity, self.check(activity)?));
         }
+        if shards.len() > 1 && checked.iter().all(|(_, checked)| checked.is_ok()) {
+            let whole = self.store.layout().whole(&shards[0]);
+            if let Err(why) = archive::audit_whole(self.store, &whole)? {
+                checked[0].1 = Err(why);
+            }
+        }
         let reasons = checked.iter().filter_map(|(_, checked)| checked.as_ref().err());
         let refusal = reasons.filter(|why| why.refuses_whole()).map(row::status).next();
         let mut ready = Vec::new();

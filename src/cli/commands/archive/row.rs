@@ -128,7 +128,7 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.hint(format!("`seckill reconcile {whole:#} --fix` finishes transfers"));
         }
         Unarchivable::Verdict(verdict) => {
-            out.warn(format!("the audit of `{activity}` is {verdict}: only what is a match is archived"));
+            out.warn(format!("the audit of `{whole}` is {verdict}: only what is a match is archived"));
             out.hint(match verdict {
                 Verdict::Unproven => format!(
                     "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; `seckill preheat \

@@ -10,7 +10,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::error::Result as StoreResult;
 use crate::model::{
-    Action, ActivityId, Corrupt, FieldDifference, Limit, Plan, Preheat, Preheated, Status, StoredState, Units,
+    Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, Preheat, Preheated, Status, StoredState, Units,
 };
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
@@ -66,7 +66,8 @@ impl AdoptCommand<'_> {
                     self.out
                         .warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes"));
                 }
-                ended
+                // The stock may be withdrawn already.
+                ended.map_err(Failure::in_part)
             }
         }
     }
@@ -199,9 +200,15 @@ impl AdoptCommand<'_> {
                 let wanted = self.plan.total.map(Units::get).or(found.total).unwrap_or_default();
                 let (before, after) = (known.to_string(), wanted.to_string());
                 let difference = FieldDifference { field: "total".to_owned(), before, after, is_given: true };
-                self.out.hint(format!(
-                    "stock and participants come to {known}: `--total {known}` takes over what is there"
-                ));
+                self.out.hint(match self.store.layout().kind() {
+                    Kind::Hash | Kind::Coupon => {
+                        format!("stock and participants come to {known}: `--total {known}` takes over what is there")
+                    }
+                    Kind::Set | Kind::Counter => format!(
+                        "stock and participants come to {known}, without purchases that nobody recorded: give `--total N`, the units \
+                         that it had at the beginning"
+                    ),
+                });
                 self.refuse(found, Status::Exists, None, vec![difference])
             }
             Unadoptable::StockLost => {

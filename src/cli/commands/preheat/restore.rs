@@ -60,7 +60,12 @@ fn note_pauses(restored: &[Archive], results: &[Preheated], named: &[ActivityId]
         .collect();
     if !paused.is_empty() {
         let names: Vec<&str> = paused.iter().map(ActivityId::as_str).collect();
-        out.note(format!("paused, as before: `{}`; `seckill resume` ends that", names.join("`, `")));
+        let quoted: Vec<String> = paused.iter().map(|id| format!("{id:#}")).collect();
+        out.note(format!(
+            "paused, as before: `{}`; `seckill resume {}` ends that",
+            names.join("`, `"),
+            quoted.join(" ")
+        ));
     }
 }
 
@@ -121,7 +126,9 @@ fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Resu
         wanted.push(archive);
     }
     if let Some(missing) = missing.first() {
-        return Err(Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display())));
+        let failure = Failure::usage(format!("no archive of `{missing}` in `{}`", directory.display()));
+        let is_other = of_flag.is_some_and(|flag| !known_layouts.contains(&format!("`{}`", flag.name())));
+        return Err(if is_other { failure.hint(format!("there are {known_layouts}")) } else { failure });
     }
     if let (Some(flag), []) = (of_flag, &wanted[..]) {
         let why = format!("no archive in `{}` is of the layout `{}`", directory.display(), flag.name());
@@ -137,6 +144,16 @@ fn lines(archive: &Archive) -> u64 {
 
 fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Output) -> Result<Preheated> {
     let Archive { id, sealed, .. } = archive;
+    let whole = store.layout().whole(id);
+    if whole != *id
+        && let Some(meta) = snapshot::snapshot(store, &whole)?.meta
+        && meta.plan.is_none()
+        && !meta.shards.is_some_and(|shards| shards.ids(&whole).any(|shard| shard == *id))
+    {
+        out.note(format!("{id}: `{whole}` is another sale here, which this is no shard of"));
+        out.hint("nothing is overwritten: restore it to another server");
+        return Ok(Preheated::refused(id, Status::Exists));
+    }
     let Mutating { reason, dry_run, .. } = &args.mutating;
     let write = |pages: &mut Pages<'_>| write(archive, pages, &out.progress("restoring", lines(archive)));
     let found = restore::restore(store, id, sealed, reason.as_deref(), *dry_run, write)?.map_err(|meddled| {
@@ -204,7 +221,8 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
         "restore" => "give the directory of those files: the same command resumes".to_owned(),
         _ => format!(
             "nothing is overwritten: restore it to another server; or if `seckill inspect {id:#}` says that it is archived, `seckill archive \
-             {id:#} --to DIR` with the same files removes what was left of it"
+             {:#} --to DIR` with the same files removes what was left of it",
+            id.whole()
         ),
     });
 }
