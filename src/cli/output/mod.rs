@@ -185,7 +185,10 @@ impl Output {
         if failed.is_none() || !rows.is_empty() {
             self.array(rows)?;
         }
-        failed.map_or(Ok(()), Err)
+        match failed {
+            Some(failure) => Err(if rows.is_empty() { failure } else { failure.in_part() }),
+            None => Ok(()),
+        }
     }
 
     /// Prints rows as they come, in constant memory; the same text as [`array`](Self::array).

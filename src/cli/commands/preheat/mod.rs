@@ -286,7 +286,9 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|result| &result.activity), store, out);
     hints::order_sets(results.iter().map(|result| &result.activity), store, out);
-    hints::warn_of_dry_replica(args.mutating.dry_run, store, out);
+    // Nor does a replica refuse what changes nothing.
+    let is_unchanged = failed.is_none() && results.iter().all(|result| result.action == Action::Unchanged);
+    hints::warn_of_dry_replica(args.mutating.dry_run || is_unchanged, store, out);
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);
     }
@@ -370,7 +372,8 @@ fn carry_out(
         out.warn(format!("{} of {} activities are done, as shown", due.len() - left.len(), due.len()));
     }
     // Of an activity that is not done some shards may be.
-    let is_partial = left.len() < due.len() || left.iter().any(|plan| plans[*plan].shards.is_some());
+    let is_sharded = |plan: &usize| plans[*plan].shards.is_some() || results[*plan].shards.is_some();
+    let is_partial = left.len() < due.len() || left.iter().any(is_sharded);
     let mut is_decided = (0..plans.len()).map(|plan| !left.contains(&plan));
     results.retain(|_| is_decided.next() == Some(true));
     Err(if is_partial { failure.in_part() } else { failure })

@@ -312,7 +312,7 @@ fn finish(
         (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),
     });
     match error {
-        Some(error) => Err(error),
+        Some(error) => Err(if done > 0 { error.in_part() } else { error }),
         None => Ok(exit(verdicts.into_iter(), args.accept.is_some())),
     }
 }
