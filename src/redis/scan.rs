@@ -110,9 +110,9 @@ impl Servers {
         }
     }
 
-    /// Whether another server may answer a scan that failed, from its beginning.
+    /// Whether another server, or this one later, may answer a scan that failed, from its beginning.
     fn may_begin_again(&self, error: &StoreError) -> bool {
-        self.fail_over() && (error.is_connection() || self.may_recover(error))
+        error.is_transient() || self.fail_over() && (error.is_connection() || self.may_recover(error))
     }
 }
 

@@ -58,6 +58,8 @@ fn what_a_reader_may_not_run_is_named_with_the_rights_that_it_lacks() {
     let deduct = rows.iter().find(|row| row["target"] == "deduct").unwrap();
     assert_eq!(deduct["status"], "warn");
     assert_eq!(deduct["found"], "user `reader` lacks +decrby +exists +hset +xadd");
+    let group = rows.iter().find(|row| row["target"] == "ledger --group").unwrap();
+    assert_eq!(group["found"], "user `reader` lacks +xack +xgroup|create +xreadgroup");
     // Rights are granted by another user.
     assert!(!text(deduct, "fix").contains("--user"), "{deduct}");
     let grant = words(text(deduct, "fix"));

@@ -54,6 +54,18 @@ fn a_trimmed_ledger_has_as_many_entries_as_ever() {
 }
 
 #[test]
+fn an_archived_activity_hides_no_entries_of_others() {
+    let (redis, directory) = (TestRedis::start(), tempfile::tempdir().unwrap());
+    let call = |line: &str| redis.seckill(["-l", "cluster"]).args(line.split(' ')).code(0);
+    call("preheat --id a --stock 8 --shards 2");
+    call("preheat --id b --stock 9");
+    call("pause a");
+    call(&format!("archive a --yes --to {}", directory.path().display()));
+    let text = metrics(&redis, &["-l", "cluster", "inspect"], 0);
+    assert_eq!(samples(&text, "seckill_ledger_entries_total"), ["activity=\"b\" 1"]);
+}
+
+#[test]
 fn a_lag_that_is_not_known_is_left_out() {
     let redis = sale();
     let key = SECKILL.ledger("1");

@@ -160,7 +160,9 @@ fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Resul
     // What serves it is a node that fails its own checks.
     // The others show what they show, and a node that refuses the login has a row that says so.
     let is_of_node = |error: &StoreError| error.is_connection() || matches!(error, StoreError::Login { .. });
-    let is_known = |error: &&StoreError| error.is_refusal() || store.servers.is_cluster() && is_of_node(error);
+    let is_known = |error: &&StoreError| {
+        error.is_refusal() || error.is_transient() || store.servers.is_cluster() && is_of_node(error)
+    };
     let Some(error) = failure.store().filter(is_known) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());

@@ -195,7 +195,9 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
         .iter()
         .filter(|right| !is_keyless(right) && !right.starts_with("cluster") && *right != "asking")
         .collect();
-    if of_keys.len() > 2 && of_keys.iter().all(|right| of(right) == Some(&Granted::No)) {
+    let looks = COMMANDS[0].needs(layout, false);
+    let sees_none = looks.iter().filter(|right| !is_keyless(right)).all(|right| of(right) == Some(&Granted::No));
+    if sees_none && of_keys.len() > 2 && of_keys.iter().all(|right| of(right) == Some(&Granted::No)) {
         rules.retain(|rule| !of_keys.iter().any(|right| *rule == format!("+{right}")));
         rules.extend(of_keys.iter().map(|right| format!("+{right}")));
         let example = Keys::of(layout, &crate::model::id::ActivityId::validated(b"1"));

@@ -265,7 +265,9 @@ fn block(rows: &[&CheckRow], width: usize, out: &mut Output) {
             out.line(&format!("  {} {line}", if index == 0 { "-" } else { " " }));
         }
         // Never wrapped: they are to be pasted.
-        for fix in same.iter().filter_map(|row| row.fix.as_ref()) {
+        let mut fixes: Vec<&String> = same.iter().filter_map(|row| row.fix.as_ref()).collect();
+        fixes.dedup();
+        for fix in fixes {
             out.parts(&[(format!("    $ {fix}"), Tone::Info)]);
         }
     }

@@ -107,7 +107,9 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
     let activities: Vec<ActivityId> = snapshots.iter().flat_map(|snapshot| snapshot.parts()).collect();
     let mut counts = ledger::ledger_entries(store, &activities)?.into_iter();
     metrics.each(ENTRIES, snapshots, |snapshot| {
-        let count: Option<u64> = counts.by_ref().take(snapshot.parts().len()).sum();
+        // All are taken, also behind one that is not known.
+        let own: Vec<Option<u64>> = counts.by_ref().take(snapshot.parts().len()).collect();
+        let count: Option<u64> = own.into_iter().sum();
         ([("activity", snapshot.activity.as_str().into())], count)
     });
     // A user who may not ask has no groups to see.

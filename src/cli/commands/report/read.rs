@@ -14,6 +14,7 @@ use crate::model::number::signed;
 use crate::model::{
     ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, StoredUser,
 };
+use crate::read::whole::wholes;
 use crate::read::{ledger, participants, snapshot};
 use crate::report::merged::MergedLedgers;
 use crate::report::units_a_user::UnitsAUser;
@@ -205,7 +206,11 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     progress.finish();
     let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
-    let stock = stock.and_then(|stock| u64::try_from(stock + merged.in_transit).ok());
+    // What no shard lent is for sale, and not on its way back.
+    let now = wholes(store, std::slice::from_ref(&whole.activity))?;
+    let unlent = now.iter().filter_map(|whole| whole.sums.as_ref()?.in_transit).find(|units| *units < 0);
+    let moving = merged.in_transit - unlent.unwrap_or_default();
+    let stock = stock.and_then(|stock| u64::try_from(stock + moving).ok());
     let status = if found.iter().all(|shard| shard.status.is_done()) { Status::Ok } else { Status::Corrupt };
     let total = found.iter().filter_map(|shard| shard.meta.as_ref()).map(|meta| meta.total).sum();
     let sums = Some(ShardSums { total, in_transit: Some(merged.in_transit) });
