@@ -1,7 +1,7 @@
 //! What is not archived, what is not restored, and that nothing is changed then.
 
 use super::Shop;
-use crate::support::{Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, When};
+use crate::support::{Fault, LAYOUTS, PRODUCT, Proxy, SECKILL, TestRedis, When};
 
 /// The status of a refusal that changes nothing, on the server or on disk.
 fn refused(shop: &Shop, words: &str) -> String {
@@ -137,4 +137,28 @@ fn who_writes_while_it_is_restored_makes_it_start_over() {
     shop.redis.assert_unchanged_since(&archived);
     shop.restore().code(0);
     assert_eq!(shop.state(), before);
+}
+
+/// A part was done: no word that nothing was changed.
+#[test]
+fn what_fails_behind_an_activity_that_is_done_does_not_say_that_nothing_was_changed() {
+    let (redis, directory) = (TestRedis::start(), tempfile::tempdir().unwrap());
+    let call = |line: &str| redis.seckill([]).args(line.split(' '));
+    for id in ["1", "2"] {
+        call(&format!("preheat --id {id} --stock 5")).code(0);
+        call(&format!("deduct {id} --user a")).code(0);
+    }
+    redis.cmd(&["ACL", "SETUSER", "half", "reset", "on", "nopass", "+@all", "~*:1", "~*:activities"]);
+    let half = |line: &str| call(line).env("SECKILL_URL", &format!("{}?user=half", redis.url()));
+    let refused = |line: &str| half(line).code(4).stdout_has("1").stderr_lacks("nothing was changed");
+    refused("ledger trim 1 2 --before 1ms --yes");
+    let plan = directory.path().join("plan.json").display().to_string();
+    for id in ["1", "2"] {
+        redis.cmd(&["HDEL", &SECKILL.participants(id), "a"]);
+    }
+    call(&format!("reconcile --plan {plan}")).code(7);
+    refused(&format!("repair {plan} --yes"));
+    call("reconcile --fix --yes").code(0);
+    call("pause --all --yes").code(0);
+    refused(&format!("archive 1 2 --yes --to {}", directory.path().join("files").display()));
 }

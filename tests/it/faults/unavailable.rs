@@ -63,9 +63,13 @@ fn a_loading_server_is_waited_for_and_named_where_it_takes_too_long() {
     let impatient = redis.seckill(["deduct", "1", "--user", "8", "--timeout", "400ms", "-o", "json"]).code(1);
     let error = impatient.stdout_is("").error_json();
     assert!(error["error"].as_str().unwrap().contains("is still loading its data"), "{error}");
+    let checks = redis.seckill(["doctor", "--timeout", "400ms", "-o", "json"]).code(3).json();
+    assert!(checks.to_string().contains("still loading its data"), "{checks}");
     let patient = redis.seckill(["deduct", "1", "--user", "8", "--timeout", "60s"]).spawn();
+    let scan = redis.seckill(["inspect", "--timeout", "60s"]).spawn();
     redis.config_set("key-load-delay", "0");
     patient.wait().code(0);
+    scan.wait().code(0);
     assert_eq!(redis.int(&SECKILL.stock("1")), 8);
 }
 
