@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 
 use crate::error::StoreError;
-use crate::model::number::whole_bytes;
+use crate::model::number::{MAX_UNITS, whole_bytes};
 use crate::model::{ActivityId, Bought, Kind};
 use crate::redis::scan::Scan;
 use crate::store::Store;
@@ -66,5 +66,5 @@ pub(crate) fn each<E: From<StoreError>>(
 
 /// The units a record holds, or its text if it is no number.
 fn number(bytes: &[u8]) -> Result<u64, String> {
-    whole_bytes(bytes).ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
+    whole_bytes(bytes).filter(|units| *units <= MAX_UNITS).ok_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

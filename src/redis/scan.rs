@@ -74,6 +74,8 @@ impl Servers {
             Scan::Keys(_) => self.discover().map(|()| None)?,
         };
         let mut attempts = Attempts::new(self);
+        // Without another server nobody asks who came already: there it begins again only before its first page.
+        let mut has_begun = false;
         // A slot that moves may leave one node after its scan for another before that one's: then all begins again.
         let mut changes = 0;
         loop {
@@ -84,7 +86,11 @@ impl Servers {
             };
             let walked = nodes.into_iter().try_for_each(|(node, asks)| {
                 let connection = self.node(node).connect_new().map_err(ScanFailure::Store);
-                connection.and_then(|mut it| it.scan(scan, asks, &mut each)).map_err(|stopped| (node, stopped))
+                let page = |members: &[&[u8]]| {
+                    has_begun = true;
+                    each(members)
+                };
+                connection.and_then(|mut it| it.scan(scan, asks, page)).map_err(|stopped| (node, stopped))
             });
             let (node, stopped) = match walked {
                 Ok(()) if slot.is_some() || !self.is_cluster() => return Ok(()),
@@ -100,7 +106,7 @@ impl Servers {
                 Err((node, ScanFailure::Store(error))) => (node, error),
             };
             self.learn(&stopped)?;
-            if !self.may_begin_again(&stopped) {
+            if !self.may_begin_again(&stopped, has_begun) {
                 return Err(self.explained(stopped).into());
             }
             match slot.is_none() && self.is_cluster() {
@@ -111,8 +117,11 @@ impl Servers {
     }
 
     /// Whether another server, or this one later, may answer a scan that failed, from its beginning.
-    fn may_begin_again(&self, error: &StoreError) -> bool {
-        error.is_transient() || self.fail_over() && (error.is_connection() || self.may_recover(error))
+    fn may_begin_again(&self, error: &StoreError, has_begun: bool) -> bool {
+        match self.fail_over() {
+            true => error.is_connection() || self.may_recover(error),
+            false => error.is_transient() && !has_begun,
+        }
     }
 }
 

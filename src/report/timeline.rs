@@ -144,7 +144,7 @@ impl Timeline {
     /// When a percentage of all purchases was made, to the width of a bucket.
     pub(crate) fn bought_by(&self, percent: u8) -> Option<Millis> {
         let bought: u128 = self.levels.last()?.iter().map(|bucket| u128::from(bucket.bought)).sum();
-        Some(Millis::new(self.when((bought * u128::from(percent)).div_ceil(100))))
+        (bought > 0).then(|| Millis::new(self.when((bought * u128::from(percent)).div_ceil(100))))
     }
 
     /// The part that is worth looking at: all of it, unless nearly everything was bought in the first third of the time.

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::error::{Result, StoreError};
-use crate::model::number::whole_bytes;
+use crate::model::number::{MAX_UNITS, whole_bytes};
 use crate::model::{ActivityId, Bought, Corrupt, Entry, EntryId, Shards, Status};
 use crate::script::Script;
 use crate::script::keys::Keys;
@@ -67,7 +67,10 @@ impl<'a> Reply<'a> {
     pub(crate) fn bought(&self, value: Option<&Value>) -> Result<Option<Bought>> {
         match value {
             Some(Value::BulkString(bytes)) if bytes == b"?" => Ok(Some(Bought::Unknown)),
-            _ => Ok(self.count(value)?.map(Bought::Units)),
+            _ => match self.count(value)? {
+                Some(units) if units > MAX_UNITS => Err(self.invalid(value)),
+                units => Ok(units.map(Bought::Units)),
+            },
         }
     }
 

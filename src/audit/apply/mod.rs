@@ -16,7 +16,6 @@ use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, see};
 use crate::error::{Result, StoreError};
-use crate::model::activity::Snapshot;
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::Op;
 use crate::model::number::signed;
@@ -91,19 +90,19 @@ pub fn repair(
     Ok(done)
 }
 
-/// Counts what is held open anew, by all holds that are found. One that came since is in no list: then the count moved, too.
+/// Counts what is held open anew, by all holds that are found. One that came since, and lost its deadline, is in no list: then more is
+/// stored than has a deadline.
 fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result<Repaired> {
     let keys = store.keys(activity);
     for _ in 0..TRIES {
-        let Snapshot { meta, corrupt, .. } = see(store, activity, NOBODY)?.0;
-        let Some(meta) = meta else {
-            return Ok(if corrupt.is_some() { Repaired::Corrupt } else { Repaired::NotPreheated });
+        let expected = match holds::recount(store, activity, Evidence::MANY_HOLDS, &[], None)? {
+            Recounted::Counts(counts) if !dry_run => Some(counts.beyond()),
+            _ => None,
         };
         let found = recorded_holds(store, &keys, Evidence::MANY_HOLDS)?;
-        let expected = (!dry_run).then_some(meta.holds);
         return Ok(match holds::recount(store, activity, Evidence::MANY_HOLDS, &found, expected)? {
             Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
-            Recounted::Counts(counts) if !dry_run && counts.stored != meta.holds => continue,
+            Recounted::Counts(counts) if !dry_run && Some(counts.beyond()) != expected => continue,
             Recounted::Counts(_) => Repaired::Ok,
             Recounted::Corrupt(_) => Repaired::Corrupt,
             Recounted::TooMany => Repaired::Changed,

@@ -72,7 +72,14 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
         let why = "its stock key is gone, and nothing proves how many units are left";
         evidence.notes.push(match (restores, evidence.kind) {
             (true, _) => "its stock key is gone: `--fix` restores it".to_owned(),
-            (_, Kind::Counter) => format!("{why}: compare it with all order records (`--orders`)"),
+            // Records are not compared without a ledger's beginning, and no adoption knows what a counter sold.
+            (_, Kind::Counter) if !evidence.by_ledger && evidence.meta().is_some_and(|meta| meta.ledger) => {
+                "its stock key is gone: `SET` it by hand to the total without what was sold, then `preheat --adopt --total N`".to_owned()
+            }
+            // Beside a whole ledger nothing is taken over.
+            (_, kind) if kind == Kind::Counter || evidence.by_ledger => {
+                format!("{why}: compare it with all order records (`--orders`)")
+            }
             _ => {
                 format!("{why}: compare it with all order records (`--orders`), or take it over with `preheat --adopt`")
             }

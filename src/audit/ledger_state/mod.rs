@@ -61,6 +61,8 @@ pub(crate) struct LedgerState {
     pub epoch: Option<u64>,
     /// The entry that must come next, behind a checkpoint.
     expected: Option<EntryId>,
+    /// The first entry behind the checkpoint that it begins with.
+    pub(crate) began_at: Option<EntryId>,
     /// Entries that cannot be read, and why.
     pub unreadable: Vec<(EntryId, String)>,
     /// The order records, if there are any.
@@ -102,6 +104,7 @@ impl LedgerState {
         self.begin_again();
         (self.total, self.end, self.entries) = (Some(checkpoint.total), checkpoint.upto, checkpoint.entries);
         (self.epoch, self.expected) = (Some(checkpoint.epoch), Some(checkpoint.from));
+        self.began_at = Some(checkpoint.from);
         let older = self.newer_from.filter(|from| *from <= checkpoint.upto);
         self.orders_too_old = older.map(|_| {
             format!("begins behind {} (trimmed, or adopted), and the order records are older", checkpoint.upto.at())

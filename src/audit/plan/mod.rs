@@ -127,6 +127,8 @@ const DRIFTS_ON: &str =
 const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
 const UNPROVEN: &str = "no whole ledger that equals every counter, and no complete order records, prove how many units are left: compare it with \
      all order records (`--orders`), or `SET` the stock by hand to the total without what users hold";
+const DIFFERS: &str = "counters and ledger differ: compare them with all order records (`--orders`), or `SET` the stock by hand: if users were \
+     lost, to what the ledger says, and `--fix` brings them back; if a script sold past the ledger, to the total without what users hold";
 
 /// The changes so far.
 pub(crate) struct Changes<'a> {
@@ -344,7 +346,7 @@ impl<'a> Changes<'a> {
             }
             (None, _) => {
                 self.plan.repairs.clear();
-                self.plan.keep(Class::Conservation, UNPROVEN);
+                self.plan.keep(Class::Conservation, if evidence.by_ledger { DIFFERS } else { UNPROVEN });
             }
             (Some(_), None) => (),
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),

@@ -314,10 +314,12 @@ impl AuditRun<'_> {
             fold::fold(self.store, &self.keys.ledger, &mut self.evidence.ledger, last)?;
         }
         let is_same = view.epoch() == epoch;
-        // A trim that was cut may have removed all behind its checkpoint, and not counted it.
-        let uncounted = view.checkpoint().map_or(0, |checkpoint| checkpoint.entries.saturating_sub(checkpoint.removed));
-        let entries = self.evidence.ledger.entries;
-        let is_complete = view.ledger_length.is_none_or(|length| length == entries || length + uncounted == entries);
+        // A trim that was cut may have removed some behind its checkpoint, and not counted them: none that is read from there on.
+        let ledger = &self.evidence.ledger;
+        let begins_here = view.checkpoint().filter(|checkpoint| ledger.began_at == Some(checkpoint.from));
+        let uncounted = begins_here.map_or(0, |checkpoint| checkpoint.entries.saturating_sub(checkpoint.removed));
+        let is_complete = |length: u64| (length..=length + uncounted).contains(&ledger.entries);
+        let is_complete = view.ledger_length.is_none_or(is_complete);
         Ok(is_same && is_complete && view.ledger_last == Some(self.evidence.ledger.end))
     }
 

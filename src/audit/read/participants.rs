@@ -5,7 +5,7 @@ use redis::Value;
 
 use crate::audit::evidence::mismatch::Holding;
 use crate::error::Result;
-use crate::model::number::whole;
+use crate::model::number::{MAX_UNITS, whole};
 use crate::model::{ActivityId, Entry, Snapshot, Status};
 use crate::read::snapshot::{SnapshotReply, read_snapshot, snapshot_call};
 use crate::store::Store;
@@ -84,7 +84,7 @@ pub(crate) fn holding_of(value: &Value) -> Holding {
 /// What a record holds: `?` is a member of a set without units.
 fn holding(bytes: &[u8]) -> Holding {
     const SHOWN: usize = 64;
-    match std::str::from_utf8(bytes).ok().and_then(whole) {
+    match std::str::from_utf8(bytes).ok().and_then(whole).filter(|units| *units <= MAX_UNITS) {
         Some(units) => Holding::Units(units),
         None if bytes == b"?" => Holding::Unknown,
         None => Holding::Invalid(String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]).into_owned()),

@@ -179,7 +179,7 @@ pub(crate) fn expire(
             items.retain(|item| item.order.is_none());
             if items.len() < all || expired.has_more {
                 row.is_left = true;
-                warnings.warn(format!("`{activity}`: a dry run shows 500 holds at most, and none of orders over several slots: more are overdue"));
+                warnings.warn(format!("`{activity}`: a dry run shows 500 holds at most, and none of orders over several slots: more may be overdue"));
             }
         }
         let (left, undecidable) = expire_items(items.drain(..), (row, undecided), store);

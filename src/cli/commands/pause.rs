@@ -114,7 +114,7 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::NotPreheated);
     hints::other_layouts(activities.iter().filter(is_missing), store, out);
     // Nor does a replica refuse what changes nothing.
-    let is_unchanged = rows.iter().all(|row| row.status == Status::Replayed);
+    let is_unchanged = rows.iter().all(|row| row.status != Status::Ok);
     hints::warn_of_dry_replica(dry_run || is_unchanged, store, out);
     Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
 }

@@ -138,12 +138,15 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     }
     let is_short = |row: &&RepairRow| row.status == Repaired::OutOfStock;
     if let Some(row) = rows.iter().find(is_short) {
-        // Units that no shard lent are in no total that could be raised.
-        let raises = match row.class {
-            Class::UnbackedTransfer => "",
-            _ => "`seckill preheat --update --stock N` raises the total, or ",
-        };
-        out.hint(format!("more is sold than there is: {raises}`seckill refund` gives units back; then audit again"));
+        out.hint(match row.class {
+            Class::UnbackedTransfer => {
+                "its shards have too few units: `seckill resume` returns what a pause withdrew, `seckill refund` what is sold; then audit again"
+            }
+            _ => {
+                "more is sold than there is: `seckill preheat --update --stock N` raises the total, or `seckill refund` gives units back; \
+                 `seckill pause --withdraw-stock` first, or they are sold at once; then audit again with `--fix`, before `seckill resume`"
+            }
+        });
     }
     let has_moved = |row: &RepairRow| match row.status {
         Repaired::ExceedsBought | Repaired::ExceedsTotal | Repaired::RequestConflict => true,

@@ -43,8 +43,9 @@ pub fn find(directory: &Path) -> Result<Vec<Archive>> {
         let path = entry.map_err(|error| unreadable(&error))?.path();
         // One that begins with a dot is not complete.
         let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        // Sums without a manifest are of an archive that lost it.
-        if !is_hidden && (path.join(MANIFEST).exists() || path.join(SUMS).exists()) {
+        // Sums of a ledger without a manifest are of an archive that lost it.
+        let lost_manifest = || path.join(SUMS).exists() && path.join(Part::Ledger.file_name()).exists();
+        if !is_hidden && (path.join(MANIFEST).exists() || lost_manifest()) {
             folders.push(path);
         }
     }

@@ -270,15 +270,7 @@ fn read(
         }
         summary.rows += 1;
         let index = match (row.get(Column::Activity), &last) {
-            // Rows of the only activity that is wanted need not name it, unless there is a column that does.
-            (None, _) if rows.has(Column::Activity) => {
-                let why = format!("activity: `` is not {}", ActivityId::EXPECTED);
-                problems.report(rows.lines.problem(0, why, None));
-                if problems.is_full() {
-                    break;
-                }
-                continue;
-            }
+            // Rows of the only activity that is wanted need not name it.
             (None, _) => only.then_some(0),
             // Most rows are of the activity of the row before.
             (Some(name), Some((known, index))) if known == name => *index,

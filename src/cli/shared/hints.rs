@@ -20,6 +20,11 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
     }
     let mut of_layout: HashMap<Layout, Vec<&ActivityId>> = HashMap::new();
     for (activity, layouts) in missing.iter().zip(index::layouts_with(store, &missing)) {
+        // One with a meta is of this layout, and lost its stock key.
+        if !layouts.is_empty() && snapshot::snapshot(store, activity).is_ok_and(|seen| seen.meta.is_some()) {
+            out.hint(format!("the stock key of `{activity}` is gone: `seckill reconcile {activity:#} --fix` restores it, or says what can be done"));
+            continue;
+        }
         for layout in layouts {
             of_layout.entry(layout).or_default().push(activity);
         }

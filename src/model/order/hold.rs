@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::names::names;
+use crate::model::number::signed;
 use crate::model::number::whole;
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
@@ -136,6 +137,11 @@ impl OpenCounts {
     /// Users whose two numbers differ.
     pub(crate) fn wrong_users(&self) -> impl Iterator<Item = &(StoredUser, Option<u64>, u64)> {
         self.users.iter().filter(|(_, stored, counted)| *stored != Some(*counted))
+    }
+
+    /// Units that are stored as held open beyond those of the holds that have a deadline.
+    pub(crate) fn beyond(&self) -> i64 {
+        signed(self.stored) - signed(self.counted - self.undated)
     }
 
     /// The units that are stored as held open, or, if those are right, the units of holds that have a deadline.

@@ -114,6 +114,9 @@ fn an_archive_without_its_manifest_is_damaged() {
     shop.archive().code(0);
     fs::remove_file(shop.folder().join("manifest.json")).unwrap();
     shop.call("preheat --restore").args([shop.to()]).code(2).stderr_has("manifest.json");
+    // Sums of something else are no archive.
+    fs::remove_file(shop.folder().join("ledger.jsonl")).unwrap();
+    shop.call("preheat --restore").args([shop.to()]).code(2).stderr_has("holds no archive");
 }
 
 /// What `archive` says brings an activity back.

@@ -39,7 +39,7 @@ fn a_dry_run_of_expire_says_that_more_are_overdue_than_it_shows() {
     let redis = TestRedis::selling("1", 900);
     let orders: String = (0..501).map(|user| format!("1,u{user}\n")).collect();
     redis.seckill(["hold", "--from", "-", "--for", "1ms"]).stdin(format!("activity,user\n{orders}")).code(0);
-    let expired = redis.seckill(["expire", "1", "--dry-run", "-o", "json"]).code(0).stderr_has("more are overdue");
+    let expired = redis.seckill(["expire", "1", "--dry-run", "-o", "json"]).code(0).stderr_has("more may be overdue");
     assert_eq!(expired.json()[0]["holds"], 500);
     assert_eq!(redis.seckill(["expire", "1", "-o", "json"]).code(0).json()[0]["holds"], 501);
 }

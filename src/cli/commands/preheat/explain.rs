@@ -101,8 +101,9 @@ pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
     }
     if differs("stock key") {
         return format!(
-            "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger; without a ledger, \
-             `seckill preheat --id {activity:#} --adopt` restores it from total and participants; else `--reset` starts over"
+            "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger that equals every counter, and with \
+             `--orders FILE` from complete order records; without a ledger, `seckill preheat --id {activity:#} --adopt` restores it from \
+             total and participants, where these are recorded; else `--reset` starts over"
         );
     }
     if differs("preheated") {

@@ -287,7 +287,8 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     hints::other_layouts(missing.map(|result| &result.activity), store, out);
     hints::order_sets(results.iter().map(|result| &result.activity), store, out);
     // Nor does a replica refuse what changes nothing.
-    let is_unchanged = failed.is_none() && results.iter().all(|result| result.action == Action::Unchanged);
+    let is_unchanged =
+        failed.is_none() && results.iter().all(|result| matches!(result.action, Action::Unchanged | Action::Refused));
     hints::warn_of_dry_replica(args.mutating.dry_run || is_unchanged, store, out);
     if !is_explained || results != planned && results.iter().any(|result| !result.status.is_done()) {
         explain(&results, how, out);

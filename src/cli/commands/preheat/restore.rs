@@ -61,11 +61,11 @@ fn note_pauses(restored: &[Archive], results: &[Preheated], named: &[ActivityId]
     if !paused.is_empty() {
         let names: Vec<&str> = paused.iter().map(ActivityId::as_str).collect();
         let quoted: Vec<String> = paused.iter().map(|id| format!("{id:#}")).collect();
-        out.note(format!(
-            "paused, as before: `{}`; `seckill resume {}` ends that",
-            names.join("`, `"),
-            quoted.join(" ")
-        ));
+        // A layout of a file has no name.
+        let is_unnamed = Layout::named(layout.name()).is_none() && !out.options.starts_with(" -l ");
+        let file = if is_unnamed { " --layout FILE" } else { "" };
+        let names = names.join("`, `");
+        out.note(format!("paused, as before: `{names}`; `seckill resume {}{file}` ends that", quoted.join(" ")));
     }
 }
 
@@ -147,11 +147,14 @@ fn restore(archive: &Archive, args: &PreheatArgs, store: &mut Store, out: &Outpu
     let whole = store.layout().whole(id);
     if whole != *id
         && let Some(meta) = snapshot::snapshot(store, &whole)?.meta
-        && meta.plan.is_none()
         && !meta.shards.is_some_and(|shards| shards.ids(&whole).any(|shard| shard == *id))
     {
-        out.note(format!("{id}: `{whole}` is another sale here, which this is no shard of"));
-        out.hint("nothing is overwritten: restore it to another server");
+        let (what, first) = match meta.plan {
+            Some(_) => ("is being made here by a `preheat` that is unfinished", "finish that by the same command, or "),
+            None => ("is another sale here, which this is no shard of", ""),
+        };
+        out.note(format!("{id}: `{whole}` {what}"));
+        out.hint(format!("nothing is overwritten: {first}restore it to another server"));
         return Ok(Preheated::refused(id, Status::Exists));
     }
     let Mutating { reason, dry_run, .. } = &args.mutating;

@@ -68,11 +68,6 @@ enum Form {
 }
 
 impl OrderReader {
-    /// Whether the header has a column; lines of JSON have none.
-    pub fn has(&self, column: Column) -> bool {
-        matches!(&self.form, Form::Separated(separated) if separated.has(column))
-    }
-
     /// Begins to read: recognises the dialect and, of csv and tsv, the header.
     ///
     /// # Errors

@@ -166,8 +166,9 @@ impl OrderRow {
                 Column::Reason => text.len() <= MAX_REASON && !text.contains('\t'),
                 Column::Items => true,
             };
-            // A column that may be absent may be empty; a quantity that is not there is not 1.
-            let absent = text.is_empty() && column != Column::Quantity && shape.optional.contains(&column);
+            // A column that may be absent may be empty; a quantity that is not there is not 1, nor no activity the one that is named.
+            let is_never_empty = matches!(column, Column::Quantity | Column::Activity);
+            let absent = text.is_empty() && !is_never_empty && shape.optional.contains(&column);
             if absent {
                 self.values[column as usize] = None;
             } else if !fits {

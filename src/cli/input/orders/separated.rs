@@ -56,11 +56,6 @@ impl Separated {
         Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
     }
 
-    /// Whether the header has a column.
-    pub(crate) fn has(&self, column: Column) -> bool {
-        self.columns.iter().any(|(known, _)| *known == column)
-    }
-
     /// Reads the next record into a row.
     pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
         let next = self.record(lines)?;
