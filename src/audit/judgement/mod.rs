@@ -74,7 +74,9 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
             (true, _) => "its stock key is gone: `--fix` restores it".to_owned(),
             // Records are not compared without a ledger's beginning, and no adoption knows what a counter sold.
             (_, Kind::Counter) if !evidence.by_ledger && evidence.meta().is_some_and(|meta| meta.ledger) => {
-                "its stock key is gone: `SET` it by hand to the total without what was sold, then `preheat --adopt --total N`".to_owned()
+                "its stock key is gone: `SET` it by hand to the total without what was sold and what is withdrawn, then `preheat --adopt \
+                 --total N`"
+                    .to_owned()
             }
             // Beside a whole ledger nothing is taken over.
             (_, kind) if kind == Kind::Counter || evidence.by_ledger => {

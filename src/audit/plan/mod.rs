@@ -126,9 +126,10 @@ const DRIFTS_ON: &str =
     "somebody moves the stock past the ledger right now: stop the sale (`pause --withdraw-stock`), then audit again";
 const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
 const UNPROVEN: &str = "no whole ledger that equals every counter, and no complete order records, prove how many units are left: compare it with \
-     all order records (`--orders`), or `SET` the stock by hand to the total without what users hold";
+     all order records (`--orders`), or `SET` the stock by hand to the total without what users hold and what is withdrawn";
 const DIFFERS: &str = "counters and ledger differ: compare them with all order records (`--orders`), or `SET` the stock by hand: if users were \
-     lost, to what the ledger says, and `--fix` brings them back; if a script sold past the ledger, to the total without what users hold";
+     lost, to what the ledger says, and `--fix` brings them back; if a script sold past the ledger, to the total without what users hold; \
+     each without what is withdrawn";
 
 /// The changes so far.
 pub(crate) struct Changes<'a> {

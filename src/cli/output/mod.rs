@@ -129,7 +129,7 @@ impl Output {
         self.sink.show();
         let ended = ended.map_err(|failure| {
             let hint = failure.hint.map(|hint| self.terminal.with_options(&hint));
-            Failure { hint, message: self.terminal.with_options(&failure.message), ..failure }
+            Failure { hint, ..failure }
         });
         if self.is_dry && self.format != Format::Table && ended.is_ok() {
             self.note("dry run: nothing was changed");

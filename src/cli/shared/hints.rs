@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, counted, named};
-use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status};
+use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status, StoredState};
 use crate::read::{index, snapshot};
 use crate::script::keys::Keys;
 use crate::store::Store;
@@ -20,9 +20,12 @@ pub fn other_layouts<'a>(missing: impl IntoIterator<Item = &'a ActivityId>, stor
     }
     let mut of_layout: HashMap<Layout, Vec<&ActivityId>> = HashMap::new();
     for (activity, layouts) in missing.iter().zip(index::layouts_with(store, &missing)) {
-        // One with a meta is of this layout, and lost its stock key.
-        if !layouts.is_empty() && snapshot::snapshot(store, activity).is_ok_and(|seen| seen.meta.is_some()) {
-            out.hint(format!("the stock key of `{activity}` is gone: `seckill reconcile {activity:#} --fix` restores it, or says what can be done"));
+        // One with a meta is of this layout.
+        let seen = if layouts.is_empty() { None } else { snapshot::snapshot(store, activity).ok() };
+        if let Some(meta) = seen.and_then(|seen| seen.meta) {
+            if meta.plan.is_none() && meta.stored_state != StoredState::Archived {
+                out.hint(format!("the stock key of `{activity}` is gone: `seckill reconcile {activity:#} --fix` restores it, or says what can be done"));
+            }
             continue;
         }
         for layout in layouts {
