@@ -405,9 +405,10 @@ impl AuditRun<'_> {
     }
 }
 
-/// What a purchase, an update or a reset between two readings changes. The stock alone may be the same again after an update and purchases.
-fn stock_and_total(view: &Snapshot) -> (Option<u64>, Option<(u64, u64)>) {
-    (view.stock, view.meta.as_ref().map(|meta| (meta.epoch, meta.total)))
+/// What a purchase, an update, a reset or the end of an adoption between two readings changes. The stock alone may be the same again after
+/// an update and purchases.
+fn stock_and_total(view: &Snapshot) -> (Option<u64>, Option<(u64, u64, bool)>) {
+    (view.stock, view.meta.as_ref().map(|meta| (meta.epoch, meta.total, meta.is_adopting)))
 }
 
 impl Evidence {
