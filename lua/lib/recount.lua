@@ -1,6 +1,6 @@
--- Counts anew what is held open, by the holds that have a deadline and those that the caller names, and writes what differs, unless
--- this is a dry run, or more units are stored beyond the holds that have a deadline than the caller expects, who may not know of
--- newer ones. Reads call, the deadlines and most, how many may be counted; sets answer, as settle
+-- Counts anew what is held open, by the holds that have a deadline and those that the caller names, and writes what differs: another
+-- program changed it. Nothing is written by a dry run, nor if more units are stored beyond the holds that have a deadline than the
+-- caller expects, who may not know of newer ones. Reads call, the deadlines and most, how many may be counted; sets answer, as settle
 -- replies to this step.
 -- All in one call, because it must be of one instant: 7 ms for 1,000 open holds on a slow core, 0.7 s for 100,000.
 local answer = {OK, digits(call.stock), digits(call.holds), false, false}
@@ -45,7 +45,7 @@ for from = 1, #users, 1000 do
   end
 end
 answer[4], answer[5] = digits(units), digits(undated)
--- Holds that come and go move what is stored and the holds that have a deadline; one that lost its deadline does not.
+-- A hold that comes or goes with its deadline does not move the difference; one that lost its deadline since is in it.
 local beyond = digits(call.holds - (units - undated))
 if call.dry or call.reason ~= '' and call.reason ~= beyond or #set + #cleared + #lost == 2 and units == call.holds then return answer end
 local allowed = redis.acl_check_cmd

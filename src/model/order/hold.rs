@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::names::names;
-use crate::model::number::signed;
-use crate::model::number::whole;
+use crate::model::number::{signed, whole};
 use crate::model::order::Corrupt;
 use crate::model::status::Status;
 use crate::model::time::Millis;
