@@ -61,7 +61,8 @@ impl Night<'_> {
         self.look_for_ledger()
     }
 
-    /// How it ended, as other sales say it: one without rules knows no holds, and no order of it is decided.
+    /// How it ended, as other sales say it: one without rules knows no holds, and no order of it is decided. A hold whose id
+    /// another order had while the sale was being adopted stays refused.
     pub fn known(&self, task: &Task, status: Status) -> Status {
         let is_elsewhere = task.activity == 0 && self.activities[0].made_elsewhere.is_some();
         let ends_hold = match task.about {
@@ -70,7 +71,12 @@ impl Night<'_> {
         };
         match status {
             Status::NotPreheated if is_elsewhere && ends_hold => Status::NotHeld,
-            Status::NotPreheated if is_elsewhere => Status::Paused,
+            Status::NotPreheated if is_elsewhere => match task.about {
+                About::Order(order) if self.oracle.orders[order].heard == Heard::Refused(REQUEST_CONFLICT) => {
+                    Status::RequestConflict
+                }
+                _ => Status::Paused,
+            },
             status => status,
         }
     }
