@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{self, Columns, Mapping};
-use crate::cli::input::error::{Location, Problem, Problems, quoted};
-use crate::cli::input::orders::{Dialect, Quotes, RowFormat, is_rounded, line_ends};
+use crate::cli::input::error::{Problems, quoted};
+use crate::cli::input::orders::{Dialect, Lines, Next, RowError, RowFormat, Separated, is_rounded};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
 use crate::model::{ActivityId, FieldChange, Limit, Plan, Units};
@@ -34,89 +34,51 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
         return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))
             .hint("a fixture in YAML can say the same"));
     }
-    let mut problems = Problems::of(&source.name);
-    let list = rows(&source, delimiter, &columns, &mut problems);
+    let (mut problems, lines) = (Problems::of(&source.name), Lines::of_text(&source.name, source.text));
+    let list = rows(lines, delimiter, &columns, &mut problems).map_err(|error| match error {
+        RowError::Fatal(failure) => failure,
+        RowError::Bad(problem) => Problems::only(&source.name, problem.of_line()),
+    })?;
     problems.end()?;
     Ok(list)
 }
 
-fn rows(source: &Source, delimiter: u8, columns: &Columns, problems: &mut Problems) -> List {
-    let bytes = source.text.as_bytes();
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(bytes);
-    let mut list = List { plans: Vec::new(), ignored: None };
-    let header: Vec<String> = match reader.headers() {
-        Ok(header) => header.iter().map(|name| name.trim().to_owned()).collect(),
-        Err(error) => {
-            problems.report(Problem::new(Location::START, error.to_string()));
-            return list;
-        }
-    };
-    let found = match Quotes::of(&bytes[..offset(reader.position().byte())], delimiter).fault() {
-        Some((_, message, hint)) => Err(Problem::new(Location::START, message).hint(hint.map(str::to_owned))),
-        None if header.is_empty() => Err(columns.no_header()),
-        None => columns.find(&header),
-    };
-    let found = match found {
-        Ok(found) => found,
-        Err(problem) => {
-            problems.report(problem);
-            return list;
-        }
-    };
-    list.ignored = columns::ignored(&found.ignored);
-    let mut seen: HashMap<ActivityId, usize> = HashMap::new();
-    let mut record = csv::StringRecord::new();
-    let (mut line, mut counted) = (1, 0);
+/// Reads the header, and the rows that are valid; reports those that are not.
+fn rows(mut lines: Lines, delimiter: u8, columns: &Columns, problems: &mut Problems) -> Result<List, RowError> {
+    let mut values = Separated::open(delimiter, true, &mut lines, columns, COLUMNS.into_iter())?;
+    let mut list = List { plans: Vec::new(), ignored: columns::ignored(&values.ignored) };
+    let mut seen: HashMap<ActivityId, u64> = HashMap::new();
     loop {
-        match reader.read_record(&mut record) {
-            Ok(true) => {}
-            Ok(false) => return list,
-            Err(error) => {
-                problems.report(Problem::new(Location::START, error.to_string()));
-                return list;
+        match values.record(&mut lines) {
+            Ok(Next::Row) => {}
+            Ok(Next::End | Next::NotYet) => return Ok(list),
+            Err(RowError::Bad(problem)) => {
+                problems.report(problem.of_line());
+                continue;
             }
+            Err(fatal) => return Err(fatal),
         }
-        let start = record.position().map_or(0, |at| offset(at.byte()));
-        let raw = bytes.get(start..offset(reader.position().byte())).unwrap_or_default();
-        // What is left of the line end before it, and empty lines.
-        let raw_start = raw.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or_default();
-        line += offset(line_ends(&bytes[counted..start + raw_start], b'\n'));
-        counted = start + raw_start;
-        let (width, columns) = (header.len(), &found.indexes);
-        let mut row = Row { width, columns, record: &record, line, problems: &mut *problems };
-        if let Some((_, message, hint)) = Quotes::of(&raw[raw_start..], delimiter).fault() {
-            row.report(message.to_owned(), hint);
-            continue;
-        }
+        let mut row = Row { values: &values, lines: &lines, problems };
         let Some(plan) = row.plan() else { continue };
-        match seen.insert(plan.id.clone(), line) {
-            Some(first) => {
-                let message = format!("activity `{}` is given twice, first in line {first}", plan.id);
-                problems.report(Problem::new(Location { line, column: 1 }, message));
-            }
+        match seen.insert(plan.id.clone(), lines.line()) {
+            Some(first) => row.report(format!("activity `{}` is given twice, first in line {first}", plan.id), None),
             None => list.plans.push(plan),
         }
     }
 }
 
-/// An offset into a text that is held in memory.
-fn offset(at: u64) -> usize {
-    usize::try_from(at).unwrap_or(usize::MAX)
-}
-
+/// The record that was read last.
 struct Row<'a> {
-    width: usize,
-    /// The index of each column of ours.
-    columns: &'a [Option<usize>],
-    record: &'a csv::StringRecord,
-    line: usize,
+    values: &'a Separated<&'static str>,
+    lines: &'a Lines,
     problems: &'a mut Problems,
 }
 
 impl Row<'_> {
     fn plan(&mut self) -> Option<Plan> {
-        if self.record.len() != self.width {
-            self.report(format!("{} values, but the header has {}", self.record.len(), self.width), None);
+        let (count, width) = (self.values.count(), self.values.width);
+        if count != width {
+            self.report(format!("{count} values, but the header has {width}"), None);
             return None;
         }
         let id = self.text("id").filter(|id| id.starts_with(|c: char| c.is_ascii_digit()) && is_rounded(id));
@@ -146,13 +108,13 @@ impl Row<'_> {
         Some(plan)
     }
 
-    fn required<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<T> {
+    fn required<T: FromStr>(&mut self, name: &'static str, expected: &str) -> Option<T> {
         let text = self.text(name).unwrap_or_default().to_owned();
         self.parsed(name, &text, expected)
     }
 
     /// The outer `None` if it is wrong; an empty value is none.
-    fn optional<T: FromStr>(&mut self, name: &str, expected: &str) -> Option<Option<T>> {
+    fn optional<T: FromStr>(&mut self, name: &'static str, expected: &str) -> Option<Option<T>> {
         match self.text(name).unwrap_or_default().to_owned() {
             text if text.is_empty() => Some(None),
             text => self.parsed(name, &text, expected).map(Some),
@@ -160,7 +122,7 @@ impl Row<'_> {
     }
 
     /// An empty value keeps what there is.
-    fn clearable<T>(&mut self, name: &str, expected: &str) -> Option<FieldChange<T>>
+    fn clearable<T>(&mut self, name: &'static str, expected: &str) -> Option<FieldChange<T>>
     where
         T: FromStr<Err: Display>,
     {
@@ -175,13 +137,11 @@ impl Row<'_> {
         value
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
-        let index = COLUMNS.iter().position(|known| *known == name)?;
-        self.record.get(self.columns[index]?)
+    fn text(&self, name: &'static str) -> Option<&str> {
+        self.values.value(self.lines, name)
     }
 
     fn report(&mut self, message: String, hint: Option<&str>) {
-        let problem = Problem::new(Location { line: self.line, column: 1 }, message);
-        self.problems.report(problem.hint(hint.map(str::to_owned)));
+        self.problems.report(self.lines.problem(0, message, hint.map(str::to_owned)));
     }
 }

@@ -150,6 +150,12 @@ impl Problem {
         Self { at, message: message.into(), hint: None }
     }
 
+    /// The same, but of its whole line.
+    pub(super) fn of_line(mut self) -> Self {
+        self.at.column = 1;
+        self
+    }
+
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
         self.hint = hint.into();

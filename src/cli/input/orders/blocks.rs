@@ -274,7 +274,7 @@ pub(crate) struct Lines {
 }
 
 /// How many lines end in a text behind this byte: by `\n`, `\r\n` or `\r`.
-pub(crate) fn line_ends(text: &[u8], before: u8) -> u64 {
+fn line_ends(text: &[u8], before: u8) -> u64 {
     let ends = |at: &usize| text[*at] == b'\r' || at.checked_sub(1).map_or(before, |last| text[last]) != b'\r';
     memchr::memchr2_iter(b'\n', b'\r', text).filter(ends).count() as u64
 }
@@ -282,6 +282,12 @@ pub(crate) fn line_ends(text: &[u8], before: u8) -> u64 {
 impl Lines {
     pub(crate) fn new(blocks: Blocks) -> Self {
         Self { blocks, data: Vec::new(), start: 0, record: 0..0, line: 0, next_line: 1, before: 0, ended: false }
+    }
+
+    /// Those of a text that was read whole.
+    pub(crate) fn of_text(name: &str, text: String) -> Self {
+        let stream = Stream { blocks: sync_channel(0).1, peeked: None, ended: true };
+        Self { data: text.into_bytes(), ended: true, ..Self::new(Blocks::of(name, Source::Stream(stream))) }
     }
 
     /// Waits for the first bytes, and passes a byte order mark.

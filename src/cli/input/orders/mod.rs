@@ -15,18 +15,16 @@ use std::path::Path;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::Columns;
 use crate::cli::input::error::{Problem, Problems};
-use crate::cli::input::orders::blocks::Lines;
 use crate::cli::input::orders::jsonl::JsonLines;
-use crate::cli::input::orders::separated::Separated;
 use crate::names;
 
 pub use crate::cli::input::columns::Mapping;
-pub(super) use crate::cli::input::orders::blocks::line_ends;
+pub(super) use crate::cli::input::orders::blocks::Lines;
 pub use crate::cli::input::orders::blocks::{Blocks, Checked};
 pub use crate::cli::input::orders::jsonl::FileOrder;
 pub(crate) use crate::cli::input::orders::row::is_rounded;
 pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
-pub(crate) use crate::cli::input::orders::separated::Quotes;
+pub(super) use crate::cli::input::orders::separated::Separated;
 
 /// What came of asking for the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +61,7 @@ pub struct OrderReader {
 }
 
 enum Form {
-    Separated(Separated),
+    Separated(Separated<Column>),
     Json(JsonLines),
 }
 
@@ -83,7 +81,7 @@ impl OrderReader {
             Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
             _ => {
                 let has_quotes = dialect != Dialect::Mysql;
-                let opened = Separated::open(delimiter, has_quotes, &mut lines, &columns, &shape);
+                let opened = Separated::open(delimiter, has_quotes, &mut lines, &columns, shape.columns());
                 Form::Separated(opened.map_err(|error| match error {
                     RowError::Fatal(failure) => failure,
                     RowError::Bad(problem) => Problems::only(&name, problem),

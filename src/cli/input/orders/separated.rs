@@ -9,36 +9,36 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use crate::cli::failure::Result;
 use crate::cli::input::columns::Columns;
 use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
-use crate::cli::input::orders::row::{Column, OrderRow, Shape};
+use crate::cli::input::orders::row::{Column, OrderRow};
 use crate::cli::input::orders::{Next, RowError};
 
-/// The records of one input, its header read.
-pub(crate) struct Separated {
+/// The records of one input, its header read. `C` names a column.
+pub(crate) struct Separated<C> {
     delimiter: u8,
     /// Whether values may be quoted; else they may have escapes.
     has_quotes: bool,
     record: Record,
     /// Our columns, and the index of each in a record.
-    columns: Vec<(Column, usize)>,
-    width: usize,
+    columns: Vec<(C, usize)>,
+    pub(crate) width: usize,
     /// The header, unchanged, with its line end.
     pub(crate) header: Vec<u8>,
     pub(crate) ignored: Vec<String>,
 }
 
-impl Separated {
-    /// Reads the header.
+impl<C: Copy + PartialEq> Separated<C> {
+    /// Reads the header. `columns` are ours, in the order of their `names`.
     pub(crate) fn open(
         delimiter: u8,
         has_quotes: bool,
         lines: &mut Lines,
         names: &Columns,
-        shape: &Shape,
+        columns: impl Iterator<Item = C>,
     ) -> Result<Self, RowError> {
         let reader = Box::new(ReaderBuilder::new().delimiter(delimiter).build());
-        let (record, columns) = (Record { reader, ..Record::default() }, Vec::new());
-        let (header, ignored) = (Vec::new(), Vec::new());
-        let mut opened = Self { delimiter, has_quotes, record, columns, width: 0, header, ignored };
+        let record = Record { reader, ..Record::default() };
+        let (found, header, ignored) = (Vec::new(), Vec::new(), Vec::new());
+        let mut opened = Self { delimiter, has_quotes, record, columns: found, width: 0, header, ignored };
         loop {
             match opened.record(lines)? {
                 Next::Row => break,
@@ -52,38 +52,18 @@ impl Separated {
         };
         let texts: Vec<String> = opened.record.values.iter().map(name).collect::<Result<_, _>>()?;
         let found = names.find(&texts).map_err(RowError::Bad)?;
-        opened.columns = shape.columns().zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
+        opened.columns = columns.zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
         Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
     }
 
-    /// Reads the next record into a row.
-    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
-        let next = self.record(lines)?;
-        if next != Next::Row {
-            return Ok(next);
-        }
-        row.set_line(lines.line());
-        let count = self.record.values.len();
-        if count != self.width {
-            let plural = if count == 1 && self.has_quotes { "" } else { "s" };
-            let guess = if self.has_quotes { "" } else { ": was the file cut short?" };
-            return Err(lines.bad(0, format!("{count} value{plural}, but the header has {}{guess}", self.width)));
-        }
-        let text = utf8(lines, self.record.text(lines.raw()))?;
-        for (column, at) in &self.columns {
-            // A character may be split between two values.
-            let value = text.get(self.record.values[*at].clone());
-            let value = value.ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
-            // A quantity that is not there is not counted as 1.
-            if self.has_quotes || value != "NULL" || *column == Column::Quantity {
-                row.set(*column, &self.plain(value));
-            }
-        }
-        Ok(Next::Row)
+    /// The value of a column in the record that was read last; `None` if there is no such column.
+    pub(crate) fn value<'v>(&'v self, lines: &'v Lines, column: C) -> Option<&'v str> {
+        let (_, at) = self.columns.iter().find(|(known, _)| *known == column)?;
+        std::str::from_utf8(self.record.text(lines.raw()).get(self.record.values.get(*at)?.clone())?).ok()
     }
 
     /// The column where the value of a record begins, counted in characters.
-    pub(crate) fn value_column(&self, raw: &[u8], column: Column) -> usize {
+    pub(crate) fn value_column(&self, raw: &[u8], column: C) -> usize {
         let at = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
         let start = match self.record.has_quotes {
             true => Quotes::of(raw, self.delimiter).starts.get(at).copied(),
@@ -92,8 +72,13 @@ impl Separated {
         column_of(raw, start.unwrap_or_default())
     }
 
+    /// How many values the record has that was read last.
+    pub(crate) fn count(&self) -> usize {
+        self.record.values.len()
+    }
+
     /// Finds the values of the next record.
-    fn record(&mut self, lines: &mut Lines) -> Result<Next, RowError> {
+    pub(crate) fn record(&mut self, lines: &mut Lines) -> Result<Next, RowError> {
         if !self.has_quotes {
             let next = lines.read_line()?;
             self.record.split(lines.raw(), self.delimiter);
@@ -127,6 +112,34 @@ impl Separated {
     /// A value without its escapes, if it may have some.
     fn plain<'v>(&self, value: &'v str) -> Cow<'v, str> {
         if self.has_quotes { Cow::Borrowed(value) } else { unescaped(value) }
+    }
+}
+
+impl Separated<Column> {
+    /// Reads the next record into a row.
+    pub(crate) fn next(&mut self, lines: &mut Lines, row: &mut OrderRow) -> Result<Next, RowError> {
+        let next = self.record(lines)?;
+        if next != Next::Row {
+            return Ok(next);
+        }
+        row.set_line(lines.line());
+        let count = self.count();
+        if count != self.width {
+            let plural = if count == 1 && self.has_quotes { "" } else { "s" };
+            let guess = if self.has_quotes { "" } else { ": was the file cut short?" };
+            return Err(lines.bad(0, format!("{count} value{plural}, but the header has {}{guess}", self.width)));
+        }
+        let text = utf8(lines, self.record.text(lines.raw()))?;
+        for (column, at) in &self.columns {
+            // A character may be split between two values.
+            let value = text.get(self.record.values[*at].clone());
+            let value = value.ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
+            // A quantity that is not there is not counted as 1.
+            if self.has_quotes || value != "NULL" || *column == Column::Quantity {
+                row.set(*column, &self.plain(value));
+            }
+        }
+        Ok(Next::Row)
     }
 }
 
@@ -204,7 +217,7 @@ impl Record {
 
 /// What a parser does not say of a record with quotes.
 #[derive(Default)]
-pub(crate) struct Quotes {
+struct Quotes {
     /// Where each value begins.
     starts: Vec<usize>,
     /// Whether its last value lacks a closing quote.
@@ -214,7 +227,7 @@ pub(crate) struct Quotes {
 }
 
 impl Quotes {
-    pub(crate) fn of(record: &[u8], delimiter: u8) -> Self {
+    fn of(record: &[u8], delimiter: u8) -> Self {
         let mut quotes = Self::default();
         let mut start = 0;
         loop {
@@ -233,7 +246,7 @@ impl Quotes {
     }
 
     /// What is wrong: where, in words, and the next step.
-    pub(crate) fn fault(&self) -> Option<(usize, &'static str, Option<&'static str>)> {
+    fn fault(&self) -> Option<(usize, &'static str, Option<&'static str>)> {
         if self.is_open {
             return Some((0, "a quote is not closed: was the file cut short?", None));
         }
