@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserializer;
-use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::cli::failure::{Failure, Result};
@@ -56,7 +56,8 @@ impl JsonLines {
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
         self.near = None;
-        let read = json.deserialize_map(Object { fields: self, row }).and_then(|()| json.end());
+        let fields = Fields("an object", |name: &str, value: &str| self.set(name, value, row));
+        let read = json.deserialize_map(fields).and_then(|()| json.end());
         read.map_err(|error| wrong(lines, &error))?;
         self.check(lines, row)?;
         Ok(Next::Row)
@@ -72,6 +73,29 @@ impl JsonLines {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Sets the column that a field is, if it is one.
+    fn set(&mut self, name: &str, value: &str, row: &mut OrderRow) -> Result<(), String> {
+        let Some(column) = self.column(name) else { return Ok(()) };
+        if row.get(column).is_some() {
+            return Err(format!("`{name}` is given twice"));
+        }
+        match value {
+            // A quantity that is null is not counted as 1.
+            "null" if column != Column::Quantity => {}
+            "null" => row.set(column, value),
+            _ if column == Column::Items => row.set(column, value),
+            _ => match text_of(value) {
+                Some(text) => row.set(column, &text),
+                None => {
+                    let expected = expected(column, self.shape.quantities);
+                    let shown: String = value.chars().take(40).collect();
+                    return Err(format!("{name}: `{shown}` is not a string or an integer, expected {expected}"));
+                }
+            },
+        }
+        Ok(())
     }
 
     /// The column that a field is; `None` if it is ignored.
@@ -160,43 +184,19 @@ pub(crate) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(Cow::Borrowed(raw))
 }
 
-/// Reads one object into a row.
-struct Object<'a> {
-    fields: &'a mut JsonLines,
-    row: &'a mut OrderRow,
-}
+/// Hands over the fields of an object, each with its value as it is written. The text says what is expected.
+struct Fields<F>(&'static str, F);
 
-impl<'de> Visitor<'de> for Object<'_> {
+impl<'de, F: FnMut(&str, &str) -> Result<(), String>> Visitor<'de> for Fields<F> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
+        formatter.write_str(self.0)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<Key<'de>>()? {
-            let Some(column) = self.fields.column(&name.0) else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let raw = map.next_value::<&RawValue>()?.get();
-            if self.row.get(column).is_some() {
-                return Err(A::Error::custom(format!("`{}` is given twice", name.0)));
-            }
-            // A quantity that is null is not counted as 1.
-            if raw == "null" && column != Column::Quantity {
-                continue;
-            }
-            if raw == "null" || column == Column::Items {
-                self.row.set(column, raw);
-                continue;
-            }
-            let text = text_of(raw).ok_or_else(|| {
-                let expected = expected(column, self.fields.shape.quantities);
-                let shown: String = raw.chars().take(40).collect();
-                A::Error::custom(format!("{}: `{shown}` is not a string or an integer, expected {expected}", name.0))
-            })?;
-            self.row.set(column, &text);
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        while let Some((name, value)) = map.next_entry::<Key<'de>, &RawValue>()? {
+            self.1(&name.0, value.get()).map_err(A::Error::custom)?;
         }
         Ok(())
     }
@@ -205,7 +205,7 @@ impl<'de> Visitor<'de> for Object<'_> {
 /// The name of a field, borrowed if it has no escapes.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-pub(crate) struct Key<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// One order of a file, of one activity or of several, in buffers that are used again for the next.
 #[derive(Debug, Default)]
@@ -249,25 +249,15 @@ impl FileOrder {
 
 /// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
 fn items(text: &str, shape: &Shape, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
-    struct Found<'a>(&'a Shape, &'a mut Vec<(ActivityId, Quantity)>);
-    impl<'de> Visitor<'de> for Found<'_> {
-        type Value = Result<(), String>;
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("an object such as {\"1001\":2}")
+    let mut added = Ok(());
+    let fields = Fields("an object such as {\"1001\":2}", |activity: &str, quantity: &str| {
+        if added.is_ok() {
+            added = add(items, shape, activity, quantity);
         }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut wrong = Ok(());
-            while let Some((name, raw)) = map.next_entry::<Key<'de>, &RawValue>()? {
-                if wrong.is_ok() {
-                    wrong = add(self.1, self.0, &name.0, raw.get());
-                }
-            }
-            Ok(wrong)
-        }
-    }
-    serde_json::Deserializer::from_str(text)
-        .deserialize_map(Found(shape, items))
-        .map_err(|error| json_message(&error))??;
+        Ok(())
+    });
+    let read = serde_json::Deserializer::from_str(text).deserialize_map(fields);
+    read.map_err(|error| json_message(&error)).and(added)?;
     match items.len() {
         0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
         count if count > MultiOrder::MAX_ITEMS => {
