@@ -125,7 +125,10 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
             Exit::Failed,
             "the rest was not applied; the same command again would apply the whole input to the new sale",
         ),
-        StoreError::OtherJob { .. } => (Exit::Usage, "give another name to `--job`, or leave it out"),
+        StoreError::OtherJob { .. } => (
+            Exit::Usage,
+            "new input needs another `--job`; what was applied before needs the `--map` and `--format` of then: under another `--job` it is applied again",
+        ),
         StoreError::Lost { .. } => {
             (Exit::Unknown, "give the whole input again with the same `--job`: what is stored is not applied twice")
         }

@@ -82,9 +82,19 @@ impl Purchases {
         };
         let is_covered =
             |kept: &[&Purchase]| units(kept).is_some_and(|units| units.saturating_sub(of_user.refunded) <= to);
+        // Ids that have more than is taken, beside rows of ids that are none of ours: which order is missing is not known.
+        let is_too_much = |reversed: &[&Purchase], kept: &[&Purchase]| {
+            let units = |of: &[&Purchase]| of.iter().map(|purchase| purchase.units).sum::<Option<i64>>();
+            let most = taken.map(|taken| taken.saturating_add(of_user.refunded));
+            units(reversed).zip(most).is_some_and(|(units, most)| units > most)
+                && units(kept).is_some_and(|units| units < to)
+        };
         // What is reversed, if that is known.
         let decided = |all: bool| {
             let (reversed, kept) = divided(all);
+            if is_too_much(&reversed, &kept) {
+                return None;
+            }
             let are_behind_it =
                 !reversed.is_empty() && units(&reversed).zip(taken).is_none_or(|(units, taken)| units >= taken);
             (mismatch.orders.is_none() || are_behind_it || is_covered(&kept)).then_some(reversed)
@@ -222,6 +232,8 @@ mod tests {
             (Some(&[(3, "a")]), multi, (4, 3), "m"),
             (Some(&[(3, "")]), two, (5, 3), "-"),
             (Some(&[(1, "a"), (2, "")]), two, (5, 3), "-"),
+            // Rows of other ids than ours.
+            (Some(&[(1, "x")]), two, (5, 1), "-"),
             // Rows of all ids, with fewer units.
             (Some(&[(3, "a"), (1, "b")]), two, (5, 4), "-"),
             // Units that no id has.

@@ -35,7 +35,7 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
             .hint("a fixture in YAML can say the same"));
     }
     let (mut problems, lines) = (Problems::of(&source.name), Lines::of_text(&source.name, source.text));
-    let list = rows(lines, delimiter, &columns, &mut problems).map_err(|error| match error {
+    let list = rows(lines, (dialect, delimiter), &columns, &mut problems).map_err(|error| match error {
         RowError::Fatal(failure) => failure,
         RowError::Bad(problem) => Problems::only(&source.name, problem.of_line()),
     })?;
@@ -44,8 +44,13 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
 }
 
 /// Reads the header, and the rows that are valid; reports those that are not.
-fn rows(mut lines: Lines, delimiter: u8, columns: &Columns, problems: &mut Problems) -> Result<List, RowError> {
-    let mut values = Separated::open(delimiter, true, &mut lines, columns, COLUMNS.into_iter())?;
+fn rows(
+    mut lines: Lines,
+    (dialect, delimiter): (Dialect, u8),
+    columns: &Columns,
+    problems: &mut Problems,
+) -> Result<List, RowError> {
+    let mut values = Separated::open(dialect, delimiter, &mut lines, columns, COLUMNS.into_iter())?;
     let mut list = List { plans: Vec::new(), ignored: columns::ignored(&values.ignored) };
     let mut seen: HashMap<ActivityId, u64> = HashMap::new();
     loop {

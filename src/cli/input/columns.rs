@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::error::{Location, Problem, did_you_mean, listed, quoted};
+use crate::model::shell_quoted;
 
 /// Ignored columns that are named; of more only the number.
 const MAX_NAMED: usize = 10;
@@ -131,7 +132,12 @@ impl Columns {
             found.indexes[*index].is_none() && (wanted.is_required || wanted.is_mapped || near[*index].is_some())
         };
         let missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
-        if missing.is_empty() { Ok(found) } else { Err(self.refusal(header, &missing, &near)) }
+        let names: Vec<&str> = header.iter().map(String::as_str).collect();
+        if missing.is_empty() && found.indexes.iter().all(Option::is_none) && has_values(&names) {
+            let message = format!("no name of a column here, but {}", listed(&names));
+            return Err(Problem::new(Location::START, message).hint(WANTS_HEADER.to_owned()));
+        }
+        if missing.is_empty() { Ok(found) } else { Err(self.refusal(&names, &missing, &near)) }
     }
 
     /// What is said of a name in an object that is nearly ours. Without `--map`, names must be ours.
@@ -145,21 +151,25 @@ impl Columns {
         (format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint)
     }
 
-    fn refusal(&self, header: &[String], missing: &[usize], near: &[Option<&str>]) -> Problem {
-        let names: Vec<&str> = header.iter().map(String::as_str).collect();
+    fn refusal(&self, names: &[&str], missing: &[usize], near: &[Option<&str>]) -> Problem {
         let wanted: Vec<&str> = missing.iter().map(|index| self.name(*index)).collect();
         let plural = if wanted.len() == 1 { "" } else { "s" };
-        let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(&names));
+        let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(names));
         let refusal = Problem::new(Location::START, message);
-        if let [only] = names.as_slice()
+        if names.iter().any(|name| name.starts_with("sep=")) {
+            return refusal.hint("remove the first line, which is for spreadsheets alone".to_owned());
+        }
+        if let [only] = names
             && let Some(delimiter) = [';', '|', '\t', ','].into_iter().find(|delimiter| only.contains(*delimiter))
         {
-            let shown = if delimiter == '\t' { "\\t".to_owned() } else { delimiter.to_string() };
-            return refusal.hint(format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`"));
+            return refusal.hint(separated_by(delimiter));
+        }
+        if has_values(names) {
+            return refusal.hint(WANTS_HEADER.to_owned());
         }
         let mapped = missing.iter().find(|index| self.0[**index].is_mapped);
         if let Some(index) = mapped {
-            return refusal.hint(did_you_mean(self.name(*index), &names));
+            return refusal.hint(did_you_mean(self.name(*index), names));
         }
         let pairs: Vec<String> = missing
             .iter()
@@ -170,13 +180,31 @@ impl Columns {
     }
 
     fn hint(&self, pairs: &[String], optional: Option<&str>) -> String {
-        let pairs = pairs.join(",");
-        let map =
-            if pairs.contains(char::is_whitespace) { format!("`--map '{pairs}'`") } else { format!("`--map {pairs}`") };
+        if let Some(pair) = pairs.iter().find(|pair| pair.contains(',')) {
+            let name = pair.split_once('=').map_or("", |(_, name)| name);
+            return format!("give the column {} a name without a comma, which `--map` can name", quoted(name));
+        }
+        let map = format!("`--map {}`", shell_quoted(&pairs.join(",")));
         match optional {
             Some(ours) => format!("use it by {map}; if it is something else, `--map {ours}=` ignores it"),
             None => format!("name the file's own column with {map}"),
         }
+    }
+}
+
+const WANTS_HEADER: &str = "is there no header? the first line must name the columns";
+
+/// Whether a first line has values where names are expected.
+fn has_values(names: &[&str]) -> bool {
+    names.iter().any(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The next step if another delimiter was expected.
+pub(super) fn separated_by(delimiter: char) -> String {
+    match delimiter {
+        ',' => "is the file separated by `,`? give `--format csv`".to_owned(),
+        '\t' => "is the file separated by `\\t`? give `--delimiter '\\t'`".to_owned(),
+        other => format!("is the file separated by `{other}`? give `--delimiter '{other}'`"),
     }
 }
 
@@ -207,7 +235,7 @@ const ALIASES: [(&str, &str); 11] = [
     (
         "quantity",
         "qty quant quantities count cnt num number units amount pieces pcs buynum buycount itemcount \
-         数量 件数 购买数量",
+         goodsnum 数量 件数 购买数量",
     ),
     ("request", "requestid requestno req reqid idempotencykey idempotencyid 请求id"),
     ("ledger", "ledgerid ledgerentry entry entryid"),
@@ -215,8 +243,11 @@ const ALIASES: [(&str, &str); 11] = [
     ("id", "activity activityid sku skuid itemid productid goodsid 活动id 商品id"),
     ("stock", "total units quantity qty inventory 库存"),
     ("per_user_limit", "limit userlimit perlimit maxperuser buylimit 限购 限购数量"),
-    ("starts_at", "start startat starttime starts begin begintime 开始时间"),
-    ("ends_at", "end endat endtime ends 结束时间"),
+    (
+        "starts_at",
+        "start startat starttime startdate starts begin beginat begintime begindate validfrom 开始 开始时间 开始日期",
+    ),
+    ("ends_at", "end endat endtime enddate ends validto validuntil 结束 结束时间 结束日期"),
 ];
 
 /// Whether two names are equal but for their case.
@@ -227,11 +258,17 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 /// Whether a name is probably meant to be one of ours.
 pub(crate) fn is_near(ours: &str, name: &str) -> bool {
     let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    // Part of a name: `sum(quantity)`, `order_qty`, 商品数量.
+    let mut words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let has_word_for_units = words.any(|word| {
+        matches!(&word[..], "quantity" | "qty" | "sum" | "count") || word.contains("数量") || word.contains("件数")
+    });
     let (plain_ours, name) = (plain(ours), plain(name));
     let aliases = ALIASES.iter().find(|(known, _)| *known == ours).map_or("", |(_, aliases)| aliases);
     // Short names are near to too many others, and a reason that is ignored does no harm.
     let may_be_misspelt = plain_ours.len() >= 5 && ours != "reason";
     plain_ours == name
+        || ours == "quantity" && has_word_for_units
         || aliases.split_whitespace().any(|alias| alias == name)
         || (may_be_misspelt && strsim::damerau_levenshtein(&plain_ours, &name) == 1)
 }
@@ -265,11 +302,11 @@ impl Mapping {
         pairs.join(",")
     }
 
-    /// The columns that are ignored, as one text. It is part of a job's stored digest, and not of its name: orders that were read
+    /// Which of the columns that are there are ignored, as one text. It is part of a job's stored digest, and not of its name: orders that were read
     /// with such a column are not applied again without it.
-    pub fn ignored(&self) -> String {
-        let mut ignored: Vec<String> =
-            self.0.iter().filter(|(_, theirs)| theirs.is_empty()).map(|(ours, _)| format!(" {ours}=")).collect();
+    pub fn ignored(&self, is_there: impl Fn(&str) -> bool) -> String {
+        let ignored = self.0.iter().filter(|(ours, theirs)| theirs.is_empty() && is_there(ours));
+        let mut ignored: Vec<String> = ignored.map(|(ours, _)| format!(" {ours}=")).collect();
         ignored.sort();
         ignored.concat()
     }
@@ -309,6 +346,9 @@ mod tests {
             ("Quantitty", "quantity=Quantitty"),
             ("Request-ID", "request=Request-ID"),
             ("Item Count", "'quantity=Item Count'"),
+            ("sum(quantity)", "'quantity=sum(quantity)'"),
+            ("order_qty", "quantity=order_qty"),
+            ("商品数量", "quantity=商品数量"),
         ] {
             let refusal = find(&["activity", "user", name], "").unwrap_err();
             let ours = map.trim_matches('\'').split_once('=').unwrap().0;
@@ -321,6 +361,24 @@ mod tests {
         for other in ["order_id", "season", "username2", "requested_at", "price"] {
             assert_eq!(find(&["activity", "user", other], "").unwrap().ignored, [other]);
         }
+    }
+
+    #[test]
+    fn values_are_no_names_of_columns() {
+        let columns = Columns::new(&[], &["activity", "quantity"], &Mapping::default()).unwrap();
+        let found = |names: &[&str]| columns.find(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let refusal = found(&["42", "1"]).unwrap_err();
+        assert_eq!(
+            (&refusal.message[..], refusal.hint.as_deref()),
+            ("no name of a column here, but `42`, `1`", Some(WANTS_HEADER))
+        );
+        assert!(
+            found(&["id", "2026"]).is_err() && found(&["id", "at"]).is_ok() && found(&["quantity", "2026"]).is_ok()
+        );
+        assert_eq!(find(&["1001", "7"], "").unwrap_err().hint.as_deref(), Some(WANTS_HEADER));
+        let hint = find(&["activity", "user", "count,all"], "").unwrap_err().hint;
+        assert_eq!(hint.as_deref(), Some("give the column `count,all` a name without a comma, which `--map` can name"));
+        assert!(find(&["sep=;"], "").unwrap_err().hint.unwrap().starts_with("remove the first line"));
     }
 
     #[test]

@@ -270,6 +270,8 @@ pub(crate) struct Lines {
     next_line: u64,
     /// The last byte that was passed: a `\n` behind a `\r` ends the same line.
     before: u8,
+    /// Whether lines end with `\n` alone: a `\r` in one is a part of its text.
+    has_bare_returns: bool,
     ended: bool,
 }
 
@@ -281,7 +283,18 @@ fn line_ends(text: &[u8], before: u8) -> u64 {
 
 impl Lines {
     pub(crate) fn new(blocks: Blocks) -> Self {
-        Self { blocks, data: Vec::new(), start: 0, record: 0..0, line: 0, next_line: 1, before: 0, ended: false }
+        let (line, next_line, before, has_bare_returns) = (0, 1, 0, false);
+        Self {
+            blocks,
+            data: Vec::new(),
+            start: 0,
+            record: 0..0,
+            line,
+            next_line,
+            before,
+            has_bare_returns,
+            ended: false,
+        }
     }
 
     /// Those of a text that was read whole.
@@ -347,7 +360,10 @@ impl Lines {
     /// Passes bytes, and counts the lines that end in them.
     fn pass(&mut self, length: usize) {
         let passed = &self.data[self.start..self.start + length];
-        self.next_line += line_ends(passed, self.before);
+        self.next_line += match self.has_bare_returns {
+            true => memchr::memchr_iter(b'\n', passed).count() as u64,
+            false => line_ends(passed, self.before),
+        };
         self.before = passed.last().copied().unwrap_or(self.before);
         self.start += length;
     }
@@ -374,6 +390,7 @@ impl Lines {
 
     /// Takes the next line that holds something as a record.
     pub(crate) fn read_line(&mut self) -> Result<Next> {
+        self.has_bare_returns = true;
         loop {
             self.skip_empty();
             match memchr::memchr(b'\n', self.rest()) {
@@ -397,18 +414,18 @@ impl Lines {
 
     /// The same, with the next step.
     pub(crate) fn problem(&self, byte: usize, message: String, hint: Option<String>) -> Problem {
-        problem(self.line, column_of(self.raw(), byte), message, hint)
+        // A record with quotes may be of several lines.
+        let before = &self.raw()[..byte.min(self.raw().len())];
+        let start = memchr::memrchr2(b'\n', b'\r', before).filter(|_| !self.has_bare_returns).map_or(0, |at| at + 1);
+        let line = self.line + line_ends(&before[..start], 0);
+        let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+        Problem::new(Location { line: usize::try_from(line).unwrap_or(usize::MAX), column }, message).hint(hint)
     }
-}
 
-/// A problem at a line and column, as editors count them.
-pub(crate) fn problem(line: u64, column: usize, message: String, hint: Option<String>) -> Problem {
-    Problem::new(Location { line: usize::try_from(line).unwrap_or(usize::MAX), column }, message).hint(hint)
-}
-
-/// The column of a byte of a record, counted from 1 in characters.
-pub(crate) fn column_of(raw: &[u8], byte: usize) -> usize {
-    String::from_utf8_lossy(&raw[..byte.min(raw.len())]).chars().count() + 1
+    /// Whether it can be read only once, while it arrives.
+    pub(crate) fn is_stream(&self) -> bool {
+        matches!(self.blocks.source, Source::Stream(_))
+    }
 }
 
 /// The record as text.

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{Columns, Named};
 use crate::cli::input::error::json_message;
-use crate::cli::input::orders::blocks::{Lines, column_of, problem, utf8};
+use crate::cli::input::orders::blocks::{Lines, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
 use crate::cli::input::orders::{Next, OrderReader, RowError};
 use crate::model::order::Items;
@@ -51,7 +51,7 @@ impl JsonLines {
         if next != Next::Row {
             return Ok(next);
         }
-        self.has_rows = true;
+        let is_first = !std::mem::replace(&mut self.has_rows, true);
         row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
@@ -59,11 +59,15 @@ impl JsonLines {
         let fields = Fields("an object", |name: &str, value: &str| self.set(name, value, row));
         let read = json.deserialize_map(fields).and_then(|()| json.end());
         read.map_err(|error| wrong(lines, &error))?;
+        if is_first && lines.is_stream() {
+            // What was applied by the end could not be told from what is asked for next.
+            self.check_mapped(&format!("{}:{}:1", lines.name(), lines.line()))?;
+        }
         self.check(lines, row)?;
         Ok(Next::Row)
     }
 
-    /// Refuses an input if a mapped column is in none of its objects: the name is misspelt.
+    /// Refuses an input if a mapped column is in none of its objects so far: the name is misspelt.
     fn check_mapped(&self, input: &str) -> Result<()> {
         let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
@@ -82,9 +86,7 @@ impl JsonLines {
             return Err(format!("`{name}` is given twice"));
         }
         match value {
-            // A quantity that is null is not counted as 1.
-            "null" if column != Column::Quantity => {}
-            "null" => row.set(column, value),
+            "null" => row.set_null(column, value),
             _ if column == Column::Items => row.set(column, value),
             _ => match text_of(value) {
                 Some(text) => row.set(column, &text),
@@ -141,8 +143,7 @@ impl JsonLines {
             // Orders of several activities come from backends, and have no `--map`.
             let has_map = self.shape.number(Column::Items).is_none();
             let (message, hint) = self.columns.refusal_of(index, &name, has_map);
-            let column = value_column(lines.raw(), &name);
-            return Err(RowError::Bad(problem(lines.line(), column, message, Some(hint))));
+            return Err(RowError::Bad(lines.problem(value_start(lines.raw(), &name), message, Some(hint))));
         }
         if let Some(index) = self.shape.number(Column::Quantity)
             && self.columns.is_mapped(index)
@@ -163,12 +164,15 @@ pub(crate) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
     lines.bad(error.column().saturating_sub(1), message)
 }
 
-/// The column at which the value of a field begins, counted in characters.
-pub(crate) fn value_column(raw: &[u8], name: &str) -> usize {
-    let text = String::from_utf8_lossy(raw);
-    let found = text.find(&format!("\"{name}\"")).map_or(0, |at| at + name.len() + 2);
-    let value = text[found..].find(|c: char| c != ':' && !c.is_whitespace()).unwrap_or(0);
-    column_of(text.as_bytes(), if found == 0 { 0 } else { found + value })
+/// The byte at which the value of a field begins; 0 if it is not found.
+pub(crate) fn value_start(raw: &[u8], name: &str) -> usize {
+    let text = std::str::from_utf8(raw).unwrap_or_default();
+    let quoted = format!("\"{name}\"");
+    let after_name = |(at, _): (usize, &str)| {
+        let rest = text[at + quoted.len()..].trim_start().strip_prefix(':')?;
+        Some(text.len() - rest.trim_start().len())
+    };
+    text.match_indices(&quoted).find_map(after_name).unwrap_or_default()
 }
 
 /// The text of a string or of an integer; `None` for anything else.
@@ -228,8 +232,8 @@ impl FileOrder {
             self.text.clear();
             self.buffer.clear();
             items(text, &reader.shape, &mut self.buffer).map_err(|message| {
-                let column = value_column(reader.lines.raw(), reader.column_name(Column::Items));
-                RowError::Bad(problem(self.row.line(), column, format!("items: {message}"), None))
+                let start = value_start(reader.lines.raw(), reader.column_name(Column::Items));
+                RowError::Bad(reader.lines.problem(start, format!("items: {message}"), None))
             })?;
             self.items = self.buffer.drain(..).collect();
             self.text.push_str(text);

@@ -80,8 +80,7 @@ impl OrderReader {
         let form = match dialect {
             Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
             _ => {
-                let has_quotes = dialect != Dialect::Mysql;
-                let opened = Separated::open(delimiter, has_quotes, &mut lines, &columns, shape.columns());
+                let opened = Separated::open(dialect, delimiter, &mut lines, &columns, shape.columns());
                 Form::Separated(opened.map_err(|error| match error {
                     RowError::Fatal(failure) => failure,
                     RowError::Bad(problem) => Problems::only(&name, problem),
@@ -104,7 +103,7 @@ impl OrderReader {
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
-            row.check(&self.shape, &self.columns).map_err(|wrong| RowError::Bad(self.problem(row, wrong)))?;
+            row.check(&self.shape, &self.columns).map_err(|wrong| RowError::Bad(self.problem(wrong)))?;
         }
         Ok(next)
     }
@@ -145,12 +144,12 @@ impl OrderReader {
         self.shape.number(column).map_or(column.name(), |index| self.columns.name(index))
     }
 
-    fn problem(&self, row: &OrderRow, wrong: row::Wrong) -> Problem {
-        let column = match &self.form {
-            Form::Separated(form) => form.value_column(self.lines.raw(), wrong.column),
-            Form::Json(_) => jsonl::value_column(self.lines.raw(), self.column_name(wrong.column)),
+    fn problem(&self, wrong: row::Wrong) -> Problem {
+        let start = match &self.form {
+            Form::Separated(form) => form.value_start(self.lines.raw(), wrong.column),
+            Form::Json(_) => jsonl::value_start(self.lines.raw(), self.column_name(wrong.column)),
         };
-        blocks::problem(row.line(), column, wrong.message, wrong.hint)
+        self.lines.problem(start, wrong.message, wrong.hint)
     }
 }
 

@@ -109,6 +109,15 @@ impl OrderRow {
         self.values[column as usize] = Some(span);
     }
 
+    /// Sets a column that is null: it is absent. A quantity that is not there is not 1, nor no activity the one that is named.
+    pub(crate) fn set_null(&mut self, column: Column, text: &str) {
+        match column {
+            Column::Quantity => self.set(column, text),
+            Column::Activity => self.set(column, ""),
+            _ => {}
+        }
+    }
+
     /// The number of the line where the row begins.
     pub fn line(&self) -> u64 {
         self.line
@@ -150,10 +159,20 @@ impl OrderRow {
                 let hint = "a spreadsheet did that: export the ids again, with the column formatted as text".to_owned();
                 return Err(Wrong { column, message, hint: Some(hint) });
             }
+            if matches!(column, Column::User | Column::Request) && text == "\\N"
+                || column == Column::Request && text.eq_ignore_ascii_case("null")
+            {
+                let message =
+                    format!("{}: {} is no id, but what a database prints for none", name(column), quoted(text));
+                let hint =
+                    "rows that a database printed are read with `--format mysql`; in others leave the value empty";
+                return Err(Wrong { column, message, hint: Some(hint.to_owned()) });
+            }
             let fits = match column {
                 Column::Activity => !text.is_empty() && text == self.valid_activity || ActivityId::fits(text),
                 Column::User => is_plain(text) && text.len() <= 256 || UserId::fits(text),
-                Column::Request => RequestId::fits(text),
+                // One that is padded is no id of an order.
+                Column::Request => RequestId::fits(text) && text.trim_ascii().len() == text.len(),
                 Column::Quantity => match signed(text, shape.quantities) {
                     Some(quantity) => {
                         self.quantity = quantity;
@@ -166,7 +185,7 @@ impl OrderRow {
                 Column::Reason => text.len() <= MAX_REASON && !text.contains('\t'),
                 Column::Items => true,
             };
-            // A column that may be absent may be empty; a quantity that is not there is not 1, nor no activity the one that is named.
+            // A column that may be absent may be empty, but for those that `set_null` keeps.
             let is_never_empty = matches!(column, Column::Quantity | Column::Activity);
             let absent = text.is_empty() && !is_never_empty && shape.optional.contains(&column);
             if absent {
@@ -198,7 +217,8 @@ impl OrderRow {
 pub(crate) fn is_rounded(text: &str) -> bool {
     let Some((mantissa, exponent)) = text.split_once(['E', 'e']) else { return false };
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));
+    let (whole, fraction) =
+        mantissa.split_once(['.', ',']).map_or((mantissa, None), |(whole, rest)| (whole, Some(rest)));
     let is_number = is_digits(whole) && fraction.is_none_or(is_digits);
     match exponent.strip_prefix('+') {
         Some(exponent) => is_number && is_digits(exponent),
@@ -234,7 +254,7 @@ pub(crate) fn expected(column: Column, quantities: Quantities) -> &'static str {
     match (column, quantities) {
         (Column::Activity, _) => ActivityId::EXPECTED,
         (Column::User, _) => UserId::EXPECTED,
-        (Column::Request, _) => RequestId::EXPECTED,
+        (Column::Request, _) => "a request id: 1 to 128 printable ASCII characters, without a space at either end",
         (Column::Quantity, Quantities::Orders) => Quantity::EXPECTED,
         (Column::Quantity, Quantities::Records) => "a whole number, negative for a refund, without leading zero",
         (Column::Reason, _) => "a reason of 1 to 1,024 bytes without a tab",

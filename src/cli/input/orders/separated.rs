@@ -7,16 +7,18 @@ use std::ops::Range;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::cli::failure::Result;
-use crate::cli::input::columns::Columns;
-use crate::cli::input::orders::blocks::{Lines, column_of, utf8};
+use crate::cli::input::columns::{Columns, separated_by};
+use crate::cli::input::orders::blocks::{Lines, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow};
-use crate::cli::input::orders::{Next, RowError};
+use crate::cli::input::orders::{Dialect, Next, RowError};
 
 /// The records of one input, its header read. `C` names a column.
 pub(crate) struct Separated<C> {
     delimiter: u8,
     /// Whether values may be quoted; else they may have escapes.
     has_quotes: bool,
+    /// Whether quoted values may have line ends.
+    has_long_rows: bool,
     record: Record,
     /// Our columns, and the index of each in a record.
     columns: Vec<(C, usize)>,
@@ -29,8 +31,8 @@ pub(crate) struct Separated<C> {
 impl<C: Copy + PartialEq> Separated<C> {
     /// Reads the header. `columns` are ours, in the order of their `names`.
     pub(crate) fn open(
+        dialect: Dialect,
         delimiter: u8,
-        has_quotes: bool,
         lines: &mut Lines,
         names: &Columns,
         columns: impl Iterator<Item = C>,
@@ -38,7 +40,9 @@ impl<C: Copy + PartialEq> Separated<C> {
         let reader = Box::new(ReaderBuilder::new().delimiter(delimiter).build());
         let record = Record { reader, ..Record::default() };
         let (found, header, ignored) = (Vec::new(), Vec::new(), Vec::new());
-        let mut opened = Self { delimiter, has_quotes, record, columns: found, width: 0, header, ignored };
+        let (has_quotes, has_long_rows) = (dialect != Dialect::Mysql, dialect == Dialect::Csv);
+        let mut opened =
+            Self { delimiter, has_quotes, has_long_rows, record, columns: found, width: 0, header, ignored };
         loop {
             match opened.record(lines)? {
                 Next::Row => break,
@@ -62,14 +66,14 @@ impl<C: Copy + PartialEq> Separated<C> {
         std::str::from_utf8(self.record.text(lines.raw()).get(self.record.values.get(*at)?.clone())?).ok()
     }
 
-    /// The column where the value of a record begins, counted in characters.
-    pub(crate) fn value_column(&self, raw: &[u8], column: C) -> usize {
+    /// The byte where a value of a record begins.
+    pub(crate) fn value_start(&self, raw: &[u8], column: C) -> usize {
         let at = self.columns.iter().find(|(known, _)| *known == column).map_or(0, |(_, at)| *at);
         let start = match self.record.has_quotes {
             true => Quotes::of(raw, self.delimiter).starts.get(at).copied(),
             false => self.record.values.get(at).map(|value| value.start),
         };
-        column_of(raw, start.unwrap_or_default())
+        start.unwrap_or_default()
     }
 
     /// How many values the record has that was read last.
@@ -101,10 +105,15 @@ impl<C: Copy + PartialEq> Separated<C> {
         if !self.record.has_quotes {
             return Ok(Next::Row);
         }
-        match Quotes::of(lines.raw(), self.delimiter).fault() {
-            Some((at, message, hint)) => {
-                Err(RowError::Bad(lines.problem(at, message.to_owned(), hint.map(str::to_owned))))
-            }
+        let fault = Quotes::of(lines.raw(), self.delimiter).fault(lines.raw());
+        let fault = fault.or_else(|| {
+            let is_long = !self.has_long_rows && memchr::memchr2(b'\n', b'\r', lines.raw().trim_ascii_end()).is_some();
+            let hint =
+                "rows that a database printed have no quotes: `--format mysql`; else `--format csv --delimiter '\\t'`";
+            is_long.then(|| (0, "a quoted value of several lines in tsv", Some(hint.to_owned())))
+        });
+        match fault {
+            Some((at, message, hint)) => Err(RowError::Bad(lines.problem(at, message.to_owned(), hint))),
             None => Ok(Next::Row),
         }
     }
@@ -134,8 +143,9 @@ impl Separated<Column> {
             // A character may be split between two values.
             let value = text.get(self.record.values[*at].clone());
             let value = value.ok_or_else(|| lines.bad(0, "a value is not UTF-8"))?;
-            // A quantity that is not there is not counted as 1.
-            if self.has_quotes || value != "NULL" || *column == Column::Quantity {
+            if !self.has_quotes && matches!(value, "NULL" | "\\N") {
+                row.set_null(*column, value);
+            } else {
                 row.set(*column, &self.plain(value));
             }
         }
@@ -246,12 +256,16 @@ impl Quotes {
     }
 
     /// What is wrong: where, in words, and the next step.
-    fn fault(&self) -> Option<(usize, &'static str, Option<&'static str>)> {
+    fn fault(&self, record: &[u8]) -> Option<(usize, &'static str, Option<String>)> {
         if self.is_open {
             return Some((0, "a quote is not closed: was the file cut short?", None));
         }
         let at = self.text_after?;
-        Some((at, "text after a closing quote", Some("write a quote inside quotes twice: `\"a\"\"b\"`")))
+        let hint = match record[at] {
+            delimiter @ (b';' | b'|' | b'\t' | b',') => separated_by(delimiter.into()),
+            _ => "write a quote inside quotes twice: `\"a\"\"b\"`".to_owned(),
+        };
+        Some((at, "text after a closing quote", Some(hint)))
     }
 }
 

@@ -54,6 +54,8 @@ fn what_is_wrong_is_named_with_its_place() {
         ("1001,7,1,1\n", "f:3:1: 4 values, but the header has 3"),
         ("{1},7,1\n", "f:3:1: activity: `{1}` is not an activity id"),
         ("双,,1\n", "f:3:3: user: `` is not a user id"),
+        ("1001,\"7\n8\",1\n", "f:3:6: user: `7\\n8` is not a user id"),
+        ("\"1001\n\", 7,1\n", "f:3:1: activity: `1001\\n` is not an activity id"),
     ] {
         let (rows, error) = read(format!("{csv}{line}"), Dialect::Csv, "");
         assert_eq!(rows.len(), 1, "{line}");
@@ -66,6 +68,8 @@ fn what_is_wrong_is_named_with_its_place() {
         ("{\"activity\":1}", "f:1:1: `user` is missing"),
         ("{\"activity\":1,\"activity\":1}", "f:1:27: `activity` is given twice"),
         ("{\"activity\":1,", "f:1:14: not a JSON object: EOF"),
+        ("{\"type\":\"user\",\"activity\":1,\"user\":\" 7\"}", "f:1:36: user: ` 7` is not a user id"),
+        ("{\"activity\":null,\"user\":7}", "f:1:13: activity: `` is not an activity id"),
     ] {
         let (_, error) = read(line, Dialect::Jsonl, "");
         assert!(error.as_deref().unwrap_or_default().starts_with(expected), "{line}: {error:?}");
@@ -114,6 +118,53 @@ fn mysql_batch_has_escapes_no_quotes_and_null() {
         assert_eq!(rows.len(), 0);
         assert!(error.as_ref().is_some_and(|error| error.starts_with(why)), "{error:?}");
     }
+}
+
+#[test]
+fn what_a_database_prints_for_nothing_is_no_request_id() {
+    let tsv = "activity\tuser\trequest\n1001\t7\t";
+    for (request, why) in [("NULL", "no id"), ("null", "no id"), ("\\N", "no id"), ("a ", "not a request id")] {
+        let (rows, error) = read(format!("{tsv}{request}\n"), Dialect::Tsv, "");
+        assert_eq!(rows.len(), 0);
+        assert!(
+            error.as_ref().is_some_and(|error| error.starts_with("f:2:8: request: ") && error.contains(why)),
+            "{error:?}"
+        );
+    }
+    for request in ["NULL", "\\N"] {
+        assert_eq!(read(format!("{tsv}{request}\n"), Dialect::Mysql, ""), (vec!["2 1001 7 1 ".to_owned()], None));
+    }
+}
+
+#[test]
+fn a_value_of_several_lines_is_of_csv_alone() {
+    let text = "activity\tuser\ttitle\n1001\t7\t\"Big\n1001\t8\tsale\"\n";
+    let (_, error) = read(text, Dialect::Tsv, "");
+    assert!(
+        error.as_ref().is_some_and(|error| error.starts_with("f:2:1: a quoted value of several lines")),
+        "{error:?}"
+    );
+    assert_eq!(read(text, Dialect::Mysql, "").0.len(), 2);
+    assert_eq!(read(text.replace('\t', ","), Dialect::Csv, "").0.len(), 1);
+}
+
+#[test]
+fn a_return_in_a_row_of_mysql_ends_no_line() {
+    let text = "activity\tuser\ttitle\n1001\t7\ta\rb\n1001\t 8\tc\n";
+    let (rows, error) = read(text, Dialect::Mysql, "");
+    assert_eq!((rows.len(), error.is_some_and(|error| error.starts_with("f:3:6: user"))), (1, true));
+}
+
+#[test]
+fn a_stream_whose_first_object_lacks_a_mapped_field_is_refused() {
+    let text = "{\"activity\":1,\"user\":7,\"no\":\"a\"}\n";
+    let (rows, error) = read(text, Dialect::Jsonl, "request=nr");
+    assert!(
+        rows.is_empty() && error.as_ref().is_some_and(|error| error.starts_with("f:1:1: no object has `nr`")),
+        "{error:?}"
+    );
+    let null = "{\"activity\":1,\"user\":7,\"no\":null}\n";
+    assert_eq!(read(format!("{null}{text}"), Dialect::Jsonl, "request=no").0, ["1 1 7 1 ", "2 1 7 1 a"]);
 }
 
 #[test]

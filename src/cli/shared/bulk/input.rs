@@ -71,7 +71,11 @@ impl Input {
 
     /// Which columns the mapping ignores, as a part of the job's stored digest.
     pub(crate) fn unmapped(&self) -> String {
-        self.mapping.ignored()
+        // Which columns jsonl has is known only at its end.
+        let is_there = |ours: &str| {
+            self.reader.header().is_empty() || self.reader.ignored().iter().any(|name| columns::is_same(ours, name))
+        };
+        self.mapping.ignored(is_there)
     }
 
     /// How the input is read, as a part of the job's name and stored digest.
