@@ -285,6 +285,11 @@ impl Sales {
             && self.total.zip(stock).is_some_and(|(total, stock)| signed(total) - self.sold != signed(stock))
     }
 
+    /// When a percentage of all purchases was made, to the width of a period of the timeline.
+    pub(crate) fn bought_by(&self, percent: u8) -> Option<Millis> {
+        self.timeline.bought_by(percent).map(|at| self.last_order.map_or(at, |last| at.min(last)))
+    }
+
     /// Units bought a second from the first order to the sell-out, else to the last order; `None` if that is one instant.
     pub(crate) fn rate(&self) -> Option<f64> {
         let units = if self.sold_out_at.is_some() { self.bought_by_then } else { self.bought };

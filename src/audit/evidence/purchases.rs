@@ -96,7 +96,7 @@ impl Purchases {
                 return None;
             }
             let are_behind_it =
-                !reversed.is_empty() && units(&reversed).zip(taken).is_none_or(|(units, taken)| units >= taken);
+                !reversed.is_empty() && units(&reversed).zip(taken).is_some_and(|(units, taken)| units >= taken);
             (mismatch.orders.is_none() || are_behind_it || is_covered(&kept)).then_some(reversed)
         };
         let reversed = match mismatch.orders {
@@ -230,6 +230,7 @@ mod tests {
             // A part: those without a row, if each row names its request.
             (Some(&[(3, "a")]), two, (5, 3), "b"),
             (Some(&[(3, "a")]), multi, (4, 3), "m"),
+            (Some(&[(1, "a")]), multi, (5, 1), "-"),
             (Some(&[(3, "")]), two, (5, 3), "-"),
             (Some(&[(1, "a"), (2, "")]), two, (5, 3), "-"),
             // Rows of other ids than ours.

@@ -227,12 +227,15 @@ impl<'a> Changes<'a> {
         };
         let most = limit(evidence.kind, evidence.meta());
         for mismatch in &evidence.mismatches {
+            let target = self.target(mismatch, explained);
+            let is_ended = |most| target.is_some_and(|(_, to)| to <= signed(most));
             if let (Holding::Units(units), Some(most)) = (&mismatch.holds, most)
                 && *units > most
+                && !is_ended(most)
             {
                 self.plan.keep(Class::OverLimit, "only a refund can take units from a customer");
             }
-            if let Some((class, to)) = self.target(mismatch, explained) {
+            if let Some((class, to)) = target {
                 let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
                 if !user.fits() {
                     self.plan.keep(class, "no script accepts the user id: it is empty or too long, or has control characters or spaces at an end");

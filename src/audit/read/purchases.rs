@@ -1,6 +1,6 @@
 //! Finds the request ids of users who hold more than they should, by paging all of the activity: nothing lists those of a user.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Mismatch;
@@ -31,13 +31,7 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
     let number_of = |user: &[u8]| users.get(if has_users { user } else { b"" }).copied();
     let newer = match ledger.newer_from.filter(|from| evidence.by_ledger && *from <= ledger.end) {
         Some(from) => requests_since(store, evidence, from.previous(), number_of)?,
-        None => HashSet::new(),
-    };
-    // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
-    let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint().is_none());
-    let entered = match evidence.by_ledger && ledger.records().is_none() && is_all_there {
-        true => Some(requests_since(store, evidence, EntryId::ZERO, number_of)?),
-        false => None,
+        None => HashMap::new(),
     };
     // A scan may report a field twice.
     let mut found: HashMap<String, (u32, RequestRecord)> = HashMap::new();
@@ -57,6 +51,14 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
         Err(StoreError::Permission { .. }) => evidence.purchases.is_unread = true,
         scanned => scanned?,
     }
+    // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
+    let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint().is_none());
+    let are_compared = evidence.ledger.records().is_none() && is_all_there;
+    let has_unknown = || found.values().any(|(_, record)| record.quantity.is_none());
+    let entered = match evidence.by_ledger && (are_compared || has_unknown()) {
+        true => requests_since(store, evidence, EntryId::ZERO, number_of)?,
+        false => HashMap::new(),
+    };
     let mut found: Vec<(String, (u32, RequestRecord))> = found.into_iter().collect();
     found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     for chunk in found.chunks(PAGE) {
@@ -68,33 +70,34 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
                     of_user.refunded = of_user.refunded.saturating_add(record.quantity.unwrap_or_default());
                     continue;
                 }
-                ("deduct", _) | ("multi_deduct", None) => record.quantity,
+                ("deduct", _) => record.quantity,
+                ("multi_deduct", None) => entered.get(request).copied(),
                 ("hold" | "multi_deduct", Some(hold)) if hold.state == HoldState::Confirmed => {
                     i64::try_from(hold.quantity).ok()
                 }
                 _ => continue,
             };
-            let (is_newer, request) = (newer.contains(request), request.clone());
-            let has_entry = entered.as_ref().is_none_or(|entered| entered.contains(&request));
-            of_user.purchases.push(Purchase { request, units, has_entry, is_newer });
+            let is_newer = newer.contains_key(request);
+            let has_entry = !(evidence.by_ledger && are_compared) || entered.contains_key(request);
+            of_user.purchases.push(Purchase { request: request.clone(), units, has_entry, is_newer });
         }
     }
     Ok(())
 }
 
-/// The requests of some users by which they bought after an entry.
+/// The requests of some users by which they bought after an entry, and the units of each.
 fn requests_since(
     store: &mut Store,
     evidence: &Evidence,
     after: EntryId,
     number_of: impl Fn(&[u8]) -> Option<u32>,
-) -> Result<HashSet<String>> {
-    let mut requests = HashSet::new();
+) -> Result<HashMap<String, i64>> {
+    let mut requests = HashMap::new();
     ledger::each_entry(store, &evidence.activity, after, evidence.ledger.end, |entry| {
         if matches!(entry.known_op(), Some(Op::Deduct | Op::Confirm)) {
             let rows = entry.rows().unwrap_or_default();
             let of_users = rows.iter().filter(|row| number_of(row.user()).is_some());
-            requests.extend(of_users.filter_map(|row| row.text(2)).map(str::to_owned));
+            requests.extend(of_users.filter_map(|row| Some((row.text(2)?.to_owned(), row.count(1)?))));
         }
         true
     })?;

@@ -161,7 +161,7 @@ pub(super) fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
         let lacks_total = unproven().any(|audit| audit.total.is_none() && audit.bought.is_some());
         let or_total = if lacks_total { " or `--total N`" } else { "" };
         out.hint(format!(
-            "nothing differs, and nothing proves it either: give order records (`--orders FILE`){or_total}, or accept it \
+            "nothing differs, and nothing proves it either: give order records that name it (`--orders FILE`){or_total}, or accept it \
              with `--accept unproven`"
         ));
     }

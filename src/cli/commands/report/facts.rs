@@ -69,8 +69,7 @@ fn sold_out(report: &Report) -> Fact {
 /// How fast it went.
 pub(super) fn pace(report: &Report) -> Option<String> {
     let peak = report.sales.peak?;
-    let timeline = &report.sales.timeline;
-    let within = |percent| Some(between(report.begin()?, timeline.bought_by(percent)?));
+    let within = |percent| Some(between(report.begin()?, report.sales.bought_by(percent)?));
     let mut parts = Vec::new();
     // Of what came in one instant there is no average.
     if let Some(mean) = report.sales.rate() {

@@ -43,7 +43,7 @@ row! {
         /// Units of holds that were released or expired.
         data pub released: u64 = sales.released;
         /// When half of what was bought was, to a period of the timeline or less.
-        data pub half_bought_at: Option<Millis> = sales.timeline.bought_by(50);
+        data pub half_bought_at: Option<Millis> = sales.bought_by(50);
         /// Units a second until the sell-out, or the last order.
         data pub rate: Option<f64> = sales.rate().map(|rate| (rate * 1e4).round() / 1e4);
         /// The most units in one second.
