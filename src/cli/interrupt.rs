@@ -1,13 +1,16 @@
 //! Ctrl-C, and SIGTERM and SIGHUP, which mean the same: stop at a whole order, say what was done, leave nothing behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
 
 use nix::sys::signal::{SigSet, Signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use crate::cli::failure::Exit;
+use crate::redis::system;
 
-static REQUESTED: AtomicBool = AtomicBool::new(false);
+static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 static GRACEFUL: AtomicBool = AtomicBool::new(false);
 
 /// What must be done before the process may end at once.
@@ -22,6 +25,17 @@ pub fn requested() -> bool {
 pub fn stop_gracefully() {
     listen();
     GRACEFUL.store(true, Ordering::Relaxed);
+}
+
+/// From now on the first Ctrl-C ends the wait for a reply, so that the command says which request id settles its order. A second one
+/// ends it at once. It needs no thread, which would cost more than the order.
+pub fn end_waits() {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // If it is refused, the system ends the command.
+        let _ = flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&REQUESTED));
+        let _ = flag::register(signal, Arc::clone(&REQUESTED));
+    }
+    system::end_waits_when(requested);
 }
 
 /// Does something that must not be cut short; a Ctrl-C meanwhile ends the process right after it.
@@ -51,7 +65,8 @@ pub fn clean_up() {
 }
 
 /// Begins to listen, once: from now on a Ctrl-C ends the process with its exit code, after what [`at_exit`] says. A
-/// command of one call does without: a thread costs more than an order, and the system ends it as well.
+/// command of one call does without: a thread costs more than an order. The system ends it as well, and an order without an id of its
+/// own has [`end_waits`].
 pub fn listen() {
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {

@@ -4,7 +4,7 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
-use crate::cli::shared::outcome::{fitting_limit, required_user, show};
+use crate::cli::shared::outcome::{fitting_limit, request_id, required_user, show};
 use crate::model::{ActivityId, Limit, Order, Quantity, RequestId, StoredUser, UserId, Wish};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
@@ -69,7 +69,7 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         activity,
         user: args.user.as_ref().map(StoredUser::from),
         wish: Wish::Buy { quantity: args.quantity, per_user_limit: args.per_user_limit },
-        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        request: request_id(args.request.as_ref()),
         reason: args.mutating.reason.clone(),
     };
     let outcome = orders::place(store, &order, dry_run)?;

@@ -4,7 +4,7 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
-use crate::cli::shared::outcome::{OutcomeRow, show};
+use crate::cli::shared::outcome::{OutcomeRow, request_id, show};
 use crate::model::{ActivityId, HoldFor, Layout, Order, Outcome, Quantity, RequestId, Status, UserId, Wish};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
@@ -63,7 +63,7 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         activity,
         user: Some(user.into()),
         wish: Wish::Hold { quantity: args.quantity, hold_for: args.hold_for },
-        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        request: request_id(args.request.as_ref()),
         reason: args.mutating.reason.clone(),
     };
     let outcome = orders::place(store, &order, dry_run)?;

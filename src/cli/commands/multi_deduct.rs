@@ -5,7 +5,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::{MultiBulkArgs, Task};
 use crate::cli::shared::hints;
-use crate::cli::shared::outcome::{ItemRow, MultiDocument, required_user, warn_of_corrupt};
+use crate::cli::shared::outcome::{ItemRow, MultiDocument, request_id, required_user, warn_of_corrupt};
 use crate::cli::shared::session::Session;
 use crate::model::id::InvalidText;
 use crate::model::{ActivityId, MultiOrder, MultiOutcome, Quantity, RequestId, Status, UserId};
@@ -65,7 +65,7 @@ pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
         let order = MultiOrder {
             user: args.user.clone(),
             items: summed(&args.items)?.into(),
-            request: args.request.clone().unwrap_or_else(RequestId::unique),
+            request: request_id(args.request.as_ref()),
             reason: args.mutating.reason.clone(),
         };
         let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;

@@ -4,7 +4,7 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
-use crate::cli::shared::outcome::{OutcomeRow, required_user, show};
+use crate::cli::shared::outcome::{OutcomeRow, request_id, required_user, show};
 use crate::model::{ActivityId, Bought, Order, Quantity, RefundOf, RequestId, Status, StoredUser, UserId, Wish};
 use crate::read::{holds, snapshot};
 use crate::sell::bulk::Operation;
@@ -88,7 +88,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         activity,
         user,
         wish: Wish::Refund(of),
-        request: args.request.clone().unwrap_or_else(RequestId::unique),
+        request: request_id(args.request.as_ref()),
         reason: args.mutating.reason.clone(),
     };
     let outcome = orders::place(store, &refund, dry_run)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::interrupt;
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, named, row};
 use crate::cli::shared::hints;
 use crate::error::StoreError;
@@ -33,6 +34,14 @@ row! {
         optional data user_hex: Option<String> = buyer.and_then(StoredUser::user_hex);
     }
     changed if row.status == Status::Ok && row.line.is_none()
+}
+
+/// The request id that was given, or a new one, which nobody knows before it is printed: until then no signal ends the command.
+pub fn request_id(given: Option<&RequestId>) -> RequestId {
+    given.cloned().unwrap_or_else(|| {
+        interrupt::end_waits();
+        RequestId::unique()
+    })
 }
 
 impl<'a> OutcomeRow<'a> {

@@ -15,6 +15,7 @@ use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
 use crate::redis::connect::Target;
+use crate::redis::system;
 use crate::redis::system::Socket;
 use crate::script::reply::Reply;
 
@@ -285,7 +286,7 @@ impl Connection {
                     self.end += read;
                     return Ok(());
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted && !system::ends_waits() => {}
                 Err(error) => return Err(error),
             }
         }

@@ -152,7 +152,7 @@ pub(crate) enum EmbeddedError {
     #[error("cannot start `{}`: {why}", server.display())]
     Spawn { server: PathBuf, why: String },
     /// The server ended, or did not answer in time.
-    #[error("the private server {what}; its log ends: {log}")]
+    #[error("the private server {what}; its log ends: {}", if log.is_empty() { "(nothing: is the disk full?)" } else { log })]
     NotReady { what: &'static str, log: String },
 }
 

@@ -40,6 +40,29 @@ fn a_server_that_thaws_in_time_is_served() {
 }
 
 #[test]
+fn an_order_that_is_interrupted_names_the_id_that_settles_it() {
+    let (redis, _) = on_one_server();
+    for (signal, line) in [
+        (libc::SIGINT, "deduct 1 --user 8"),
+        (libc::SIGTERM, "refund 1 --user 8"),
+        (libc::SIGHUP, "hold 1 --user 8 --for 1h"),
+    ] {
+        let words = || line.split(' ');
+        let before = redis.int(&SECKILL.stock("1"));
+        redis.freeze();
+        let call = redis.seckill([]).args(words()).spawn();
+        call.wait_until_it_catches(signal);
+        call.signal(signal);
+        let ended = call.wait().code(130);
+        redis.thaw();
+        let request =
+            ended.stderr.split("`--request ").nth(1).and_then(|rest| rest.split('`').next()).unwrap().to_owned();
+        redis.seckill([]).args(words()).args(["--request", &request]).code(0);
+        assert_eq!((redis.int(&SECKILL.stock("1")) - before).abs(), 1, "{line}");
+    }
+}
+
+#[test]
 fn a_loading_server_is_waited_for_and_named_where_it_takes_too_long() {
     if !TestRedis::start().can_load_slowly() {
         return;

@@ -67,6 +67,17 @@ impl Running {
         send_signal(self.process.id(), signal);
     }
 
+    /// Waits until the process, and not the system, decides what a signal does.
+    #[track_caller]
+    pub fn wait_until_it_catches(&self, signal: libc::c_int) {
+        let status = format!("/proc/{}/status", self.process.id());
+        super::wait_until("it catches the signal", || {
+            let status = std::fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(caught, 16).unwrap() >> (signal - 1) & 1 == 1
+        });
+    }
+
     /// Presses Ctrl-C, and waits for the end.
     #[track_caller]
     pub fn interrupt(self) -> Outcome {
