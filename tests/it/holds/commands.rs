@@ -35,6 +35,20 @@ fn expire_every_continues_until_it_is_stopped() {
 }
 
 #[test]
+fn expire_every_waits_for_a_server_that_refuses_writes() {
+    let redis = TestRedis::selling("1", 9);
+    for (setting, value) in [("min-replicas-to-write", "1"), ("maxmemory", "1mb")] {
+        redis.seckill(["hold", "1", "--user", "7", "--for", "1ms"]).code(0);
+        redis.cmd(&["CONFIG", "SET", setting, value]);
+        let running = redis.seckill(["expire", "--every", "10ms"]).spawn();
+        running.wait_for_stderr("; trying again");
+        redis.cmd(&["CONFIG", "SET", setting, "0"]);
+        wait_until("its units are back", || redis.int("seckill:stock:1") == 9);
+        running.interrupt();
+    }
+}
+
+#[test]
 fn a_dry_run_of_expire_says_that_more_are_overdue_than_it_shows() {
     let redis = TestRedis::selling("1", 900);
     let orders: String = (0..501).map(|user| format!("1,u{user}\n")).collect();
