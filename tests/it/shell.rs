@@ -122,6 +122,11 @@ fn a_tab_completes_commands_options_and_what_the_server_has() {
     }
     assert_offered("seckill inspect ''", &[("XDG_CONFIG_HOME", home), ("SECKILL_CONTEXT", "sale")], &["sku-7"]);
     assert_offered(&format!("seckill -u {url} pause 10"), &[("XDG_CONFIG_HOME", home)], &["1001", "1002"]);
+    // What a shell would act on is quoted.
+    for (id, quoted) in [("q$(id)", "q\\$\\(id\\)"), ("r&id", "r\\&id"), ("s'1", "s\\'1")] {
+        redis.seckill(["preheat", "--stock", "1", "--id", id]).code(0);
+        assert_offered(&format!("seckill inspect {}", &id[..1]), &env, &[quoted]);
+    }
     // A server that is stopped does not stop who types, and no password command asks them anything.
     redis.freeze();
     assert!(offered("seckill inspect ''", &env).is_empty());

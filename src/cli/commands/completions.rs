@@ -43,6 +43,14 @@ _seckill() {
     _clap_complete_seckill "$1" "${words[last]}" "$3"
     # bash replaces what follows the last of them
     COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+    # An id may have what a shell acts on
+    [[ $2 != [\"\']* ]] || return 0
+    for index in "${!COMPREPLY[@]}"; do
+        word=${COMPREPLY[index]%[= ]}
+        line=${COMPREPLY[index]#"$word"}
+        [[ $word != *[^[:alnum:].,:@%+=~/_-]* ]] || printf -v word %q "$word"
+        COMPREPLY[index]=$word$line
+    done
 }
 "#;
 

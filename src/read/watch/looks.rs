@@ -143,8 +143,8 @@ impl One {
         read: Instant,
         newest: (usize, &mut Vec<NewestOrder>),
     ) -> Result<(), CallFailure> {
-        // Whoever may not do a part of a transaction is refused there, and at its end learns only that it failed.
-        let refused = |answer: &CallOutcome| matches!(answer, Err(CallFailure::Refused(StoreError::Permission { .. })));
+        // What is refused in a transaction says why; at its end only that it failed.
+        let refused = |answer: &CallOutcome| matches!(answer, Err(CallFailure::Refused(_)));
         let which = answers.iter().position(refused).unwrap_or(answers.len().saturating_sub(1));
         let Some(view) = self.view.as_mut() else { return Ok(()) };
         if which >= answers.len() {

@@ -214,7 +214,7 @@ fn chosen(args: &InspectArgs, store: &mut Store, out: &Output) -> Result<Vec<Act
     }
     hints::none_preheated(&activities, store, out);
     if activities.is_empty() {
-        out.hint("`seckill preheat` creates an activity; `--scan` finds what another system created");
+        out.hint("`seckill preheat --id ID --stock N` creates an activity; `--scan` finds what another system created");
     }
     Ok(activities)
 }
