@@ -7,6 +7,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, named, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
+use crate::model::ledger::OrderTexts;
 use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Snapshot, Status, UserId};
 use crate::read::{history, ledger, snapshot};
 use crate::store::Store;
@@ -176,7 +177,7 @@ fn find(
             && entry.reversed_ids().iter().any(|id| id == request.as_str())
         {
             let row = found.take().unwrap_or_else(|| of_record(request, activity, record));
-            found = Some(taken_back(row, entry));
+            found = Some(taken_back(row, request, activity, entry));
             return false;
         }
         if (is_of_job || names(entry.requests.as_deref(), request.as_str()))
@@ -192,26 +193,12 @@ fn find(
     Ok(found.filter(|row| reversed.is_none() || row.status == Status::Reversed))
 }
 
-/// The row of an order that the repair of an entry took back.
-fn taken_back(row: RequestRow, entry: &Entry) -> RequestRow {
-    RequestRow {
-        status: Status::Reversed,
-        op: Some(lossy(&entry.op)),
-        stock: Entry::count(entry.stock.as_deref()),
-        id: Some(entry.id),
-        n: None,
-        time: Some(entry.id.at()),
-        by: entry.by.as_deref().map(lossy),
-        reason: entry.reason.as_deref().map(lossy),
-        state: None,
-        ended_at: None,
-        ended_by: None,
-        ..row
-    }
-}
-
-fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+/// The row of an order that the repair of an entry took back: the entry says when, by whom and why, but not of how many units.
+fn taken_back(row: RequestRow, request: &RequestId, activity: &ActivityId, entry: &Entry) -> RequestRow {
+    let RequestRow { user, quantity, user_hex, .. } = row;
+    let without_order = LedgerRow::new(activity, entry, 0, &OrderTexts([None; 4]), None);
+    let repair = RequestRow::new(without_order, request, activity);
+    RequestRow { status: Status::Reversed, user, quantity, n: None, user_hex, ..repair }
 }
 
 /// The order of an entry that has this request id.
