@@ -1,11 +1,12 @@
 //! `inspect -o prometheus`: the sale and its servers as metrics. Never a user; what is not known is left out.
 
 use crate::cli::commands::inspect::rows::ActivityRow;
-use crate::cli::commands::inspect::{InspectArgs, chosen, detail, selection, snapshots};
+use crate::cli::commands::inspect::selection::state_names;
+use crate::cli::commands::inspect::{InspectArgs, chosen, detail, snapshots};
 use crate::cli::failure::{Exit, Failure, Result, permitted};
 use crate::cli::output::Output;
 use crate::cli::output::format::prometheus::{Exposition, Family, families};
-use crate::model::{ActivityId, Millis, Snapshot, State, Status};
+use crate::model::{ActivityId, Millis, Snapshot};
 use crate::read::ledger::Feed;
 use crate::read::stats::info::{CallStats, Info, Section};
 use crate::read::{ledger, stats};
@@ -53,10 +54,7 @@ pub(super) fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Re
         }
         let mut is_sound = all.iter().all(|(row, _)| row.is_sound());
         args.selection.apply(&mut all, |(row, _)| row, |_| None);
-        if let Some(below) = args.alert_below {
-            let mut rows: Vec<&mut ActivityRow> = all.iter_mut().map(|(row, _)| row).collect();
-            is_sound &= !selection::mark(&mut rows, below, &mut warnings);
-        }
+        is_sound &= !args.selection.mark(all.iter_mut().map(|(row, _)| row), &mut warnings);
         warnings.end();
         sale(&all, metrics);
         let shown: Vec<&Snapshot> = all.iter().map(|(_, snapshot)| snapshot).collect();
@@ -77,9 +75,7 @@ fn each<V: std::fmt::Display>(
 }
 
 fn sale(all: &[(ActivityRow, Snapshot)], metrics: &mut Exposition) {
-    let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
-    let names: Vec<&str> = State::ALL.iter().map(|state| state.name()).chain(wrong).collect();
-    let states = all.iter().flat_map(|(row, _)| names.iter().map(move |state| (row, *state)));
+    let states = all.iter().flat_map(|(row, _)| state_names().map(move |state| (row, state)));
     metrics.each(STATE, states, |(row, state)| {
         ([("activity", row.name().into()), ("state", state.into())], Some(u8::from(row.state == state)))
     });

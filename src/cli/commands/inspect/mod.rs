@@ -12,7 +12,7 @@ mod why;
 use crate::admin::activities;
 use crate::cli::commands::inspect::detail::{ActivityDetail, InvalidRecords};
 use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
-use crate::cli::commands::inspect::selection::{AlertBelow, Selection, SortBy};
+use crate::cli::commands::inspect::selection::{Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Format, Output, row};
@@ -127,12 +127,6 @@ pub struct InspectArgs {
     overdue: bool,
     #[command(flatten)]
     selection: Selection,
-    /// Mark stocks below N units, or P% of the total
-    ///
-    /// A marked row is exit 3, for cron; with -q marked rows alone are printed. An activity that sold out is a success, and not
-    /// marked, nor is one that ended, nor, with P%, one whose total nobody knows. With --watch the mark is all.
-    #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
-    alert_below: Option<AlertBelow>,
     #[command(flatten)]
     watch: WatchArgs,
     #[command(flatten)]
@@ -157,7 +151,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     }
     if let Some(every) = args.watch.watch {
         let wanted = ActivitySelector::new(&args.activities)?;
-        return watch::run(&args.watch, every, wanted, &args.selection, args.alert_below, store, out);
+        return watch::run(&args.watch, every, wanted, &args.selection, store, out);
     }
     if args.selection.sort == Some(SortBy::Rate) {
         return Err(Failure::usage("`--sort rate`: one reading has no rate")
@@ -243,7 +237,7 @@ fn list(
         // With `-q` there may be nothing to print, which a table would say in words.
         (Format::Table, None) if details.is_empty() => {}
         (_, None) => {
-            if args.alert_below.is_some() {
+            if args.selection.alert_below.is_some() {
                 out.choose(&["alert"]);
             }
             let rows: Vec<ActivityRow> = details.into_iter().map(|detail| detail.activity).collect();
@@ -264,14 +258,11 @@ fn shown(
     let mut details = details(activities, top, store, out)?;
     let mut is_sound = details.iter().all(|detail| detail.activity.is_sound());
     args.selection.apply(&mut details, |detail| &detail.activity, |_| None);
-    if let Some(below) = args.alert_below {
-        let mut warnings = out.warnings();
-        let mut rows: Vec<&mut ActivityRow> = details.iter_mut().map(|detail| &mut detail.activity).collect();
-        is_sound &= !selection::mark(&mut rows, below, &mut warnings);
-        warnings.end();
-        if !out.notes {
-            details.retain(|detail| detail.activity.alert == Some(true));
-        }
+    let mut warnings = out.warnings();
+    is_sound &= !args.selection.mark(details.iter_mut().map(|detail| &mut detail.activity), &mut warnings);
+    warnings.end();
+    if args.selection.alert_below.is_some() && !out.notes {
+        details.retain(|detail| detail.activity.alert == Some(true));
     }
     Ok((details, Exit::done_if(is_sound)))
 }

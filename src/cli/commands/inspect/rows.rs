@@ -15,14 +15,7 @@ row! {
             None => Cell::unknown(),
         };
         pub(crate) total: Option<u64> = total;
-        pub(crate) stock: Option<u64> = snapshot.stock => match row.stock {
-            Some(stock) => with_parts(stock, row.stock_parts()).tone(match row.alert {
-                Some(true) => Tone::Bad,
-                _ if stock == 0 => Tone::Warn,
-                _ => Tone::Plain,
-            }),
-            stock => stock.cell(),
-        };
+        pub(crate) stock: Option<u64> = snapshot.stock => row.stock_cell(row.stock_parts());
         pub(crate) sold: Option<i64> = sold => match row.sold {
             Some(sold) if sold < 0 => Cell::number(sold).tone(Tone::Bad),
             Some(sold) => with_held(sold, row.held.unwrap_or_default()),
@@ -74,6 +67,16 @@ impl ActivityRow {
         match self.starts_at.filter(|_| self.state == State::Upcoming.name()) {
             Some(start) => Cell::text(format!("{}, starts {start}", self.state)).tone(tone).flexible(),
             None => Cell::text(self.state).tone(tone),
+        }
+    }
+
+    /// The stock, marked if too few units are left or none, and what is special about some of them.
+    pub(crate) fn stock_cell(&self, parts: impl IntoIterator<Item = String>) -> Cell {
+        match self.stock {
+            Some(stock) if self.alert == Some(true) => with_parts(stock, parts).tone(Tone::Bad),
+            Some(0) => with_parts(0, parts).tone(Tone::Warn),
+            Some(stock) => with_parts(stock, parts),
+            None => self.stock.cell(),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Selection {
     ///
     /// upcoming, live, sold_out, paused, ended, archived, not_preheated or corrupt. Those that are not shown are exit 3 too if
     /// they are not_preheated or corrupt, but `--alert-below` marks only what is shown.
-    #[arg(long, value_name = "STATE", value_delimiter = ',', hide_possible_values = true, value_parser = states(), conflicts_with_all = ["user", "all"])]
+    #[arg(long, value_name = "STATE", value_delimiter = ',', hide_possible_values = true, value_parser = PossibleValuesParser::from(state_names()), conflicts_with_all = ["user", "all"])]
     pub state: Vec<String>,
     /// Sort by rate, stock or sold
     ///
@@ -39,12 +39,18 @@ pub(super) struct Selection {
     /// readings, so `rate` is for --watch.
     #[arg(long, value_name = "COLUMN", value_enum, hide_possible_values = true, conflicts_with_all = ["user", "all"])]
     pub sort: Option<SortBy>,
+    /// Mark stocks below N units, or P% of the total
+    ///
+    /// A marked row is exit 3, for cron; with -q marked rows alone are printed. An activity that sold out is a success, and not
+    /// marked, nor is one that ended, nor, with P%, one whose total nobody knows. With --watch the mark is all.
+    #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
+    pub alert_below: Option<AlertBelow>,
 }
 
 /// The words that `state` of a row may have.
-fn states() -> PossibleValuesParser {
+pub(super) fn state_names() -> impl Iterator<Item = &'static str> {
     let wrong = [Status::NotPreheated, Status::Corrupt].map(Status::name);
-    State::ALL.iter().map(|state| state.name()).chain(wrong).into()
+    State::ALL.iter().map(|state| state.name()).chain(wrong)
 }
 
 impl Selection {
@@ -72,6 +78,31 @@ impl Selection {
                 items.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
             }
         }
+    }
+
+    /// Marks rows as `--alert-below` asks, warns of those that are marked, and returns whether any is.
+    pub(super) fn mark<'a>(&self, rows: impl Iterator<Item = &'a mut ActivityRow>, warnings: &mut Warnings) -> bool {
+        let Some(below) = self.alert_below else { return false };
+        let mut any = false;
+        for row in rows {
+            row.alert = below.marks(row);
+            any |= row.alert == Some(true);
+            match (row.alert, row.stock) {
+                (Some(true), Some(stock)) => {
+                    let left = match row.total {
+                        Some(total) => format!("{stock} of {}", counted(total, "unit")),
+                        None => counted(stock, "unit"),
+                    };
+                    warnings.warn(format!("`{}` has {left} left, below {below}", row.name()));
+                }
+                (None, Some(_)) => warnings.warn(format!(
+                    "`{}`: no total is known, so nobody can say whether its stock is below {below}",
+                    row.name()
+                )),
+                _ => {}
+            }
+        }
+        any
     }
 }
 
@@ -129,30 +160,6 @@ impl std::fmt::Display for AlertBelow {
             Self::Share(share) => write!(formatter, "{}%", f64::from(*share) / 1000.0),
         }
     }
-}
-
-/// Marks rows, warns of those that are marked, and returns whether any is.
-pub(super) fn mark(rows: &mut [&mut ActivityRow], below: AlertBelow, warnings: &mut Warnings) -> bool {
-    let mut any = false;
-    for row in rows {
-        row.alert = below.marks(row);
-        any |= row.alert == Some(true);
-        match (row.alert, row.stock) {
-            (Some(true), Some(stock)) => {
-                let left = match row.total {
-                    Some(total) => format!("{stock} of {}", counted(total, "unit")),
-                    None => counted(stock, "unit"),
-                };
-                warnings.warn(format!("`{}` has {left} left, below {below}", row.name()));
-            }
-            (None, Some(_)) => warnings.warn(format!(
-                "`{}`: no total is known, so nobody can say whether its stock is below {below}",
-                row.name()
-            )),
-            _ => {}
-        }
-    }
-    any
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ const LATE: Duration = Duration::from_secs(1);
 
 pub(super) struct Board {
     kind: Kind,
-    below: Option<AlertBelow>,
     pub rows: Vec<WatchRow>,
     /// What each row was made of.
     pub views: HashMap<String, View>,
@@ -36,10 +35,9 @@ pub(super) struct Board {
 }
 
 impl Board {
-    pub(super) fn new(kind: Kind, below: Option<AlertBelow>) -> Self {
+    pub(super) fn new(kind: Kind) -> Self {
         Self {
             kind,
-            below,
             rows: Vec::new(),
             views: HashMap::new(),
             newest: Vec::new(),
@@ -81,7 +79,8 @@ impl Board {
             self.histories.clear();
         }
         let now = Instant::now();
-        let mut rows: Vec<WatchRow> = update.views.iter().map(|view| self.row(view, now)).collect();
+        let mut rows: Vec<WatchRow> =
+            update.views.iter().map(|view| self.row(view, selection.alert_below, now)).collect();
         self.is_sound = rows.iter().all(|row| row.activity.is_sound());
         selection.apply(&mut rows, |row| &row.activity, |row| row.rate);
         self.rows = rows;
@@ -89,7 +88,7 @@ impl Board {
         self.views = update.views.into_iter().map(|view| (view.snapshot.activity.to_string(), view)).collect();
     }
 
-    fn row(&mut self, view: &View, now: Instant) -> WatchRow {
+    fn row(&mut self, view: &View, below: Option<AlertBelow>, now: Instant) -> WatchRow {
         let snapshot = &view.snapshot;
         let history = self.histories.entry(snapshot.activity.clone()).or_default();
         if let Some(stock) = snapshot.stock.map(signed).filter(|_| !view.is_old && snapshot.status.is_done()) {
@@ -98,6 +97,6 @@ impl Board {
             let total = of_shards.or(snapshot.meta.as_ref().map(|meta| meta.total)).map_or(0, signed);
             history.add(view.read, total.saturating_sub(stock), snapshot.meta.as_ref().map(|meta| meta.epoch));
         }
-        WatchRow::new(view, self.kind, history, self.below, now, &self.servers.figures)
+        WatchRow::new(view, self.kind, history, below, now, &self.servers.figures)
     }
 }

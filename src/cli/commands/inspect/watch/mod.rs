@@ -9,7 +9,7 @@ mod show;
 
 use std::time::{Duration, Instant};
 
-use crate::cli::commands::inspect::selection::{AlertBelow, Selection};
+use crate::cli::commands::inspect::selection::Selection;
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update};
 use crate::cli::commands::inspect::watch::row::WatchRow;
@@ -59,14 +59,13 @@ pub(super) fn run(
     every: Duration,
     wanted: ActivitySelector,
     selection: &Selection,
-    below: Option<AlertBelow>,
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
     let layout = store.layout();
     let title =
         Title { server: store.server_name().to_owned(), layout: layout.name(), every, explains: out.terminal().notes };
-    let mut watching = Watching { board: Board::new(layout.kind(), below), selection, left: args.count, title };
+    let mut watching = Watching { board: Board::new(layout.kind()), selection, left: args.count, title };
     let mut reader = Reader::new(store.unconnected_copy(), wanted)?;
     let redraws = out.format() == Format::Table && out.terminal().redraws;
     if !redraws {

@@ -25,7 +25,7 @@ row! {
         table "activity" => Cell::id(row.activity.name());
         table "title" => row.activity.title.cell().flexible();
         table "state" => row.state_cell();
-        table "stock" => row.stock_cell();
+        table "stock" => row.activity.stock_cell(None);
         table "sold" => row.activity.share().map_or_else(Cell::unknown, |share| Cell::bar(share).tone(Tone::Info));
         /// Units a second, on average of ten seconds.
         pub rate: Option<f64> as "units/s" = history.rate().filter(|_| !view.is_old).map(rounded) => match row.rate {
@@ -82,14 +82,6 @@ impl WatchRow {
             return Cell::text(format!("{} (old)", row.state)).tone(Tone::Dim);
         }
         Cell::text(row.state).tone(tone(row.state))
-    }
-
-    fn stock_cell(&self) -> Cell {
-        match self.activity.stock {
-            Some(stock) if self.activity.alert == Some(true) => Cell::number(stock).tone(Tone::Bad),
-            Some(0) => Cell::number(0).tone(Tone::Warn),
-            stock => stock.cell(),
-        }
     }
 }
 
