@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
 use crate::cli::shared::fix::Fixes;
 use crate::model::{Kind, Layout};
-use crate::read::health::{Granted, Node};
+use crate::read::health::{Granted, Node, Reading};
 use crate::script::keys::Keys;
 use crate::script::{self, Script};
 
@@ -114,52 +114,48 @@ pub(super) const OF_ADMINISTRATORS: [&str; 2] = ["config|set", "acl|setuser"];
 
 /// Whether the user may change settings and rights, of all that was asked.
 pub(super) fn administers(asked: &[String], granted: &[Granted]) -> bool {
-    let is_granted = |right: &&str| {
-        let at = asked.iter().position(|name| name == right);
-        at.and_then(|at| granted.get(at)) == Some(&Granted::Yes)
-    };
-    OF_ADMINISTRATORS.iter().all(is_granted)
+    OF_ADMINISTRATORS.iter().all(|right| answer(right, asked, granted) == Some(&Granted::Yes))
+}
+
+/// The answer about one right, of all that was asked.
+fn answer<'a>(right: &str, asked: &[String], granted: &'a [Granted]) -> Option<&'a Granted> {
+    asked.iter().position(|name| name == right).and_then(|at| granted.get(at))
 }
 
 /// A row for each command; on a cluster, of each node that refuses it.
 pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, is_cluster: bool) -> Vec<CheckRow> {
     let mut rows = Vec::new();
-    let mut unknown = BTreeSet::new();
     for command in COMMANDS.iter().filter(|command| command.is_of(layout)) {
         let needs = command.needs(layout, is_cluster);
         let (mut refused, mut granted) = (Vec::new(), 0);
         for (node, fixes) in nodes {
-            match node.reading.as_ref().map(|reading| reading.rights.as_ref()) {
-                Ok(Ok(rights)) => {
-                    let lacks = |rules: Vec<String>| {
-                        let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
-                        command.finding(&found, fixes.grant(user(node), &rules), node, is_cluster)
-                    };
-                    let refusal = missing(&needs, asked, rights, layout)
-                        .map(lacks)
-                        .or_else(|| refused_call(command, layout.kind(), node, fixes, is_cluster));
-                    granted += usize::from(refusal.is_none());
-                    refused.extend(refusal);
-                }
-                Ok(Err(why)) => _ = unknown.insert((node.name.clone(), why.clone())),
-                Err(_) => {}
-            }
+            let Ok(Reading { rights: Ok(rights), .. }) = &node.reading else { continue };
+            let lacks = |rules: Vec<String>| {
+                let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
+                command.finding(&found, fixes.grant(user(node), &rules), node, is_cluster)
+            };
+            let refusal = missing(&needs, asked, rights, layout)
+                .map(lacks)
+                .or_else(|| refused_call(command, layout.kind(), node, fixes, is_cluster));
+            granted += usize::from(refusal.is_none());
+            refused.extend(refusal);
         }
         if refused.is_empty() && granted > 0 {
             rows.push(Finding::ok("allowed").row(Check::Rights, command.name));
         }
         rows.extend(refused.into_iter().map(|finding| finding.row(Check::Rights, command.name)));
     }
-    // Without EVAL nobody can ask, and nothing works.
-    rows.extend(unknown.into_iter().map(|(name, why)| {
-        let fixes = nodes.iter().find(|(node, _)| node.name == name);
-        match (why.contains("EVAL"), fixes) {
-            (true, Some((node, fixes))) => no_scripts(&why, node, fixes),
-            _ => Finding::skip(why),
-        }
-        .row(Check::Rights, name)
-    }));
+    let mut unknown: Vec<CheckRow> = nodes.iter().filter_map(|(node, fixes)| unknown(node, fixes)).collect();
+    unknown.sort_by(|one, other| one.target.cmp(&other.target));
+    rows.extend(unknown);
     rows
+}
+
+/// The row of a node that does not say what this user may do. Without EVAL nobody can ask, and nothing works.
+fn unknown(node: &Node, fixes: &Fixes) -> Option<CheckRow> {
+    let why = node.reading.as_ref().ok()?.rights.as_ref().err()?;
+    let finding = if why.contains("EVAL") { no_scripts(why, node, fixes) } else { Finding::skip(why) };
+    Some(finding.row(Check::Rights, &node.name))
 }
 
 /// The server runs no script, for whatever reason.
@@ -179,7 +175,7 @@ fn no_scripts(why: &str, node: &Node, fixes: &Fixes) -> Finding {
 
 /// Rules that are missing, as ACL SETUSER takes them.
 fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layout: Layout) -> Option<Vec<String>> {
-    let of = |right: &String| asked.iter().position(|name| name == right).and_then(|at| rights.get(at));
+    let of = |right: &String| answer(right, asked, rights);
     let mut rules = BTreeSet::new();
     for right in needs {
         match of(right) {

@@ -93,17 +93,14 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
         let found = format!("its shards have {} more than its total", counted(units.unsigned_abs(), "unit"));
         return Some(Finding::fail(found, fixes.seckill("reconcile", activity, "")));
     }
-    match (snapshot.status, &snapshot.meta) {
-        (Status::NotPreheated, None) => {
-            return Some(Finding::fail(
+    if snapshot.status == Status::NotPreheated {
+        return Some(match snapshot.meta {
+            Some(_) => Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()),
+            None => Finding::fail(
                 "no such activity here: it was never preheated, or all its keys are gone",
                 if is_shard { restore() } else { fixes.seckill("preheat --id", activity, "--stock N") },
-            ));
-        }
-        (Status::NotPreheated, Some(_)) => {
-            return Some(Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()));
-        }
-        _ => {}
+            ),
+        });
     }
     if snapshot.is_archived() {
         return None;
@@ -169,23 +166,19 @@ const ENTRIES: usize = 20_000;
 
 /// Activities whose stock moved without an entry.
 pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
-    let with_ledger: Vec<(&Snapshot, (ActivityId, EntryId))> = snapshots
+    let (with_ledger, ends): (Vec<&Snapshot>, Vec<(ActivityId, EntryId)>) = snapshots
         .iter()
         .filter(|snapshot| snapshot.meta.as_ref().is_some_and(|meta| meta.ledger) && !snapshot.is_archived())
         // A parent has none.
         .filter(|snapshot| snapshot.sums.is_none())
-        .filter_map(|snapshot| {
-            let last = snapshot.ledger_last?;
-            Some((snapshot, (snapshot.activity.clone(), last)))
-        })
-        .collect();
-    let ends: Vec<(ActivityId, EntryId)> = with_ledger.iter().map(|(_, end)| end.clone()).collect();
+        .filter_map(|snapshot| Some((snapshot, (snapshot.activity.clone(), snapshot.ledger_last?))))
+        .unzip();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
     let Some(entries) = permitted(ledger::ledger_ends(store, &ends, most))? else {
         return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE")));
     };
     let mut troubles = Vec::new();
-    for ((snapshot, _), entries) in with_ledger.iter().zip(&entries) {
+    for (snapshot, entries) in with_ledger.iter().zip(&entries) {
         let unexplained = unexplained(snapshot.stock, entries);
         if unexplained.is_empty() {
             continue;
