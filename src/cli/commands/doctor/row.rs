@@ -6,103 +6,67 @@ use crate::cli::output::{Cell, Output, Tone, counted, row, wrapped};
 use crate::cli::shared::fix::SECKILL;
 use crate::names;
 
-names! {
-    /// What is checked, in the order in which it is shown.
-    #[derive(PartialOrd, Ord)]
-    pub enum Check {
-        /// Who takes orders, and who only copies them.
-        Role = "role",
-        /// The slots of a cluster.
-        Slots = "slots",
-        /// What survives a restart.
-        Persistence = "persistence",
-        /// What survives a power cut.
-        Fsync = "fsync",
-        /// What happens when memory is full.
-        Eviction = "eviction",
-        /// Who has a copy.
-        Replicas = "replicas",
-        /// Whether a primary that is alone continues to sell.
-        MinReplicas = "min_replicas",
-        /// How full memory is.
-        Memory = "memory",
-        /// What a slow reader may cost.
-        OutputBuffers = "output_buffers",
-        /// When a script that hangs can be ended.
-        BusyReply = "busy_reply",
-        /// Scripts that kept everybody waiting.
-        SlowScripts = "slow_scripts",
-        /// The time by which sales open.
-        Clock = "clock",
-        /// Whether scripts run.
-        Scripts = "scripts",
-        /// Known flaws of the server's Lua.
-        LuaFlaws = "lua_flaws",
-        /// What this user may do, and scripts may call.
-        Rights = "rights",
-        /// Keys that are missing or corrupt.
-        Keys = "keys",
-        /// Keys and fields that vanish by themselves.
-        Expiry = "expiry",
-        /// Sales that are over.
-        Window = "window",
-        /// Changes that no ledger entry explains.
-        ForeignWrites = "foreign_writes",
-        /// Consumer groups that are behind.
-        Feeds = "feeds",
-    }
-}
+/// Declares the checks in the order in which they are shown: the name of each, and why it matters.
+macro_rules! checks {
+    ($($(#[$what:meta])* $check:ident = $name:literal, $why:literal;)*) => {
+        names! {
+            /// What is checked.
+            #[derive(PartialOrd, Ord)]
+            pub enum Check { $($(#[$what])* $check = $name,)* }
+        }
 
-impl Check {
-    /// Why it matters.
-    pub(super) fn why(self) -> &'static str {
-        match self {
-            Self::Role => "only a primary takes orders; what a replica shows may be old",
-            Self::Slots => {
-                "an activity whose slot nobody serves cannot be sold, and a slot left open in a move delays its orders"
-            }
-            Self::Persistence => {
-                "what is in memory alone is forgotten at a restart: who bought, what is left, every request id"
-            }
-            Self::Fsync => {
-                "orders that were acknowledged but not on disk are lost when the machine stops, and their units are sold again"
-            }
-            Self::Eviction => {
-                "a server that deletes keys when memory is full deletes stock, buyers and ledgers: sales end, limits start over"
-            }
-            Self::Replicas => "without a copy on another machine, a disk or machine that breaks ends the sale",
-            Self::MinReplicas => {
-                "a primary that was cut off continues to sell; what it sold is thrown away when it rejoins"
-            }
-            Self::Memory => {
-                "at maxmemory every order is refused; without a limit the kernel kills the server when the machine is full"
-            }
-            Self::OutputBuffers => {
-                "a reader that is too slow fills the server's memory, or is cut off: a replica then copies everything anew"
-            }
-            Self::BusyReply => "while a script hangs, nobody is served, and it can be killed only after this time",
-            Self::SlowScripts => "the server runs one call at a time: while a slow one runs, every buyer waits",
-            Self::Clock => "the server's clock opens and closes sales, and dates the ledger",
-            Self::Scripts => "a proxy or a cloud may refuse a script as a whole, and the commands that need it with it",
-            Self::LuaFlaws => "through them, a user who may run scripts may run code in the server, or as another user",
-            Self::Rights => {
-                "a command without one of its rights, or of what its scripts call, is refused; on Redis 6.2 perhaps after its first writes"
-            }
-            Self::Keys => {
-                "an activity lacks a key or holds what no order can read, so orders are refused or limits start over"
-            }
-            Self::Expiry => "a key or field that expires takes the stock, the buyers or the ledger of a sale along",
-            Self::Window => {
-                "outside its window an activity refuses every purchase: a later end reopens it, `archive` frees its memory"
-            }
-            Self::ForeignWrites => {
-                "something changes the stock without a ledger entry: a backend's own script, a person, or data that was lost; pauses and audits cannot see it"
-            }
-            Self::Feeds => {
-                "a loader that stopped: orders do not reach the database, and `ledger trim` keeps what it has not read"
+        impl Check {
+            /// Why it matters.
+            pub(super) fn why(self) -> &'static str {
+                match self {
+                    $(Self::$check => $why,)*
+                }
             }
         }
-    }
+    };
+}
+
+checks! {
+    /// Who takes orders, and who only copies them.
+    Role = "role", "only a primary takes orders; what a replica shows may be old";
+    /// The slots of a cluster.
+    Slots = "slots", "an activity whose slot nobody serves cannot be sold, and a slot left open in a move delays its orders";
+    /// What survives a restart.
+    Persistence = "persistence", "what is in memory alone is forgotten at a restart: who bought, what is left, every request id";
+    /// What survives a power cut.
+    Fsync = "fsync", "orders that were acknowledged but not on disk are lost when the machine stops, and their units are sold again";
+    /// What happens when memory is full.
+    Eviction = "eviction", "a server that deletes keys when memory is full deletes stock, buyers and ledgers: sales end, limits start over";
+    /// Who has a copy.
+    Replicas = "replicas", "without a copy on another machine, a disk or machine that breaks ends the sale";
+    /// Whether a primary that is alone continues to sell.
+    MinReplicas = "min_replicas", "a primary that was cut off continues to sell; what it sold is thrown away when it rejoins";
+    /// How full memory is.
+    Memory = "memory", "at maxmemory every order is refused; without a limit the kernel kills the server when the machine is full";
+    /// What a slow reader may cost.
+    OutputBuffers = "output_buffers", "a reader that is too slow fills the server's memory, or is cut off: a replica then copies everything anew";
+    /// When a script that hangs can be ended.
+    BusyReply = "busy_reply", "while a script hangs, nobody is served, and it can be killed only after this time";
+    /// Scripts that kept everybody waiting.
+    SlowScripts = "slow_scripts", "the server runs one call at a time: while a slow one runs, every buyer waits";
+    /// The time by which sales open.
+    Clock = "clock", "the server's clock opens and closes sales, and dates the ledger";
+    /// Whether scripts run.
+    Scripts = "scripts", "a proxy or a cloud may refuse a script as a whole, and the commands that need it with it";
+    /// Known flaws of the server's Lua.
+    LuaFlaws = "lua_flaws", "through them, a user who may run scripts may run code in the server, or as another user";
+    /// What this user may do, and scripts may call.
+    Rights = "rights", "a command without one of its rights, or of what its scripts call, is refused; on Redis 6.2 perhaps after its first writes";
+    /// Keys that are missing or corrupt.
+    Keys = "keys", "an activity lacks a key or holds what no order can read, so orders are refused or limits start over";
+    /// Keys and fields that vanish by themselves.
+    Expiry = "expiry", "a key or field that expires takes the stock, the buyers or the ledger of a sale along";
+    /// Sales that are over.
+    Window = "window", "outside its window an activity refuses every purchase: a later end reopens it, `archive` frees its memory";
+    /// Changes that no ledger entry explains.
+    ForeignWrites = "foreign_writes", "something changes the stock without a ledger entry: a backend's own script, a person, or data that was lost; pauses and audits cannot see it";
+    /// Consumer groups that are behind.
+    Feeds = "feeds", "a loader that stopped: orders do not reach the database, and `ledger trim` keeps what it has not read";
 }
 
 names! {
