@@ -19,7 +19,7 @@ row! {
         status: Status = answer;
         /// Units that the user can buy now.
         can_buy: u64 = if answer == Status::Ok { question.most() } else { 0 };
-        state: &'static str = state;
+        state: &'static str = snapshot.state_name();
         stock: Option<u64> = snapshot.stock;
         bought: Option<Bought> = question.held;
         per_user_limit: Option<u64> as "limit" = meta.and_then(|meta| meta.per_user_limit);
@@ -41,7 +41,6 @@ row! {
     where {
         let Question { snapshot, entries, .. } = question;
         let (meta, has_ledger) = (snapshot.meta.as_ref(), snapshot.ledger_last.is_some());
-        let state = if snapshot.status.is_done() { snapshot.state().name() } else { snapshot.status.name() };
         let trimmed = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
     }
 }
@@ -122,36 +121,25 @@ impl Question<'_> {
             return vec![(Status::Corrupt, format!("Key `{}` {}.", corrupt.key, corrupt.what))];
         }
         if snapshot.is_archived() {
-            return vec![(
-                Status::Ended,
-                format!("`{id}` is archived: `seckill preheat --restore DIR` brings it back."),
-            )];
+            let why = format!("`{id}` is archived: `seckill preheat --restore DIR` brings it back.");
+            return vec![(Status::Ended, why)];
         }
         if snapshot.stock.is_none() {
-            return vec![(
-                Status::NotPreheated,
-                match &snapshot.meta {
-                    Some(_) => {
-                        format!(
-                            "The stock key of `{id}` is gone (evicted? expired?): `seckill reconcile {id:#} --fix`."
-                        )
-                    }
-                    None => format!("`{id}` does not exist in this layout."),
-                },
-            )];
+            let gone = "is gone (evicted? expired?)";
+            let why = match &snapshot.meta {
+                Some(_) => format!("The stock key of `{id}` {gone}: `seckill reconcile {id:#} --fix`."),
+                None => format!("`{id}` does not exist in this layout."),
+            };
+            return vec![(Status::NotPreheated, why)];
         }
-        let mut refusals = Vec::new();
-        if let Some(meta) = &snapshot.meta {
-            refusals.extend(self.closed(meta));
-            if let Some(limit) = meta.per_user_limit {
-                match self.held {
-                    Some(Bought::Units(held)) if held >= limit && !self.kind.records_once() => refusals.push((
-                        Status::LimitExceeded,
-                        format!("The limit is {} for a user, and `{user}` holds {held}.", counted(limit, "unit")),
-                    )),
-                    _ => {}
-                }
-            }
+        let meta = snapshot.meta.as_ref();
+        let mut refusals = meta.map(|meta| self.closed(meta)).unwrap_or_default();
+        let limit = meta.and_then(|meta| meta.per_user_limit).filter(|_| !self.kind.records_once());
+        if let (Some(limit), Some(Bought::Units(held))) = (limit, self.held)
+            && held >= limit
+        {
+            let why = format!("The limit is {} for a user, and `{user}` holds {held}.", counted(limit, "unit"));
+            refusals.push((Status::LimitExceeded, why));
         }
         let holds = !matches!(self.held, None | Some(Bought::Units(0)));
         if self.kind.records_once() && holds {
@@ -179,23 +167,19 @@ impl Question<'_> {
     fn closed(&self, meta: &Meta) -> Vec<(Status, String)> {
         let (id, now) = (&self.snapshot.activity, self.snapshot.at);
         let mut closed = Vec::new();
-        match meta.stored_state {
-            StoredState::Paused if meta.is_adopting => closed.push((
-                Status::Paused,
-                format!("Its adoption is unfinished: `seckill preheat --id {id:#} --adopt` resumes it."),
-            )),
-            StoredState::Paused => {
-                let by = self.entries.paused.as_ref().map(|paused| {
-                    let by = Entry::text(paused.by.as_deref()).map(|by| format!(" by {by}")).unwrap_or_default();
-                    let reason =
-                        Entry::text(paused.reason.as_deref()).map(|reason| format!(": {reason}")).unwrap_or_default();
-                    format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
-                });
-                let by = by.unwrap_or_default();
-                closed
-                    .push((Status::Paused, format!("The activity was paused{by}; `seckill resume {id:#}` ends that.")));
-            }
-            StoredState::Live | StoredState::Archived => {}
+        if meta.stored_state == StoredState::Paused {
+            let by = self.entries.paused.as_ref().map(|paused| {
+                let by = Entry::text(paused.by.as_deref()).map(|by| format!(" by {by}")).unwrap_or_default();
+                let reason = Entry::text(paused.reason.as_deref()).map(|why| format!(": {why}")).unwrap_or_default();
+                format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
+            });
+            let why = match meta.is_adopting {
+                true => format!("Its adoption is unfinished: `seckill preheat --id {id:#} --adopt` resumes it."),
+                false => {
+                    format!("The activity was paused{}; `seckill resume {id:#}` ends that.", by.unwrap_or_default())
+                }
+            };
+            closed.push((Status::Paused, why));
         }
         if let Some(start) = meta.starts_at.filter(|start| now < *start) {
             closed.push((Status::NotStarted, format!("It starts at {start}; the server's clock says {now}.")));
