@@ -257,21 +257,15 @@ fn users(report: &Report) -> List {
     let most = ranges.iter().map(|range| range.users).max().unwrap_or(1);
     // Of many ranges the first are shown, and the rest as one.
     let shown = if ranges.len() > MAX_ROWS { MAX_ROWS - 1 } else { ranges.len() };
-    let mut rows: Vec<Row> = ranges[..shown]
-        .iter()
-        .map(|range| Row {
-            name: range.label(),
-            share: range.users as f64 / most as f64,
-            value: format!("{} ({})", count(range.users), percent(range.users, all)),
-        })
-        .collect();
+    let row = |name, users| Row {
+        name,
+        share: (users as f64 / most as f64).min(1.0),
+        value: format!("{} ({})", count(users), percent(users, all)),
+    };
+    let mut rows: Vec<Row> = ranges[..shown].iter().map(|range| row(range.label(), range.users)).collect();
     if let Some(next) = ranges.get(shown) {
-        let users: u64 = ranges[shown..].iter().map(|range| range.users).sum();
-        rows.push(Row {
-            name: format!("{} and more", count(next.from)),
-            share: (users as f64 / most as f64).min(1.0),
-            value: format!("{} ({})", count(users), percent(users, all)),
-        });
+        let users = ranges[shown..].iter().map(|range| range.users).sum();
+        rows.push(row(format!("{} and more", count(next.from)), users));
     }
     let unknown = report.users.as_ref().map_or(0, |users| users.unknown);
     let head = match unknown {

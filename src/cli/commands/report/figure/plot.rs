@@ -79,19 +79,14 @@ impl Plot<'_> {
                 }
             }
         };
-        for mark in &self.report.sales.marks {
-            match mark.op {
-                Op::Pause => _ = since.get_or_insert(mark.time),
-                Op::Resume => {
-                    if let Some(from) = since.take() {
-                        shade(from, mark.time);
-                    }
-                }
+        // The end of the picture ends a pause as a resume does.
+        let end = (Op::Resume, self.series.to);
+        for (op, at) in self.report.sales.marks.iter().map(|mark| (mark.op, mark.time)).chain([end]) {
+            match op {
+                Op::Pause => _ = since.get_or_insert(at),
+                Op::Resume => since.take().into_iter().for_each(|from| shade(from, at)),
                 _ => {}
             }
-        }
-        if let Some(from) = since {
-            shade(from, self.series.to);
         }
     }
 
@@ -168,10 +163,8 @@ impl Plot<'_> {
         self.numbers(&scale, top, RATE_HIGH, svg);
         let has_returns = bars.iter().any(|bar| bar.returned > 0);
         let mut swatch = LEFT + 74.0;
-        for (class, name) in
-            [("bought", "bought"), ("returned", "returned")].into_iter().take(1 + usize::from(has_returns))
-        {
-            svg.rect(class, (swatch, top - 28.0), (11.0, 11.0), None);
+        for name in ["bought", "returned"].into_iter().take(1 + usize::from(has_returns)) {
+            svg.rect(name, (swatch, top - 28.0), (11.0, 11.0), None);
             svg.write(swatch + 17.0, top - 18.0, "dim", name);
             swatch += 34.0 + text_width(name, SMALL);
         }
