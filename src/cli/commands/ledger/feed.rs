@@ -47,10 +47,7 @@ impl Delivery<'_> {
     }
 
     fn reader_left(&self) -> bool {
-        match self {
-            Self::Print(stream) => stream.reader_left(),
-            Self::Exec(_) => false,
-        }
+        matches!(self, Self::Print(stream) if stream.reader_left())
     }
 
     pub(super) fn finish(self) -> Result<()> {

@@ -171,9 +171,6 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let names = names(&args.map, out)?;
     out.set_names(names.clone());
     let mut sources = Sources::find(&args.activities, args.since, store, out)?;
-    if sources.ledgers.is_empty() && !sources.faults.any && args.all {
-        out.note(format!("nothing was preheated in the layout `{}`", store.layout().name()));
-    }
     if args.follow || args.group.is_some() {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();

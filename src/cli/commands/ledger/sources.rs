@@ -70,15 +70,13 @@ impl Sources {
     pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
         let names = selection::resolve(named, store)?;
         let (is_all, looked) = (named.is_empty(), Instant::now());
-        let since = match since {
-            Some(since) => since.after(store)?,
-            None => EntryId::ZERO,
-        };
+        let since = since.map_or(Ok(EntryId::ZERO), |since| since.after(store))?;
         let activities = expand(names.clone(), store)?;
         let (known, faults) = (activities.iter().cloned().collect(), Faults { warnings: out.warnings(), any: false });
         let mut sources = Self { ledgers: Vec::new(), since, is_all, names, known, looked, faults };
         let snapshots = snapshot::snapshots(store, &activities)?;
         hints::warn_of_replica(store, out);
+        hints::none_preheated(&activities, store, out);
         for snapshot in snapshots {
             let activity = &snapshot.activity;
             let (corrupt, last) = (hints::corrupt(&snapshot), ledger::last_to_read(store, &snapshot));

@@ -92,22 +92,19 @@ pub fn run(args: &TrimArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     let activities: Vec<&ActivityId> = named.iter().collect();
     hints::none_preheated(&named, store, out);
     let before = args.before.at(|| store.now())?;
-    let asked = match args.mutating.dry_run || args.mutating.yes {
+    let mut asked = match args.mutating.dry_run || args.mutating.yes {
         true => None,
         false => ask(&activities, before, store, out)?,
     };
     let mut run = Run { args, store, out, rows: Vec::new(), held: Vec::new() };
     let mut failures = Vec::new();
-    if let Some(planned) = asked {
-        run.apply(planned)?;
-    } else {
-        for activity in &activities {
-            match Planned::new(activity, before, run.store).and_then(|planned| run.apply(planned)) {
-                Ok(()) => {}
-                // Of this ledger: the others can be trimmed all the same.
-                Err(failure) if failure.is_own() => failures.push(failure),
-                Err(error) => return run.finish(activities.len(), failures, Some(error)),
-            }
+    for activity in &activities {
+        let planned = asked.take().map_or_else(|| Planned::new(activity, before, run.store), Ok);
+        match planned.and_then(|planned| run.apply(planned)) {
+            Ok(()) => {}
+            // Of this ledger: the others can be trimmed all the same.
+            Err(failure) if failure.is_own() => failures.push(failure),
+            Err(error) => return run.finish(activities.len(), failures, Some(error)),
         }
     }
     run.finish(activities.len(), failures, None)
