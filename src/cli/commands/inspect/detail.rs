@@ -47,11 +47,7 @@ pub fn read(store: &mut Store, warnings: &mut Warnings, snapshot: &Snapshot, top
     if !tally.invalid.is_empty() {
         (activity.status, activity.state) = (Some(Status::Corrupt), Status::Corrupt.name());
     }
-    let participants = tally.most.iter().map(|(Reverse(units), user)| {
-        let bought = units.map_or(Bought::Unknown, Bought::Units);
-        ParticipantRow::new(user, bought, limit)
-    });
-    let participants: Vec<ParticipantRow> = participants.collect();
+    let participants = tally.rows(limit);
     let more = snapshot.buyers.unwrap_or_default().saturating_sub(participants.len() as u64);
     Ok(ActivityDetail { activity, participants, more })
 }
@@ -157,7 +153,7 @@ impl InvalidRecords {
 pub struct TopBuyers {
     top: usize,
     /// The largest first; units that are unknown come last.
-    pub most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
+    most: BTreeSet<(Reverse<Option<u64>>, Vec<u8>)>,
     /// Units of those in `most`: a scan may find a user twice, with another count the second time.
     units: HashMap<Vec<u8>, Option<u64>>,
     held: u64,
@@ -195,6 +191,12 @@ impl TopBuyers {
         {
             self.units.remove(&dropped);
         }
+    }
+
+    /// The row of each, the largest first.
+    pub fn rows(&self, limit: Option<u64>) -> Vec<ParticipantRow> {
+        let bought = |units: Option<u64>| units.map_or(Bought::Unknown, Bought::Units);
+        self.most.iter().map(|(Reverse(units), user)| ParticipantRow::new(user, bought(*units), limit)).collect()
     }
 
     /// What all of them hold; `None` if a record is no number or unknown.

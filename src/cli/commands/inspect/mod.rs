@@ -15,7 +15,7 @@ use crate::cli::commands::inspect::rows::{ActivityRow, BuyerRow, HolderRow};
 use crate::cli::commands::inspect::selection::{Selection, SortBy};
 use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Cell, Format, Output, row};
+use crate::cli::output::{Format, Output, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
 use crate::cli::shared::selection::{ActivitySelector, is_pattern};
@@ -385,7 +385,7 @@ row! {
     struct HoldRow<'a> as row from (snapshot: &'a Snapshot, hold: OpenHold) {
         activity: &'a str = snapshot.activity.as_str(), flexible;
         request: String = hold.request, flexible;
-        user: StoredUser = hold.record.user => Cell::text(row.user.to_string()), flexible;
+        user: StoredUser = hold.record.user, flexible;
         quantity: u64 = hold.record.quantity;
         deadline: Millis = hold.record.deadline;
         nested user_hex: Option<String> = user_hex;

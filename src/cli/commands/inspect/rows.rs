@@ -114,8 +114,8 @@ pub(crate) fn tone(state: &str) -> Tone {
 row! {
     /// What a user holds, and may still buy if there is a limit.
     pub struct ParticipantRow as row from (id: &[u8], bought: Bought, limit: Option<u64>) {
-        user: StoredUser = user => Cell::text(row.user.to_string()), flexible;
-        bought: Bought = bought;
+        pub(crate) user: StoredUser = user, flexible;
+        pub(crate) bought: Bought = bought;
         left: Option<u64> as "may buy" = left(limit, bought) => left_cell(row.left);
         sparse user_hex: Option<String> = user_hex;
     }

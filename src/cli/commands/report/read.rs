@@ -11,9 +11,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::selection::{each_merged, refuse};
 use crate::model::activity::ShardSums;
 use crate::model::number::signed;
-use crate::model::{
-    ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, StoredUser,
-};
+use crate::model::{ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState};
 use crate::read::whole::wholes;
 use crate::read::{ledger, participants, snapshot};
 use crate::report::merged::MergedLedgers;
@@ -32,8 +30,8 @@ pub(super) struct Report {
     pub first_entry: Option<Millis>,
     /// What users hold; `None` if the layout records none.
     pub users: Option<UnitsAUser>,
-    /// The largest buyers; of some nobody recorded the units.
-    pub buyers: Vec<(StoredUser, Option<u64>)>,
+    /// The largest buyers.
+    pub buyers: TopBuyers,
 }
 
 /// Reads all of an activity: if it is sharded, all of its shards.
@@ -46,7 +44,6 @@ pub(super) fn read(found: Snapshot, top: usize, store: &mut Store, out: &Output)
 }
 
 fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
-    let activity = &snapshot.activity.clone();
     let (meta, last) = with_ledger(&snapshot, store, out)?;
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
@@ -54,15 +51,14 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
     store.throttle.set_live(snapshot.state() == State::Live);
     let after = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
     let progress = out.progress("reading the ledger", 0);
-    ledger::each_entry(store, activity, after, last, |entry| {
+    ledger::each_entry(store, &snapshot.activity, after, last, |entry| {
         first_entry.get_or_insert(entry.id.at());
         sales.add(entry);
         progress.inc(1);
         true
     })?;
     progress.finish();
-    let Participants { users, buyers, counters } =
-        participants(std::slice::from_ref(activity), std::slice::from_ref(&snapshot), top, store, out)?;
+    let Participants { users, buyers, counters } = participants(std::slice::from_ref(&snapshot), top, store, out)?;
     let balance = Balance::new(&sales, meta.epoch, meta.total, snapshot.stock, counters);
     if balance.objection == Some(Objection::NoBeginning)
         && let Some(stock) = snapshot.stock
@@ -115,40 +111,34 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
 #[derive(Default)]
 struct Participants {
     users: Option<UnitsAUser>,
-    buyers: Vec<(StoredUser, Option<u64>)>,
+    buyers: TopBuyers,
     counters: Option<u64>,
 }
 
 /// All participants of some activities in one pass, in constant memory. `seen` are those activities before.
-fn participants(
-    activities: &[ActivityId],
-    seen: &[Snapshot],
-    top: usize,
-    store: &mut Store,
-    out: &Output,
-) -> Result<Participants> {
+fn participants(seen: &[Snapshot], top: usize, store: &mut Store, out: &Output) -> Result<Participants> {
     if !store.layout().kind().has_users() {
         return Ok(Participants::default());
     }
     let mut users = UnitsAUser::default();
-    let mut tally = TopBuyers::new(top);
+    let mut buyers = TopBuyers::new(top);
     let mut warnings = out.warnings();
-    for activity in activities {
+    let activities: Vec<ActivityId> = seen.iter().map(|snapshot| snapshot.activity.clone()).collect();
+    for activity in &activities {
         participants::each(store, activity, |user, units| {
             if let Ok(bought) = &units {
                 users.count(bought.units());
             }
-            tally.count(user, units);
+            buyers.count(user, units);
             Ok::<_, Failure>(())
         })?;
-        std::mem::take(&mut tally.invalid).warn(&mut warnings, activity);
+        std::mem::take(&mut buyers.invalid).warn(&mut warnings, activity);
     }
     warnings.end();
-    let buyers = tally.most.into_iter().map(|(units, user)| (StoredUser::new(user), units.0));
-    let now = snapshot::snapshots(store, activities)?;
+    let now = snapshot::snapshots(store, &activities)?;
     let is_same = seen.iter().map(|it| &it.ledger_last).eq(now.iter().map(|it| &it.ledger_last));
     let counters = (is_same && users.unknown == 0).then_some(users.units);
-    Ok(Participants { users: Some(users), buyers: buyers.collect(), counters })
+    Ok(Participants { users: Some(users), buyers, counters })
 }
 
 impl Report {
@@ -204,7 +194,7 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
         Ok(true)
     })?;
     progress.finish();
-    let Participants { users, buyers, counters } = participants(&names, &found, top, store, out)?;
+    let Participants { users, buyers, counters } = participants(&found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
     // What no shard lent is for sale, and not on its way back.
     let now = wholes(store, std::slice::from_ref(&whole.activity))?;

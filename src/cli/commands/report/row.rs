@@ -5,7 +5,7 @@ use crate::cli::commands::inspect::rows::ParticipantRow;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::series::{Period, Series};
 use crate::cli::output::{Cell, row};
-use crate::model::{Bought, Millis, Op, StoredUser};
+use crate::model::{Millis, Op};
 use crate::report::units_a_user::UnitRange;
 use crate::report::{Mark, Objection};
 
@@ -145,11 +145,7 @@ impl Report {
     }
 
     pub(super) fn participants(&self) -> Vec<ParticipantRow> {
-        let limit = self.meta.per_user_limit;
-        let row = |(user, units): &(StoredUser, Option<u64>)| {
-            ParticipantRow::new(user.as_bytes(), units.map_or(Bought::Unknown, Bought::Units), limit)
-        };
-        self.buyers.iter().map(row).collect()
+        self.buyers.rows(self.meta.per_user_limit)
     }
 }
 

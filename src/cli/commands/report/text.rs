@@ -47,8 +47,9 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     if let Some(unknown) = report.users.as_ref().map(|users| users.unknown).filter(|unknown| *unknown > 0) {
         out.note(format!("of {} nobody recorded the units", counted(unknown, "user")));
     }
-    if !report.buyers.is_empty() {
-        out.table(Some("Top buyers"), &report.participants())?;
+    let buyers = report.participants();
+    if !buyers.is_empty() {
+        out.table(Some("Top buyers"), &buyers)?;
     }
     out.note(format!(
         "the verdict compares sums; `seckill reconcile {:#}` is the full audit, user by user",

@@ -4,6 +4,7 @@
 mod plot;
 
 use crate::audit::result::Verdict;
+use crate::cli::commands::inspect::rows::ParticipantRow;
 use crate::cli::commands::report::facts::{self, between, count, counted, moment, percent, units};
 use crate::cli::commands::report::figure::plot::short;
 use crate::cli::commands::report::read::Report;
@@ -276,11 +277,12 @@ fn users(report: &Report) -> List {
 }
 
 fn top_buyers(report: &Report) -> List {
-    let most = report.buyers.iter().filter_map(|(_, units)| *units).max().unwrap_or(1).max(1);
-    let rows = report.buyers.iter().take(MAX_ROWS).map(|(user, held)| Row {
-        name: user.to_string(),
-        share: held.map_or(0.0, |held| held as f64 / most as f64),
-        value: held.map_or_else(|| "?".to_owned(), units),
-    });
-    List { head: "Top buyers".to_owned(), rows: rows.collect() }
+    let buyers = report.participants();
+    let most = buyers.iter().filter_map(|buyer| buyer.bought.units()).max().unwrap_or(1).max(1);
+    let row = |buyer: &ParticipantRow| Row {
+        name: buyer.user.to_string(),
+        share: buyer.bought.units().map_or(0.0, |held| held as f64 / most as f64),
+        value: buyer.bought.units().map_or_else(|| "?".to_owned(), units),
+    };
+    List { head: "Top buyers".to_owned(), rows: buyers.iter().take(MAX_ROWS).map(row).collect() }
 }
