@@ -17,6 +17,10 @@ use crate::store::Store;
 /// Activities that a message names; of more only the number is.
 pub(super) const MAX_NAMED: usize = 5;
 
+/// Where the orders of archived activities are.
+pub(super) const IN_FILES: &str =
+    "what is archived has its orders in files, and `seckill preheat --restore DIR` brings them back";
+
 /// Streams a row of the ledger for each order of the user.
 pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let activities = activities::preheated(store)?;
@@ -38,15 +42,15 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
         let home = &snapshot.activity;
         let corrupt = hints::corrupt(snapshot);
         is_sound &= corrupt.is_none();
+        corrupt.iter().for_each(|corrupt| warnings.warn(corrupt));
         let Some(last) = ledger::last_to_read(store, snapshot) else {
             match corrupt {
-                Some(corrupt) => warnings.warn(corrupt),
+                Some(_) => {}
                 None if snapshot.is_archived() => archived.push(activity),
                 None => without.push(activity),
             }
             continue;
         };
-        corrupt.into_iter().for_each(|corrupt| warnings.warn(corrupt));
         let checkpoint = snapshot.meta.as_ref().and_then(|meta| meta.checkpoint.as_ref());
         if let Some(checkpoint) = checkpoint {
             let held = match history::carried(store, home, checkpoint, user.as_str().as_bytes())? {
@@ -75,15 +79,10 @@ pub(super) fn run(user: &UserId, store: &mut Store, out: &mut Output) -> Result<
     }
     rows.finish()?;
     warnings.end();
-    if !archived.is_empty() {
-        let named = named(&archived, MAX_NAMED);
-        out.note(format!(
-            "what is archived has its orders in files, and `seckill preheat --restore DIR` brings them back: {named}"
-        ));
-    }
-    if !without.is_empty() {
-        let named = named(&without, MAX_NAMED);
-        out.note(format!("no ledger, so what was bought there is not listed: {named}"));
+    for (activities, why) in [(archived, IN_FILES), (without, "no ledger, so what was bought there is not listed")] {
+        if !activities.is_empty() {
+            out.note(format!("{why}: {}", named(&activities, MAX_NAMED)));
+        }
     }
     Ok(Exit::done_if(is_sound))
 }

@@ -135,14 +135,9 @@ pub struct InspectArgs {
 
 /// Shows one of the four forms.
 pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    if !store.layout().kind().has_users() && (args.all || args.holds || !args.user.is_empty()) {
-        let flag = if args.all {
-            "--all"
-        } else if args.holds {
-            "--holds"
-        } else {
-            "--user"
-        };
+    let of_users = [("--all", args.all), ("--holds", args.holds), ("--user", !args.user.is_empty())];
+    let given = of_users.into_iter().find(|(_, is_given)| *is_given);
+    if let Some((flag, _)) = given.filter(|_| !store.layout().kind().has_users()) {
         return Err(Failure::usage(format!("`{flag}`: the layout `{}` records no users", store.layout().name()))
             .hint("leave it out to see the stock; `--layout` names another contract of keys"));
     }

@@ -1,7 +1,7 @@
 //! `inspect --request R`: finds an order by its request id, or by the `<job>:<line>` of a file.
 
 use crate::audit::evidence::purchases::RequestRecord;
-use crate::cli::commands::inspect::history::{MAX_NAMED, names};
+use crate::cli::commands::inspect::history::{IN_FILES, MAX_NAMED, names};
 use crate::cli::commands::ledger::{LedgerRow, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, named, row};
@@ -142,10 +142,7 @@ fn not_found(
     warnings.end();
     if !archived.is_empty() {
         let failure = Failure::new(Exit::Refused, format!("no order on the server has the request id `{request}`"));
-        return Ok(failure.hint(format!(
-            "what is archived has its orders in files, and `seckill preheat --restore DIR` brings them back: {}",
-            named(&archived, MAX_NAMED)
-        )));
+        return Ok(failure.hint(format!("{IN_FILES}: {}", named(&archived, MAX_NAMED))));
     }
     let of = user.map(|user| format!(" of `{user}`")).unwrap_or_default();
     let failure = Failure::new(Exit::Refused, format!("no order{of} has the request id `{request}`"));
