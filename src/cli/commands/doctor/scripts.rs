@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::commands::doctor::storage::{refused, setting};
-use crate::cli::output::{counted, duration};
+use crate::cli::output::{counted, duration, named};
 use crate::cli::shared::fix::Fixes;
 use crate::read::health::{Clock, Reading, SlowCall};
 
@@ -21,18 +21,13 @@ pub(super) fn busy_reply(reading: &Reading, fixes: &Fixes) -> Finding {
         return Finding::skip(refused(reading));
     };
     let Ok(millis) = value.parse::<i64>() else { return Finding::skip(format!("cannot read `{value}`")) };
-    match millis {
-        ..=0 => Finding::warn(format!("{name} {millis}: never"), fixes.set(name, USUAL)),
-        1..SHORTEST => Finding::warn(
-            format!("{name} {millis} ms: buyers get BUSY errors while a long call of a file runs"),
-            fixes.set(name, USUAL),
-        ),
-        SHORTEST..=LONGEST => Finding::ok(format!("after {millis} ms")),
-        _ => Finding::warn(
-            format!("only after {}", duration(Duration::from_millis(millis.unsigned_abs()))),
-            fixes.set(name, USUAL),
-        ),
-    }
+    let found = match millis {
+        ..=0 => format!("{name} {millis}: never"),
+        1..SHORTEST => format!("{name} {millis} ms: buyers get BUSY errors while a long call of a file runs"),
+        SHORTEST..=LONGEST => return Finding::ok(format!("after {millis} ms")),
+        _ => format!("only after {}", duration(Duration::from_millis(millis.unsigned_abs()))),
+    };
+    Finding::warn(found, fixes.set(name, USUAL))
 }
 
 /// From here on a call is felt by every buyer.
@@ -72,13 +67,10 @@ pub(super) fn scripts(reading: &Reading, fixes: &Fixes) -> Finding {
     let Ok(dry_run) = &reading.dry_run else { return Finding::unread(&reading.dry_run) };
     let scripts = &dry_run.scripts;
     let refused: Vec<_> = scripts.iter().filter_map(|(name, why)| Some((*name, why.as_ref()?))).collect();
-    match &refused[..] {
-        [] => Finding::ok(format!("all {} run", scripts.len())),
-        [(first, why), others @ ..] => {
-            let names = others.iter().fold(format!("`{first}`"), |names, (name, _)| format!("{names}, `{name}`"));
-            Finding::fail(format!("the server refuses {names}: {why}"), fixes.seckill_all("script load"))
-        }
-    }
+    let Some((_, why)) = refused.first() else { return Finding::ok(format!("all {} run", scripts.len())) };
+    let names: Vec<&str> = refused.iter().map(|(name, _)| *name).collect();
+    let names = named(&names, usize::MAX);
+    Finding::fail(format!("the server refuses {names}: {why}"), fixes.seckill_all("script load"))
 }
 
 /// Major, minor and patch.

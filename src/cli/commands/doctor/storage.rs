@@ -179,24 +179,20 @@ pub(super) fn eviction(reading: &Reading, fixes: &Fixes) -> Finding {
     let Some(policy) = policy else { return Finding::skip(refused(reading)) };
     let evicted = info.and_then(|info| info.count("evicted_keys")).unwrap_or_default();
     let fix = || fixes.set("maxmemory-policy", "noeviction");
-    if policy == "noeviction" {
-        return match evicted {
-            0 => Finding::ok("noeviction"),
-            _ => Finding::warn(
-                format!(
-                    "noeviction, but evicted since the server started: {}; audit what is left",
-                    counted(evicted, "key")
-                ),
-                fixes.seckill_all("reconcile"),
-            ),
-        };
-    }
     let so_far = if evicted > 0 { format!("; {evicted} keys are gone already") } else { String::new() };
-    if policy.starts_with("volatile-") {
+    match policy {
+        "noeviction" if evicted == 0 => Finding::ok(policy),
+        "noeviction" => {
+            let keys = counted(evicted, "key");
+            let found = format!("{policy}, but evicted since the server started: {keys}; audit what is left");
+            Finding::warn(found, fixes.seckill_all("reconcile"))
+        }
         // Our keys never expire, unless an operator sets an expiry.
-        return Finding::warn(format!("{policy} deletes keys that expire{so_far}"), fix());
+        _ if policy.starts_with("volatile-") => {
+            Finding::warn(format!("{policy} deletes keys that expire{so_far}"), fix())
+        }
+        _ => Finding::fail(format!("{policy} deletes any key{so_far}"), fix()),
     }
-    Finding::fail(format!("{policy} deletes any key{so_far}"), fix())
 }
 
 /// Percents of memory from which on a server is in danger, and refuses orders soon.
