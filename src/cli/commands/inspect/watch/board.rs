@@ -58,19 +58,10 @@ impl Board {
     /// Takes what was read. Rows come in the order that is asked for.
     pub(super) fn take(&mut self, update: Update, selection: &Selection) {
         self.heard = Instant::now();
-        let error = match update.reading {
-            Ok(reading) => {
-                if reading.error.is_none() {
-                    self.at = reading.at;
-                }
-                reading.error
-            }
-            Err(error) => Some(error),
-        };
+        let error = update.reading.map(|at| self.at = at).err();
         let since = self.lost.take().map(|(_, since)| since);
-        let is_lost = error.is_some();
         self.lost = error.map(|error| (error, since.unwrap_or_else(Instant::now)));
-        if is_lost {
+        if self.lost.is_some() {
             // What is not counted is not known.
             let figures = &mut self.servers.figures;
             (figures.calls, figures.errors, figures.success) = (None, None, None);

@@ -71,13 +71,11 @@ pub(super) fn run(
     if !redraws {
         hints::warn_of_replica(store, out);
     }
-    let mut first = reader.read();
+    let first = reader.read();
     // A server that was never reached has a wrong address: no screen is shown.
-    let unread = match &mut first.reading {
-        Ok(reading) => reading.error.take_if(|_| first.views.is_empty()),
-        Err(error) => Some(error.clone()),
-    };
-    unread.map_or(Ok(()), Err)?;
+    if first.views.is_empty() {
+        first.reading.clone()?;
+    }
     interrupt::stop_gracefully();
     match redraws {
         true => watching.on_screen(first, reader, out)?,

@@ -8,7 +8,7 @@ use crate::admin::activities;
 use crate::cli::failure::Result;
 use crate::cli::shared::selection::ActivitySelector;
 use crate::error::StoreError;
-use crate::model::ActivityId;
+use crate::model::{ActivityId, Millis};
 use crate::read::stats::ServerInfo;
 use crate::read::stats::info::Section;
 use crate::read::watch::{NewestOrder, Reading, View, Watched, watch_wholes, whole_views};
@@ -22,8 +22,8 @@ const LATENCY_AFTER: Duration = Duration::from_secs(5);
 
 /// What one time of reading found.
 pub(super) struct Update {
-    /// An error if the server refuses to be asked.
-    pub reading: Result<Reading, StoreError>,
+    /// The server's clock, or why some activities, or all, could not be read.
+    pub reading: Result<Millis, StoreError>,
     pub views: Vec<View>,
     pub newest: Vec<NewestOrder>,
     pub servers: Vec<ServerInfo>,
@@ -62,6 +62,7 @@ impl Reader {
         self.look_for_new();
         self.store.servers.patience = patience;
         let reading = watch::read_watched(&mut self.store, &mut self.watched);
+        let reading = reading.and_then(|Reading { at, error }| error.map_or(Ok(at), Err));
         let is_due = self.latency.is_none_or(|last| last.elapsed() >= LATENCY_AFTER);
         let mut sections = vec![Section::Server, Section::Replication, Section::CommandStats, Section::ErrorStats];
         if is_due {
@@ -69,7 +70,7 @@ impl Reader {
             sections.push(Section::LatencyStats);
         }
         // Of servers that are gone nothing is asked twice.
-        let is_lost = !matches!(&reading, Ok(Reading { error: None, .. }));
+        let is_lost = reading.is_err();
         let servers = if is_lost { Vec::new() } else { stats::info(&mut self.store, &sections).unwrap_or_default() };
         let whole = |order: &NewestOrder| NewestOrder { activity: order.activity.whole(), ..order.clone() };
         Update {
