@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context as _;
 use serde_yaml::{Mapping, Value};
 
 use crate::cli::args::{Global, config_file, first_variable, variable};
@@ -14,7 +13,6 @@ use crate::cli::input::yaml::layouts;
 use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row, unencodable};
 use crate::cli::shared::target::{URL_VARIABLES, find};
 use crate::model::Layout;
-use crate::model::layout::CustomLayout;
 use crate::redis::connect::Target;
 
 /// Name servers, and choose one
@@ -117,8 +115,8 @@ fn list(global: &Global, out: &mut Output) -> Result<Exit> {
     if !rows.is_empty() || out.format() != Format::Table {
         out.array(&rows)?;
     }
-    if named(global)?.is_none() && in_use.is_some() {
-        say_overridden(out)?;
+    if in_use.is_some() {
+        say_overridden(global, out)?;
     }
     Ok(Exit::Done)
 }
@@ -131,9 +129,11 @@ fn named(global: &Global) -> Result<Option<String>> {
     }
 }
 
-/// Says what keeps the current context from being used.
-fn say_overridden(out: &Output) -> Result<()> {
-    if let Some((name, _)) = first_variable(&URL_VARIABLES)? {
+/// Says what keeps the current context from being used, unless another is named.
+fn say_overridden(global: &Global, out: &Output) -> Result<()> {
+    if named(global)?.is_none()
+        && let Some((name, _)) = first_variable(&URL_VARIABLES)?
+    {
         out.note(format!("{name} is set: the server is that one, and the current context is not in use"));
     }
     Ok(())
@@ -173,9 +173,7 @@ fn current(global: &Global, out: &mut Output) -> Result<Exit> {
         Format::Table => out.line(&row.name),
         _ => out.object(&row)?,
     }
-    if named(global)?.is_none() {
-        say_overridden(out)?;
-    }
+    say_overridden(global, out)?;
     Ok(Exit::Done)
 }
 
@@ -364,11 +362,10 @@ fn known() -> Result<Contexts> {
 
 /// Writes them to the file, which nobody else changes.
 fn write(contexts: &Contexts, file: &PrivateFile) -> Result<()> {
-    let each = |context: &Context| Ok((Value::from(context.name.as_str()), Value::Mapping(stored(context)?)));
-    let all = contexts.all.iter().map(each).collect::<Result<Mapping>>()?;
-    let current = contexts.current.clone().map(Value::from);
-    let document = mapping([("current", current), ("contexts", Some(Value::Mapping(all)))]);
-    let text = serde_yaml::to_string(&document).context("cannot encode the contexts")?;
+    if let Some(path) = contexts.all.iter().flat_map(Context::files).find(|path| path.to_str().is_none()) {
+        return Err(Failure::usage(format!("`{}` is not UTF-8: rename it", path.display())));
+    }
+    let text = serde_yaml::to_string(contexts).map_err(unencodable)?;
     file.replace(&format!("{HEAD}{text}"))
 }
 
@@ -377,39 +374,4 @@ fn path() -> Result<PathBuf> {
         Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so contexts have no place")
             .hint("set XDG_CONFIG_HOME to an absolute path")
     })
-}
-
-/// A context as the file has it.
-fn stored(context: &Context) -> Result<Mapping> {
-    let path = |path: &Option<PathBuf>| {
-        let not_utf8 = |path: &Path| Failure::usage(format!("`{}` is not UTF-8: rename it", path.display()));
-        path.as_deref().map(|path| path.to_str().map(Value::from).ok_or_else(|| not_utf8(path))).transpose()
-    };
-    let text = |text: &Option<String>| text.clone().map(Value::from);
-    let (named, custom) = match context.layout {
-        Some(Layout::Custom(custom)) => (None, Some(custom)),
-        layout => (layout.map(|layout| Value::from(layout.name())), None),
-    };
-    let keys = |custom: &CustomLayout| {
-        let participants = custom.participants.as_ref().map(|pattern| Value::from(pattern.as_str()));
-        mapping([("stock", Some(Value::from(custom.stock.as_str()))), ("participants", participants)])
-    };
-    Ok(mapping([
-        ("url", Some(Value::from(context.url.as_str()))),
-        ("password_file", path(&context.password_file)?),
-        ("password_command", text(&context.password_command)),
-        ("layout", named),
-        ("kind", custom.map(|custom| Value::from(custom.kind.name()))),
-        ("keys", custom.map(|custom| Value::Mapping(keys(custom)))),
-        ("timezone", text(&context.timezone)),
-        ("cacert", path(&context.cacert)?),
-        ("cert", path(&context.cert)?),
-        ("key", path(&context.key)?),
-        ("protected", context.protected.then_some(Value::Bool(true))),
-    ]))
-}
-
-/// A mapping of what is set.
-fn mapping<const N: usize>(fields: [(&str, Option<Value>); N]) -> Mapping {
-    fields.into_iter().filter_map(|(name, value)| Some((Value::from(name), value?))).collect()
 }

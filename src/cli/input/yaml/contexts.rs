@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::credentials::{others_may_read, owner_alone};
 use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
@@ -36,30 +38,53 @@ const FIELDS: [&str; 11] = [
     "protected",
 ];
 
-/// All contexts, and which of them is used if none is named.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// All contexts, and which of them is used if none is named. Serialized, they are the file.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Contexts {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
     /// In the order of the file; each name once.
+    #[serde(rename = "contexts", serialize_with = "by_name")]
     pub all: Vec<Context>,
 }
 
 /// A server, and what belongs to it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Context {
+    #[serde(skip)]
     pub name: String,
     pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
     /// A shell command that prints the password.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub password_command: Option<String>,
+    #[serde(flatten, serialize_with = "layout_fields")]
     pub layout: Option<Layout>,
     /// The name of a time zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cacert: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cert: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
     /// Whether each change of its server asks for the context's name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
+}
+
+fn by_name<S: Serializer>(all: &[Context], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(all.iter().map(|context| (&context.name, context)))
+}
+
+/// A layout without a name is in two fields of its own.
+fn layout_fields<S: Serializer>(layout: &Option<Layout>, serializer: S) -> Result<S::Ok, S::Error> {
+    match layout {
+        Some(Layout::Custom(_)) => layout.serialize(serializer),
+        named => serializer.collect_map(named.map(|layout| ("layout", layout))),
+    }
 }
 
 impl Context {
@@ -71,6 +96,11 @@ impl Context {
     /// Whether the URL itself has a password.
     pub fn has_secret(&self) -> bool {
         self.target(Duration::ZERO).is_some_and(|target| target.has_password())
+    }
+
+    /// The files that it names.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.password_file, &self.cacert, &self.cert, &self.key].into_iter().flatten()
     }
 
     /// Its time zone.
