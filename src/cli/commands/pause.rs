@@ -59,10 +59,10 @@ pub(super) struct TargetArgs {
 }
 
 row! {
-    struct PauseRow<'a> as row {
-        activity: &'a str, flexible;
-        status: Status;
-        state: Option<String>;
+    struct PauseRow<'a> as row from (id: &'a ActivityId, paused: &Paused) {
+        activity: &'a str = id.as_str(), flexible;
+        status: Status = paused.status;
+        state: Option<String> = paused.state.clone();
     }
     changed if matches!(row.status, Status::Ok | Status::PausedHereOnly)
 }
@@ -91,7 +91,7 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     // Some shards may be paused.
     let is_partial = reached.iter().flatten().any(|paused| paused.is_partial);
     let failed = failed.map(|failure| if is_partial { failure.in_part() } else { failure });
-    let reached: Vec<(&ActivityId, Paused)> =
+    let mut reached: Vec<(&ActivityId, Paused)> =
         activities.iter().zip(reached).filter_map(|(activity, paused)| Some((activity, paused?))).collect();
     let mut warnings = out.warnings();
     for (activity, paused) in &reached {
@@ -102,31 +102,27 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         explain(activity, paused, to, dry_run, out);
     }
     warnings.end();
-    let rows: Vec<PauseRow<'_>> =
-        reached.into_iter().filter(|(_, paused)| paused.unreached.is_none()).map(row).collect();
+    reached.retain(|(_, paused)| paused.unreached.is_none());
+    let rows: Vec<PauseRow<'_>> = reached.iter().map(|(activity, paused)| PauseRow::new(activity, paused)).collect();
     out.array_until(&rows, failed)?;
-    let is_here_only = |row: &PauseRow<'_>| row.status == Status::PausedHereOnly;
-    let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && !rows.iter().any(is_here_only);
-    if is_plain_pause && sells_elsewhere(&activities, &rows, store) {
+    let of_status = |status| {
+        let matching = reached.iter().filter(move |(_, paused)| paused.status == status);
+        matching.map(|(activity, _)| *activity).collect::<Vec<_>>()
+    };
+    let is_changed = !of_status(Status::Ok).is_empty();
+    let is_plain_pause = to == Pause::Pause { withdraw_stock: false } && of_status(Status::PausedHereOnly).is_empty();
+    if is_plain_pause && (is_changed || sells_elsewhere(&of_status(Status::Replayed), store)) {
         out.note("a backend's plain script ignores this; `--withdraw-stock` stops it too");
     }
-    let is_missing =
-        |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::NotPreheated);
-    hints::other_layouts(activities.iter().filter(is_missing), store, out);
+    hints::other_layouts(of_status(Status::NotPreheated), store, out);
     // Nor does a replica refuse what changes nothing.
-    let is_unchanged = rows.iter().all(|row| row.status != Status::Ok);
-    hints::warn_of_dry_replica(dry_run || is_unchanged, store, out);
+    hints::warn_of_dry_replica(dry_run || !is_changed, store, out);
     Ok(Exit::done_if(rows.iter().all(|row| row.status.is_done())))
 }
 
-/// Whether a plain script may sell an activity that is paused: one whose stock is not withdrawn.
-fn sells_elsewhere(activities: &[ActivityId], rows: &[PauseRow<'_>], store: &mut Store) -> bool {
-    if rows.iter().any(|row| row.status == Status::Ok) {
-        return true;
-    }
-    let is_paused =
-        |id: &&ActivityId| rows.iter().any(|row| row.activity == id.as_str() && row.status == Status::Replayed);
-    let paused: Vec<ActivityId> = activities.iter().filter(is_paused).cloned().collect();
+/// Whether a plain script may sell an activity that was paused before: one whose stock is not withdrawn.
+fn sells_elsewhere(paused: &[&ActivityId], store: &mut Store) -> bool {
+    let paused: Vec<ActivityId> = paused.iter().copied().cloned().collect();
     let is_withdrawn = |snapshot: &Snapshot| {
         let withdrawn = snapshot.meta.as_ref().and_then(|meta| meta.withdrawn);
         withdrawn.is_some() && withdrawn == snapshot.stock
@@ -135,21 +131,16 @@ fn sells_elsewhere(activities: &[ActivityId], rows: &[PauseRow<'_>], store: &mut
     whole::wholes(store, &paused).map_or(true, |snapshots| !snapshots.iter().all(is_withdrawn))
 }
 
-fn row((activity, paused): (&ActivityId, Paused)) -> PauseRow<'_> {
-    PauseRow { activity: activity.as_str(), status: paused.status, state: paused.state }
-}
-
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
 fn chosen(which: &TargetArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
     let activities = selection::resolve(&which.activities, store)?;
+    let (to_do, verb) = if to == Pause::Resume { ("resume", "Resume") } else { ("pause", "Pause") };
     if activities.is_empty() {
-        return Err(hints::nothing_to(if to == Pause::Resume { "resume" } else { "pause" }, store));
+        return Err(hints::nothing_to(to_do, store));
     }
     let is_unnamed = which.all || which.activities.iter().any(selection::is_pattern);
     if is_unnamed && !which.mutating.dry_run {
-        let verb = if to == Pause::Resume { "Resume" } else { "Pause" };
-        let named: Vec<&ActivityId> = activities.iter().collect();
-        let question = format!("{verb} {} on `{}`?", selection::in_words(&named), store.server_name());
+        let question = format!("{verb} {} on `{}`?", selection::in_words(&activities), store.server_name());
         out.confirm(&question, which.mutating.yes)?;
     }
     Ok(activities)

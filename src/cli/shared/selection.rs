@@ -2,6 +2,7 @@
 //! Sharded activities in commands that take activities: which are, and which shards they have.
 
 use std::collections::{HashSet, VecDeque};
+use std::fmt::Display;
 
 use glob::Pattern;
 
@@ -34,7 +35,7 @@ pub fn matches_any(argument: &ActivityId, activities: &[ActivityId]) -> Result<b
 }
 
 /// Activities as a question names them: one by its name, several with their number.
-pub fn in_words(activities: &[&ActivityId]) -> String {
+pub fn in_words<T: Display>(activities: &[T]) -> String {
     let named = named(activities, MAX_NAMED);
     match activities.len() {
         1 => named,
