@@ -14,8 +14,7 @@ use crate::bench::{
 use crate::cli::args::Mutating;
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
-use crate::cli::error::advice;
-use crate::cli::failure::{Cause, Exit, Failure, Result};
+use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Terminal, counted};
 use crate::cli::shared::fix::{Fixes, Options};
@@ -250,7 +249,11 @@ impl<'a> Bench<'a> {
         let removed = made::remove(&mut made, store);
         self.remember(&made, store);
         let row = ran.and_then(|row| removed.map(|()| row).map_err(Failure::from));
-        row.map_err(|failure| if is_changed { after_a_change(failure) } else { failure })
+        row.map_err(|failure| match failure.store() {
+            Some(StoreError::Permission { .. }) if is_changed => failure.hint(RIGHTS),
+            _ if is_changed => failure.in_part(),
+            _ => failure,
+        })
     }
 
     fn remember(&self, left: &[ActivityId], store: &Store) {
@@ -309,17 +312,6 @@ impl<'a> Bench<'a> {
         explain(strategy, &measured, out);
         Ok(BenchRow::new(strategy, &measured, oversold, &self.judges))
     }
-}
-
-/// The failure, whose hint does not say that nothing was changed.
-fn after_a_change(mut failure: Failure) -> Failure {
-    if let Cause::Store(error) = &failure.cause {
-        failure.hint = match **error {
-            StoreError::Permission { .. } => Some(RIGHTS.to_owned()),
-            _ => advice(error),
-        };
-    }
-    failure
 }
 
 /// How orders ended, and what went wrong.
