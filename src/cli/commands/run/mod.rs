@@ -14,7 +14,7 @@ use crate::cli::input::yaml::fixture::{self, Fixture, Step};
 use crate::cli::interrupt;
 use crate::cli::output::Output;
 use crate::cli::shared::session::Session;
-use crate::model::{ActivityId, shell_quoted};
+use crate::model::{Action, ActivityId, Preheated, shell_quoted};
 use crate::store::Store;
 
 /// Run a fixture: preheat, steps, expectations
@@ -97,7 +97,9 @@ fn drive(
         let preheated =
             preheat::preheat(fixture, results, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out)?;
         let Some(preheated) = preheated else { return Ok(Exit::Refused) };
-        created.extend(preheated.created);
+        created.extend(preheat::created(&preheated).cloned());
+        // As the fixture says, but sold already.
+        let is_sold = |it: &Preheated| it.action == Action::Unchanged && it.stock != it.total;
         for step in &fixture.steps {
             if interrupt::requested() {
                 return Ok(interrupted(left, out));
@@ -129,7 +131,7 @@ fn drive(
             }
             exit = Exit::Failed;
             out.warn(format!("step {number} at {}:{}: {}", fixture.file, step.at, differences.join(", ")));
-            if preheated.sold_before {
+            if preheated.iter().any(is_sold) {
                 let file = if fixture.file == STDIN { "-".to_owned() } else { shell_quoted(&fixture.file) };
                 out.hint(format!("units were sold before this run; `seckill preheat --reset {file}` starts over"));
             }

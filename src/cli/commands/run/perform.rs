@@ -208,10 +208,7 @@ impl Counted {
     }
 
     fn add(&mut self, other: &Self) {
-        let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
-            (Some(one), Some(other)) => Some(one.saturating_add(other)),
-            (one, other) => one.or(other),
-        };
+        let sum = |one: Option<u64>, other| one.into_iter().chain(other).reduce(u64::saturating_add);
         self.sold = sum(self.sold, other.sold);
         self.stock = sum(self.stock, other.stock);
         self.oversold = self.oversold.saturating_add(other.oversold);

@@ -11,12 +11,6 @@ use crate::model::{Action, ActivityId, Plan, Preheat, Preheated, Snapshot, Statu
 use crate::read::whole;
 use crate::store::Store;
 
-pub(super) struct FixturePreheat {
-    /// Some activity is as the fixture says, but has sold already.
-    pub sold_before: bool,
-    pub created: Vec<ActivityId>,
-}
-
 /// What would become of a fixture's activities.
 pub(super) fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let plans = fitted(fixture, store)?;
@@ -31,7 +25,7 @@ fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
     fitted.map_err(|why| Failure::usage(format!("{}: {why}", fixture.file)))
 }
 
-/// Creates what is not there, as it was planned; `None` if one of them was refused.
+/// Creates what is not there, as it was planned, and gives what came of each activity; `None` if one of them was refused.
 pub(super) fn preheat(
     fixture: &Fixture,
     mut results: Vec<Preheated>,
@@ -39,7 +33,7 @@ pub(super) fn preheat(
     dry_run: bool,
     store: &mut Store,
     out: &Output,
-) -> Result<Option<FixturePreheat>> {
+) -> Result<Option<Vec<Preheated>>> {
     if !dry_run {
         let plans = fitted(fixture, store)?;
         let due: Vec<usize> = (0..plans.len()).filter(|plan| results[*plan].action == Action::Create).collect();
@@ -56,20 +50,20 @@ pub(super) fn preheat(
             return Ok(None);
         }
     }
-    let is_created = |result: &&Preheated| result.action == Action::Create;
-    let created: Vec<ActivityId> = results.iter().filter(is_created).map(|result| result.activity.clone()).collect();
-    let kept = results.len() - created.len();
-    let said_created = match created.len() {
-        0 => None,
-        count => Some(format!("{count} {}", if dry_run { "to be created" } else { "created" })),
-    };
-    let kept = (kept > 0).then(|| format!("{kept} there already"));
-    let said: Vec<String> = said_created.into_iter().chain(kept).collect();
+    let created = created(&results).count();
+    let words = if dry_run { "to be created" } else { "created" };
+    let said =
+        [(created, words), (results.len() - created, "there already")].into_iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = said.map(|(count, words)| format!("{count} {words}")).collect();
     if !said.is_empty() {
         out.note(format!("activities of `{}`: {}", fixture.file, said.join(", ")));
     }
-    let sold_before = results.iter().any(|result| result.action == Action::Unchanged && result.stock != result.total);
-    Ok(Some(FixturePreheat { sold_before, created }))
+    Ok(Some(results))
+}
+
+/// The activities that were created, or are to be.
+pub(super) fn created(results: &[Preheated]) -> impl Iterator<Item = &ActivityId> {
+    results.iter().filter(|result| result.action == Action::Create).map(|result| &result.activity)
 }
 
 /// Says in what the activities differ that are there already.
@@ -130,8 +124,7 @@ pub(super) fn rush_refused(activity: &ActivityId, place: &str) -> Failure {
 
 /// Activities that steps change and that no fixture creates, as they are now.
 fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> Result<Vec<Snapshot>> {
-    let created: HashSet<&ActivityId> =
-        planned.iter().filter(|result| result.action == Action::Create).map(|result| &result.activity).collect();
+    let created: HashSet<&ActivityId> = created(planned).collect();
     let mut seen = HashSet::new();
     let changed: Vec<ActivityId> = fixtures
         .iter()
