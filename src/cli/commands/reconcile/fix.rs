@@ -49,15 +49,6 @@ pub(super) struct FixArgs {
     pub mutating: Mutating,
 }
 
-/// The outcome of the repairs.
-pub(super) struct Fixed {
-    pub rows: Vec<RepairRow>,
-    /// What each audited activity is now, in their order.
-    pub verdicts: Vec<Verdict>,
-    /// Why not all repairs were decided.
-    pub error: Option<Failure>,
-}
-
 impl FixArgs {
     /// What is done about units that no order record has.
     pub(super) fn missing_orders(&self) -> MissingOrders {
@@ -109,11 +100,16 @@ impl FixArgs {
         Ok(())
     }
 
-    /// Applies the plans after asking, and returns the outcome of each repair.
+    /// Applies the plans after asking, and returns the outcome of each repair, and why there are no more.
     ///
     /// # Errors
     /// Nothing was repaired: there are too many repairs, or nobody said yes.
-    pub(super) fn fix(&self, audits: &[Audit], store: &mut Store, out: &mut Output) -> Result<Fixed> {
+    pub(super) fn fix(
+        &self,
+        audits: &[Audit],
+        store: &mut Store,
+        out: &Output,
+    ) -> Result<(Vec<RepairRow>, Option<Failure>)> {
         warn_of_kept(audits, out);
         let repairs: Vec<&Repair> = repairs(audits).collect();
         let transfers: Vec<&BrokenTransfer> = audits.iter().flat_map(|audit| &audit.plan.transfers).collect();
@@ -133,51 +129,39 @@ impl FixArgs {
         if wanted > 0 && !is_dry && !self.mutating.yes {
             confirm(&repairs, &transfers, out)?;
         }
-        let (moved, rows, error) = self.carry_out(&repairs, &transfers, store);
-        let verdicts = self.verdicts(audits, &rows, &moved);
-        let rows: Vec<RepairRow> = moved.into_iter().chain(rows).collect();
+        let (rows, error) = self.carry_out(&repairs, &transfers, store);
         hint(&rows, out);
-        Ok(Fixed { rows, verdicts, error })
+        Ok((rows, error))
     }
 
-    /// Repairs transfers between shards, and only then the rest; gives the rows of both, and why there are no more.
+    /// Repairs transfers between shards, and only then the rest; gives a row of each, and why there are no more.
     pub(super) fn carry_out(
         &self,
         repairs: &[&Repair],
         transfers: &[&BrokenTransfer],
         store: &mut Store,
-    ) -> (Vec<RepairRow>, Vec<RepairRow>, Option<Failure>) {
+    ) -> (Vec<RepairRow>, Option<Failure>) {
         let is_dry = self.mutating.dry_run;
-        let (moved, error) = until_failed(transfers.iter().map(|transfer| {
+        let (mut rows, mut error) = until_failed(transfers.iter().map(|transfer| {
             let status = if is_dry { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
             Ok(RepairRow::of_transfer(transfer, status))
         }));
-        let (rows, error) = match error {
-            None => apply(repairs, is_dry, self.mutating.reason.as_deref(), store),
-            error => (Vec::new(), error),
-        };
-        (moved, rows, error)
+        if error.is_none() {
+            let (repaired, failed) = apply(repairs, is_dry, self.mutating.reason.as_deref(), store);
+            rows.extend(repaired);
+            error = failed;
+        }
+        (rows, error)
     }
 
-    /// What each activity is after its repairs: in order if it drifted, all of it could be repaired, and all of that was
-    /// done. Else it is as it was audited.
-    fn verdicts(&self, audits: &[Audit], rows: &[RepairRow], moved: &[RepairRow]) -> Vec<Verdict> {
-        let (mut rows, mut moved) = (rows.iter(), moved.iter());
-        let mut verdicts = Vec::with_capacity(audits.len());
-        for audit in audits {
-            let (repairs, transfers) = (audit.plan.repairs.len(), audit.plan.transfers.len());
-            let of_audit = rows.by_ref().take(repairs).chain(moved.by_ref().take(transfers));
-            let done = of_audit.filter(|row| row.is_done()).count();
-            let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
-            let is_repaired = audit.verdict == Verdict::Drift
-                && !self.mutating.dry_run
-                && !is_emitted
-                && audit.plan.kept.is_empty()
-                && done > 0
-                && done == repairs + transfers;
-            verdicts.push(if is_repaired { Verdict::Match } else { audit.verdict });
+    /// What an activity is once all repairs of all plans are applied: in order if it drifted, and all of it could be repaired.
+    pub(super) fn verdict_after(&self, audit: &Audit) -> Verdict {
+        let is_emitted = self.emit.is_some() && !audit.missing_orders.is_empty();
+        let is_planned = !audit.plan.repairs.is_empty() || !audit.plan.transfers.is_empty();
+        match audit.verdict {
+            Verdict::Drift if is_planned && audit.plan.kept.is_empty() && !is_emitted => Verdict::Match,
+            verdict => verdict,
         }
-        verdicts
     }
 }
 

@@ -16,7 +16,7 @@ use crate::audit::ledger_state::Compared;
 use crate::audit::plan::MissingOrders;
 use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
-use crate::cli::commands::reconcile::fix::{FixArgs, Fixed};
+use crate::cli::commands::reconcile::fix::FixArgs;
 use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
@@ -293,14 +293,14 @@ fn finish(
     }
     let fixed = fix.fix(audits, store, out);
     if fix.emit.is_none() {
-        let rows = fixed.as_ref().ok().map(|fixed| fixed.rows.as_slice());
+        let rows = fixed.as_ref().ok().map(|(rows, _)| rows.as_slice());
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
             (Format::Table, Some(rows)) => out.table(Some(title), rows)?,
             (_, rows) => report::show(audits, rows, fix.mutating.dry_run, args.differences, out)?,
         }
     }
-    let Fixed { rows, verdicts, error } = fixed?;
+    let (rows, error) = fixed?;
     let done = rows.iter().filter(|row| row.is_done()).count();
     let wanted: usize = audits.iter().map(|audit| audit.plan.repairs.len() + audit.plan.transfers.len()).sum();
     out.note(match (wanted, fix.mutating.dry_run) {
@@ -311,9 +311,12 @@ fn finish(
         (_, true) => format!("dry run: {done} of {} would be applied", counted(wanted, "repair")),
         (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),
     });
+    // If one is not applied, it drifts still: no other verdict outweighs that.
+    let is_repaired = done == wanted && !fix.mutating.dry_run;
+    let verdict = |audit: &Audit| if is_repaired { fix.verdict_after(audit) } else { audit.verdict };
     match error {
         Some(error) => Err(if done > 0 { error.in_part() } else { error }),
-        None => Ok(exit(verdicts.into_iter(), args.accept.is_some())),
+        None => Ok(exit(audits.iter().map(verdict), args.accept.is_some())),
     }
 }
 

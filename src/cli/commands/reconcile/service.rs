@@ -170,12 +170,12 @@ impl Service<'_> {
         let mut failed = None;
         for (audit, (repairs, transfers)) in audits.iter().zip(ready) {
             let may_repair = self.args.fix.fix && !self.is_over_limit && failed.is_none();
-            let (moved, applied, error) = match may_repair {
+            let (applied, error) = match may_repair {
                 true => self.args.fix.carry_out(&repairs, &transfers, store),
                 false => Default::default(),
             };
             failed = failed.or(error);
-            let repaired = moved.iter().chain(&applied).filter(|row| row.is_done()).count();
+            let repaired = applied.iter().filter(|row| row.is_done()).count();
             rows.push(RoundRow::new(audit, repaired));
         }
         failed.map_or(Ok(audits), Err)
