@@ -59,6 +59,8 @@ row! {
         hidden pub(crate) is_cut_short: bool = false;
         /// Whether overdue holds are left: those that cannot be expired, and those that a dry run does not ask about.
         hidden is_left: bool = false;
+        /// Items whose primary was not reached. The server leaves them alone for 5 seconds.
+        hidden undecided: Vec<LeftHold> = Vec::new();
     }
     changed if row.holds > 0
 }
@@ -86,11 +88,9 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     hints::none_preheated(&activities, store, out);
     let (mut warnings, reason, dry_run) = (out.warnings(), args.mutating.reason.as_deref(), args.mutating.dry_run);
     let mut rows: Vec<ExpireRow> = activities.iter().map(ExpireRow::new).collect();
-    // Items whose primary was not reached. The server leaves them alone for 5 seconds.
-    let mut undecided: Vec<Vec<LeftHold>> = activities.iter().map(|_| Vec::new()).collect();
     let failed = each_reached(&activities, store, |at, store| match interrupt::requested() {
         true => Ok(()),
-        false => expire(&activities[at], (&mut rows[at], &mut undecided[at]), reason, dry_run, store, &mut warnings),
+        false => expire(&activities[at], &mut rows[at], reason, dry_run, store, &mut warnings),
     });
     warnings.end();
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
@@ -127,10 +127,8 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
             let mut failed = Vec::new();
             for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {
                 let mut row = ExpireRow::new(activity);
-                match expire(activity, (&mut row, &mut Vec::new()), reason, dry_run, store, &mut warnings) {
-                    Ok(()) => {}
-                    Err(error) => failed.push((at, error)),
-                }
+                let expired = expire(activity, &mut row, reason, dry_run, store, &mut warnings);
+                failed.extend(expired.err().map(|error| (at, error)));
                 let is_known = statuses.insert(activity.clone(), row.status) == Some(row.status);
                 if row.has_news() && (row.holds > 0 || !is_known) {
                     rows.push(&ExpireRow { time: Some(own_clock()), ..row })?;
@@ -151,21 +149,21 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-/// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done, and `undecided` the items whose
+/// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done, and the items whose
 /// order could not be asked about; those of before are tried first.
 pub(crate) fn expire(
     activity: &ActivityId,
-    (row, undecided): (&mut ExpireRow, &mut Vec<LeftHold>),
+    row: &mut ExpireRow,
     reason: Option<&str>,
     dry_run: bool,
     store: &mut Store,
     warnings: &mut Warnings,
 ) -> Result<(), StoreError> {
+    let (mut items, mut failed) = (std::mem::take(&mut row.undecided), None);
     if dry_run {
         // Another try finds the same again.
         *row = ExpireRow::new(activity);
     }
-    let (mut items, mut failed) = (std::mem::take(undecided), None);
     loop {
         let (expired, unreached) = holds::expire(store, activity, reason, dry_run)?;
         (row.status, row.stock) = (expired.status, expired.stock);
@@ -182,7 +180,7 @@ pub(crate) fn expire(
                 warnings.warn(format!("`{activity}`: a dry run shows 500 holds at most, and none of orders over several slots: more may be overdue"));
             }
         }
-        let (left, undecidable) = expire_items(items.drain(..), (row, undecided), store);
+        let (left, undecidable) = expire_items(items.drain(..), row, store);
         failed = failed.or(unreached).or(undecidable);
         if !left.is_empty() {
             row.is_left = true;
@@ -203,27 +201,24 @@ pub(crate) fn expire(
 /// first of those that are undecided is.
 fn expire_items(
     items: impl Iterator<Item = LeftHold>,
-    (row, undecided): (&mut ExpireRow, &mut Vec<LeftHold>),
+    row: &mut ExpireRow,
     store: &mut Store,
 ) -> (Vec<String>, Option<StoreError>) {
     let (mut left, mut failed) = (Vec::new(), None);
     for item in items {
-        let ended = match multi_orders::expire_item(store, &item) {
-            Ok(ended) => ended,
+        match multi_orders::expire_item(store, &item) {
             // Those of other primaries end all the same.
             Err(error) => {
                 failed.get_or_insert(error);
-                undecided.push(item);
-                continue;
+                row.undecided.push(item);
             }
-        };
-        match ended {
-            Some((Step::Release, settled)) if settled.status.is_done() => {
-                row.holds += 1;
-                row.units += settled.quantity.unwrap_or_default();
+            Ok(Some((step, settled))) if settled.status.is_done() => {
+                if step == Step::Release {
+                    row.holds += 1;
+                    row.units += settled.quantity.unwrap_or_default();
+                }
             }
-            Some((Step::Confirm, settled)) if settled.status.is_done() => {}
-            _ => left.push(item.request),
+            Ok(_) => left.push(item.request),
         }
     }
     (left, failed)

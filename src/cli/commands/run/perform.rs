@@ -42,7 +42,7 @@ fn on_activity(of: &OfActivity, store: &mut Store, out: &Output) -> Result<Obser
     let to = match task {
         ActivityTask::Expire => {
             let mut row = ExpireRow::new(activity);
-            expire(activity, (&mut row, &mut Vec::new()), reason.as_deref(), false, store, &mut out.warnings())?;
+            expire(activity, &mut row, reason.as_deref(), false, store, &mut out.warnings())?;
             let counts = known([("holds", Some(row.holds)), ("units", Some(row.units)), ("stock", row.stock)]);
             let (word, cut_short) = (row.status.name(), row.is_cut_short);
             return Ok(Observed { word, counts, cut_short, ..Observed::default() });
