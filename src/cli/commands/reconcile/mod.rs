@@ -6,7 +6,6 @@ mod report;
 mod service;
 mod wanted;
 
-use std::collections::HashSet;
 use std::time::Instant;
 
 use crate::audit::class::Class;
@@ -28,7 +27,7 @@ use crate::cli::shared::metrics::MetricsArgs;
 use crate::cli::shared::selection::find;
 use crate::cli::shared::session::Session;
 use crate::model::{ActivityId, Layout, Snapshot, Units};
-use crate::read::snapshot;
+use crate::read::whole;
 use crate::store::Store;
 
 /// Compare stock, participants, ledger and order records
@@ -190,25 +189,15 @@ fn of_no_shard(named: &[ActivityId]) -> Result<()> {
 fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut Store, out: &Output) -> Result<()> {
     let missing = audits.iter().filter(|audit| audit.verdict == Verdict::NotPreheated);
     let missing: Vec<ActivityId> = missing.map(|audit| audit.activity.clone()).collect();
-    let mut archived = HashSet::new();
-    for snapshot in snapshot::snapshots(store, &missing)? {
-        let shards = snapshot.meta.as_ref().and_then(|meta| meta.shards.as_ref());
-        let is_archived = match shards.map(|shards| shards.ids(&snapshot.activity).collect::<Vec<_>>()) {
-            Some(shards) => snapshot::snapshots(store, &shards)?.iter().all(Snapshot::is_archived),
-            None => snapshot.is_archived(),
-        };
-        if is_archived {
-            archived.insert(snapshot.activity);
-        }
-    }
+    let missing = whole::wholes(store, &missing)?.into_iter().filter(Snapshot::is_archived);
+    let archived: Vec<ActivityId> = missing.map(|snapshot| snapshot.activity).collect();
     if archived.is_empty() {
         return Ok(());
     }
     if args.activities.is_empty() && args.fixture.is_none() {
         audits.retain(|audit| !archived.contains(&audit.activity));
-        let count = archived.len();
-        let are = if count == 1 { "is" } else { "are" };
-        let found = format!("{} {are} archived", counted(count, "activity"));
+        let are = if archived.len() == 1 { "is" } else { "are" };
+        let found = format!("{} {are} archived", counted(archived.len(), "activity"));
         let uncompared = if args.orders.is_given() { "; order records are not compared with archives" } else { "" };
         if audits.is_empty() {
             return Err(Failure::new(Exit::Refused, format!("nothing to audit: {found}{uncompared}"))
