@@ -6,7 +6,7 @@ use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, request_id, required_user, show};
 use crate::model::{ActivityId, Bought, Order, Quantity, RefundOf, RequestId, Status, StoredUser, UserId, Wish};
-use crate::read::{holds, snapshot};
+use crate::read::{snapshot, whole};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -117,11 +117,8 @@ pub(crate) fn user_hex(hex: &str) -> Result<StoredUser, String> {
 fn explain_open(refund: &Order, status: Status, store: &mut Store, out: &Output) {
     let user = refund.user.as_ref().and_then(StoredUser::text).and_then(|user| user.parse::<UserId>().ok());
     let (Status::ExceedsBought, Some(user)) = (status, user) else { return };
-    let Ok(snapshot) = snapshot::snapshot(store, &store.home_of(&refund.activity, user.as_str().as_bytes())) else {
-        return;
-    };
-    let open = holds::held_open(store, &snapshot, std::slice::from_ref(&user)).unwrap_or_default();
-    if let Some(open @ 1..) = open.first() {
+    let Ok(holdings) = whole::holdings(store, &refund.activity, std::slice::from_ref(&user)) else { return };
+    if let Some(open @ 1..) = holdings.open.first() {
         let are = if *open == 1 { "1 unit is" } else { &*format!("{open} units are") };
         out.note(format!("{are} held open, which no refund touches"));
         out.hint(format!(

@@ -7,8 +7,9 @@ use crate::admin::archive::{Archivable, Unarchivable};
 use crate::audit::result::Verdict;
 use crate::cli::output::{Cell, Output, Tone, counted, row};
 use crate::cli::shared::outcome::warn_of_corrupt;
+use crate::model::activity::Archived;
 use crate::model::archive::{Manifest, Part};
-use crate::model::{ActivityId, Millis, State, Status};
+use crate::model::{ActivityId, State, Status};
 
 row! {
     /// The outcome for one activity.
@@ -103,7 +104,8 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             warn_of_corrupt(&mut out.warnings(), corrupt.as_ref());
         }
         Unarchivable::Archived(found) => {
-            let when = when(found.archive.as_deref());
+            let archived = found.archive.as_deref().and_then(Archived::read);
+            let when = archived.map(|it| format!(" at {} by {}", it.at, it.by)).unwrap_or_default();
             out.warn(format!("`{activity}` was archived{when}, and not to this directory"));
             out.hint("give the directory of its files; `preheat --restore DIR` brings it back");
         }
@@ -149,13 +151,4 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.hint(format!("`seckill preheat --id {activity:#} --adopt` resumes the adoption"));
         }
     }
-}
-
-/// When, and by whom, as meta's `archive` says it.
-fn when(archive: Option<&str>) -> String {
-    let mut words = archive.unwrap_or_default().splitn(7, ' ').skip(2);
-    let at = words.next().and_then(|ms| ms.parse().ok()).map(Millis::new);
-    let by = words.nth(3).filter(|by| !by.is_empty());
-    let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-    at + &by.map(|by| format!(" by {by}")).unwrap_or_default()
 }
