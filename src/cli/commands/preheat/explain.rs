@@ -92,60 +92,56 @@ pub(super) fn differences(results: &[Preheated], out: &Output) {
 
 /// What to do about an activity that exists and differs.
 pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
-    let differs = |field: &str| refused.differences.iter().any(|difference| difference.field == field);
-    let activity = &refused.activity;
-    if differs("state") {
-        return format!(
+    let of_state = |difference| of_state(&refused.activity, difference);
+    refused.differences.iter().find_map(of_state).unwrap_or_else(|| of_fields(refused, how))
+}
+
+/// What to do about a difference that is not one of fields.
+fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<String> {
+    Some(match difference.field.as_str() {
+        "state" => format!(
             "`seckill preheat --restore DIR` brings `{activity}` back with its purchases; `--reset` begins another sale of it"
-        );
-    }
-    if differs("stock key") {
-        return format!(
+        ),
+        "stock key" => format!(
             "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger that equals every counter, and with \
              `--orders FILE` from complete order records; without a ledger, `seckill preheat --id {activity:#} --adopt` restores it from \
              total and participants, where these are recorded; else `--reset` starts over"
-        );
-    }
-    if differs("preheated") {
-        return format!(
+        ),
+        "preheated" => format!(
             "`seckill preheat --id {activity:#} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over"
-        );
-    }
-    if differs("plan") {
-        return format!(
+        ),
+        "plan" => format!(
             "`seckill inspect {activity:#}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
              starts over"
-        );
-    }
-    if differs("shard") {
-        return "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--shards N \
-                --reset` starts over"
-            .to_owned();
-    }
-    if differs("adopt") {
-        return format!("`seckill preheat --id {activity:#} --adopt` resumes");
-    }
-    if let Some(other) = refused.differences.iter().find(|difference| difference.field == "if_total") {
-        return format!(
+        ),
+        "shard" => "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--shards N \
+                    --reset` starts over"
+            .to_owned(),
+        "adopt" => format!("`seckill preheat --id {activity:#} --adopt` resumes"),
+        "if_total" => format!(
             "look at it with `seckill inspect {activity:#}`; then `--if-total {}` updates it as it is now",
-            other.before
-        );
-    }
-    if let Some(ledger) = refused.differences.iter().find(|it| it.field == "ledger" && it.is_given) {
+            difference.before
+        ),
+        _ => return None,
+    })
+}
+
+/// What to do about fields that differ.
+fn of_fields(refused: &Preheated, how: Preheat) -> String {
+    let given = || refused.differences.iter().filter(|it| it.is_given);
+    if let Some(ledger) = given().find(|it| it.field == "ledger") {
         let kept = ledger.before == "1";
         return format!(
             "give `ledger: {kept}` to keep it as it is; only `preheat --reset` can change it, which removes purchases, ledger and \
              requests"
         );
     }
-    let given: Vec<&str> =
-        refused.differences.iter().filter(|it| it.is_given).map(|difference| difference.field.as_str()).collect();
-    if how == Preheat::Create && !given.iter().any(|field| RESET_FIELDS.contains(field)) {
-        return match !given.is_empty() {
-            true => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
-                     `--reset` starts over"
+    if how == Preheat::Create && !given().any(|it| RESET_FIELDS.contains(&it.field.as_str())) {
+        return match given().next() {
+            Some(_) => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
+                        `--reset` starts over"
                 .to_owned(),
-            false => "give these fields as they are to be equal; `--update` keeps what is not given".to_owned(),
+            None => "give these fields as they are to be equal; `--update` keeps what is not given".to_owned(),
         };
     }
     "only `--reset` can change this; it removes purchases, ledger and requests".to_owned()
