@@ -103,11 +103,6 @@ impl Failure {
         matches!(self.cause, Cause::Command)
     }
 
-    /// Whether the command failed that was to print order records.
-    pub fn is_export(&self) -> bool {
-        matches!(self.cause, Cause::Export)
-    }
-
     /// The error of the servers that it comes from.
     pub fn store(&self) -> Option<&StoreError> {
         match &self.cause {

@@ -6,7 +6,6 @@ use anyhow::Context;
 
 use crate::audit::apply;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
-use crate::audit::plan::MissingOrders;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
@@ -50,11 +49,6 @@ pub(super) struct FixArgs {
 }
 
 impl FixArgs {
-    /// What is done about units that no order record has.
-    pub(super) fn missing_orders(&self) -> MissingOrders {
-        if self.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair }
-    }
-
     /// Refuses `--fix` if it could only be answered on a terminal that is not there: before the audit, and not only on
     /// the night on which something differs.
     pub(super) fn check(&self, out: &Output) -> Result<()> {
@@ -63,11 +57,6 @@ impl FixArgs {
                 .hint("`--yes` answers for scripts; `--dry-run` shows what would happen"));
         }
         Ok(())
-    }
-
-    /// Begins the file of the plan, which may be none of the inputs.
-    pub(super) fn plan_file(&self, inputs: &[&str]) -> Result<Option<OutputFile>> {
-        self.plan.as_ref().map(|path| OutputFile::create("--plan", path, inputs)).transpose()
     }
 
     /// Writes the plan to its file.

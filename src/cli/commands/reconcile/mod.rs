@@ -21,7 +21,7 @@ use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
-use crate::cli::output::{Format, Output, counted};
+use crate::cli::output::{Format, Output, OutputFile, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics::MetricsArgs;
 use crate::cli::shared::selection::find;
@@ -113,7 +113,8 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`"));
     }
     let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
-    let plan_file = args.fix.plan_file(&inputs)?;
+    // It may be none of the inputs.
+    let plan_file = args.fix.plan.as_ref().map(|path| OutputFile::create("--plan", path, &inputs)).transpose()?;
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
         true => session.store_to_change(layout, &args.fix.mutating, wanted.iter().map(|it| &it.activity))?,
@@ -220,12 +221,13 @@ fn audit_all(
     store: &mut Store,
     out: &Output,
 ) -> Result<(Vec<Audit>, Vec<ActivityId>)> {
+    let missing_orders = if args.fix.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair };
     let progress = out.progress("auditing", wanted.len() as u64);
     let (mut audits, mut left_out) = (Vec::with_capacity(wanted.len()), Vec::new());
     for target in wanted {
         let is_named = args.activities.contains(&target.activity);
         let compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
-        let (audit, is_unrecorded) = audit_one(target, sharded, args.fix.missing_orders(), compared, store)?;
+        let (audit, is_unrecorded) = audit_one(target, sharded, missing_orders, compared, store)?;
         if is_unrecorded && !is_named && audit.differences.iter().any(|it| it.class == Class::MissingOrder) {
             left_out.push(audit.activity.clone());
         }

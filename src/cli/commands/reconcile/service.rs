@@ -10,7 +10,7 @@ use crate::audit::result::{Audit, Verdict};
 use crate::cli::args;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, counted, row};
 use crate::cli::shared::rounds::{self, Outage};
@@ -112,7 +112,7 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
             // The next round would be the one that Ctrl-C ends.
             Err(_) if interrupt::requested() => {}
             // An export that failed may succeed the next time; usage that is wrong in the first round stays so.
-            Err(failure) if failure.is_export() || failure.is_own() && round > 0 => {
+            Err(failure) if matches!(failure.cause, Cause::Export) || failure.is_own() && round > 0 => {
                 if failed.as_ref() != Some(&failure.message) {
                     terminal.warn(format!("{}; trying again", failure.message));
                 }
