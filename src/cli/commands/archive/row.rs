@@ -105,7 +105,9 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         }
         Unarchivable::Archived(found) => {
             let archived = found.archive.as_deref().and_then(Archived::read);
-            let when = archived.map(|it| format!(" at {} by {}", it.at, it.by)).unwrap_or_default();
+            let by = archived.iter().map(|it| &it.by).find(|by| !by.is_empty()).map(|by| format!(" by {by}"));
+            let when =
+                archived.as_ref().map(|it| format!(" at {}", it.at)).unwrap_or_default() + &by.unwrap_or_default();
             out.warn(format!("`{activity}` was archived{when}, and not to this directory"));
             out.hint("give the directory of its files; `preheat --restore DIR` brings it back");
         }
