@@ -10,10 +10,10 @@ use serde::{Serialize, Serializer};
 
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::credentials::{others_may_read, owner_alone};
-use crate::cli::input::error::{Problem, Problems, Reported, quoted, unreadable};
+use crate::cli::input::error::{Problems, Reported, quoted, unreadable};
 use crate::cli::input::source::Source;
 use crate::cli::input::yaml::fields::{Context as Reading, Fields, distinct};
-use crate::cli::input::yaml::{Node, Value, layouts, only_document};
+use crate::cli::input::yaml::{Node, Value, layouts};
 use crate::model::Layout;
 use crate::model::time::{UnknownZone, Zone};
 use crate::redis::connect::Target;
@@ -170,26 +170,19 @@ pub fn read(path: &Path) -> Result<Contexts> {
 fn parse(source: &Source, folder: &Path) -> Result<Contexts> {
     let mut reading = Reading { source, problems: Problems::of(&source.name) };
     let mut contexts = Contexts::default();
-    if let Err(problem) = document(&mut reading, folder, &mut contexts) {
-        reading.problems.report(problem);
-    }
+    // What is wrong is reported.
+    let _ = document(&mut reading, folder, &mut contexts);
     reading.problems.end()?;
     Ok(contexts)
 }
 
-fn document(reading: &mut Reading<'_>, folder: &Path, contexts: &mut Contexts) -> Result<(), Problem> {
-    let Some(root) = only_document(&reading.source.text, "one")? else { return Ok(()) };
+fn document(reading: &mut Reading<'_>, folder: &Path, found: &mut Contexts) -> Result<(), Reported> {
+    let Some(root) = reading.only_document("one")? else { return Ok(()) };
     // Only comments, or all contexts removed.
     if matches!(&root.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null")) {
         return Ok(());
     }
-    // What was found is reported.
-    let _ = sections(reading, &root, folder, contexts);
-    Ok(())
-}
-
-fn sections(reading: &mut Reading<'_>, root: &Node, folder: &Path, found: &mut Contexts) -> Result<(), Reported> {
-    let fields = Fields::of(reading, "the file", &SECTIONS, root)?;
+    let fields = Fields::of(reading, "the file", &SECTIONS, &root)?;
     if let Some(node) = fields.node("contexts") {
         let Value::Mapping(mapping) = &node.value else {
             return Err(reading.report(node.at, "contexts: expected a mapping of names"));

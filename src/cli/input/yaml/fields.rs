@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::cli::input::error::{Location, Problem, Problems, Reported, did_you_mean, listed, quoted};
 use crate::cli::input::source::Source;
 use crate::cli::input::window::WindowTime;
-use crate::cli::input::yaml::{Node, Value};
+use crate::cli::input::yaml::{Node, Value, only_document};
 use crate::model::layout::Pattern;
 use crate::model::order::Reason;
 use crate::model::{
@@ -66,6 +66,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The only document, read whole; `None` if there is none. `expected` says what a file has one of.
+    pub fn only_document(&mut self, expected: &str) -> Result<Option<Rc<Node>>, Reported> {
+        only_document(&self.source.text, expected).map_err(|problem| self.problems.report(problem))
+    }
+
     pub fn report(&mut self, at: Location, message: impl Into<String>) -> Reported {
         self.problems.report(Problem::new(at, message))
     }

@@ -3,10 +3,10 @@
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::error::{Location, Problem, Problems, Reported, quoted};
+use crate::cli::input::error::{Location, Problems, Reported, quoted};
 use crate::cli::input::source::Source;
+use crate::cli::input::yaml::Node;
 use crate::cli::input::yaml::fields::{Context, Fields};
-use crate::cli::input::yaml::{Node, only_document};
 use crate::model::layout::{CustomLayout, Pattern};
 use crate::model::{Kind, Layout};
 
@@ -63,20 +63,19 @@ impl TypedValueParser for LayoutParser {
 fn read(path: &str) -> Result<Layout> {
     let source = Source::read(path)?;
     let mut context = Context { source: &source, problems: Problems::of(&source.name) };
-    let layout = document(&mut context).unwrap_or_else(|problem| Err(context.problems.report(problem)));
+    let layout = document(&mut context);
     context.problems.end()?;
     layout.map_err(|_| Failure::usage(format!("{} has no layout", quoted(path))))
 }
 
-fn document(context: &mut Context<'_>) -> Result<Result<Layout, Reported>, Problem> {
-    let Some(node) = only_document(&context.source.text, "one layout in a file")? else {
-        return Err(Problem::new(Location::START, "the file holds nothing, expected `kind:` and `keys:`"));
+fn document(context: &mut Context<'_>) -> Result<Layout, Reported> {
+    let Some(node) = context.only_document("one layout in a file")? else {
+        return Err(context.report(Location::START, "the file holds nothing, expected `kind:` and `keys:`"));
     };
-    Ok(Fields::of(context, "the layout", &FIELDS, &node).and_then(|fields| {
-        fields.all_known()?;
-        let found = layout(context, node.at, [None, fields.node("kind"), fields.node("keys")])?;
-        found.ok_or_else(|| fields.missing(context, "keys", "the names of a shop's keys"))
-    }))
+    let fields = Fields::of(context, "the layout", &FIELDS, &node)?;
+    fields.all_known()?;
+    let found = layout(context, node.at, [None, fields.node("kind"), fields.node("keys")])?;
+    found.ok_or_else(|| fields.missing(context, "keys", "the names of a shop's keys"))
 }
 
 /// The layout that the fields `layout`, `kind` and `keys` of something say; `None` if there is none of them.
