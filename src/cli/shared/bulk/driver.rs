@@ -158,9 +158,16 @@ impl<'o> Driver<'o> {
     fn step(&mut self) -> Result<bool> {
         let is_starving = self.read()?;
         let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
-        match self.run.advance(flush)? {
+        let mut step = self.run.advance(flush)?;
+        if matches!(step, Step::Idle) && self.has_ended && self.run.is_empty() {
+            // The end is not the end if the server lost what it had decided last.
+            step = self.run.check()?;
+            if matches!(step, Step::Idle) {
+                return Ok(false);
+            }
+        }
+        match step {
             Step::Continue => (),
-            Step::Idle if self.has_ended && self.run.is_empty() => return self.check(),
             Step::Idle if is_starving => {
                 self.report.flush()?;
                 if let Some(input) = &mut self.input {
@@ -219,17 +226,6 @@ impl<'o> Driver<'o> {
         }
         self.progress.inc((orders - before.0) - (replayed - before.1));
         Ok(())
-    }
-
-    /// Whether the end is not the end: the server lost what it had decided last.
-    fn check(&mut self) -> Result<bool> {
-        match self.run.check()? {
-            Step::Idle => return Ok(false),
-            Step::Rewind { activity, line } => self.rewind(activity, line)?,
-            Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
-            Step::Continue | Step::Corrupt(_) => (),
-        }
-        Ok(true)
     }
 
     /// The server lost what it had decided: from there on, all is applied again.

@@ -209,20 +209,11 @@ impl Summary {
         self.tallies.0.values().all(|entry| entry.orders == 0)
     }
 
-    /// The first activities that do not exist, `most` at most.
-    pub(crate) fn missing(&self, most: usize) -> Vec<ActivityId> {
-        let is_missing = |activity: &usize| {
-            self.tallies.of(*activity).iter().any(|entry| entry.counted == Some(Status::NotPreheated))
-        };
-        let missing = (0..self.names.count()).filter(is_missing).take(most);
-        missing.filter_map(|activity| self.name(activity).parse().ok()).collect()
-    }
-
-    /// The activities of which orders are applied, now or before.
-    pub(crate) fn applied(&self) -> impl Iterator<Item = ActivityId> {
-        let is_done = |entry: &Entry| entry.counted.is_some_and(Status::is_done);
-        let applied = (0..self.names.count()).filter(move |activity| self.tallies.of(*activity).iter().any(is_done));
-        applied.filter_map(|activity| self.name(activity).parse().ok())
+    /// The activities that have an order which counts so.
+    fn activities(&self, counts: impl Fn(Status) -> bool) -> impl Iterator<Item = ActivityId> {
+        let has =
+            move |activity: &usize| self.tallies.of(*activity).iter().any(|entry| entry.counted.is_some_and(&counts));
+        (0..self.names.count()).filter(has).filter_map(|activity| self.name(activity).parse().ok())
     }
 
     // There are fewer names than that.
@@ -273,7 +264,8 @@ impl RunOutcome {
     /// Shows the summary; the exit code is the first that applies.
     pub(crate) fn show(self, store: &mut Store, out: &mut Output) -> Result<Exit> {
         if store.requires_replicas() {
-            self.summary.applied().try_for_each(|activity| store.changed_anywhere(&activity))?;
+            // Now or before.
+            self.summary.activities(Status::is_done).try_for_each(|activity| store.changed_anywhere(&activity))?;
         }
         // An empty table has nothing to say beside an error.
         let is_moot = out.format() == Format::Table && self.failure.is_some() && self.summary.is_empty();
@@ -287,20 +279,16 @@ impl RunOutcome {
         }
         // Without a reply from the server, there is nothing to look for.
         if self.failure.is_none() {
-            hints::other_layouts(&self.summary.missing(hints::MAX_ACTIVITIES), store, out);
+            let missing = self.summary.activities(|status| status == Status::NotPreheated);
+            hints::other_layouts(&missing.take(hints::MAX_ACTIVITIES).collect::<Vec<_>>(), store, out);
         }
-        match (self.failure, self.bad) {
-            (None, bad) if !self.is_done => {
-                bad.iter().for_each(|bad| out.warn(&bad.message));
-                Ok(Exit::Interrupted)
-            }
-            (Some(failure), bad) => {
-                bad.iter().for_each(|bad| out.warn(&bad.message));
-                Err(failure)
-            }
-            (None, Some(failure)) => Err(failure),
-            (None, None) => Ok(Exit::done_if(!self.is_refused)),
-        }
+        let cut_short = match self.failure {
+            Some(failure) => Err(failure),
+            None if !self.is_done => Ok(Exit::Interrupted),
+            None => return self.bad.map_or(Ok(Exit::done_if(!self.is_refused)), Err),
+        };
+        self.bad.iter().for_each(|bad| out.warn(&bad.message));
+        cut_short
     }
 }
 
