@@ -86,7 +86,6 @@ fn exchange(stream: &mut UnixStream, sent: &[u8], bytes: usize) -> String {
 #[test]
 fn a_fault_hits_one_command_and_that_once() {
     let redis = TestRedis::start();
-    let proxy = Proxy::before(&redis);
     let three = [incr("a"), incr("b"), incr("c")].concat();
     for (fault, got, times) in [
         (Fault::LoseRequest, ":1\r\n", ""),
@@ -94,11 +93,13 @@ fn a_fault_hits_one_command_and_that_once() {
         (Fault::LoseReply, ":3\r\n", "1"),
         (Fault::CutReply(2), ":4\r\n:2", "2"),
     ] {
+        // Its own, because the third command may be counted behind the end of its connection.
+        let proxy = Proxy::before(&redis);
         proxy.inject(When::Command(2), fault);
         assert_eq!(exchange(&mut connect(&proxy), &three, 99), got, "{fault:?}");
         assert_eq!(redis.get("b").unwrap_or_default(), times, "{fault:?}");
+        assert_eq!(exchange(&mut connect(&proxy), &incr("d"), 4).len(), 4, "{fault:?}");
     }
-    assert_eq!(exchange(&mut connect(&proxy), &incr("b"), 4), ":3\r\n");
 }
 
 #[test]
