@@ -1,16 +1,16 @@
 //! Ctrl-C, and SIGTERM and SIGHUP, which mean the same: stop at a whole order, say what was done, leave nothing behind.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
-use nix::sys::signal::{SigSet, Signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use nix::libc;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use crate::cli::failure::Exit;
-use crate::redis::system;
 
-static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 static GRACEFUL: AtomicBool = AtomicBool::new(false);
 
 /// What must be done before the process may end at once.
@@ -27,15 +27,34 @@ pub fn stop_gracefully() {
     GRACEFUL.store(true, Ordering::Relaxed);
 }
 
-/// From now on the first Ctrl-C ends the wait for a reply, so that the command says which request id settles its order. A second one
-/// ends it at once. It needs no thread, which would cost more than the order.
-pub fn end_waits() {
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // If it is refused, the system ends the command.
-        let _ = flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&REQUESTED));
-        let _ = flag::register(signal, Arc::clone(&REQUESTED));
+/// What a command of one call says if a Ctrl-C ends it: an order of which nobody knows the id would be placed anew.
+static LAST_WORDS: OnceLock<String> = OnceLock::new();
+static LISTENING: Once = Once::new();
+
+/// From now on a Ctrl-C ends the process at once, with these words. It needs no thread, which would cost more than the order.
+#[allow(unsafe_code, reason = "there is no other way to say something when the process ends, but a thread")]
+pub fn end_with(words: String) {
+    extern "C" fn end(_: libc::c_int) {
+        let words = LAST_WORDS.get().map_or(&b""[..], String::as_bytes);
+        let _ = rustix::io::write(std::io::stderr(), words);
+        // SAFETY: a handler may call it.
+        unsafe { libc::_exit(Exit::Interrupted as i32) }
     }
-    system::end_waits_when(requested);
+    // A private server must be stopped.
+    if LISTENING.is_completed() || LAST_WORDS.set(words).is_err() {
+        return;
+    }
+    let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::empty());
+    for signal in SIGNALS {
+        // SAFETY: the handler does only what one may do, writing bytes that are there and never change; and so does what it replaces.
+        let before = unsafe { sigaction(signal, &action) };
+        if let Ok(before) = before
+            && matches!(before.handler(), SigHandler::SigIgn)
+        {
+            // SAFETY: as above. Behind `nohup` it stays ignored.
+            let _ = unsafe { sigaction(signal, &before) };
+        }
+    }
 }
 
 /// Does something that must not be cut short; a Ctrl-C meanwhile ends the process right after it.
@@ -66,9 +85,8 @@ pub fn clean_up() {
 
 /// Begins to listen, once: from now on a Ctrl-C ends the process with its exit code, after what [`at_exit`] says. A
 /// command of one call does without: a thread costs more than an order. The system ends it as well, and an order without an id of its
-/// own has [`end_waits`].
+/// own has [`end_with`].
 pub fn listen() {
-    static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {
         // Without it Ctrl-C ends the process at once, which every command survives: it can be sent again.
         let _ = ctrlc::set_handler(|| {
@@ -81,7 +99,7 @@ pub fn listen() {
         });
         // A signal ends whatever system call its thread is in, and a reply that is waited for would count as lost. So the
         // thread that listens gets them all: it alone was there before. Children begin without this: `std` sees to it.
-        let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
+        let signals: SigSet = SIGNALS.into_iter().collect();
         // If it is refused, an order in flight is in doubt, and the same command resumes.
         let _ = signals.thread_block();
     });

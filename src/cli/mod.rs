@@ -30,7 +30,6 @@ use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use crate::cli::args::Global;
 pub use crate::cli::commands::{Command, GROUPS};
 
-use crate::cli::failure::Exit;
 use crate::cli::output::{ColorChoice, Format};
 
 /// Run a flash sale on Redis or Valkey: preheat, sell, audit and repair it
@@ -74,10 +73,7 @@ pub fn start() -> ExitCode {
     let (format, color) = (cli.global.output(), cli.global.color);
     let exit = match completed.and_then(|()| commands::run(cli)) {
         Ok(exit) => exit,
-        Err(failure) => match output::report(&failure, format, color) {
-            Exit::Unknown if interrupt::requested() => Exit::Interrupted,
-            exit => exit,
-        },
+        Err(failure) => output::report(&failure, format, color),
     };
     interrupt::clean_up();
     ExitCode::from(exit as u8)

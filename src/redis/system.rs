@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use redis::ConnectionAddr;
@@ -49,18 +49,6 @@ pub trait System: fmt::Debug + Send + Sync {
         let [_, _, _, _, _, _, random @ ..] = random.to_be_bytes();
         uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }
-}
-
-static STOP: OnceLock<fn() -> bool> = OnceLock::new();
-
-/// From now on a signal ends a wait for a reply if `stop` says so; of several the first is asked.
-pub(crate) fn end_waits_when(stop: fn() -> bool) {
-    let _ = STOP.set(stop);
-}
-
-/// Whether a wait that a signal interrupted is over.
-pub(crate) fn ends_waits() -> bool {
-    STOP.get().is_some_and(|stop| stop())
 }
 
 /// Where a socket leads to.

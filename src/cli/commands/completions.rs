@@ -27,7 +27,7 @@ pub const VARIABLE: &str = "SECKILL_COMPLETE";
 /// Behind the script of bash, which parts words at `:`, `=` and `@`, as in `-u HOST:6380`: puts them together again.
 const WHOLE_WORDS: &str = r#"
 _seckill() {
-    local words=() line=$COMP_LINE word index
+    local words=() line=$COMP_LINE word index typed=${COMP_WORDS[COMP_CWORD]}
     for ((index = 0; index <= COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         [[ $index -lt $COMP_CWORD || $word == [:=@]* ]] || word=$2
@@ -40,15 +40,17 @@ _seckill() {
     done
     local last=$((${#words[@]} - 1))
     local COMP_WORDS=("${words[@]}") COMP_CWORD=$last prefix=${words[last]%"$2"}
-    _clap_complete_seckill "$1" "${words[last]}" "$3"
+    # An id may have what a shell acts on
+    [[ $typed == [\"\']* ]] || COMP_WORDS[last]=${words[last]//\\}
+    _clap_complete_seckill "$1" "${COMP_WORDS[last]}" "$3"
     # bash replaces what follows the last of them
     COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
-    # An id may have what a shell acts on
-    [[ $2 != [\"\']* ]] || return 0
+    [[ $typed != [\"\']* ]] || return 0
     for index in "${!COMPREPLY[@]}"; do
         word=${COMPREPLY[index]%[= ]}
         line=${COMPREPLY[index]#"$word"}
         [[ $word != *[^[:alnum:].,:@%+=~/_-]* ]] || printf -v word %q "$word"
+        [[ $word != "\\~/"* ]] || word=${word#?}
         COMPREPLY[index]=$word$line
     done
 }

@@ -69,7 +69,7 @@ pub fn run(args: &DeductArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         activity,
         user: args.user.as_ref().map(StoredUser::from),
         wish: Wish::Buy { quantity: args.quantity, per_user_limit: args.per_user_limit },
-        request: request_id(args.request.as_ref()),
+        request: request_id(args.request.as_ref(), args.mutating.dry_run, out),
         reason: args.mutating.reason.clone(),
     };
     let outcome = orders::place(store, &order, dry_run)?;

@@ -63,7 +63,7 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         activity,
         user: Some(user.into()),
         wish: Wish::Hold { quantity: args.quantity, hold_for: args.hold_for },
-        request: request_id(args.request.as_ref()),
+        request: request_id(args.request.as_ref(), args.mutating.dry_run, out),
         reason: args.mutating.reason.clone(),
     };
     let outcome = orders::place(store, &order, dry_run)?;

@@ -65,7 +65,7 @@ pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
         let order = MultiOrder {
             user: args.user.clone(),
             items: summed(&args.items)?.into(),
-            request: request_id(args.request.as_ref()),
+            request: request_id(args.request.as_ref(), args.mutating.dry_run, out),
             reason: args.mutating.reason.clone(),
         };
         let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;

@@ -88,7 +88,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
         activity,
         user,
         wish: Wish::Refund(of),
-        request: request_id(args.request.as_ref()),
+        request: request_id(args.request.as_ref(), args.mutating.dry_run, out),
         reason: args.mutating.reason.clone(),
     };
     let outcome = orders::place(store, &refund, dry_run)?;

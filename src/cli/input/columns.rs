@@ -112,7 +112,7 @@ impl Columns {
     /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
     pub fn find(&self, header: &[String]) -> Result<FoundColumns, Problem> {
         let mut found = FoundColumns { indexes: vec![None; self.0.len()], ignored: Vec::new() };
-        let mut near: Vec<Option<&str>> = vec![None; self.0.len()];
+        let mut near: Vec<Option<(usize, &str)>> = vec![None; self.0.len()];
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
                 Named::Ours(index) if found.indexes[index].is_some() => {
@@ -121,7 +121,13 @@ impl Columns {
                 }
                 Named::Ours(index) => found.indexes[index] = Some(at),
                 Named::Nearly(index) => {
-                    near[index] = near[index].or(Some(name));
+                    // The nearest; of several that are as near none.
+                    let distance = distance(self.0[index].ours, name).unwrap_or_default();
+                    near[index] = match near[index] {
+                        Some((best, _)) if best < distance => near[index],
+                        Some((best, _)) if best == distance => Some((best, "ITS_NAME")),
+                        _ => Some((distance, name)),
+                    };
                     found.ignored.push(name.clone());
                 }
                 Named::Other => found.ignored.push(name.clone()),
@@ -132,11 +138,14 @@ impl Columns {
             found.indexes[*index].is_none() && (wanted.is_required || wanted.is_mapped || near[*index].is_some())
         };
         let missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
-        let names: Vec<&str> = header.iter().map(String::as_str).collect();
-        if missing.is_empty() && found.indexes.iter().all(Option::is_none) && has_values(&names) {
-            let message = format!("no name of a column here, but {}", listed(&names));
-            return Err(Problem::new(Location::START, message).hint(WANTS_HEADER.to_owned()));
+        let mut missing = missing;
+        if found.indexes.iter().all(Option::is_none) && missing.is_empty() {
+            // Where no column must be there, one that is none of ours may be no header at all.
+            missing.extend(
+                (0..self.0.len()).filter(|index| self.0[*index].ours == "quantity" && self.theirs(*index).is_some()),
+            );
         }
+        let names: Vec<&str> = header.iter().map(String::as_str).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(&names, &missing, &near)) }
     }
 
@@ -151,7 +160,7 @@ impl Columns {
         (format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint)
     }
 
-    fn refusal(&self, names: &[&str], missing: &[usize], near: &[Option<&str>]) -> Problem {
+    fn refusal(&self, names: &[&str], missing: &[usize], near: &[Option<(usize, &str)>]) -> Problem {
         let wanted: Vec<&str> = missing.iter().map(|index| self.name(*index)).collect();
         let plural = if wanted.len() == 1 { "" } else { "s" };
         let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(names));
@@ -164,7 +173,7 @@ impl Columns {
         {
             return refusal.hint(separated_by(delimiter));
         }
-        if has_values(names) {
+        if names.iter().all(|name| self.classify(name) == Named::Other) && has_values(names) {
             return refusal.hint(WANTS_HEADER.to_owned());
         }
         let mapped = missing.iter().find(|index| self.0[**index].is_mapped);
@@ -173,7 +182,7 @@ impl Columns {
         }
         let pairs: Vec<String> = missing
             .iter()
-            .map(|index| format!("{}={}", self.0[*index].ours, near[*index].unwrap_or("ITS_NAME")))
+            .map(|index| format!("{}={}", self.0[*index].ours, near[*index].map_or("ITS_NAME", |(_, name)| name)))
             .collect();
         let optional = missing.iter().find(|index| !self.0[**index].is_required).map(|index| self.0[*index].ours);
         refusal.hint(self.hint(&pairs, optional))
@@ -202,7 +211,10 @@ fn has_values(names: &[&str]) -> bool {
 /// The next step if another delimiter was expected.
 pub(super) fn separated_by(delimiter: char) -> String {
     match delimiter {
-        ',' => "is the file separated by `,`? give `--format csv`".to_owned(),
+        ',' => {
+            "is the file separated by `,`? give `--delimiter ','`; one whose name ends in .tsv is named .csv for that"
+                .to_owned()
+        }
         '\t' => "is the file separated by `\\t`? give `--delimiter '\\t'`".to_owned(),
         other => format!("is the file separated by `{other}`? give `--delimiter '{other}'`"),
     }
@@ -257,20 +269,29 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 
 /// Whether a name is probably meant to be one of ours.
 pub(crate) fn is_near(ours: &str, name: &str) -> bool {
+    distance(ours, name).is_some()
+}
+
+/// How near a name is to one of ours, the nearest first; `None` if it is something else.
+fn distance(ours: &str, name: &str) -> Option<usize> {
     let plain = |name: &str| name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
-    // Part of a name: `sum(quantity)`, `order_qty`, 商品数量.
-    let mut words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-    let has_word_for_units = words.any(|word| {
-        matches!(&word[..], "quantity" | "qty" | "sum" | "count") || word.contains("数量") || word.contains("件数")
-    });
-    let (plain_ours, name) = (plain(ours), plain(name));
+    let (plain_ours, plain_name) = (plain(ours), plain(name));
     let aliases = ALIASES.iter().find(|(known, _)| *known == ours).map_or("", |(_, aliases)| aliases);
     // Short names are near to too many others, and a reason that is ignored does no harm.
     let may_be_misspelt = plain_ours.len() >= 5 && ours != "reason";
-    plain_ours == name
-        || ours == "quantity" && has_word_for_units
-        || aliases.split_whitespace().any(|alias| alias == name)
-        || (may_be_misspelt && strsim::damerau_levenshtein(&plain_ours, &name) == 1)
+    let is_near = plain_ours == plain_name
+        || aliases.split_whitespace().any(|alias| alias == plain_name)
+        || (may_be_misspelt && strsim::damerau_levenshtein(&plain_ours, &plain_name) == 1);
+    // Part of a name: `sum(quantity)`, `order_qty`, 商品数量; `count(id)` says less.
+    let words = || name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let is_of_units =
+        |word: String| matches!(&word[..], "quantity" | "qty") || word.contains("数量") || word.contains("件数");
+    match ours {
+        _ if is_near => Some(0),
+        "quantity" if words().any(is_of_units) => Some(1),
+        "quantity" if words().any(|word| word == "count") || plain_name == "sum" => Some(2),
+        _ => None,
+    }
 }
 
 /// What an input calls our columns, if it is not our name: `user=buyer_id`. `quantity=` says that there is none.
@@ -365,20 +386,36 @@ mod tests {
 
     #[test]
     fn values_are_no_names_of_columns() {
-        let columns = Columns::new(&[], &["activity", "quantity"], &Mapping::default()).unwrap();
-        let found = |names: &[&str]| columns.find(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-        let refusal = found(&["42", "1"]).unwrap_err();
-        assert_eq!(
-            (&refusal.message[..], refusal.hint.as_deref()),
-            ("no name of a column here, but `42`, `1`", Some(WANTS_HEADER))
-        );
-        assert!(
-            found(&["id", "2026"]).is_err() && found(&["id", "at"]).is_ok() && found(&["quantity", "2026"]).is_ok()
-        );
+        let of = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let columns = |map: &str| {
+            let mapping = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
+            Columns::new(&[], &["activity", "quantity"], &mapping).unwrap()
+        };
+        let refusal = columns("").find(&of(&["42", "1"])).unwrap_err();
+        let message = "no column `quantity`: the header has `42`, `1`";
+        assert_eq!((&refusal.message[..], refusal.hint.as_deref()), (message, Some(WANTS_HEADER)));
+        assert!(columns("").find(&of(&["id", "at"])).is_err() && columns("").find(&of(&["quantity", "2026"])).is_ok());
+        assert_eq!(columns("").find(&of(&["a;b"])).unwrap_err().hint, Some(separated_by(';')));
+        assert!(columns("quantity=").find(&of(&["id", "at"])).is_ok());
         assert_eq!(find(&["1001", "7"], "").unwrap_err().hint.as_deref(), Some(WANTS_HEADER));
+        assert_ne!(find(&["activity", "user_id", "2026"], "").unwrap_err().hint.as_deref(), Some(WANTS_HEADER));
         let hint = find(&["activity", "user", "count,all"], "").unwrap_err().hint;
         assert_eq!(hint.as_deref(), Some("give the column `count,all` a name without a comma, which `--map` can name"));
         assert!(find(&["sep=;"], "").unwrap_err().hint.unwrap().starts_with("remove the first line"));
+    }
+
+    #[test]
+    fn the_nearest_of_several_names_is_proposed_and_none_of_those_that_are_as_near() {
+        for (names, map) in [
+            (["order_count", "qty"], "quantity=qty"),
+            (["sum(price)", "sum(quantity)"], "'quantity=sum(quantity)'"),
+            (["order_qty", "total_qty"], "quantity=ITS_NAME"),
+            (["count(id)", "at"], "'quantity=count(id)'"),
+        ] {
+            let hint = find(&["activity", "user", names[0], names[1]], "").unwrap_err().hint.unwrap();
+            assert!(hint.starts_with(&format!("use it by `--map {map}`;")), "{hint}");
+        }
+        assert!(find(&["activity", "user", "sum(price)"], "").is_ok());
     }
 
     #[test]

@@ -12,9 +12,13 @@ use crate::cli::output::text::{Tone, escape, hanging, labelled, paint};
 
 /// Prints a failure to standard error and returns its exit code. With json, jsonl and yaml it is one JSON object.
 pub fn report(failure: &Failure, format: Format, color: ColorChoice) -> Exit {
-    let text = if format.is_nested() { document(failure) } else { lines(failure, color) };
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(text(failure, format, color).as_bytes());
     failure.exit
+}
+
+/// What is printed of a failure.
+pub(super) fn text(failure: &Failure, format: Format, color: ColorChoice) -> String {
+    if format.is_nested() { document(failure) } else { lines(failure, color) }
 }
 
 /// Prints what clap has to say: help and version to standard output, a usage error like every other error.

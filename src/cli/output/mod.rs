@@ -102,6 +102,11 @@ impl Output {
         self.renaming = renaming;
     }
 
+    /// What is printed of a failure that nobody is left to report.
+    pub fn last_words(&self, failure: &Failure) -> String {
+        error::text(failure, self.format, ColorChoice::Never)
+    }
+
     /// From now on commands that messages name have these options, such as ` -l sku`: they are for the same server and layout.
     pub fn name_commands_with(&mut self, options: String) {
         self.terminal.options = options.leak();

@@ -36,11 +36,17 @@ row! {
     changed if row.status == Status::Ok && row.line.is_none()
 }
 
-/// The request id that was given, or a new one, which nobody knows before it is printed: until then no signal ends the command.
-pub fn request_id(given: Option<&RequestId>) -> RequestId {
+/// The request id that was given, or a new one, which nobody knows yet: a Ctrl-C says it.
+pub fn request_id(given: Option<&RequestId>, dry_run: bool, out: &Output) -> RequestId {
     given.cloned().unwrap_or_else(|| {
-        interrupt::end_waits();
-        RequestId::unique()
+        let request = RequestId::unique();
+        if !dry_run {
+            let again =
+                format!("send the same command again with `--request {request}`: it changes nothing if it was applied");
+            let message = "interrupted before a reply: whether it was applied is not known";
+            interrupt::end_with(out.last_words(&Failure::new(Exit::Interrupted, message).hint(again)));
+        }
+        request
     })
 }
 

@@ -15,7 +15,6 @@ use redis::{Cmd, Value};
 
 use crate::error::{Result, StoreError};
 use crate::redis::connect::Target;
-use crate::redis::system;
 use crate::redis::system::Socket;
 use crate::script::reply::Reply;
 
@@ -286,7 +285,7 @@ impl Connection {
                     self.end += read;
                     return Ok(());
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted && !system::ends_waits() => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }

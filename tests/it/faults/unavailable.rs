@@ -45,7 +45,7 @@ fn an_order_that_is_interrupted_names_the_id_that_settles_it() {
     for (signal, line) in [
         (libc::SIGINT, "deduct 1 --user 8"),
         (libc::SIGTERM, "refund 1 --user 8"),
-        (libc::SIGHUP, "hold 1 --user 8 --for 1h"),
+        (libc::SIGHUP, "hold 1 --user 8 --for 1h -o json"),
     ] {
         let words = || line.split(' ');
         let before = redis.int(&SECKILL.stock("1"));

@@ -314,6 +314,7 @@ impl Lines {
         if self.data.starts_with(b"\xef\xbb\xbf") {
             self.start = 3;
         }
+        self.skip_empty();
         Ok(())
     }
 

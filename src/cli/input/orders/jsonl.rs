@@ -13,7 +13,7 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::input::columns::{Columns, Named};
 use crate::cli::input::error::json_message;
 use crate::cli::input::orders::blocks::{Lines, utf8};
-use crate::cli::input::orders::row::{Column, OrderRow, Shape, expected};
+use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape, expected};
 use crate::cli::input::orders::{Next, OrderReader, RowError};
 use crate::model::order::Items;
 use crate::model::{ActivityId, MultiOrder, Quantity};
@@ -59,9 +59,10 @@ impl JsonLines {
         let fields = Fields("an object", |name: &str, value: &str| self.set(name, value, row));
         let read = json.deserialize_map(fields).and_then(|()| json.end());
         read.map_err(|error| wrong(lines, &error))?;
-        if is_first && lines.is_stream() {
+        if is_first && lines.is_stream() && self.shape.quantities == Quantities::Orders {
             // What was applied by the end could not be told from what is asked for next.
-            self.check_mapped(&format!("{}:{}:1", lines.name(), lines.line()))?;
+            let checked = self.check_mapped(&format!("{}:{}:1", lines.name(), lines.line()));
+            checked.map_err(|failure| failure.hint("in a pipe the first object must have it, if need be as null"))?;
         }
         self.check(lines, row)?;
         Ok(Next::Row)

@@ -164,9 +164,9 @@ impl OrderRow {
             {
                 let message =
                     format!("{}: {} is no id, but what a database prints for none", name(column), quoted(text));
-                let hint =
-                    "rows that a database printed are read with `--format mysql`; in others leave the value empty";
-                return Err(Wrong { column, message, hint: Some(hint.to_owned()) });
+                let or_empty = if shape.optional.contains(&column) { "; in others leave the value empty" } else { "" };
+                let hint = format!("rows that a database printed are read with `--format mysql`{or_empty}");
+                return Err(Wrong { column, message, hint: Some(hint) });
             }
             let fits = match column {
                 Column::Activity => !text.is_empty() && text == self.valid_activity || ActivityId::fits(text),

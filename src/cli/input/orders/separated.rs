@@ -105,11 +105,11 @@ impl<C: Copy + PartialEq> Separated<C> {
         if !self.record.has_quotes {
             return Ok(Next::Row);
         }
-        let fault = Quotes::of(lines.raw(), self.delimiter).fault(lines.raw());
+        let fault = Quotes::of(lines.raw(), self.delimiter).fault(lines.raw(), self.width == 0);
         let fault = fault.or_else(|| {
             let is_long = !self.has_long_rows && memchr::memchr2(b'\n', b'\r', lines.raw().trim_ascii_end()).is_some();
             let hint =
-                "rows that a database printed have no quotes: `--format mysql`; else `--format csv --delimiter '\\t'`";
+                "rows that a database printed have no quotes: `--format mysql`; else name it .csv and give `--delimiter '\\t'`";
             is_long.then(|| (0, "a quoted value of several lines in tsv", Some(hint.to_owned())))
         });
         match fault {
@@ -256,13 +256,13 @@ impl Quotes {
     }
 
     /// What is wrong: where, in words, and the next step.
-    fn fault(&self, record: &[u8]) -> Option<(usize, &'static str, Option<String>)> {
+    fn fault(&self, record: &[u8], is_header: bool) -> Option<(usize, &'static str, Option<String>)> {
         if self.is_open {
             return Some((0, "a quote is not closed: was the file cut short?", None));
         }
         let at = self.text_after?;
         let hint = match record[at] {
-            delimiter @ (b';' | b'|' | b'\t' | b',') => separated_by(delimiter.into()),
+            delimiter @ (b';' | b'|' | b'\t' | b',') if is_header => separated_by(delimiter.into()),
             _ => "write a quote inside quotes twice: `\"a\"\"b\"`".to_owned(),
         };
         Some((at, "text after a closing quote", Some(hint)))
