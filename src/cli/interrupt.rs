@@ -27,7 +27,7 @@ pub fn stop_gracefully() {
     GRACEFUL.store(true, Ordering::Relaxed);
 }
 
-/// What a command of one call says if a Ctrl-C ends it: an order of which nobody knows the id would be placed anew.
+/// What a command of one call says if a Ctrl-C ends it: an order whose id nobody knows would be placed anew.
 static LAST_WORDS: OnceLock<String> = OnceLock::new();
 static LISTENING: Once = Once::new();
 

@@ -60,7 +60,7 @@ impl JsonLines {
         let read = json.deserialize_map(fields).and_then(|()| json.end());
         read.map_err(|error| wrong(lines, &error))?;
         if is_first && lines.is_stream() && self.shape.quantities == Quantities::Orders {
-            // What was applied by the end could not be told from what is asked for next.
+            // At its end all of it is applied, and the same orders with the right name would be applied again.
             let checked = self.check_mapped(&format!("{}:{}:1", lines.name(), lines.line()));
             checked.map_err(|failure| failure.hint("in a pipe the first object must have it, if need be as null"))?;
         }
