@@ -219,47 +219,53 @@ impl<'a> Changes<'a> {
         let evidence = self.evidence;
         self.is_complete = evidence.by_ledger || evidence.ledger.lists_users() || evidence.held.unknown == 0;
         let explained = explained(evidence);
-        // What the stock is compared with: each user's units, or what the ledger says of them.
-        let base = |mismatch: &Mismatch| match explained {
-            Explained::ByLedger => mismatch.ledger,
-            Explained::ByEviction if is_evicted(mismatch) => mismatch.ledger,
-            _ => mismatch.units(),
-        };
         let most = limit(evidence.kind, evidence.meta());
         for mismatch in &evidence.mismatches {
-            let target = self.target(mismatch, explained);
-            let is_ended = |most| target.is_some_and(|(_, to)| to <= signed(most));
+            let planned = self.plan.repairs.len();
+            self.user(mismatch, explained);
+            let is_ended = |most| self.plan.repairs[planned..].iter().any(|repair| repair.to <= most);
             if let (Holding::Units(units), Some(most)) = (&mismatch.holds, most)
                 && *units > most
                 && !is_ended(most)
             {
                 self.plan.keep(Class::OverLimit, "only a refund can take units from a customer");
             }
-            if let Some((class, to)) = target {
-                let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
-                if !user.fits() {
-                    self.plan.keep(class, "no script accepts the user id: it is empty or too long, or has control characters or spaces at an end");
-                    continue;
-                }
-                let from = match &mismatch.holds {
-                    Holding::Units(units) => Some(signed(*units)),
-                    _ => None,
-                };
-                let change = base(mismatch).map_or(0, |base| base.saturating_sub(to));
-                // Also of one whose counter was lost, and whose units return, with others that the stock lacks or by themselves.
-                let is_lost = explained != Explained::ByCounters && is_evicted(mismatch) && mismatch.ledger > Some(to);
-                let is_lowered = mismatch.written().is_none_or(|units| to < units);
-                let reversed = match change > 0 || is_lost || is_lowered {
-                    true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
-                    false => Ok(Vec::new()),
-                };
-                match reversed {
-                    Ok(reversed) => self.add_reversing(class, Some(user), (from, to), change, reversed),
-                    Err(why) => self.plan.keep(class, why),
-                }
-            }
         }
         self.whole(explained);
+    }
+
+    fn user(&mut self, mismatch: &Mismatch, explained: Explained) {
+        let evidence = self.evidence;
+        let Some((class, to)) = self.target(mismatch, explained) else { return };
+        let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
+        if !user.fits() {
+            return self.plan.keep(
+                class,
+                "no script accepts the user id: it is empty or too long, or has control characters or spaces at an end",
+            );
+        }
+        let from = match &mismatch.holds {
+            Holding::Units(units) => Some(signed(*units)),
+            _ => None,
+        };
+        // What the stock is compared with: the user's units, or what the ledger says of them.
+        let base = match explained {
+            Explained::ByLedger => mismatch.ledger,
+            Explained::ByEviction if is_evicted(mismatch) => mismatch.ledger,
+            _ => mismatch.units(),
+        };
+        let change = base.map_or(0, |base| base.saturating_sub(to));
+        // Also of one whose counter was lost, and whose units return, with others that the stock lacks or by themselves.
+        let is_lost = explained != Explained::ByCounters && is_evicted(mismatch) && mismatch.ledger > Some(to);
+        let is_lowered = mismatch.written().is_none_or(|units| to < units);
+        let reversed = match change > 0 || is_lost || is_lowered {
+            true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
+            false => Ok(Vec::new()),
+        };
+        match reversed {
+            Ok(reversed) => self.add_reversing(class, Some(user), (from, to), change, reversed),
+            Err(why) => self.plan.keep(class, why),
+        }
     }
 
     /// What a user's units should be, if they are to change or to be recorded, and why.
