@@ -29,22 +29,25 @@ pub fn stop_gracefully() {
 
 /// What a command of one call says if a Ctrl-C ends it: an order whose id nobody knows would be placed anew.
 static LAST_WORDS: OnceLock<String> = OnceLock::new();
+/// Whether that is over, because the answer is printed.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
 static LISTENING: Once = Once::new();
 
 /// From now on a Ctrl-C ends the process at once, with these words. It needs no thread, which would cost more than the order.
 #[allow(unsafe_code, reason = "there is no other way to say something when the process ends, but a thread")]
 pub fn end_with(words: String) {
     extern "C" fn end(_: libc::c_int) {
-        let words = LAST_WORDS.get().map_or(&b""[..], String::as_bytes);
-        let _ = rustix::io::write(std::io::stderr(), words);
+        say_last_words();
         // SAFETY: a handler may call it.
         unsafe { libc::_exit(Exit::Interrupted as i32) }
     }
-    // A private server must be stopped.
-    if LISTENING.is_completed() || LAST_WORDS.set(words).is_err() {
+    // A private server must be stopped, which that thread does.
+    if LAST_WORDS.set(words).is_err() || LISTENING.is_completed() {
         return;
     }
-    let action = SigAction::new(SigHandler::Handler(end), SaFlags::empty(), SigSet::empty());
+    // A second one ends it even if nobody reads the words.
+    let flags = SaFlags::SA_RESETHAND | SaFlags::SA_NODEFER;
+    let action = SigAction::new(SigHandler::Handler(end), flags, SigSet::empty());
     for signal in SIGNALS {
         // SAFETY: the handler does only what one may do, writing bytes that are there and never change; and so does what it replaces.
         let before = unsafe { sigaction(signal, &action) };
@@ -54,6 +57,18 @@ pub fn end_with(words: String) {
             // SAFETY: as above. Behind `nohup` it stays ignored.
             let _ = unsafe { sigaction(signal, &before) };
         }
+    }
+}
+
+/// The answer is printed: a Ctrl-C from now on has nothing to say.
+pub fn answered() {
+    ANSWERED.store(true, Ordering::Relaxed);
+}
+
+/// A handler may call it: it writes bytes that are there and never change.
+fn say_last_words() {
+    if let Some(words) = LAST_WORDS.get().filter(|_| !ANSWERED.load(Ordering::Relaxed)) {
+        let _ = rustix::io::write(std::io::stderr(), words.as_bytes());
     }
 }
 
@@ -94,6 +109,7 @@ pub fn listen() {
             if GRACEFUL.load(Ordering::Relaxed) && !again {
                 return;
             }
+            say_last_words();
             clean_up();
             std::process::exit(Exit::Interrupted as i32);
         });

@@ -45,12 +45,16 @@ _seckill() {
     _clap_complete_seckill "$1" "${COMP_WORDS[last]}" "$3"
     # bash replaces what follows the last of them
     COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
-    [[ $typed != [\"\']* ]] || return 0
     for index in "${!COMPREPLY[@]}"; do
         word=${COMPREPLY[index]%[= ]}
+        # Behind a quote nothing is offered that it does not cover
+        case $typed in
+        \'*) [[ $word != *\'* ]] || unset "COMPREPLY[index]"; continue ;;
+        \"*) [[ $word != *[\$\`\"\\]* ]] || unset "COMPREPLY[index]"; continue ;;
+        esac
         line=${COMPREPLY[index]#"$word"}
         [[ $word != *[^[:alnum:].,:@%+=~/_-]* ]] || printf -v word %q "$word"
-        [[ $word != "\\~/"* ]] || word=${word#?}
+        [[ $typed != "~/"* || $word != "\\~/"* ]] || word=${word#?}
         COMPREPLY[index]=$word$line
     done
 }

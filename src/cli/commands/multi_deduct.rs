@@ -2,6 +2,7 @@
 
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::bulk::{MultiBulkArgs, Task};
 use crate::cli::shared::hints;
@@ -71,6 +72,7 @@ pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
         let outcome = multi_orders::multi_deduct(store, &order, args.mutating.dry_run)?;
         let request = (!args.mutating.dry_run).then_some(&order.request);
         show(&order, request, &outcome, out)?;
+        interrupt::answered();
         let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
         hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
         hints::reversed(outcome.items.iter().map(|item| item.status), out);

@@ -165,7 +165,7 @@ impl Columns {
         let plural = if wanted.len() == 1 { "" } else { "s" };
         let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(names));
         let refusal = Problem::new(Location::START, message);
-        if names.iter().any(|name| name.starts_with("sep=")) {
+        if names.iter().any(|name| name.to_lowercase().starts_with("sep=")) {
             return refusal.hint("remove the first line, which is for spreadsheets alone".to_owned());
         }
         if let [only] = names
@@ -210,14 +210,8 @@ fn has_values(names: &[&str]) -> bool {
 
 /// The next step if another delimiter was expected.
 pub(super) fn separated_by(delimiter: char) -> String {
-    match delimiter {
-        ',' => {
-            "is the file separated by `,`? give `--delimiter ','`; one whose name ends in .tsv is named .csv for that"
-                .to_owned()
-        }
-        '\t' => "is the file separated by `\\t`? give `--delimiter '\\t'`".to_owned(),
-        other => format!("is the file separated by `{other}`? give `--delimiter '{other}'`"),
-    }
+    let shown = if delimiter == '\t' { "\\t".to_owned() } else { delimiter.to_string() };
+    format!("is the file separated by `{shown}`? give `--delimiter '{shown}'`")
 }
 
 /// Says which columns are ignored; `None` if none are.

@@ -234,6 +234,7 @@ pub fn show(order: &Order, outcome: &Outcome, dry_run: bool, store: &mut Store, 
     warn_of_corrupt(&mut out.warnings(), outcome.corrupt.as_ref());
     let deadline = matches!(order.wish, Wish::Hold { .. }).then_some(outcome.deadline);
     out.object(&OutcomeRow { deadline, ..row })?;
+    interrupt::answered();
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([activity], store, out);
     }

@@ -320,8 +320,10 @@ impl Lines {
 
     /// The first line, or as much of it as is there.
     pub(crate) fn first_line(&mut self) -> Result<&[u8]> {
-        while !self.data[self.start..].contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
+        self.skip_empty();
+        while !self.rest().contains(&b'\n') && self.data.len() < LONGEST && self.fill()? != Next::End {
             self.blocks.wait_or_stop()?;
+            self.skip_empty();
         }
         Ok(self.data[self.start..].split(|byte| *byte == b'\n').next().unwrap_or_default())
     }

@@ -51,7 +51,6 @@ impl JsonLines {
         if next != Next::Row {
             return Ok(next);
         }
-        let is_first = !std::mem::replace(&mut self.has_rows, true);
         row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
@@ -59,16 +58,15 @@ impl JsonLines {
         let fields = Fields("an object", |name: &str, value: &str| self.set(name, value, row));
         let read = json.deserialize_map(fields).and_then(|()| json.end());
         read.map_err(|error| wrong(lines, &error))?;
-        if is_first && lines.is_stream() && self.shape.quantities == Quantities::Orders {
-            // At its end all of it is applied, and the same orders with the right name would be applied again.
-            let checked = self.check_mapped(&format!("{}:{}:1", lines.name(), lines.line()));
-            checked.map_err(|failure| failure.hint("in a pipe the first object must have it, if need be as null"))?;
+        let is_first = !std::mem::replace(&mut self.has_rows, true);
+        if is_first {
+            self.check_first(lines)?;
         }
         self.check(lines, row)?;
         Ok(Next::Row)
     }
 
-    /// Refuses an input if a mapped column is in none of its objects so far: the name is misspelt.
+    /// Refuses an input if a mapped column is in none of its objects: the name is misspelt.
     fn check_mapped(&self, input: &str) -> Result<()> {
         let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
         match self.shape.columns().enumerate().find(unseen) {
@@ -78,6 +76,28 @@ impl JsonLines {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses an input whose first object has none of our fields, or lacks an id that was mapped where rows are applied as they
+    /// arrive: at its end they are applied, and with the right name they would be applied again.
+    fn check_first(&self, lines: &Lines) -> Result<()> {
+        let applies = lines.is_stream() && self.shape.quantities == Quantities::Orders;
+        let lacks = |(index, column): &(usize, Column)| {
+            let is_checked = self.shape.required.contains(column) || *column == Column::Quantity;
+            applies && !is_checked && self.columns.is_mapped(*index) && !self.seen[*column as usize]
+        };
+        let place = format!("{}:{}:1", lines.name(), lines.line());
+        if let Some((index, _)) = self.shape.columns().enumerate().find(lacks) {
+            let name = self.columns.name(index);
+            return Err(Failure::usage(format!("{place}: no `{name}` here, and `--map` says that it is there"))
+                .hint("in a pipe the first object must have it, if need be as null"));
+        }
+        let quantity = self.shape.number(Column::Quantity).filter(|index| self.columns.theirs(*index).is_some());
+        if quantity.is_some() && self.shape.required.is_empty() && self.seen == [false; Column::ALL.len()] {
+            return Err(Failure::usage(format!("{place}: no field is one of ours"))
+                .hint("name the quantity by `--map quantity=ITS_NAME`; if each row is one unit, `--map quantity=`"));
+        }
+        Ok(())
     }
 
     /// Sets the column that a field is, if it is one.

@@ -55,7 +55,13 @@ impl<C: Copy + PartialEq> Separated<C> {
             Ok::<_, RowError>(if has_quotes { name.trim().to_owned() } else { name.into_owned() })
         };
         let texts: Vec<String> = opened.record.values.iter().map(name).collect::<Result<_, _>>()?;
-        let found = names.find(&texts).map_err(RowError::Bad)?;
+        let found = names.find(&texts).map_err(|mut problem| {
+            let is_of_csv = |hint: &&mut String| dialect != Dialect::Csv && hint.contains("--delimiter");
+            if let Some(hint) = problem.hint.as_mut().filter(is_of_csv) {
+                hint.push_str("; it is for csv: by its name, or `--format csv`");
+            }
+            RowError::Bad(problem)
+        })?;
         opened.columns = columns.zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
         Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
     }

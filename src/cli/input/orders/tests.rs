@@ -160,7 +160,7 @@ fn a_stream_whose_first_object_lacks_a_mapped_field_is_refused() {
     let text = "{\"activity\":1,\"user\":7,\"no\":\"a\"}\n";
     let (rows, error) = read(text, Dialect::Jsonl, "request=nr");
     assert!(
-        rows.is_empty() && error.as_ref().is_some_and(|error| error.starts_with("f:1:1: no object has `nr`")),
+        rows.is_empty() && error.as_ref().is_some_and(|error| error.starts_with("f:1:1: no `nr` here")),
         "{error:?}"
     );
     let null = "{\"activity\":1,\"user\":7,\"no\":null}\n";
