@@ -54,7 +54,10 @@ _seckill() {
         esac
         line=${COMPREPLY[index]#"$word"}
         [[ $word != *[^[:alnum:].,:@%+=~/_-]* ]] || printf -v word %q "$word"
-        [[ $typed != "~/"* || $word != "\\~/"* ]] || word=${word#?}
+        case $typed in
+        "~/"*) [[ $word != "\\~"* ]] || word=${word#?} ;;
+        *) [[ $word != "~"* ]] || word=\\$word ;;
+        esac
         COMPREPLY[index]=$word$line
     done
 }
