@@ -144,7 +144,8 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
     (exit, Some(advice.to_owned()))
 }
 
-fn advice_to_recover(recovery: &Recovery) -> String {
+/// What settles a call whose outcome is not known.
+pub(crate) fn advice_to_recover(recovery: &Recovery) -> String {
     match recovery {
         Recovery::SameRequest(id) => {
             format!(

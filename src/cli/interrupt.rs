@@ -12,6 +12,12 @@ const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static GRACEFUL: AtomicBool = AtomicBool::new(false);
+static LISTENING: Once = Once::new();
+
+/// What a command of one call says if a Ctrl-C ends it: an order whose id nobody knows would be placed anew.
+static LAST_WORDS: OnceLock<String> = OnceLock::new();
+/// Whether its answer is printed, so that they need not be said.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
 
 /// What must be done before the process may end at once.
 static AT_EXIT: Mutex<Vec<Box<dyn FnOnce() + Send>>> = Mutex::new(Vec::new());
@@ -27,12 +33,6 @@ pub fn stop_gracefully() {
     GRACEFUL.store(true, Ordering::Relaxed);
 }
 
-/// What a command of one call says if a Ctrl-C ends it: an order whose id nobody knows would be placed anew.
-static LAST_WORDS: OnceLock<String> = OnceLock::new();
-/// Whether that is over, because the answer is printed.
-static ANSWERED: AtomicBool = AtomicBool::new(false);
-static LISTENING: Once = Once::new();
-
 /// From now on a Ctrl-C ends the process at once, with these words. It needs no thread, which would cost more than the order.
 #[allow(unsafe_code, reason = "there is no other way to say something when the process ends, but a thread")]
 pub fn end_with(words: String) {
@@ -41,20 +41,21 @@ pub fn end_with(words: String) {
         // SAFETY: a handler may call it.
         unsafe { libc::_exit(Exit::Interrupted as i32) }
     }
-    // A private server must be stopped, which that thread does.
+    // The thread that listens says them, and stops a private server.
     if LAST_WORDS.set(words).is_err() || LISTENING.is_completed() {
         return;
     }
-    // A second one ends it even if nobody reads the words.
+    // A second Ctrl-C ends it even if nobody reads the words.
     let flags = SaFlags::SA_RESETHAND | SaFlags::SA_NODEFER;
     let action = SigAction::new(SigHandler::Handler(end), flags, SigSet::empty());
     for signal in SIGNALS {
-        // SAFETY: the handler does only what one may do, writing bytes that are there and never change; and so does what it replaces.
+        // SAFETY: the handler only writes bytes that never change, and ends the process.
         let before = unsafe { sigaction(signal, &action) };
         if let Ok(before) = before
             && matches!(before.handler(), SigHandler::SigIgn)
         {
-            // SAFETY: as above. Behind `nohup` it stays ignored.
+            // Behind `nohup` it stays ignored.
+            // SAFETY: it is what was there before.
             let _ = unsafe { sigaction(signal, &before) };
         }
     }
@@ -65,7 +66,7 @@ pub fn answered() {
     ANSWERED.store(true, Ordering::Relaxed);
 }
 
-/// A handler may call it: it writes bytes that are there and never change.
+/// A handler of signals may call it: it writes bytes that never change.
 fn say_last_words() {
     if let Some(words) = LAST_WORDS.get().filter(|_| !ANSWERED.load(Ordering::Relaxed)) {
         let _ = rustix::io::write(std::io::stderr(), words.as_bytes());

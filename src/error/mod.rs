@@ -317,6 +317,11 @@ impl StoreError {
         self.is_connection() || self.is_transient()
     }
 
+    /// The same, or it refused what was sent, nothing of it ran, and somebody may be about to correct that.
+    pub(crate) fn is_retryable(&self) -> bool {
+        self.is_outage() || matches!(self, Self::Server { kind, .. } if kind.is_retryable())
+    }
+
     /// Whether the server refused one call for good, so that others may well be served.
     pub(crate) fn is_of_call(&self) -> bool {
         matches!(self, Self::Server { .. } | Self::Permission { .. } | Self::OtherLimit { .. }) && !self.is_transient()

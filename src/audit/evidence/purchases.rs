@@ -84,11 +84,11 @@ impl Purchases {
             |kept: &[&Purchase]| units(kept).is_some_and(|units| units.saturating_sub(of_user.refunded) <= to);
         // Ids that have more than is taken, beside rows of ids that are none of ours: which order is missing is not known.
         let is_too_much = |reversed: &[&Purchase], kept: &[&Purchase]| {
-            let units = |of: &[&Purchase]| of.iter().map(|purchase| purchase.units).sum::<Option<i64>>();
+            let known = |of: &[&Purchase]| of.iter().map(|purchase| purchase.units).sum::<Option<i64>>();
             // Of a counter that was lost nothing is taken.
             let most = taken.filter(|taken| *taken > 0).map(|taken| taken.saturating_add(of_user.refunded));
-            units(reversed).zip(most).is_some_and(|(units, most)| units > most)
-                && units(kept).is_some_and(|units| units.saturating_add(mismatch.open) < to)
+            known(reversed).zip(most).is_some_and(|(units, most)| units > most)
+                && known(kept).is_some_and(|units| units.saturating_add(mismatch.open) < to)
         };
         // What is reversed, if that is known.
         let decided = |all: bool| {

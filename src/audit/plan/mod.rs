@@ -222,7 +222,7 @@ impl<'a> Changes<'a> {
         let most = limit(evidence.kind, evidence.meta());
         for mismatch in &evidence.mismatches {
             let planned = self.plan.repairs.len();
-            self.user(mismatch, explained);
+            self.repair_user(mismatch, explained);
             let is_ended = |most| self.plan.repairs[planned..].iter().any(|repair| repair.to <= most);
             if let (Holding::Units(units), Some(most)) = (&mismatch.holds, most)
                 && *units > most
@@ -234,7 +234,8 @@ impl<'a> Changes<'a> {
         self.whole(explained);
     }
 
-    fn user(&mut self, mismatch: &Mismatch, explained: Explained) {
+    /// The repair of one user, or why there is none.
+    fn repair_user(&mut self, mismatch: &Mismatch, explained: Explained) {
         let evidence = self.evidence;
         let Some((class, to)) = self.target(mismatch, explained) else { return };
         let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));

@@ -53,9 +53,10 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
     }
     // The fold of a ledger keeps no ids. Those that a trim removed nobody can tell from those that were never there.
     let is_all_there = evidence.end.as_ref().is_some_and(|end| end.checkpoint().is_none());
-    let are_compared = evidence.ledger.records().is_none() && is_all_there;
-    let has_unknown = || found.values().any(|(_, record)| record.quantity.is_none());
-    let entered = match evidence.by_ledger && (are_compared || has_unknown()) {
+    let are_compared = evidence.by_ledger && evidence.ledger.records().is_none() && is_all_there;
+    // The units of an order of several activities are in its entry alone.
+    let has_multi_order = || found.values().any(|(_, record)| record.quantity.is_none());
+    let entered = match are_compared || evidence.by_ledger && has_multi_order() {
         true => requests_since(store, evidence, EntryId::ZERO, number_of)?,
         false => HashMap::new(),
     };
@@ -78,7 +79,7 @@ pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evid
                 _ => continue,
             };
             let is_newer = newer.contains_key(request);
-            let has_entry = !(evidence.by_ledger && are_compared) || entered.contains_key(request);
+            let has_entry = !are_compared || entered.contains_key(request);
             of_user.purchases.push(Purchase { request: request.clone(), units, has_entry, is_newer });
         }
     }

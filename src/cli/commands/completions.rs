@@ -40,7 +40,7 @@ _seckill() {
     done
     local last=$((${#words[@]} - 1))
     local COMP_WORDS=("${words[@]}") COMP_CWORD=$last prefix=${words[last]%"$2"}
-    # An id may have what a shell acts on
+    # Before what a shell acts on there is a backslash
     [[ $typed == [\"\']* ]] || COMP_WORDS[last]=${words[last]//\\}
     _clap_complete_seckill "$1" "${COMP_WORDS[last]}" "$3"
     # bash replaces what follows the last of them

@@ -121,7 +121,7 @@ impl Columns {
                 }
                 Named::Ours(index) => found.indexes[index] = Some(at),
                 Named::Nearly(index) => {
-                    // The nearest; of several that are as near none.
+                    // The nearest, but none of several that are as near.
                     let distance = distance(self.0[index].ours, name).unwrap_or_default();
                     near[index] = match near[index] {
                         Some((best, _)) if best < distance => near[index],
@@ -137,13 +137,11 @@ impl Columns {
             let wanted = &self.0[*index];
             found.indexes[*index].is_none() && (wanted.is_required || wanted.is_mapped || near[*index].is_some())
         };
-        let missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
-        let mut missing = missing;
+        let mut missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
         if found.indexes.iter().all(Option::is_none) && missing.is_empty() {
-            // Where no column must be there, one that is none of ours may be no header at all.
-            missing.extend(
-                (0..self.0.len()).filter(|index| self.0[*index].ours == "quantity" && self.theirs(*index).is_some()),
-            );
+            // Where no column must be there, a line with none of ours may be no header.
+            let is_quantity = |wanted: &WantedColumn| wanted.ours == "quantity" && wanted.theirs.is_some();
+            missing.extend(self.0.iter().position(is_quantity));
         }
         let names: Vec<&str> = header.iter().map(String::as_str).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(&names, &missing, &near)) }
@@ -201,6 +199,7 @@ impl Columns {
     }
 }
 
+/// The next step if the first line has no names.
 const WANTS_HEADER: &str = "is there no header? the first line must name the columns";
 
 /// Whether a first line has values where names are expected.
@@ -273,7 +272,7 @@ fn distance(ours: &str, name: &str) -> Option<usize> {
     let aliases = ALIASES.iter().find(|(known, _)| *known == ours).map_or("", |(_, aliases)| aliases);
     // Short names are near to too many others, and a reason that is ignored does no harm.
     let may_be_misspelt = plain_ours.len() >= 5 && ours != "reason";
-    let is_near = plain_ours == plain_name
+    let is_alias = plain_ours == plain_name
         || aliases.split_whitespace().any(|alias| alias == plain_name)
         || (may_be_misspelt && strsim::damerau_levenshtein(&plain_ours, &plain_name) == 1);
     // Part of a name: `sum(quantity)`, `order_qty`, 商品数量; `count(id)` says less.
@@ -281,7 +280,7 @@ fn distance(ours: &str, name: &str) -> Option<usize> {
     let is_of_units =
         |word: String| matches!(&word[..], "quantity" | "qty") || word.contains("数量") || word.contains("件数");
     match ours {
-        _ if is_near => Some(0),
+        _ if is_alias => Some(0),
         "quantity" if words().any(is_of_units) => Some(1),
         "quantity" if words().any(|word| word == "count") || plain_name == "sum" => Some(2),
         _ => None,
@@ -317,8 +316,8 @@ impl Mapping {
         pairs.join(",")
     }
 
-    /// Which of the columns that are there are ignored, as one text. It is part of a job's stored digest, and not of its name: orders that were read
-    /// with such a column are not applied again without it.
+    /// Which of the columns that are there are ignored, as one text. It is part of a job's stored digest, and not of its name:
+    /// orders that were read with such a column are not applied again without it.
     pub fn ignored(&self, is_there: impl Fn(&str) -> bool) -> String {
         let ignored = self.0.iter().filter(|(ours, theirs)| theirs.is_empty() && is_there(ours));
         let mut ignored: Vec<String> = ignored.map(|(ours, _)| format!(" {ours}=")).collect();

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::cli::error::advice_to_recover;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Chosen, Field, Output, Warnings, named, row};
 use crate::cli::shared::hints;
-use crate::error::StoreError;
+use crate::error::{Recovery, StoreError};
 use crate::model::{
     ActivityId, Bought, Corrupt, Layout, Limit, Millis, MultiOrder, MultiOutcome, Order, Outcome, RequestId, Status,
     StoredUser, UserId, Wish,
@@ -41,9 +42,8 @@ pub fn request_id(given: Option<&RequestId>, dry_run: bool, out: &Output) -> Req
     given.cloned().unwrap_or_else(|| {
         let request = RequestId::unique();
         if !dry_run {
-            let again =
-                format!("send the same command again with `--request {request}`: it changes nothing if it was applied");
             let message = "interrupted before a reply: whether it was applied is not known";
+            let again = advice_to_recover(&Recovery::SameRequest(request.to_string()));
             interrupt::end_with(out.last_words(&Failure::new(Exit::Interrupted, message).hint(again)));
         }
         request

@@ -41,8 +41,7 @@ impl Outage {
         let is_passing = |error: &StoreError| {
             // The next round is that call.
             let is_made_again = matches!(error, StoreError::Unknown { recovery: Some(Recovery::SameCall), .. });
-            let is_retryable = matches!(error, StoreError::Server { kind, .. } if kind.is_retryable());
-            error.is_outage() || is_retryable || is_made_again
+            error.is_retryable() || is_made_again
         };
         if !failure.store().is_some_and(is_passing) {
             return Err(failure);

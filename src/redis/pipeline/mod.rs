@@ -292,7 +292,7 @@ impl<C: Call> Pipeline<C> {
     /// # Errors
     /// It does not pass.
     pub(crate) fn refused(&mut self, error: StoreError) -> Result<()> {
-        if !is_retryable(&error) {
+        if !error.is_retryable() {
             return Err(error);
         }
         self.back_off(error);
@@ -344,15 +344,6 @@ impl<C: Call> Pipeline<C> {
 
     fn meaning(&self, error: ServerError) -> StoreError {
         StoreError::of_reply(&error.into(), &self.server.target.shown)
-    }
-}
-
-/// Whether the server refused what was sent, nothing of it ran, and another try may help.
-fn is_retryable(error: &StoreError) -> bool {
-    match error {
-        StoreError::Server { kind, .. } => kind.is_retryable(),
-        StoreError::Unreachable { .. } | StoreError::Timeout { .. } => true,
-        other => other.is_transient(),
     }
 }
 

@@ -55,9 +55,9 @@ fn an_order_that_is_interrupted_names_the_id_that_settles_it() {
         call.signal(signal);
         let ended = call.wait().code(130);
         redis.thaw();
-        let request =
-            ended.stderr.split("`--request ").nth(1).and_then(|rest| rest.split('`').next()).unwrap().to_owned();
-        redis.seckill([]).args(words()).args(["--request", &request]).code(0);
+        let (_, hint) = ended.stderr.split_once("`--request ").unwrap();
+        let (request, _) = hint.split_once('`').unwrap();
+        redis.seckill([]).args(words()).args(["--request", request]).code(0);
         assert_eq!((redis.int(&SECKILL.stock("1")) - before).abs(), 1, "{line}");
     }
 }

@@ -283,16 +283,15 @@ fn line_ends(text: &[u8], before: u8) -> u64 {
 
 impl Lines {
     pub(crate) fn new(blocks: Blocks) -> Self {
-        let (line, next_line, before, has_bare_returns) = (0, 1, 0, false);
         Self {
             blocks,
             data: Vec::new(),
             start: 0,
             record: 0..0,
-            line,
-            next_line,
-            before,
-            has_bare_returns,
+            line: 0,
+            next_line: 1,
+            before: 0,
+            has_bare_returns: false,
             ended: false,
         }
     }

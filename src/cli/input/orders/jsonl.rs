@@ -58,8 +58,7 @@ impl JsonLines {
         let fields = Fields("an object", |name: &str, value: &str| self.set(name, value, row));
         let read = json.deserialize_map(fields).and_then(|()| json.end());
         read.map_err(|error| wrong(lines, &error))?;
-        let is_first = !std::mem::replace(&mut self.has_rows, true);
-        if is_first {
+        if !std::mem::replace(&mut self.has_rows, true) {
             self.check_first(lines)?;
         }
         self.check(lines, row)?;
