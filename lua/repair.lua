@@ -27,7 +27,7 @@
   last two                may be left out: the stock, and the id of the ledger's last entry (empty: none), as they were
                           audited. What raises the stock alone, or gives a user more than it takes from the stock, requires
                           that the stock moved since only as the ledger says, by 64 entries at most. While all users are
-                          lost, only a call with them, or one that creates KEYS[1], records any
+                          lost, only a call with them for which that holds, or one that creates KEYS[1], records any
 
   Returns {status, stock, letters}, with the stock after it and a letter a repair
      1 ok              o applied, r replayed (this id was applied before), c changed (the user holds something else
@@ -281,9 +281,9 @@ for i = 1, count do
     -- Units that the stock does not give must still be missing there: another call may have finished a cut one, and returned them.
     local gains = repair.user ~= '' and repair.from and repair.to - repair.from + repair.change > 0
     local is_late = moved and (gains or repair.raises and repair.user == '' and not repair.restores)
-    -- An audit that saw that users were lost brings them back, and says what stock it saw, or that it was lost too. By any other, this
-    -- user would be recorded alone, and limits of those who were lost would start over.
-    is_late = is_late or has_lost_users and not (seen_stock or restores) and repair.user ~= '' and repair.to > 0
+    -- An audit that saw that users were lost brings them back, and says what stock it saw, or that it was lost too. By any other, or by one
+    -- that is late for some of them, this user would be recorded alone, and limits of those who were lost would start over.
+    is_late = is_late or has_lost_users and (moved or not (seen_stock or restores)) and repair.user ~= '' and repair.to > 0
     if found ~= repair.from_text or is_late or is_other[i] then
       letters[i] = 'c'
       is_short = is_short or not repair.raises

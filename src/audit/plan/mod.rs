@@ -288,13 +288,16 @@ impl<'a> Changes<'a> {
             }
             _ => (),
         }
+        // Who was lost comes back also if the records are no use: the limit would start over with the first one who does.
+        let by_ledger = || {
+            let is_lost = matches!(explained, Explained::ByLedger | Explained::ByEviction) && is_evicted(mismatch);
+            mismatch.ledger.filter(|_| is_lost).map(|ledger| (Class::CounterDrift, ledger))
+        };
         let emits = self.missing_orders == MissingOrders::Emit;
         match (against, mismatch.orders, mismatch.ordered_now()) {
             (Some(class), Some(orders), _) if orders < 0 => {
                 self.plan.keep(class, "the order records of a user sum up below zero");
-                // Who was lost comes back nevertheless: the limit would start over with the first one who does.
-                let is_lost = explained == Explained::ByLedger && is_evicted(mismatch);
-                mismatch.ledger.filter(|_| is_lost).map(|ledger| (Class::CounterDrift, ledger))
+                by_ledger()
             }
             // A sum that saturated.
             (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {
@@ -307,7 +310,8 @@ impl<'a> Changes<'a> {
                 }
                 Some(units) if emits && to < units => None,
                 _ if self.evidence.kind == Kind::Coupon && to > 1 => {
-                    keep(self, class, "a user can hold one coupon only")
+                    self.plan.keep(class, "a user can hold one coupon only");
+                    by_ledger()
                 }
                 _ => Some((class, to)),
             },

@@ -88,6 +88,12 @@ fn evicted_participants_return_from_the_ledger_and_the_stock_stays() {
     assert_eq!(more.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 2 +0", "counter_drift d 2 2 +0"]);
     let unclear = Sale { held: vec![("c", 3)], stock: Some(5), ..sale(Layout::Seckill) };
     assert_eq!((unclear.repairs(), unclear.kept()), (vec![], vec![Class::CounterDrift, Class::Conservation]));
+    // Records that lack a refund have two coupons of a user, or fewer than none.
+    for of_a in [2, -1] {
+        let (ledger, orders) = (Some(vec![("a", 1), ("b", 1)]), Some(vec![("a", of_a), ("b", 1)]));
+        let lost = Sale { held: vec![], ledger, orders, stock: Some(8), ..sale(Layout::Coupon) };
+        assert_eq!(lost.repairs(), ["counter_drift a 0 1 +0", "missing_purchase b 0 1 +0"], "{of_a}");
+    }
 }
 
 #[test]
