@@ -18,8 +18,8 @@ use crate::redis::connect::Target;
 use crate::redis::system::Socket;
 use crate::script::reply::Reply;
 
-/// Bytes read at once; a text that is borrowed from the buffer may make it grow.
-const BUFFER: usize = 64 * 1024;
+/// Bytes read at once, first and as long as more are there; a text that is borrowed from the buffer may make it grow further.
+const READ: (usize, usize) = (512, 64 * 1024);
 /// The most bytes of one reply, with what its parts take beside their text. A page of a sale has some kilobytes, the
 /// ledger's largest some megabytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -59,7 +59,7 @@ impl Connection {
     }
 
     fn over(socket: Box<dyn Socket>, target: Target) -> Self {
-        Self { socket, target, buffer: vec![0; BUFFER], start: 0, end: 0 }
+        Self { socket, target, buffer: vec![0; READ.0], start: 0, end: 0 }
     }
 
     /// Sends packed commands.
@@ -189,7 +189,13 @@ impl Connection {
                 self.take(left, count.saturating_mul(size_of::<Value>()))?;
                 (0..count).map(|_| self.part(depth - 1, left)).collect::<Result<_, _>>().map(Value::Array)
             }
-            // Statuses, numbers and errors, which redis-rs distinguishes.
+            [b':', number @ ..] => {
+                let number = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+                let value = number.map(Value::Int).ok_or_else(|| self.unexpected(line))?;
+                self.start += end;
+                Ok(value)
+            }
+            // Statuses and errors, which redis-rs distinguishes.
             text => {
                 let value = redis::parse_redis_value(line).map_err(|_| self.unexpected(text))?;
                 self.start += end;
@@ -254,17 +260,20 @@ impl Connection {
         }
     }
 
-    /// Makes room in the buffer for what comes.
+    /// Makes room in the buffer for what comes: for more at once, as long as what came filled it.
     fn make_room(&mut self) -> Result<()> {
+        let was_full = self.end == self.buffer.len();
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
-        } else if self.end == self.buffer.len() && self.start > 0 {
+        } else if was_full && self.start > 0 {
             self.buffer.copy_within(self.start.., 0);
             (self.start, self.end) = (0, self.end - self.start);
-        } else if self.end == self.buffer.len() {
-            if self.buffer.len() >= MAX_BYTES {
-                return Err(self.oversized());
-            }
+        }
+        let is_full = self.end == self.buffer.len();
+        if is_full && self.buffer.len() >= MAX_BYTES {
+            return Err(self.oversized());
+        }
+        if is_full || was_full && self.buffer.len() < READ.1 {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
         Ok(())
@@ -305,20 +314,13 @@ impl Connection {
     }
 }
 
-/// Bytes of a buffer that grows if a reply needs more.
-const POLLED_BUFFER: usize = 512;
-
 impl Connection {
-    /// From now on only [`try_send`](Self::try_send) and [`try_reply`](Self::try_reply) are of use. Nothing that came is
-    /// unread.
+    /// From now on only [`try_send`](Self::try_send) and [`try_reply`](Self::try_reply) are of use.
     ///
     /// # Errors
     /// The system cannot do that.
     pub(crate) fn stop_waiting(&mut self) -> Result<()> {
-        self.socket.stop_waiting().map_err(|error| self.target.failed(error))?;
-        self.buffer = vec![0; POLLED_BUFFER];
-        (self.start, self.end) = (0, 0);
-        Ok(())
+        self.socket.stop_waiting().map_err(|error| self.target.failed(error))
     }
 
     /// What becomes readable when bytes come; with TLS, bytes of which some may be no reply.

@@ -22,6 +22,7 @@ pub(crate) fn command(out: &mut Vec<u8>, arguments: usize) {
 
 /// Appends one argument.
 pub(crate) fn argument(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() + 16);
     out.push(b'$');
     decimal(out, bytes.len() as u64);
     out.extend_from_slice(b"\r\n");

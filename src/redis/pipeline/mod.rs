@@ -17,7 +17,7 @@ use redis::{ServerError, Value};
 
 use crate::error::{Redirection, Result, StoreError};
 use crate::redis::cluster::server::Server;
-use crate::redis::connection::resp::{ASKING, reply_behind};
+use crate::redis::connection::resp::{self, ASKING, reply_behind};
 pub(crate) use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
 use crate::redis::pipeline::limits::{Attempt, Outage};
@@ -334,7 +334,9 @@ impl<C: Call> Pipeline<C> {
 
     /// Connects if need be, and loads the script: it may be another server by now.
     fn load_script(&mut self) -> Result<()> {
-        let command = redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text).get_packed_command();
+        let mut command = Vec::new();
+        resp::command(&mut command, 3);
+        ["SCRIPT", "LOAD", self.script.text].iter().for_each(|text| resp::argument(&mut command, text.as_bytes()));
         self.server.write(&command)?;
         match self.server.read()? {
             Value::ServerError(error) => Err(self.meaning(error)),
