@@ -258,8 +258,8 @@ fn try_archive<F: ArchiveFiles>(
     let sealed = files.publish(manifest)?;
     match watch.remove(&found, &sealed) {
         Ok(true) => return Ok(Ok(sealed)),
-        // The files may be all that is left.
-        Err(error @ StoreError::Unknown { .. }) => return Err(error.into()),
+        // A script that is cut may have removed all but the files.
+        Err(error) if !error.is_refusal() => return Err(error.into()),
         removed => {
             files.withdraw()?;
             removed?;

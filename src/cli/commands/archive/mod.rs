@@ -14,6 +14,7 @@ use crate::cli::output::format::archive::{ArchiveDirectory, ArchiveWriter};
 use crate::cli::output::{Output, Progress, counted};
 use crate::cli::shared::selection::expand;
 use crate::cli::shared::{hints, selection};
+use crate::error::StoreError;
 use crate::model::archive::{Digest, FileSum, Manifest, Part, Sealed, folder_name};
 use crate::model::{ActivityId, Layout, Status, shell_quoted};
 use crate::store::Store;
@@ -165,7 +166,13 @@ impl<'a> Run<'a> {
         let (layout, out) = (self.store.layout(), &*self.out);
         let mut files =
             Folder { activity, layout, directory, out, name: String::new(), writer: None, progress: None, lines: 0 };
-        let archived = archive::archive(self.store, activity, self.args.mutating.reason.as_deref(), &mut files)?;
+        let archived = archive::archive(self.store, activity, self.args.mutating.reason.as_deref(), &mut files);
+        let archived = archived.map_err(|failure: Failure| match failure.store() {
+            Some(StoreError::Permission { may_be_cut: true, .. }) => {
+                failure.hint("the server has everything, or the files do: grant the user these commands, then the same command ends it")
+            }
+            _ => failure,
+        })?;
         let folder = directory.folder(&files.name);
         drop(files);
         match archived {

@@ -63,8 +63,16 @@ impl AdoptCommand<'_> {
                 let ended = ended.and_then(|ended| self.ended(&found, ended));
                 if ended.as_ref().is_err_and(|failure| failure.store().is_some()) {
                     let id = &self.plan.id;
-                    self.out
-                        .warn(format!("sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes"));
+                    // A script that is cut right behind the stock has not written how much it took.
+                    let by_hand = found.units.filter(|units| *units > 0).map_or_else(String::new, |units| {
+                        let stock = self.store.keys(id).stock;
+                        format!(
+                            "; it had {units} units: if `--dry-run` shows less stock, `SET {stock} {units}` comes first"
+                        )
+                    });
+                    self.out.warn(format!(
+                        "sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes{by_hand}"
+                    ));
                 }
                 // The stock may be withdrawn already.
                 ended.map_err(Failure::in_part)
