@@ -66,9 +66,10 @@ row! {
 }
 
 impl ExpireRow {
-    /// Whether something expired, or could not.
-    fn has_news(&self) -> bool {
-        self.holds > 0 || !self.status.is_done()
+    /// Whether something expired, or could not: what is archived has no holds, and is missed only by who names it.
+    fn has_news(&self, named: &[ActivityId]) -> bool {
+        let is_archived = self.status == Status::Ended && !named.iter().any(|id| id.as_str() == self.activity);
+        self.holds > 0 || !self.status.is_done() && !is_archived
     }
 }
 
@@ -96,7 +97,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
     let is_left = rows.iter().any(|row| row.is_left);
-    rows.retain(ExpireRow::has_news);
+    rows.retain(|row| row.has_news(&args.activities));
     match (rows.is_empty() && failed.is_none(), out.format()) {
         (true, Format::Table) if activities.is_empty() || dry_run && is_left => {}
         (true, Format::Table) if dry_run => out.note("no hold would expire"),
@@ -130,7 +131,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
                 let expired = expire(activity, &mut row, reason, dry_run, store, &mut warnings);
                 failed.extend(expired.err().map(|error| (at, error)));
                 let is_known = statuses.insert(activity.clone(), row.status) == Some(row.status);
-                if row.has_news() && (row.holds > 0 || !is_known) {
+                if row.has_news(&args.activities) && (row.holds > 0 || !is_known) {
                     rows.push(&ExpireRow { time: Some(own_clock()), ..row })?;
                 }
             }

@@ -30,6 +30,11 @@ fn every_command_knows_that_it_is_archived() {
             shop.call("refund 1 --user a").code(3).stdout_has("not_preheated").stderr_has("`1` is archived");
         }
         shop.call("resume 1").code(3).stdout_has("archived");
+        shop.call("resume --all --yes").code(0).stderr_has("archived, and left as before: `1`");
+        if layout.has_users() {
+            shop.call("expire").code(0).stderr("note: no hold expired\n");
+            shop.call("expire 1").code(3).stdout_has("ended");
+        }
         shop.call("ledger 1").code(0).stderr_has("its ledger is in its files");
         shop.call("ledger trim --all --before 0s --yes").code(0);
         shop.call("reconcile").code(3).stderr_has("nothing to audit: 1 activity is archived");
