@@ -71,6 +71,8 @@ pub(crate) enum Untrimmed {
     Headless,
     /// An entry cannot be read, and why: its evidence would be lost.
     Unreadable(EntryId, String),
+    /// More was given back than was sold: no audit would begin at its sums.
+    Drifted,
 }
 
 /// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
@@ -129,6 +131,9 @@ pub(crate) fn sum_up(store: &mut Store, activity: &ActivityId, trim: &Trim) -> R
     }
     if !whole || state.total.is_none() {
         return Ok(Err(Untrimmed::Headless));
+    }
+    if !state.fits_unknown() {
+        return Ok(Err(Untrimmed::Drifted));
     }
     let (entries, users) = (state.entries - known, state.held().count());
     Ok(Ok(Sums { state, entries, users }))

@@ -298,6 +298,18 @@ impl Evidence {
             .map(|(total, stock)| signed(total - stock))
     }
 
+    /// Whether more units are left than there can be beside participants whose units nobody knows: each has at least one.
+    pub(crate) fn has_too_many(&self) -> bool {
+        if self.by_ledger {
+            return self.ledger.unknown().next().is_some() && !self.ledger.fits_unknown();
+        }
+        if self.held.unknown == 0 {
+            return false;
+        }
+        let held = self.held.units.saturating_add(signed(self.held.unknown));
+        self.total().zip(self.stock()).is_some_and(|(total, stock)| signed(stock).saturating_add(held) > signed(total))
+    }
+
     /// Whether each member of a set has its units beside it.
     pub(crate) fn has_units(&self) -> bool {
         self.without_units == 0 && self.ledger.unknown().next().is_none()

@@ -127,11 +127,20 @@ impl LedgerState {
 
     /// Ends what a checkpoint says, with the units that all its users hold. False if it contradicts itself.
     pub(crate) fn carried(&mut self, sum: i64) -> bool {
-        let of_unknown = sum.saturating_sub(self.sum);
         self.sum = sum;
-        // A member has at least one unit.
+        self.fits_unknown()
+    }
+
+    /// Whether what the sum has beyond the units of known users is at least one unit of each other one: a refund of one
+    /// whose units nobody recorded may have given back more than all of them.
+    pub(crate) fn fits_unknown(&self) -> bool {
+        let of_unknown = self.sum.saturating_sub(self.known_units());
         usize::try_from(of_unknown)
             .is_ok_and(|units| units >= self.unknown.len() && (units == 0 || !self.unknown.is_empty()))
+    }
+
+    fn known_units(&self) -> i64 {
+        self.units.iter().map(|(_, [units])| units).sum()
     }
 
     /// Whether the ledger knows that a user holds something, and not how much.
@@ -319,7 +328,7 @@ impl LedgerState {
     /// If nobody's units are unknown any more, what the sum has beyond them is nobody's.
     fn sum_up_known(&mut self) {
         if self.unknown.is_empty() {
-            self.sum = self.units.iter().map(|(_, [units])| units).sum();
+            self.sum = self.known_units();
         }
     }
 

@@ -365,6 +365,12 @@ impl<'a> Changes<'a> {
             }
             (Some(_), None) => (),
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
+            (Some(_), _) if evidence.has_too_many() => {
+                self.plan.keep(
+                    Class::Conservation,
+                    "more units are left than there can be: order records would show what users hold",
+                );
+            }
             (Some(stock), Some(left)) if left == signed(stock) => (),
             // A purchase past the ledger may be newer than the order records, and than the page of its user.
             (Some(stock), Some(left)) if evidence.stock_drift_changed && left > signed(stock) => {

@@ -233,6 +233,10 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
             None => format!("`seckill preheat --id {activity:#} --adopt` begins a ledger from what participants hold"),
             Some(_) => "an audit of it is `unsettled`; `preheat --reset` begins anew".to_owned(),
         }),
+        Untrimmed::Drifted => Failure::failed(format!(
+            "more units of `{activity}` came back than users whose units nobody recorded can have held; nothing was removed"
+        ))
+        .hint("`seckill reconcile` first"),
         Untrimmed::Unreadable(id, why) => {
             Failure::failed(format!("ledger entry `{id}` of `{activity}` cannot be read: {why}; nothing was removed"))
                 .hint("it is evidence: `seckill reconcile` first, or trim what is older than it")
