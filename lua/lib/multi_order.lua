@@ -16,7 +16,7 @@ for _, item in ipairs(items) do
   if status ~= REFUSED then
     item.status = status
   elseif was == REVERSED and not item.is_whole then
-    item.status = item.was == REVERSED and REVERSED or REFUSED
+    item.status = item.was or REFUSED
   elseif was == REQUEST_CONFLICT and not (item.status == NOT_PREHEATED or item.status == SHARDED or item.status == CORRUPT) then
     item.status = REQUEST_CONFLICT
   end

@@ -118,10 +118,14 @@ pub fn warn_of_dry_replica(dry_run: bool, store: &mut Store, out: &Output) {
     }
 }
 
-/// Says what to do about an order that a repair took back.
-pub fn reversed(mut statuses: impl Iterator<Item = Status>, out: &Output) {
-    if statuses.any(|status| status == Status::Reversed) {
-        out.note("a repair took it back; order anew with a new id");
+/// Says what to do about an order of which a repair took back items.
+pub fn reversed(statuses: &[Status], out: &Output) {
+    match [Status::Reversed, Status::Replayed].map(|status| statuses.contains(&status)) {
+        [true, false] => out.note("a repair took it back; order anew with a new id"),
+        [true, true] => out.note(
+            "a repair took back what is `reversed`, and what is `replayed` stays bought: order only the others anew, with a new id",
+        ),
+        _ => {}
     }
 }
 
