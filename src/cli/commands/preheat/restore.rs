@@ -13,8 +13,9 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::Session;
+use crate::model::activity::Meta;
 use crate::model::archive::Part;
-use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState};
+use crate::model::{Action, ActivityId, Kind, Layout, Millis, Preheated, Status, StoredState, shell_quoted};
 use crate::read::snapshot;
 use crate::shards;
 use crate::store::Store;
@@ -85,14 +86,25 @@ fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result
         out.warn(format!("`{parent}` itself is not on this server: its shards alone are in files"));
         // After a reset to another number of shards they have other numbers, and nothing makes a parent of those.
         if is_first_choice && shards.len() > 1 {
+            let meta = snapshot::snapshot(store, &shards[0].id)?.meta;
+            let like_it = meta.map(|meta| flags_of(&meta, layout.kind())).unwrap_or_default();
             out.hint(format!(
-                "`seckill preheat --id {parent:#} --stock {total} --shards {}` makes it, with limit, title and window if it had \
-                 them",
+                "`seckill preheat --id {parent:#} --stock {total} --shards {}{like_it}` makes it",
                 shards.len()
             ));
         }
     }
     Ok(())
+}
+
+/// What a `preheat` says of a sale beside stock and shards.
+fn flags_of(meta: &Meta, kind: Kind) -> String {
+    let limit = meta.per_user_limit.filter(|_| kind == Kind::Hash).map(|limit| format!(" --per-user-limit {limit}"));
+    let title = Some(&meta.title).filter(|title| !title.is_empty());
+    let title = title.map(|title| format!(" --title={}", shell_quoted(title)));
+    let at = |flag, at: Option<Millis>| Some(format!(" {flag} {}", serde_json::to_value(at?).ok()?.as_str()?));
+    let window = [at("--starts-at", meta.starts_at), at("--ends-at", meta.ends_at)];
+    [limit, title].into_iter().chain(window).flatten().collect()
 }
 
 /// The layouts of some archives, each once, in words.
