@@ -31,6 +31,7 @@
     -8 exceeds_bought    the user holds fewer, or nothing, without what is held open; or the stock would pass the total
     -9 request_conflict  the request id was used for something else
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
+   -15 sharded           {-15, false, shards}: as by deduct
   While the stock is withdrawn, units go to meta's `withdrawn` instead; every stock above includes that.
   Only ok and a refused retry write; the stock comes last, so that a cut leaves fewer units to sell,
   never more. What it is about to do is written down first, in KEYS[3], and removed before the call ends: if it was cut, the

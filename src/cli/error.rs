@@ -216,6 +216,9 @@ fn advice_of_certificate(fault: &CertificateFault) -> &'static str {
             "expected a file with -----BEGIN PRIVATE KEY-----, as `openssl genpkey` and `openssl req -nodes` write it"
         }
         CertificateFault::EncryptedKey => "decrypt it: openssl pkey -in FILE -out FILE.key, readable by you alone",
+        CertificateFault::Damaged(why) if why.contains("UnsupportedCertVersion") => {
+            "it is of version 1 of X.509: `openssl x509 -req … -extfile FILE` issues one of version 3"
+        }
         CertificateFault::Damaged(_) => "expected PEM, as openssl writes it",
         CertificateFault::Mismatch => {
             "give the pair: openssl x509 -noout -pubkey -in CERT and openssl pkey -pubout -in KEY print the same"

@@ -117,6 +117,7 @@ fn a_reply_without_end_is_an_error_before_it_fills_the_memory() {
 fn failures_have_their_kinds() {
     let array = |mut connection: Connection| connection.array().unwrap_err();
     assert!(matches!(array(whole(b"-NOPERM no `hscan`\r\n")), StoreError::Permission { .. }));
+    assert!(matches!(array(whole(b"-DENIED Redis is running in protected mode\r\n")), StoreError::Login { .. }));
     assert!(matches!(array(whole(b"-LOADING wait\r\n")), error if error.is_transient()));
     for unexpected in [&b"+OK\r\n"[..], b"*-1\r\n"] {
         assert!(matches!(array(whole(unexpected)), StoreError::Reply { .. }));
