@@ -71,6 +71,9 @@ fn what_a_reader_may_not_run_is_named_with_the_rights_that_it_lacks() {
 #[test]
 fn who_may_not_even_look_or_has_the_wrong_keys_fails() {
     let redis = start();
+    allow(&redis, "clerk", &[]);
+    let rows = rights(&redis, "clerk", 0);
+    assert!(with_status(&rows, "warn").contains(&"inspect"), "by name it sees all: {rows:#?}");
     allow(&redis, "operator", &["+hgetall"]);
     let rows = rights(&redis, "operator", 3);
     assert_eq!(with_status(&rows, "fail"), ["inspect"]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::cli::commands::doctor::row::{Check, CheckRow, Finding};
+use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::shared::fix::Fixes;
 use crate::model::{Kind, Layout};
 use crate::read::health::{Granted, Node, Reading};
@@ -132,7 +132,10 @@ pub(super) fn rows(nodes: &[(&Node, &Fixes)], asked: &[String], layout: Layout, 
             let Ok(Reading { rights: Ok(rights), .. }) = &node.reading else { continue };
             let lacks = |rules: Vec<String>| {
                 let found = format!("user `{}` lacks {}", user(node), rules.join(" "));
-                command.finding(&found, fixes.grant(user(node), &rules), node, is_cluster)
+                let finding = command.finding(&found, fixes.grant(user(node), &rules), node, is_cluster);
+                // Who may not scan sees each activity and each user by its name.
+                let is_scan = |rule: &String| matches!(rule.as_str(), "+hscan" | "+sscan");
+                if rules.iter().all(is_scan) { Finding { status: CheckStatus::Warn, ..finding } } else { finding }
             };
             let refusal = missing(&needs, asked, rights, layout)
                 .map(lacks)
