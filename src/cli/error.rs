@@ -263,8 +263,8 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         ServerKind::Usage => "see what is stored with `seckill inspect`",
         // A script that asks for a right names the command to `acl_check_cmd`, which refuses names it does not know.
         ServerKind::Other if NO_COMMAND.iter().any(|words| why.to_lowercase().contains(words)) => {
-            "the server lacks a command that is needed: see `seckill doctor`; if it is a sentinel, the URL is \
-             redis+sentinel://h1:26379,h2:26379/primary"
+            "the server lacks this command, which is needed: `seckill doctor` finds others that scripts call; if it is a sentinel, \
+             the URL is redis+sentinel://h1:26379,h2:26379/primary"
         }
         ServerKind::Other => return (exit, None),
     };
