@@ -7,6 +7,7 @@ mod sale;
 mod scripts;
 mod storage;
 
+use crate::admin::activities;
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Format;
@@ -131,6 +132,11 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
         Err(failure) if args.activities.is_empty() => return skip_sale(failure, store, rows),
         found => found?,
     };
+    let preheated = match &args.activities[..] {
+        [] => activities.clone(),
+        // Without the index they count as never preheated.
+        _ => activities::preheated(store).unwrap_or_default(),
+    };
     let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
         Err(error) => return skip_sale(error.into(), store, rows),
@@ -143,7 +149,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     snapshots.extend(snapshot::snapshots(store, &shards)?.into_iter().map(Snapshot::for_purchases));
     activities.extend(shards);
     let checked = [
-        (Check::Keys, sale::keys(&snapshots, args.activities.is_empty(), store, fixes)),
+        (Check::Keys, sale::keys(&snapshots, &preheated.into_iter().collect(), store, fixes)),
         (Check::Expiry, sale::expiry(&activities, &snapshots, store, fixes)?),
         (Check::ForeignWrites, sale::foreign_writes(&snapshots, store, fixes)?),
         (Check::Feeds, sale::feeds(&activities, store, fixes)?),

@@ -10,7 +10,7 @@ use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
 use crate::cli::shared::fix::{Fixes, SECKILL};
 use crate::model::ledger::unexplained_changes;
-use crate::model::{ActivityId, Entry, EntryId, ShardPlan, Snapshot, State, Status};
+use crate::model::{ActivityId, Corrupt, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, VanishingKey};
 use crate::read::ledger;
@@ -21,15 +21,23 @@ use crate::store::Store;
 pub(super) type Troubles = (Vec<(String, Finding)>, Finding);
 
 /// Activities that lack something or cannot be read. Those of the index were preheated.
-pub(super) fn keys(snapshots: &[Snapshot], are_of_index: bool, store: &Store, fixes: &Fixes) -> Troubles {
-    let lost = |snapshot: &Snapshot| {
+pub(super) fn keys(snapshots: &[Snapshot], preheated: &HashSet<ActivityId>, store: &Store, fixes: &Fixes) -> Troubles {
+    let whole = |snapshot: &Snapshot| store.layout().whole(&snapshot.activity);
+    let without_meta = |snapshot: &Snapshot| {
         let found =
             "its meta is gone (evicted? expired?), and with it limit, window and pause; an adoption begins a ledger";
         let fix = || fixes.seckill("preheat --id", &snapshot.activity, "--adopt");
-        (are_of_index && snapshot.meta.is_none()).then(|| Finding::fail(found, fix()))
+        (preheated.contains(&snapshot.activity) && snapshot.meta.is_none()).then(|| Finding::fail(found, fix()))
     };
+    let is_lost = |snapshot: &&Snapshot| {
+        let needs_reset = |corrupt: &Corrupt| corrupt.what.contains("--reset --starts-at");
+        let is_gone = snapshot.status == Status::NotPreheated && snapshot.meta.is_none();
+        is_gone && preheated.contains(&whole(snapshot)) || snapshot.corrupt.as_ref().is_some_and(needs_reset)
+    };
+    let lost: HashSet<ActivityId> = snapshots.iter().filter(is_lost).map(whole).collect();
     let fault = |snapshot: &Snapshot| {
-        let found = fault(snapshot, store, fixes).or_else(|| lost(snapshot))?;
+        let is_lost = lost.contains(&whole(snapshot));
+        let found = fault(snapshot, is_lost, store, fixes).or_else(|| without_meta(snapshot))?;
         Some((snapshot.activity.to_string(), found))
     };
     let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
@@ -49,11 +57,24 @@ fn sound(count: usize) -> Finding {
     }
 }
 
-fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
+/// Of an activity that is lost, order records are all that restores it.
+fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
     let whole = store.layout().whole(activity);
-    let restore = || fixes.seckill("reconcile", &whole, "--fix");
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
+    let restore = || {
+        if !is_lost {
+            return fixes.seckill("reconcile", &whole, "--fix");
+        }
+        // Nobody buys before the orders are recorded.
+        let shards = if is_parent || is_shard { "--shards N --reset " } else { "" };
+        [
+            fixes.seckill("preheat --id", &whole, &format!("--stock N {shards}--starts-at +1h")),
+            fixes.seckill("reconcile", &whole, "--orders FILE --fix"),
+            fixes.seckill("preheat --id", &whole, "--update --starts-at none"),
+        ]
+        .join(" && ")
+    };
     if let Some(corrupt) = &snapshot.corrupt {
         let found = format!("`{}` {}", corrupt.key, corrupt.what);
         let is_meta = corrupt.key == store.keys(activity).meta;
@@ -96,9 +117,13 @@ fn fault(snapshot: &Snapshot, store: &Store, fixes: &Fixes) -> Option<Finding> {
     if snapshot.status == Status::NotPreheated {
         return Some(match snapshot.meta {
             Some(_) => Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()),
+            None if is_lost => Finding::fail(
+                "it was preheated, and all its keys are gone: without its orders a new preheat sells everything again",
+                restore(),
+            ),
             None => Finding::fail(
                 "no such activity here: it was never preheated, or all its keys are gone",
-                if is_shard { restore() } else { fixes.seckill("preheat --id", activity, "--stock N") },
+                fixes.seckill("preheat --id", &whole, "--stock N"),
             ),
         });
     }
