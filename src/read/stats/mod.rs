@@ -130,8 +130,7 @@ pub(crate) struct Durations {
 }
 
 impl Durations {
-    /// Calls that took at most so many microseconds. Buckets end at powers of two: another bound counts only those
-    /// that surely did.
+    /// Calls that took at most so many microseconds. A bound inside a bucket counts only those that surely did.
     pub(crate) fn within(&self, micros: u64) -> u64 {
         self.buckets.range(..=micros).map(|(_, calls)| calls).sum()
     }
@@ -201,13 +200,13 @@ mod tests {
         };
         let reply = Value::Array(vec![
             text("evalsha"),
-            of(10, &[16, 4, 64, 9, 1024, 10]),
+            of(10, &[16, 4, 66, 9, 1056, 10]),
             text("eval"),
-            of(2, &[64, 1, 2048, 2]),
+            of(2, &[66, 1, 2113, 2]),
         ]);
         let durations = read(reply).unwrap();
         assert_eq!(
-            (durations.calls, durations.within(15), durations.within(64), durations.within(1024)),
+            (durations.calls, durations.within(15), durations.within(66), durations.within(1056)),
             (12, 0, 10, 11)
         );
         assert_eq!(durations.within(u64::MAX), 12);

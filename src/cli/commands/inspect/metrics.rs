@@ -127,10 +127,10 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
     Ok(())
 }
 
-/// Upper bounds of the buckets in microseconds: the powers of two in which servers count.
-const BUCKETS: [u64; 18] = [
-    16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576,
-    4_194_304,
+/// Upper bounds of the buckets in microseconds, as servers count: a little above powers of two, and what takes over a second in the
+/// last one.
+const BUCKETS: [u64; 17] = [
+    16, 33, 66, 132, 264, 528, 1056, 2113, 4227, 8454, 16_908, 33_816, 67_633, 135_266, 270_532, 541_065, 1_073_741,
 ];
 
 fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
