@@ -240,6 +240,11 @@ impl CallStats {
         })
     }
 
+    /// All calls, those included that did not even run.
+    pub(crate) fn tried(self) -> u64 {
+        self.calls.saturating_add(self.rejected)
+    }
+
     /// Calls that failed or did not even run.
     pub(crate) fn errors(self) -> u64 {
         self.rejected.saturating_add(self.failed)
@@ -310,7 +315,7 @@ mod tests {
         assert_eq!(info.role(), Some(Role::Primary));
         let scripts = info.scripts().unwrap();
         assert_eq!(scripts, CallStats { calls: 93, usec: 1300, rejected: 2, failed: 2 });
-        assert_eq!(scripts.errors(), 4);
+        assert_eq!((scripts.tried(), scripts.errors()), (95, 4));
         assert_eq!(info.errors().collect::<Vec<_>>(), [("NOSCRIPT", 1), ("a:b", 4)]);
         let replica = &info.replicas()[0];
         assert_eq!((replica.address.as_str(), replica.offset, replica.lag), ("10.0.0.2:6379", Some(42), Some(1)));

@@ -141,6 +141,20 @@ fn scripts_of_all_callers_are_counted_with_how_long_they_took() {
 }
 
 #[test]
+fn no_more_scripts_fail_than_are_called() {
+    let redis = sale();
+    redis.cmd(("CONFIG", "RESETSTAT"));
+    for _ in 0..20 {
+        // Rejected before it runs.
+        _ = redis.try_ask::<i64>(("EVAL", "return 1"));
+    }
+    let text = metrics(&redis, &["inspect", "1"], 0);
+    let number = |family: &str| -> u64 { samples(&text, family)[0].rsplit_once(' ').unwrap().1.parse().unwrap() };
+    assert_eq!(number("seckill_script_failures_total"), 20, "{text}");
+    assert!(number("seckill_script_calls_total") > 20, "{text}");
+}
+
+#[test]
 fn a_server_has_one_name_in_all_labels_without_a_login() {
     let primary = TestRedis::with_tcp(["--repl-diskless-sync-delay", "0"]);
     let replica = TestRedis::start();

@@ -114,8 +114,7 @@ impl Figures {
     /// `own` calls are of this command.
     fn count(&mut self, total: CallStats, own: u64, seconds: f64) {
         let calls = total.calls.saturating_sub(own);
-        // A rejected call never ran, and is not among the calls.
-        let tried = calls.saturating_add(total.rejected);
+        let tried = total.tried().saturating_sub(own);
         let errors = total.errors().min(tried);
         self.calls = Some(calls as f64 / seconds);
         self.errors = Some(errors as f64 / seconds);
