@@ -136,8 +136,8 @@ impl Durations {
     }
 }
 
-/// How long the scripts of each primary take, with its name; `None` of a server that does not count it, or does not
-/// say.
+/// How long the scripts of each primary take, with its name; `None` of a server that counted none (`latency-tracking no`), or does
+/// not say.
 ///
 /// # Errors
 /// The servers cannot be reached.
@@ -148,15 +148,15 @@ pub(crate) fn script_durations(store: &mut Store) -> Result<Vec<(String, Option<
         .pop()
         .map(|outcome| outcome.map_err(CallFailure::into_error))
     {
-        Some(Ok(value)) => Ok((server, Some(read(value)?))),
+        Some(Ok(value)) => Ok((server, read(value)?)),
         Some(Err(error)) if error.is_connection() => Err(error),
         _ => Ok((server, None)),
     };
     ask_primaries(store, &[histogram]).into_iter().map(of_server).collect()
 }
 
-/// Reads `[command, [calls, n, histogram_usec, [bound, calls so far, …]], …]`.
-fn read(value: Value) -> Result<Durations> {
+/// Reads `[command, [calls, n, histogram_usec, [bound, calls so far, …]], …]`; `None` without calls.
+fn read(value: Value) -> Result<Option<Durations>> {
     let reply = Reply::of_command("LATENCY HISTOGRAM");
     let mut durations = Durations::default();
     for fields in reply.array(value)?.into_iter().skip(1).step_by(2) {
@@ -171,7 +171,7 @@ fn read(value: Value) -> Result<Durations> {
             before = so_far;
         }
     }
-    Ok(durations)
+    Ok((durations.calls > 0).then_some(durations))
 }
 
 #[cfg(test)]
@@ -204,12 +204,12 @@ mod tests {
             text("eval"),
             of(2, &[66, 1, 2113, 2]),
         ]);
-        let durations = read(reply).unwrap();
+        let durations = read(reply).unwrap().unwrap();
         assert_eq!(
             (durations.calls, durations.within(15), durations.within(66), durations.within(1056)),
             (12, 0, 10, 11)
         );
         assert_eq!(durations.within(u64::MAX), 12);
-        assert_eq!(read(Value::Array(Vec::new())).unwrap(), Durations::default());
+        assert_eq!(read(Value::Array(Vec::new())).unwrap(), None);
     }
 }

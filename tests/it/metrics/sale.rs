@@ -141,6 +141,19 @@ fn scripts_of_all_callers_are_counted_with_how_long_they_took() {
 }
 
 #[test]
+fn durations_that_a_server_does_not_track_are_left_out() {
+    let redis = TestRedis::start();
+    if redis.version() < (7, 0, 0) {
+        return;
+    }
+    redis.config_set("latency-tracking", "no");
+    redis.seckill(["preheat", "--id", "1", "--stock", "50"]).code(0);
+    let text = metrics(&redis, &["inspect"], 0);
+    assert!(!text.contains("seckill_script_duration_seconds_count{"), "{text}");
+    assert_ne!(samples(&text, "seckill_script_calls_total")[0].rsplit_once(' ').unwrap().1, "0");
+}
+
+#[test]
 fn no_more_scripts_fail_than_are_called() {
     let redis = sale();
     redis.cmd(("CONFIG", "RESETSTAT"));
