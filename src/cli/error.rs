@@ -1,7 +1,9 @@
 //! What each error of servers means to the user: its exit code and the next step.
 
 use crate::cli::failure::{Cause, Exit, Failure};
-use crate::error::{CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault, own_limit};
+use crate::error::{
+    CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault, names_unknown_command, own_limit,
+};
 use crate::model::shell_quoted;
 use crate::redis::embedded::EmbeddedError;
 
@@ -228,9 +230,6 @@ fn advice_of_certificate(fault: &CertificateFault) -> &'static str {
     }
 }
 
-/// What servers write of a command that they lack, in lower case.
-const NO_COMMAND: [&str; 4] = ["unknown command", "unknown subcommand", "unknown redis command", "acl_check_cmd"];
-
 /// `why` is the server's own text.
 fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
     let exit = if kind == ServerKind::Usage { Exit::Usage } else { Exit::Failed };
@@ -261,8 +260,7 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
         }
         ServerKind::WrongType => "see `TYPE` of the key, which another system may use",
         ServerKind::Usage => "see what is stored with `seckill inspect`",
-        // A script that asks for a right names the command to `acl_check_cmd`, which refuses names it does not know.
-        ServerKind::Other if NO_COMMAND.iter().any(|words| why.to_lowercase().contains(words)) => {
+        ServerKind::Other if names_unknown_command(why) => {
             "the server lacks this command, which is needed: `seckill doctor` finds others that scripts call; if it is a sentinel, \
              the URL is redis+sentinel://h1:26379,h2:26379/primary"
         }

@@ -126,13 +126,14 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
-/// What was read; nothing if this user may not.
+/// What was read; nothing if this user may not, or the server does not have the command.
 ///
 /// # Errors
 /// Any other error of the servers.
 pub fn permitted<T>(read: Result<T, StoreError>) -> Result<Option<T>> {
     match read {
         Err(StoreError::Permission { .. }) => Ok(None),
+        Err(error) if error.is_unknown_command() => Ok(None),
         read => Ok(Some(read?)),
     }
 }

@@ -232,6 +232,13 @@ const SERVER_KINDS: [(&str, ServerKind); 12] = [
     ("MASTERDOWN", ServerKind::PrimaryDown),
 ];
 
+/// Whether a server's text says that it does not have a command.
+pub(crate) fn names_unknown_command(why: &str) -> bool {
+    // A script that asks for a right names the command to `acl_check_cmd`, which refuses names it does not know.
+    let words = ["unknown command", "unknown subcommand", "unknown redis command", "acl_check_cmd"];
+    words.iter().any(|words| why.to_lowercase().contains(words))
+}
+
 impl StoreError {
     /// Whether a consumer group is gone, or the stream it reads: a reset removes both.
     pub fn is_no_group(&self) -> bool {
@@ -329,6 +336,11 @@ impl StoreError {
     /// Whether the server refused one call for good, so that others may well be served.
     pub(crate) fn is_of_call(&self) -> bool {
         matches!(self, Self::Server { .. } | Self::Permission { .. } | Self::OtherLimit { .. }) && !self.is_transient()
+    }
+
+    /// Whether the server does not have the command: a managed one, or one that renamed it.
+    pub(crate) fn is_unknown_command(&self) -> bool {
+        matches!(self, Self::Server { why, .. } if names_unknown_command(why))
     }
 
     /// Whether the server refused it before anything was changed.

@@ -117,9 +117,7 @@ fn ask(server: &mut Server, name: &str, command: &Cmd) -> Result<Known<Value>> {
 fn reason(command: &str, error: &StoreError) -> String {
     match error {
         StoreError::Permission { .. } => format!("this user may not run {command}"),
-        StoreError::Server { why, .. } if why.to_lowercase().contains("unknown") => {
-            format!("this server has no {command} (managed, or renamed)")
-        }
+        error if error.is_unknown_command() => format!("this server has no {command} (managed, or renamed)"),
         other => format!("{command}: {}", other.why()),
     }
 }

@@ -288,6 +288,25 @@ fn what_a_managed_server_hides_is_skipped() {
 }
 
 #[test]
+fn a_command_that_the_server_does_not_have_is_skipped_and_the_rest_is_shown() {
+    // Scripts call this one: without it no activity is read.
+    let redis = TestRedis::with(["--rename-command", "XREVRANGE", ""]);
+    assert_row(&redis, "clock", "ok", "");
+    redis.seckill(["preheat", "--id", "1", "--stock", "5"]).run();
+    for check in ["keys", "foreign_writes"] {
+        assert_row(&redis, check, "skip", "");
+    }
+    for (command, skipped) in [("INFO", "role"), ("PTTL", "expiry"), ("XINFO", "feeds")] {
+        let redis = TestRedis::with(["--rename-command", command, ""]);
+        redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
+        assert_row(&redis, skipped, "skip", command);
+        assert_row(&redis, "keys", "ok", "1 activity");
+        let metrics = redis.seckill(["inspect", "-o", "prometheus"]).code(0);
+        metrics.stdout_has("command=\"inspect\"} 1").stdout_has("seckill_stock_units{");
+    }
+}
+
+#[test]
 fn over_tls_a_fix_has_the_options_of_tls() {
     let (redis, authority) = (TestRedis::start(), Authority::new());
     let Some(port) = redis.listen_for_tls(&authority, "server", &[("tls-auth-clients", "no")]) else { return };

@@ -167,7 +167,8 @@ fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Resul
     // The others show what they show, and a node that refuses the login has a row that says so.
     let is_of_node = |error: &StoreError| error.is_connection() || matches!(error, StoreError::Login { .. });
     let is_known = |error: &&StoreError| {
-        error.is_refusal() || error.is_transient() || store.servers.is_cluster() && is_of_node(error)
+        let is_refused = error.is_refusal() || error.is_unknown_command();
+        is_refused || error.is_transient() || store.servers.is_cluster() && is_of_node(error)
     };
     let Some(error) = failure.store().filter(is_known) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];

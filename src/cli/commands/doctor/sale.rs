@@ -167,7 +167,7 @@ pub(super) fn expiry(
     fixes: &Fixes,
 ) -> Result<Troubles> {
     let Some(vanishing) = permitted(index::vanishing_keys(store, activities))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run PTTL")));
+        return Ok((Vec::new(), Finding::skip("this user may not run PTTL, or the server has none")));
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
     let mut troubles = Vec::new();
@@ -200,7 +200,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .unzip();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
     let Some(entries) = permitted(ledger::ledger_ends(store, &ends, most))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE")));
+        return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE, or the server has none")));
     };
     let mut troubles = Vec::new();
     for (snapshot, entries) in with_ledger.iter().zip(&entries) {
@@ -253,7 +253,7 @@ const STOPPED: Duration = Duration::from_secs(600);
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
     let Some(feeds) = permitted(ledger::feeds(store, activities))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE")));
+        return Ok((Vec::new(), Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server has none")));
     };
     let now = store.now()?;
     let mut troubles = Vec::new();

@@ -108,7 +108,7 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
         let count: Option<u64> = own.into_iter().sum();
         ([("activity", snapshot.activity.as_str().into())], count)
     });
-    // A user who may not ask has no groups to see.
+    // Without the right or the command, no groups are seen.
     let Some(feeds) = permitted(ledger::feeds(store, &activities))? else { return Ok(()) };
     let now = store.now()?.get();
     let waiting = |feed: &Feed| {
@@ -136,7 +136,7 @@ const BUCKETS: [u64; 17] = [
 fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let mut servers: Vec<(String, Info)> = Vec::new();
     for server in stats::info(store, &[Section::Replication, Section::CommandStats, Section::ErrorStats])? {
-        // Without the right to ask, nothing is known.
+        // Without the right or the command, nothing is known.
         servers.extend(permitted(server.info)?.map(|info| (server.server, info)));
     }
     let replicas = servers.iter().flat_map(|(node, info)| info.replicas().into_iter().map(move |it| (node, info, it)));
