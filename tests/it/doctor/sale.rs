@@ -42,7 +42,8 @@ fn windows_that_are_over_are_counted_and_the_last_one_is_named() {
 #[test]
 fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
     let redis = sale();
-    let damages: [(&[&str], &str); 7] = [
+    redis.cmd(("SET", "other", "x"));
+    let damages: [(&[&str], &str); 8] = [
         (&["SET", "seckill:stock:1", "-2"], "units were sold past it"),
         (&["DEL", "seckill:stock:1"], "stock key is gone"),
         (&["SET", "seckill:stock:1", "abc"], "holds `abc`"),
@@ -50,6 +51,7 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
         (&["RENAME", "seckill:stock:2", "seckill:participants:1"], "wrong type"),
         (&["RENAME", "seckill:stock:2", "seckill:requests:1"], "wrong type"),
         (&["DEL", "seckill:meta:1"], "its meta was lost"),
+        (&["RENAME", "other", "seckill:ledger:1"], "wrong type"),
     ];
     for (damage, found) in damages {
         redis.cmd(damage);
@@ -102,6 +104,19 @@ fn what_lost_all_its_keys_is_sold_again_only_after_its_orders_are_recorded() {
             call("deduct 1 --user 8 --quantity 6").code(3).stdout_has("out_of_stock");
             redis.cmd([&["DEL".to_owned()], &keys[..]].concat());
         }
+    }
+    // A shard that its parent does not name may be a slip.
+    let slip = redis.seckill(["-l", "cluster", "doctor", "1#7", "-o", "json"]).code(3).json();
+    assert_eq!(of_check(&slip, "keys")[0]["fix"], "seckill doctor 1 -l cluster");
+    // A meta or a ledger of a shard is not restored either.
+    redis.seckill(["-l", "cluster", "preheat", "--id", "1", "--stock", "8", "--shards", "2", "--reset", "-y"]).code(0);
+    redis.cmd(("SET", "other", "x"));
+    redis.cmd(("RENAME", "other", CLUSTER.ledger("1#0")));
+    for row in of_check(&redis.seckill(["-l", "cluster", "doctor", "-o", "json"]).code(3).json(), "keys") {
+        assert!(
+            text(&row, "fix").starts_with("seckill preheat --id 1 -l cluster --stock N --shards N --reset "),
+            "{row:#}"
+        );
     }
 }
 

@@ -30,9 +30,17 @@ pub(super) fn keys(snapshots: &[Snapshot], preheated: &HashSet<ActivityId>, stor
         (preheated.contains(&snapshot.activity) && snapshot.meta.is_none()).then(|| Finding::fail(found, fix()))
     };
     let is_lost = |snapshot: &&Snapshot| {
-        let needs_reset = |corrupt: &Corrupt| corrupt.what.contains("--reset --starts-at");
+        let (keys, whole) = (store.keys(&snapshot.activity), whole(snapshot));
+        // No shard is adopted.
+        let needs_reset = |corrupt: &Corrupt| {
+            whole != snapshot.activity
+                && (corrupt.key == keys.meta && !is_of_later_version(corrupt) || corrupt.key == keys.ledger)
+        };
         let is_gone = snapshot.status == Status::NotPreheated && snapshot.meta.is_none();
-        is_gone && preheated.contains(&whole(snapshot)) || snapshot.corrupt.as_ref().is_some_and(needs_reset)
+        // By the index, or by its parent.
+        let is_known =
+            || preheated.contains(&snapshot.activity) || snapshots.iter().any(|it| names_shard(it, snapshot));
+        is_gone && is_known() || snapshot.corrupt.as_ref().is_some_and(needs_reset)
     };
     let lost: HashSet<ActivityId> = snapshots.iter().filter(is_lost).map(whole).collect();
     let fault = |snapshot: &Snapshot| {
@@ -57,6 +65,15 @@ fn sound(count: usize) -> Finding {
     }
 }
 
+fn names_shard(parent: &Snapshot, shard: &Snapshot) -> bool {
+    parent.activity != shard.activity && parent.parts().contains(&shard.activity)
+}
+
+/// Whether nothing is broken.
+fn is_of_later_version(corrupt: &Corrupt) -> bool {
+    corrupt.what.ends_with(": use that one")
+}
+
 /// Of an activity that is lost, order records are all that restores it.
 fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
@@ -77,12 +94,11 @@ fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Op
     };
     if let Some(corrupt) = &snapshot.corrupt {
         let found = format!("`{}` {}", corrupt.key, corrupt.what);
-        let is_meta = corrupt.key == store.keys(activity).meta;
-        // A key of a shard has a row of its own, and no shard is adopted.
-        let fix = if is_meta && corrupt.what.ends_with(": use that one") {
-            // A later version wrote it: nothing is broken.
+        let keys = store.keys(activity);
+        // A key of a shard has a row of its own.
+        let fix = if is_of_later_version(corrupt) {
             format!("{SECKILL}version")
-        } else if is_parent || is_shard && (is_meta || corrupt.what.contains("--adopt")) {
+        } else if is_parent || is_lost {
             restore()
         } else if corrupt.what.contains("--adopt") {
             fixes.seckill("preheat --id", activity, "--adopt")
@@ -91,7 +107,7 @@ fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Op
             restore()
         } else if corrupt.what.contains("units were sold past it") {
             format!("{} && {}", fixes.administer(&["SET", &corrupt.key, "0"]), restore())
-        } else if is_meta {
+        } else if [keys.meta, keys.ledger].contains(&corrupt.key) {
             fixes.after_renaming(&corrupt.key, &fixes.seckill("preheat --id", activity, "--adopt"))
         } else {
             fixes.after_renaming(&corrupt.key, &restore())
@@ -123,7 +139,10 @@ fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Op
             ),
             None => Finding::fail(
                 "no such activity here: it was never preheated, or all its keys are gone",
-                fixes.seckill("preheat --id", &whole, "--stock N"),
+                match is_shard {
+                    true => fixes.seckill("doctor", &whole, ""),
+                    false => fixes.seckill("preheat --id", activity, "--stock N"),
+                },
             ),
         });
     }
@@ -253,7 +272,10 @@ const STOPPED: Duration = Duration::from_secs(600);
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
     let Some(feeds) = permitted(ledger::feeds(store, activities))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server has none")));
+        return Ok((
+            Vec::new(),
+            Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server has none"),
+        ));
     };
     let now = store.now()?;
     let mut troubles = Vec::new();

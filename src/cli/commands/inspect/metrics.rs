@@ -129,9 +129,8 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
 
 /// Upper bounds of the buckets in microseconds, as servers count: a little above powers of two, and what takes over a second in the
 /// last one.
-const BUCKETS: [u64; 17] = [
-    16, 33, 66, 132, 264, 528, 1056, 2113, 4227, 8454, 16_908, 33_816, 67_633, 135_266, 270_532, 541_065, 1_073_741,
-];
+const BUCKETS: [u64; 17] =
+    [16, 33, 66, 132, 264, 528, 1056, 2113, 4227, 8454, 16_908, 33_816, 67_633, 135_266, 270_532, 541_065, 1_073_741];
 
 fn servers(store: &mut Store, metrics: &mut Exposition) -> Result<()> {
     let mut servers: Vec<(String, Info)> = Vec::new();
