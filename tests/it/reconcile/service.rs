@@ -69,7 +69,13 @@ fn without_fix_nothing_is_changed_and_metrics_are_written_anew() {
     assert_eq!(redis.int(STOCK), 43, "it only audits");
     redis.cmd(("INCRBY", STOCK, 4));
     says(r#"verdict="match"} 1"#);
-    running.interrupt().stdout_is("");
+    running.interrupt().stdout_is("").stderr_lacks("repair");
+    // There are no rows, so a repair is said.
+    redis.cmd(("DECRBY", STOCK, 4));
+    let running = redis.seckill(args).args(["--fix", "--yes"]).spawn();
+    wait_until("it is repaired", || redis.int(STOCK) == 47);
+    says(r#"verdict="match"} 1"#);
+    running.interrupt().stdout_is("").stderr_has("`1001`: 1 repair applied");
 }
 
 #[test]

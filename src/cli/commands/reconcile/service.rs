@@ -100,8 +100,12 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
         for row in found {
             let known = shown.insert(row.activity.clone(), row.clone());
             let is_news = row.repaired > 0 || known.is_none_or(|known| RoundRow { time: row.time, ..known } != row);
-            if let Some(rows) = rows.as_mut().filter(|_| is_news) {
-                rows.push(&row)?;
+            match &mut rows {
+                Some(rows) if is_news => rows.push(&row)?,
+                None if row.repaired > 0 => {
+                    terminal.note(format!("`{}`: {} applied", row.activity, counted(row.repaired, "repair")));
+                }
+                _ => {}
             }
         }
         match ended {
