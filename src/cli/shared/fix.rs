@@ -1,6 +1,9 @@
 //! Commands that correct what was found, or remove what is left, as they can be pasted into a shell.
 
+use glob::Pattern;
+
 use crate::cli::args::Global;
+use crate::cli::shared::selection::is_pattern;
 use crate::cli::shared::target::{self, Login, PasswordSource};
 use crate::model::{ActivityId, shell_quoted};
 
@@ -132,8 +135,19 @@ impl Fixes {
 
     /// A command of this tool about one activity: `before` and `after` its id.
     pub fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
-        let line = format!("{SECKILL}{before} {activity:#}{}", self.options.seckill);
-        if after.is_empty() { line } else { format!("{line} {after}") }
+        let (id, options) = (activity.as_str(), &self.options.seckill);
+        let after = if after.is_empty() { String::new() } else { format!(" {after}") };
+        let has_dash = id.starts_with('-');
+        if before.ends_with("--id") {
+            return format!("{SECKILL}{before}{}{activity:#}{options}{after}", if has_dash { '=' } else { ' ' });
+        }
+        // Elsewhere it is a pattern, which no other id fits.
+        let id = if is_pattern(activity) { Pattern::escape(id) } else { id.to_owned() };
+        let id = shell_quoted(&id);
+        match has_dash {
+            true => format!("{SECKILL}{before}{options}{after} -- {id}"),
+            false => format!("{SECKILL}{before} {id}{options}{after}"),
+        }
     }
 
     /// A command of this tool about all activities.
@@ -181,6 +195,14 @@ mod tests {
         assert!(grant.ends_with(" --askpass ACL SETUSER clerk '+xinfo|groups' '~seckill:*'"), "{grant}");
         let activity = "a b".replace(' ', "_").parse().unwrap();
         assert_eq!(fixes.seckill("reconcile", &activity, "--fix"), "seckill reconcile a_b -l sku --fix");
+        for (id, reconcile, preheat) in [
+            ("-x", "reconcile -l sku --fix -- -x", "preheat --id=-x -l sku --adopt"),
+            ("a*[b]", "reconcile 'a[*][[]b[]]' -l sku --fix", "preheat --id 'a*[b]' -l sku --adopt"),
+        ] {
+            let id = id.parse().unwrap();
+            assert_eq!(fixes.seckill("reconcile", &id, "--fix"), format!("seckill {reconcile}"));
+            assert_eq!(fixes.seckill("preheat --id", &id, "--adopt"), format!("seckill {preheat}"));
+        }
     }
 
     #[test]

@@ -87,8 +87,8 @@ fn paste(redis: &TestRedis, fix: &str) {
                 let rest = if rest.first() == Some(&"--user") { &rest[2..] } else { rest };
                 redis.cmd(rest);
             }
-            ["seckill", ref rest @ ..] => {
-                let call = seckill([]).args(rest).args(["-y"]).env("SECKILL_URL", &redis.url());
+            ["seckill", command, ref rest @ ..] => {
+                let call = seckill([command, "-y"]).args(rest).env("SECKILL_URL", &redis.url());
                 let outcome = call.run();
                 assert!([Some(0), Some(7)].contains(&outcome.status.code()), "{fix}: {}", outcome.stderr);
             }
