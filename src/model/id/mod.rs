@@ -100,7 +100,7 @@ id! {
     /// Names a buyer.
     UserId,
     "a user id: 1 to 256 bytes without control characters or white space at either end",
-    |text| is_user(text.as_bytes())
+    |text| (1..=256).contains(&text.len()) && text.trim().len() == text.len() && !text.chars().any(char::is_control)
 }
 
 id! {
@@ -154,12 +154,6 @@ impl RequestId {
     }
 }
 
-/// Whether the scripts accept a user id. They know the white space and control characters of ASCII alone: a backend may sell to any others.
-fn is_user(bytes: &[u8]) -> bool {
-    let ends = [bytes.first(), bytes.last()];
-    (1..=256).contains(&bytes.len()) && !bytes.iter().any(u8::is_ascii_control) && !ends.contains(&Some(&b' '))
-}
-
 /// Bytes as lower-case hexadecimal digits, two a byte.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -207,7 +201,9 @@ impl StoredUser {
 
     /// Whether the scripts accept it: as a [`UserId`], but in any encoding.
     pub fn fits(&self) -> bool {
-        is_user(&self.0)
+        let is_control = |byte: &u8| byte.is_ascii_control();
+        let ends = [self.0.first(), self.0.last()];
+        (1..=256).contains(&self.0.len()) && !self.0.iter().any(is_control) && !ends.contains(&Some(&b' '))
     }
 }
 
