@@ -365,7 +365,7 @@ impl<'a> Changes<'a> {
             }
             (Some(_), None) => (),
             (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
-            (Some(_), _) if evidence.has_too_many() => {
+            (Some(_), _) if evidence.has_too_many() && !evidence.ledger.lists_users() => {
                 self.plan.keep(
                     Class::Conservation,
                     "more units are left than there can be: order records would show what users hold",
