@@ -26,7 +26,7 @@
      1 ok                all units are taken
      2 replayed          this request was applied before
     -1 refused           nothing is taken; the items say why
-  and an item one of these, -1 if alone it would have been fine, 2 if it stays bought because a repair took back another one only, or
+  and an item one of these, -1 if alone it would have been fine, 2 if it stays bought (a repair took back another item), or
     -2 limit_exceeded    the user would hold more than the limit
     -3 out_of_stock      fewer are left
     -4 not_preheated     its stock key is absent

@@ -71,7 +71,7 @@ pub(crate) enum Untrimmed {
     Headless,
     /// An entry cannot be read, and why: its evidence would be lost.
     Unreadable(EntryId, String),
-    /// More was given back than was sold: no audit would begin at its sums.
+    /// Users whose units nobody recorded would have less than one each: no audit would begin at its sums.
     Drifted,
 }
 

@@ -219,7 +219,7 @@ fn advice_of_certificate(fault: &CertificateFault) -> &'static str {
         }
         CertificateFault::EncryptedKey => "decrypt it: openssl pkey -in FILE -out FILE.key, readable by you alone",
         CertificateFault::Damaged(why) if why.contains("UnsupportedCertVersion") => {
-            "it is of version 1 of X.509: `openssl x509 -req … -extfile FILE` issues one of version 3"
+            "it is of version 1 of X.509: `openssl x509 -req … -extfile FILE`, with basicConstraints=CA:FALSE in FILE, issues one of version 3"
         }
         CertificateFault::Damaged(_) => "expected PEM, as openssl writes it",
         CertificateFault::Mismatch => {
@@ -236,6 +236,9 @@ fn meaning_of_server(kind: ServerKind, why: &str) -> (Exit, Option<String>) {
     let advice = match kind {
         _ if why.contains("max number of clients") => {
             "connect fewer clients, or raise `maxclients` on the server (CONFIG SET maxclients)"
+        }
+        _ if why.contains("protected mode") => {
+            "without a password it serves its own machine alone: set `requirepass` there, or `CONFIG SET protected-mode no`"
         }
         _ if why.contains("SELECT is not allowed") => "a cluster has one database: leave its number out of the URL",
         _ if why.contains("DB index is out of range") => {

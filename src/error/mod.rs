@@ -271,10 +271,6 @@ impl StoreError {
             let why = if is_missing { "a password is required".to_owned() } else { why };
             return Self::Login { server: server.to_owned(), why };
         }
-        if code == "DENIED" {
-            let why = "it is in protected mode: without `requirepass` it serves its own machine alone".to_owned();
-            return Self::Login { server: server.to_owned(), why };
-        }
         // A script's own call that is refused says so in its text: the code is then ERR.
         let refused = ["NOPERM", "ACL failure", "The user executing the script"];
         if code == "NOPERM" || refused.iter().any(|words| why.contains(words)) {

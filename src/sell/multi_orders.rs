@@ -571,12 +571,17 @@ fn is_given_up(status: Status) -> bool {
     status.is_done() || status == Status::RequestConflict
 }
 
-/// The outcome of an order before anything is decided.
+/// The outcome of an order before anything is decided. Of one that was bought, and of which a repair took an item back, the others stay so.
 fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
     let status = if is_refused { Status::Refused } else { Status::Ok };
+    let was_bought = items.iter().any(|item| item.status == Status::Reversed);
     let item = |outcome: Outcome| {
-        let would_do = outcome.status.is_done();
-        Outcome { status: if is_refused && would_do { Status::Refused } else { outcome.status }, ..outcome }
+        let status = match outcome.status {
+            Status::Replayed | Status::Confirmed if was_bought => Status::Replayed,
+            status if is_refused && status.is_done() => Status::Refused,
+            status => status,
+        };
+        Outcome { status, ..outcome }
     };
     MultiOutcome { status, items: items.into_iter().map(item).collect() }
 }

@@ -139,7 +139,8 @@ impl LedgerState {
             .is_ok_and(|units| units >= self.unknown.len() && (units == 0 || !self.unknown.is_empty()))
     }
 
-    fn known_units(&self) -> i64 {
+    /// What users hold whose units somebody recorded.
+    pub(crate) fn known_units(&self) -> i64 {
         self.units.iter().map(|(_, [units])| units).sum()
     }
 
@@ -275,7 +276,10 @@ impl LedgerState {
         if let (Some(parts), Some(user)) = (&mut self.order_parts, users.first()) {
             parts.add(op, entry, *user)?;
         }
-        if op == Op::Repair && !self.unknown.is_empty() && rows.iter().all(|row| row.user().is_empty()) {
+        let moves_stock = entry.stock_change().is_some_and(|units| units != 0);
+        let is_of_stock_alone =
+            || rows.iter().all(|row| row.user().is_empty() || moves_stock && row.count(1) == row.count(2));
+        if op == Op::Repair && !self.unknown.is_empty() && is_of_stock_alone() {
             // A proof of how many units are left is one of how many the others hold.
             let (total, stock) = (self.total.unwrap_or_default(), Entry::count(entry.stock.as_deref()));
             self.sum = signed(total).saturating_sub(signed(stock.ok_or("a repair without the stock")?));

@@ -289,19 +289,23 @@ impl<'a> Changes<'a> {
             _ => (),
         }
         // Who was lost comes back also if the records are no use: the limit would start over with the first one who does.
-        let by_ledger = || {
-            let is_lost = matches!(explained, Explained::ByLedger | Explained::ByEviction) && is_evicted(mismatch);
-            mismatch.ledger.filter(|_| is_lost).map(|ledger| (Class::CounterDrift, ledger))
+        let from_ledger = |changes: &mut Self| {
+            let is_proven = matches!(explained, Explained::ByLedger | Explained::ByEviction)
+                || changes.evidence.by_ledger && changes.evidence.stock().is_none();
+            let target = mismatch.ledger.filter(|_| is_proven && is_evicted(mismatch));
+            changes.is_complete &= target.is_some() || !is_evicted(mismatch);
+            target.map(|ledger| (Class::CounterDrift, ledger))
         };
         let emits = self.missing_orders == MissingOrders::Emit;
         match (against, mismatch.orders, mismatch.ordered_now()) {
             (Some(class), Some(orders), _) if orders < 0 => {
                 self.plan.keep(class, "the order records of a user sum up below zero");
-                by_ledger()
+                from_ledger(self)
             }
             // A sum that saturated.
             (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {
-                keep(self, class, "the order records of a user sum up past what can be sold")
+                self.plan.keep(class, "the order records of a user sum up past what can be sold");
+                from_ledger(self)
             }
             (Some(class), _, Some(to)) => match mismatch.units() {
                 None if emits => {
@@ -311,7 +315,7 @@ impl<'a> Changes<'a> {
                 Some(units) if emits && to < units => None,
                 _ if self.evidence.kind == Kind::Coupon && to > 1 => {
                     self.plan.keep(class, "a user can hold one coupon only");
-                    by_ledger()
+                    from_ledger(self)
                 }
                 _ => Some((class, to)),
             },
@@ -363,14 +367,14 @@ impl<'a> Changes<'a> {
                 self.plan.repairs.clear();
                 self.plan.keep(Class::Conservation, if evidence.by_ledger { DIFFERS } else { UNPROVEN });
             }
-            (Some(_), None) => (),
-            (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
             (Some(_), _) if evidence.has_too_many() && !evidence.ledger.lists_users() => {
                 self.plan.keep(
                     Class::Conservation,
                     "more units are left than there can be: order records would show what users hold",
                 );
             }
+            (Some(_), None) => (),
+            (Some(_), _) if matches!(explained, Explained::ByLedger | Explained::ByEviction) => (),
             (Some(stock), Some(left)) if left == signed(stock) => (),
             // A purchase past the ledger may be newer than the order records, and than the page of its user.
             (Some(stock), Some(left)) if evidence.stock_drift_changed && left > signed(stock) => {
@@ -391,7 +395,9 @@ impl<'a> Changes<'a> {
         }
         let drift = |mismatch: &Mismatch| mismatch.drift().unwrap_or_else(|| -mismatch.ledger.unwrap_or_default());
         let drifts: i64 = evidence.mismatches.iter().map(drift).fold(0, i64::saturating_add);
-        self.is_complete.then(|| evidence.ledger.sum.saturating_add(drifts))
+        let ledger = &evidence.ledger;
+        let held = if ledger.lists_users() { ledger.known_units() } else { ledger.sum };
+        self.is_complete.then(|| held.saturating_add(drifts))
     }
 
     /// Moves the stock by `missing` units. If they are to return, users whose purchases are missing get them first: what

@@ -103,8 +103,9 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
     }
     warnings.end();
     // What is archived is changed only for who names it, and that is refused.
-    let is_archived =
-        |activity: &ActivityId, paused: &Paused| paused.status == Status::Ended && !which.activities.contains(activity);
+    let is_archived = |activity: &ActivityId, paused: &Paused| {
+        paused.status == Status::Ended && !paused.is_partial && !which.activities.contains(activity)
+    };
     let archived = reached.iter().filter(|(activity, paused)| is_archived(activity, paused));
     let archived: Vec<&ActivityId> = archived.map(|(activity, _)| *activity).collect();
     if !archived.is_empty() {

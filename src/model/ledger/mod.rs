@@ -300,29 +300,17 @@ pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> 
     counts.ok_or_else(|| "an order without a quantity".to_owned())
 }
 
-/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so. The
-/// oldest change comes first. Those that repairs moved back later are left out.
+/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so. An audit
+/// has looked at what was before a repair.
 pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
-    let between = |before: &Entry, entry: &Entry| {
+    let since_repair = entries.windows(2).take_while(|pair| pair[0].known_op() != Some(Op::Repair));
+    let between = since_repair.filter_map(|pair| {
         // What is no order says itself where the stock begins anew.
-        let expected = after(before)? + entry.stock_change()?;
-        Some(after(entry)? - expected)
-    };
-    let (mut changes, mut not_moved_back) = (Vec::new(), 0);
-    for pair in entries.windows(2).rev() {
-        if let Some(units) = between(&pair[1], &pair[0]).filter(|units| *units != 0) {
-            changes.push(units);
-            not_moved_back += units;
-        }
-        if pair[0].known_op() == Some(Op::Repair) && !changes.is_empty() {
-            not_moved_back += pair[0].stock_change().unwrap_or_default();
-            if not_moved_back == 0 {
-                changes.clear();
-            }
-        }
-    }
-    changes
+        let expected = after(&pair[1])? + pair[0].stock_change()?;
+        Some(after(&pair[0])? - expected)
+    });
+    between.filter(|units| *units != 0).collect()
 }
 
 /// The lines that a text names: `first-last`, or each of them; nothing if they are not that many.

@@ -18,8 +18,10 @@ use crate::redis::connect::Target;
 use crate::redis::system::Socket;
 use crate::script::reply::Reply;
 
-/// Bytes read at once, first and as long as more are there; a text that is borrowed from the buffer may make it grow further.
-const READ: (usize, usize) = (512, 64 * 1024);
+/// Bytes read at once, at first.
+const FIRST_READ: usize = 512;
+/// The most bytes read at once; a text that is borrowed from the buffer may make it grow further.
+const MAX_READ: usize = 64 * 1024;
 /// The most bytes of one reply, with what its parts take beside their text. A page of a sale has some kilobytes, the
 /// ledger's largest some megabytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -59,7 +61,7 @@ impl Connection {
     }
 
     fn over(socket: Box<dyn Socket>, target: Target) -> Self {
-        Self { socket, target, buffer: vec![0; READ.0], start: 0, end: 0 }
+        Self { socket, target, buffer: vec![0; FIRST_READ], start: 0, end: 0 }
     }
 
     /// Sends packed commands.
@@ -273,7 +275,7 @@ impl Connection {
         if is_full && self.buffer.len() >= MAX_BYTES {
             return Err(self.oversized());
         }
-        if is_full || was_full && self.buffer.len() < READ.1 {
+        if is_full || was_full && self.buffer.len() < MAX_READ {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
         Ok(())

@@ -121,8 +121,16 @@ fn what_lost_all_its_keys_is_sold_again_only_after_its_orders_are_recorded() {
     // A shard that its parent does not name may be a slip.
     let slip = redis.seckill(["-l", "cluster", "doctor", "1#7", "-o", "json"]).code(3).json();
     assert_eq!(of_check(&slip, "keys")[0]["fix"], "seckill doctor 1 -l cluster");
-    // A meta or a ledger of a shard is not restored either.
+    // A meta or a ledger of a shard is not restored either; a parent is, beside its shards.
     redis.seckill(["-l", "cluster", "preheat", "--id", "1", "--stock", "8", "--shards", "2", "--reset", "-y"]).code(0);
+    redis.cmd(("DEL", CLUSTER.meta("1")));
+    let orphaned = of_check(&redis.seckill(["-l", "cluster", "doctor", "-o", "json"]).code(3).json(), "keys");
+    let fix = text(&orphaned[0], "fix").replace("--stock N --shards N", "--stock 8 --shards 2");
+    redis.seckill([]).args(fix.split(' ').skip(1)).code(0);
+    assert_eq!(
+        of_check(&redis.seckill(["-l", "cluster", "doctor", "-o", "json"]).run().json(), "keys")[0]["status"],
+        "ok"
+    );
     redis.cmd(("SET", "other", "x"));
     redis.cmd(("RENAME", "other", CLUSTER.ledger("1#0")));
     for row in of_check(&redis.seckill(["-l", "cluster", "doctor", "-o", "json"]).code(3).json(), "keys") {

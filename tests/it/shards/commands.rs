@@ -115,6 +115,14 @@ fn the_command_that_a_restore_prints_makes_the_parent() {
     }
 }
 
+#[test]
+fn one_that_is_archived_in_part_is_no_archive_to_pause() {
+    let (redis, dir) = archived(&[]);
+    on_cluster(&redis, &format!("preheat --restore {} --activity 1#0", dir.path().display())).code(0);
+    let paused = on_cluster(&redis, "pause --all --yes").code(3);
+    paused.stdout_has("ended").stderr_has("a shard of `1` cannot be paused").stderr_lacks("left as before");
+}
+
 /// A server whose sale of three shards is in the files of a directory, with what happened before.
 fn archived(before: &[&str]) -> (TestRedis, TempDir) {
     let (redis, dir) = (TestRedis::start(), tempfile::tempdir().unwrap());

@@ -41,6 +41,22 @@ fn an_order_over_several_nodes_takes_all_or_nothing_once() {
 }
 
 #[test]
+fn of_an_order_that_a_repair_took_back_in_part_the_others_stay_bought() {
+    for taken_back in 0..3 {
+        let sale = Sale::start(true);
+        let [a, b, c] = sale.items([1, 2, 1]);
+        let buy = || sale.cluster.seckill(["multi-deduct", &a, &b, &c, "--user", "7", "--request", "r", "-o", "json"]);
+        buy().code(0);
+        let records = ["--orders-cmd", "printf 'user,quantity,request\nv,1,rv\n'"];
+        sale.cluster.seckill(["reconcile", &sale.ids[taken_back], "--fix", "--yes"]).args(records).code(0);
+        let again = buy().code(3).stderr_has("what is `replayed` stays bought").json();
+        let status = |at: usize| if at == taken_back { "reversed" } else { "replayed" };
+        let found = again["items"].as_array().unwrap().iter().map(|item| item["status"].as_str().unwrap());
+        assert_eq!(found.collect::<Vec<_>>(), [0, 1, 2].map(status), "{again}");
+    }
+}
+
+#[test]
 fn a_request_id_of_another_order_of_the_same_primary_buys_nothing() {
     let sale = Sale::start(false);
     let [a, b, c] = sale.items([1, 1, 1]);

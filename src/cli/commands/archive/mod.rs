@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         let archived = archive::archive(self.store, activity, self.args.mutating.reason.as_deref(), &mut files);
         let archived = archived.map_err(|failure: Failure| match failure.store() {
             Some(StoreError::Permission { may_be_cut: true, .. }) => {
-                failure.hint("the server has everything, or the files do: grant the user these commands, then the same command ends it")
+                failure.hint("the server has everything, or the files do: give the user the rights of docs/acl.md, then the same command ends it")
             }
             _ => failure,
         })?;

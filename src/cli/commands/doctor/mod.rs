@@ -129,7 +129,7 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 /// The checks of the activities.
 fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
     let mut activities = match selection::resolve(&args.activities, store) {
-        Err(failure) if args.activities.is_empty() => return skip_sale(failure, store, rows),
+        Err(failure) if args.activities.is_empty() => return skip_sale(failure, store, fixes, rows),
         found => found?,
     };
     let preheated = match &args.activities[..] {
@@ -139,7 +139,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
     };
     let mut snapshots = match whole::wholes(store, &activities) {
         Ok(snapshots) => snapshots,
-        Err(error) => return skip_sale(error.into(), store, rows),
+        Err(error) => return skip_sale(error.into(), store, fixes, rows),
     };
     let layout = store.layout().name();
     rows.push(sale::windows(&snapshots, fixes).row(Check::Window, layout));
@@ -148,8 +148,10 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
         snapshots.iter().map(Snapshot::parts).filter(|parts| parts.len() > 1).flatten().collect();
     snapshots.extend(snapshot::snapshots(store, &shards)?.into_iter().map(Snapshot::for_purchases));
     activities.extend(shards);
+    let preheated = preheated.into_iter().collect();
+    let orphaned = sale::orphaned(&snapshots, &preheated, store)?;
     let checked = [
-        (Check::Keys, sale::keys(&snapshots, &preheated.into_iter().collect(), store, fixes)),
+        (Check::Keys, sale::keys(&snapshots, &preheated, &orphaned, store, fixes)),
         (Check::Expiry, sale::expiry(&activities, &snapshots, store, fixes)?),
         (Check::ForeignWrites, sale::foreign_writes(&snapshots, store, fixes)?),
         (Check::Feeds, sale::feeds(&activities, store, fixes)?),
@@ -162,7 +164,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
 }
 
 /// A user who may not look at the sale, or does not reach a node of it, still learns about the servers.
-fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Result<()> {
+fn skip_sale(failure: Failure, store: &Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
     // What serves it is a node that fails its own checks.
     // The others show what they show, and a node that refuses the login has a row that says so.
     let is_of_node = |error: &StoreError| error.is_connection() || matches!(error, StoreError::Login { .. });
@@ -172,7 +174,13 @@ fn skip_sale(failure: Failure, store: &Store, rows: &mut Vec<CheckRow>) -> Resul
     };
     let Some(error) = failure.store().filter(is_known) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
-    let skip = |check| Finding::skip(error.to_string()).row(check, store.layout().name());
-    rows.extend(checks.map(skip));
+    let finding = |check| match check {
+        // It replies nil for what it lacks.
+        Check::Keys if error.is_unknown_command() => {
+            Finding::fail(error.to_string(), fixes.command(&["COMMAND", "INFO", "EVALSHA", "SSCAN", "XREVRANGE"]))
+        }
+        _ => Finding::skip(error.to_string()),
+    };
+    rows.extend(checks.map(|check| finding(check).row(check, store.layout().name())));
     Ok(())
 }

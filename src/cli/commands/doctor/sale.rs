@@ -13,15 +13,39 @@ use crate::model::ledger::unexplained_changes;
 use crate::model::{ActivityId, Corrupt, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, VanishingKey};
-use crate::read::ledger;
 use crate::read::ledger::Feed;
+use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 /// What is wrong by one check, each with its target, and what is found in the layout as a whole if nothing is.
 pub(super) type Troubles = (Vec<(String, Finding)>, Finding);
 
+/// Preheated activities of which nothing is there but shards.
+pub(super) fn orphaned(
+    snapshots: &[Snapshot],
+    preheated: &HashSet<ActivityId>,
+    store: &mut Store,
+) -> Result<HashSet<ActivityId>> {
+    let layout = store.layout();
+    let gone = snapshots.iter().filter(|it| is_gone(it) && preheated.contains(&it.activity));
+    // A preheat always chooses the first.
+    let first = gone.map(|it| it.activity.shard(0)).filter(|shard| layout.whole(shard) != *shard);
+    let first = snapshot::snapshots(store, &first.collect::<Vec<_>>())?;
+    Ok(first.into_iter().filter(|shard| shard.meta.is_some()).map(|shard| shard.activity.whole()).collect())
+}
+
+fn is_gone(snapshot: &Snapshot) -> bool {
+    snapshot.status == Status::NotPreheated && snapshot.meta.is_none()
+}
+
 /// Activities that lack something or cannot be read. Those of the index were preheated.
-pub(super) fn keys(snapshots: &[Snapshot], preheated: &HashSet<ActivityId>, store: &Store, fixes: &Fixes) -> Troubles {
+pub(super) fn keys(
+    snapshots: &[Snapshot],
+    preheated: &HashSet<ActivityId>,
+    orphaned: &HashSet<ActivityId>,
+    store: &Store,
+    fixes: &Fixes,
+) -> Troubles {
     let whole = |snapshot: &Snapshot| store.layout().whole(&snapshot.activity);
     let without_meta = |snapshot: &Snapshot| {
         let found =
@@ -31,21 +55,27 @@ pub(super) fn keys(snapshots: &[Snapshot], preheated: &HashSet<ActivityId>, stor
     };
     let is_lost = |snapshot: &&Snapshot| {
         let (keys, whole) = (store.keys(&snapshot.activity), whole(snapshot));
-        // No shard is adopted.
+        // Nothing takes over a shard.
         let needs_reset = |corrupt: &Corrupt| {
             whole != snapshot.activity
                 && (corrupt.key == keys.meta && !is_of_later_version(corrupt) || corrupt.key == keys.ledger)
         };
-        let is_gone = snapshot.status == Status::NotPreheated && snapshot.meta.is_none();
-        // By the index, or by its parent.
+        // The index names it, or its parent does.
         let is_known =
             || preheated.contains(&snapshot.activity) || snapshots.iter().any(|it| names_shard(it, snapshot));
-        is_gone && is_known() || snapshot.corrupt.as_ref().is_some_and(needs_reset)
+        is_gone(snapshot) && is_known() || snapshot.corrupt.as_ref().is_some_and(needs_reset)
     };
     let lost: HashSet<ActivityId> = snapshots.iter().filter(is_lost).map(whole).collect();
+    let without_parent = |snapshot: &Snapshot| {
+        let found =
+            "its own key is gone, and its shards are there: give shards, total, limit, title and window as they were";
+        let fix = || fixes.seckill("preheat --id", &snapshot.activity, "--stock N --shards N");
+        orphaned.contains(&snapshot.activity).then(|| Finding::fail(found, fix()))
+    };
     let fault = |snapshot: &Snapshot| {
         let is_lost = lost.contains(&whole(snapshot));
-        let found = fault(snapshot, is_lost, store, fixes).or_else(|| without_meta(snapshot))?;
+        let fault = || fault(snapshot, is_lost, store, fixes);
+        let found = without_parent(snapshot).or_else(fault).or_else(|| without_meta(snapshot))?;
         Some((snapshot.activity.to_string(), found))
     };
     let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
@@ -69,12 +99,12 @@ fn names_shard(parent: &Snapshot, shard: &Snapshot) -> bool {
     parent.activity != shard.activity && parent.parts().contains(&shard.activity)
 }
 
-/// Whether nothing is broken.
+/// Whether a later version wrote the key: nothing is broken.
 fn is_of_later_version(corrupt: &Corrupt) -> bool {
     corrupt.what.ends_with(": use that one")
 }
 
-/// Of an activity that is lost, order records are all that restores it.
+/// What is wrong with an activity; if it is lost, order records are all that restores it.
 fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
     let whole = store.layout().whole(activity);
@@ -134,11 +164,11 @@ fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Op
         return Some(match snapshot.meta {
             Some(_) => Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()),
             None if is_lost => Finding::fail(
-                "it was preheated, and all its keys are gone: without its orders a new preheat sells everything again",
+                "it was preheated, and its stock and meta are gone: without its orders a new preheat sells everything again",
                 restore(),
             ),
             None => Finding::fail(
-                "no such activity here: it was never preheated, or all its keys are gone",
+                "no such activity here: it was never preheated, or all is gone: then give `--starts-at +1h`, and record its orders first (`reconcile --orders FILE --fix`)",
                 match is_shard {
                     true => fixes.seckill("doctor", &whole, ""),
                     false => fixes.seckill("preheat --id", activity, "--stock N"),
@@ -186,7 +216,7 @@ pub(super) fn expiry(
     fixes: &Fixes,
 ) -> Result<Troubles> {
     let Some(vanishing) = permitted(index::vanishing_keys(store, activities))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run PTTL, or the server has none")));
+        return Ok((Vec::new(), Finding::skip("this user may not run PTTL, or the server lacks it")));
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
     let mut troubles = Vec::new();
@@ -329,5 +359,8 @@ mod tests {
         // An update says itself what the stock is.
         assert_eq!(unexplained(Some(20), &[entry("update", "20", ""), entry("deduct", "7", "a 2")]), [0; 0]);
         assert_eq!(unexplained(None, &entries[..2]), [0; 0]);
+        // An audit has looked at what was before its repair.
+        let repaired = [&[entry("deduct", "5", "a 1"), entry("repair", "6", "")], &entries[..]].concat();
+        assert_eq!((unexplained(Some(5), &repaired), unexplained(Some(5), &repaired[1..])), (vec![], vec![-1]));
     }
 }

@@ -8,7 +8,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
-use crate::error::Result as StoreResult;
+use crate::error::{Result as StoreResult, StoreError};
 use crate::model::{
     Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, Preheat, Preheated, Status, StoredState, Units,
 };
@@ -61,18 +61,9 @@ impl AdoptCommand<'_> {
                 interrupt::stop_gracefully();
                 let ended = self.adoption(|adoption| adoption.take_over()).map_err(Failure::from);
                 let ended = ended.and_then(|ended| self.ended(&found, ended));
-                if ended.as_ref().is_err_and(|failure| failure.store().is_some()) {
-                    let id = &self.plan.id;
-                    // A script that is cut right behind the stock has not written how much it took.
-                    let by_hand = found.units.filter(|units| *units > 0).map_or_else(String::new, |units| {
-                        let stock = self.store.keys(id).stock;
-                        format!(
-                            "; it had {units} units: if `--dry-run` shows less stock, `SET {stock} {units}` comes first"
-                        )
-                    });
-                    self.out.warn(format!(
-                        "sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes{by_hand}"
-                    ));
+                if let Some(error) = ended.as_ref().err().and_then(Failure::store) {
+                    let is_cut = matches!(error, StoreError::Permission { may_be_cut: true, .. });
+                    self.warn_of_rest(&found, is_cut);
                 }
                 // The stock may be withdrawn already.
                 ended.map_err(Failure::in_part)
@@ -112,6 +103,22 @@ impl AdoptCommand<'_> {
                     .hint(format!("`seckill inspect {:#}` shows it", self.plan.id)))
             }
         }
+    }
+
+    /// Says what an adoption has left that failed midway.
+    fn warn_of_rest(&mut self, before: &Adoptable, is_cut: bool) {
+        let id = self.plan.id.clone();
+        // A script that is cut right behind the stock has written nowhere how much it took.
+        let now = adopt::plan_adoption(&mut self.store, &id).ok().filter(|_| is_cut);
+        let is_lost = now.is_some_and(|now| now.stage != Stage::Unfinished && now.units == Some(0));
+        self.out.warn(match before.units {
+            Some(1..) if is_lost => format!(
+                "the stock of `{id}` was taken, and nothing says how much: stop its sale, `SET {}` to its total without what users hold, \
+                 then the same command again",
+                self.store.keys(&id).stock
+            ),
+            _ => format!("sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes"),
+        });
     }
 
     fn ask(&self, found: &Adoptable, adopted: Adopted, what: &str) -> Result<()> {
