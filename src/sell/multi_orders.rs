@@ -242,7 +242,7 @@ pub(crate) fn find_refusal(store: &mut Store, order: &MultiOrder) -> Result<Opti
     let is_refused = outcomes.iter().zip(&order.items).any(refuses_all);
     Ok(is_refused.then(|| {
         order.unhold(&mut outcomes);
-        refused_if(true, outcomes)
+        refused_if(true, false, outcomes)
     }))
 }
 
@@ -277,7 +277,8 @@ fn decide(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<MultiOutcome>
         if is_refused {
             order.unhold(&mut outcomes);
         }
-        return Ok(refused_if(is_refused, outcomes));
+        let is_bought = outcomes[order.primary].status == Status::Replayed;
+        return Ok(refused_if(is_refused, is_bought, outcomes));
     }
     // A call of one slot bought it, before its activities were in several: it left no holds.
     if outcomes.iter().all(|outcome| outcome.status == Status::Replayed && outcome.deadline.is_none()) {
@@ -301,12 +302,12 @@ fn end_held(
         return match (0..outcomes.len()).find(is_removed) {
             // It was reset after its shards were read.
             Some(at) => Err(StoreError::Reset { activity: order.items[at].activity.to_string() }),
-            None => Ok(refused_if(true, outcomes)),
+            None => Ok(refused_if(true, false, outcomes)),
         };
     };
     if outcomes.iter().any(|outcome| outcome.status == Status::Reversed) {
         // It was bought, and a repair took this item back. The others are the user's.
-        return Ok(refused_if(true, outcomes));
+        return Ok(refused_if(true, true, outcomes));
     }
     if let Some(at) = order.others().find(|at| outcomes[*at].status == Status::RequestConflict) {
         let why = format!("it is bought, but its id has another order of `{}`", order.items[at].activity);
@@ -490,6 +491,9 @@ fn abort(
     let own = order.others().filter(|at| !is_of_another(&outcomes[*at])).collect();
     for (at, settled) in settle_items(store, order, own, "abort")? {
         returned(&mut outcomes[at], &settled);
+        if settled.status == Status::Confirmed {
+            outcomes[at].status = settled.status;
+        }
     }
     Ok(None)
 }
@@ -571,13 +575,15 @@ fn is_given_up(status: Status) -> bool {
     status.is_done() || status == Status::RequestConflict
 }
 
-/// The outcome of an order before anything is decided. Of one that was bought, and of which a repair took an item back, the others stay so.
-fn refused_if(is_refused: bool, items: Vec<Outcome>) -> MultiOutcome {
+/// The outcome of an order that is not decided now. If a repair took an item of it back, those that were confirmed stay bought, and
+/// so do those that are held if it is known to be bought.
+fn refused_if(is_refused: bool, is_bought: bool, items: Vec<Outcome>) -> MultiOutcome {
     let status = if is_refused { Status::Refused } else { Status::Ok };
-    let was_bought = items.iter().any(|item| item.status == Status::Reversed);
+    let is_reversed = items.iter().any(|item| item.status == Status::Reversed);
     let item = |outcome: Outcome| {
         let status = match outcome.status {
-            Status::Replayed | Status::Confirmed if was_bought => Status::Replayed,
+            Status::Confirmed if is_reversed => Status::Replayed,
+            Status::Replayed if is_reversed && is_bought => Status::Replayed,
             status if is_refused && status.is_done() => Status::Refused,
             status => status,
         };

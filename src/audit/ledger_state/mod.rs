@@ -279,10 +279,10 @@ impl LedgerState {
         let moves_stock = entry.stock_change().is_some_and(|units| units != 0);
         let is_of_stock_alone =
             || rows.iter().all(|row| row.user().is_empty() || moves_stock && row.count(1) == row.count(2));
+        let mut proven = None;
         if op == Op::Repair && !self.unknown.is_empty() && is_of_stock_alone() {
-            // A proof of how many units are left is one of how many the others hold.
             let (total, stock) = (self.total.unwrap_or_default(), Entry::count(entry.stock.as_deref()));
-            self.sum = signed(total).saturating_sub(signed(stock.ok_or("a repair without the stock")?));
+            proven = Some(signed(total).saturating_sub(signed(stock.ok_or("a repair without the stock")?)));
         }
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
@@ -300,6 +300,10 @@ impl LedgerState {
                 }
                 Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow | Op::Pause | Op::Resume => (),
             }
+        }
+        if let Some(sum) = proven.filter(|_| !self.unknown.is_empty()) {
+            // A proof of how many units are left is one of how many the others hold.
+            self.sum = sum;
         }
         Ok(())
     }

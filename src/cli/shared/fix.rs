@@ -141,7 +141,7 @@ impl Fixes {
         if before.ends_with("--id") {
             return format!("{SECKILL}{before}{}{activity:#}{options}{after}", if has_dash { '=' } else { ' ' });
         }
-        // Elsewhere it is a pattern, which fits this id.
+        // Other commands read an id as a pattern.
         let id = if is_pattern(activity) { Pattern::escape(id) } else { id.to_owned() };
         let id = shell_quoted(&id);
         match has_dash {

@@ -300,11 +300,16 @@ pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> 
     counts.ok_or_else(|| "an order without a quantity".to_owned())
 }
 
-/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so. An audit
-/// has looked at what was before a repair.
+/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so. What was
+/// before a repair that corrected the stock is settled.
 pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
-    let since_repair = entries.windows(2).take_while(|pair| pair[0].known_op() != Some(Op::Repair));
+    let corrects_stock = |entry: &Entry| {
+        let of_users =
+            || Some(entry.holdings().ok()?.iter().map(|row| Some(row.count(2)? - row.count(1)?)).sum::<Option<i64>>()?);
+        entry.known_op() == Some(Op::Repair) && entry.stock_change() != of_users().map(|units| -units)
+    };
+    let since_repair = entries.windows(2).take_while(|pair| !corrects_stock(&pair[0]));
     let between = since_repair.filter_map(|pair| {
         // What is no order says itself where the stock begins anew.
         let expected = after(&pair[1])? + pair[0].stock_change()?;

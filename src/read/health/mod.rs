@@ -103,6 +103,8 @@ fn known(server: &mut Server, command: &str) -> Result<Known<Value>> {
     match server.checked(reply) {
         Ok(value) => Ok(Ok(value)),
         Err(error) if error.is_connection() || matches!(error, StoreError::Login { .. }) => Err(error),
+        // It closes the connection.
+        Err(error) if error.why().contains("protected mode") => Err(error),
         Err(error) => Ok(Err(reason(command, &error))),
     }
 }

@@ -18,6 +18,7 @@ use crate::error::StoreError;
 use crate::model::{ActivityId, Snapshot};
 use crate::read::health::{Health, Node};
 use crate::read::{health, snapshot, whole};
+use crate::script::SNAPSHOT;
 use crate::store::Store;
 
 /// Check server and sale, with a fix for what is wrong
@@ -175,9 +176,10 @@ fn skip_sale(failure: Failure, store: &Store, fixes: &Fixes, rows: &mut Vec<Chec
     let Some(error) = failure.store().filter(is_known) else { return Err(failure) };
     let checks = [Check::Keys, Check::Expiry, Check::Window, Check::ForeignWrites, Check::Feeds];
     let finding = |check| match check {
-        // It replies nil for what it lacks.
+        // COMMAND INFO replies nil for what the server lacks.
         Check::Keys if error.is_unknown_command() => {
-            Finding::fail(error.to_string(), fixes.command(&["COMMAND", "INFO", "EVALSHA", "SSCAN", "XREVRANGE"]))
+            let ask = ["COMMAND", "INFO", "EVALSHA", "SSCAN"].into_iter().chain(SNAPSHOT.commands());
+            Finding::fail(error.to_string(), fixes.command(&ask.collect::<Vec<_>>()))
         }
         _ => Finding::skip(error.to_string()),
     };

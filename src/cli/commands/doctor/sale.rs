@@ -28,10 +28,14 @@ pub(super) fn orphaned(
 ) -> Result<HashSet<ActivityId>> {
     let layout = store.layout();
     let gone = snapshots.iter().filter(|it| is_gone(it) && preheated.contains(&it.activity));
-    // A preheat always chooses the first.
+    // Every sharded activity has shard 0.
     let first = gone.map(|it| it.activity.shard(0)).filter(|shard| layout.whole(shard) != *shard);
     let first = snapshot::snapshots(store, &first.collect::<Vec<_>>())?;
-    Ok(first.into_iter().filter(|shard| shard.meta.is_some()).map(|shard| shard.activity.whole()).collect())
+    Ok(first
+        .into_iter()
+        .filter(|shard| shard.meta.is_some() && !shard.is_archived())
+        .map(|shard| shard.activity.whole())
+        .collect())
 }
 
 fn is_gone(snapshot: &Snapshot) -> bool {
@@ -114,9 +118,9 @@ fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Op
             return fixes.seckill("reconcile", &whole, "--fix");
         }
         // Nobody buys before the orders are recorded.
-        let shards = if is_parent || is_shard { "--shards N --reset " } else { "" };
+        let shards = if is_parent || is_shard { "--shards N " } else { "" };
         [
-            fixes.seckill("preheat --id", &whole, &format!("--stock N {shards}--starts-at +1h")),
+            fixes.seckill("preheat --id", &whole, &format!("--stock N {shards}--reset --starts-at +1h")),
             fixes.seckill("reconcile", &whole, "--orders FILE --fix"),
             fixes.seckill("preheat --id", &whole, "--update --starts-at none"),
         ]
@@ -249,7 +253,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .unzip();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
     let Some(entries) = permitted(ledger::ledger_ends(store, &ends, most))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE, or the server has none")));
+        return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE, or the server lacks it")));
     };
     let mut troubles = Vec::new();
     for (snapshot, entries) in with_ledger.iter().zip(&entries) {
@@ -304,7 +308,7 @@ pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes)
     let Some(feeds) = permitted(ledger::feeds(store, activities))? else {
         return Ok((
             Vec::new(),
-            Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server has none"),
+            Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server lacks it"),
         ));
     };
     let now = store.now()?;

@@ -236,7 +236,7 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
         Untrimmed::Drifted => Failure::failed(format!(
             "more units of `{activity}` came back than users whose units nobody recorded can have held; nothing was removed"
         ))
-        .hint("`seckill reconcile` with all order records first; if that is a match, a later `--before` includes the repair"),
+        .hint("`seckill reconcile` with all order records first; if that is a match, a later `--before` includes the repair, once an order came after it"),
         Untrimmed::Unreadable(id, why) => {
             Failure::failed(format!("ledger entry `{id}` of `{activity}` cannot be read: {why}; nothing was removed"))
                 .hint("it is evidence: `seckill reconcile` first, or trim what is older than it")
