@@ -306,7 +306,7 @@ pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
     let corrects_stock = |entry: &Entry| {
         let of_users =
-            || Some(entry.holdings().ok()?.iter().map(|row| Some(row.count(2)? - row.count(1)?)).sum::<Option<i64>>()?);
+            || entry.holdings().ok()?.iter().map(|row| Some(row.count(2)? - row.count(1)?)).sum::<Option<i64>>();
         entry.known_op() == Some(Op::Repair) && entry.stock_change() != of_users().map(|units| -units)
     };
     let since_repair = entries.windows(2).take_while(|pair| !corrects_stock(&pair[0]));
