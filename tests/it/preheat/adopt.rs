@@ -2,7 +2,7 @@
 //! state that it may be in.
 
 use crate::support::layout::json_call;
-use crate::support::{COUPON, Layout, PRODUCT, SECKILL, SKU, TestRedis, write_now};
+use crate::support::{COUPON, Layout, PRODUCT, SECKILL, TestRedis};
 
 /// What another system made: 10 units left, three of them sold to two users in the layouts that record them.
 pub fn foreign(layout: Layout) -> TestRedis {
@@ -53,26 +53,4 @@ fn unusual_participants_are_adopted_as_the_bytes_they_are() {
         assert_eq!(redis.int(&layout.stock("1")), 11, "{layout:?}");
         assert_proven(&redis, layout);
     }
-}
-
-/// As a repair leaves it that was cut before its entry.
-#[test]
-fn a_member_of_unknown_units_who_is_gone_is_no_buyer_any_more_once_order_records_say_so() {
-    let redis = TestRedis::start();
-    redis.cmd(("SET", SKU.stock("1"), "6"));
-    redis.cmd(("SADD", SKU.participants("1"), "a", "b"));
-    json_call(&redis, SKU, "preheat --id 1 --adopt --yes --total 10").code(0);
-    redis.cmd(("SREM", SKU.participants("1"), "b"));
-    let dir = tempfile::tempdir().unwrap();
-    let orders = dir.path().join("orders.csv");
-    write_now(&orders, "user,quantity\na,2\n");
-    let audit = |more: &str| json_call(&redis, SKU, &format!("reconcile 1{more} --orders")).args([&orders]);
-    let found = audit("").code(7).json();
-    assert_eq!(found["activities"][0]["differences"], 1, "only units are missing: {found}");
-    audit(" --fix --yes").code(0);
-    assert_eq!(redis.int(&SKU.stock("1")), 8);
-    assert_proven(&redis, SKU);
-    json_call(&redis, SKU, "deduct 1 --user b").code(0);
-    audit("").code(0);
-    assert_proven(&redis, SKU);
 }

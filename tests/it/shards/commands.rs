@@ -101,28 +101,6 @@ fn an_archive_takes_all_shards_or_none_while_units_are_in_transit() {
     restored.stderr_has("`1` itself is not on this server").stderr_lacks("hint");
 }
 
-#[test]
-fn the_command_that_a_restore_prints_makes_the_parent() {
-    let (_redis, dir) =
-        archived(&["preheat --id 1 --update --per-user-limit 5 --title phone --ends-at 2100-01-01T00:00:00Z"]);
-    let other = TestRedis::start();
-    let restored = on_cluster(&other, &format!("preheat --restore {}", dir.path().display())).code(0);
-    let line =
-        "preheat --id 1 --stock 12 --shards 3 --per-user-limit 5 --title=phone --ends-at 2100-01-01T00:00:00.000Z";
-    restored.stderr_has(&format!("{line}` makes it"));
-    for line in [line, "resume 1", "reconcile 1"] {
-        on_cluster(&other, line).code(0);
-    }
-}
-
-#[test]
-fn one_that_is_archived_in_part_is_no_archive_to_pause() {
-    let (redis, dir) = archived(&[]);
-    on_cluster(&redis, &format!("preheat --restore {} --activity 1#0", dir.path().display())).code(0);
-    let paused = on_cluster(&redis, "pause --all --yes").code(3);
-    paused.stdout_has("ended").stderr_has("a shard of `1` cannot be paused").stderr_lacks("left as before");
-}
-
 /// A server whose sale of three shards is in the files of a directory, with what happened before.
 fn archived(before: &[&str]) -> (TestRedis, TempDir) {
     let (redis, dir) = (TestRedis::start(), tempfile::tempdir().unwrap());
