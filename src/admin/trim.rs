@@ -72,7 +72,7 @@ pub(crate) enum Untrimmed {
     /// An entry cannot be read, and why: its evidence would be lost.
     Unreadable(EntryId, String),
     /// Users whose units nobody recorded would have less than one each: no audit would begin at its sums.
-    Drifted,
+    Overdrawn,
 }
 
 /// Says what can be removed of a ledger, of what is older than a time. Nothing is written.
@@ -133,7 +133,7 @@ pub(crate) fn sum_up(store: &mut Store, activity: &ActivityId, trim: &Trim) -> R
         return Ok(Err(Untrimmed::Headless));
     }
     if !state.fits_unknown() {
-        return Ok(Err(Untrimmed::Drifted));
+        return Ok(Err(Untrimmed::Overdrawn));
     }
     let (entries, users) = (state.entries - known, state.held().count());
     Ok(Ok(Sums { state, entries, users }))

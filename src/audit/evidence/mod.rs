@@ -299,7 +299,7 @@ impl Evidence {
     }
 
     /// Whether more units are left than there can be beside participants whose units nobody knows: each has at least one.
-    pub(crate) fn has_too_many(&self) -> bool {
+    pub(crate) fn has_excess_stock(&self) -> bool {
         if self.by_ledger {
             return self.ledger.unknown().next().is_some() && !self.ledger.fits_unknown();
         }

@@ -150,8 +150,8 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
     // Of a bare counter, records that agree with the stock say that only the ledger differs.
     let only_ledger = evidence.kind == Kind::Counter && evidence.mismatches.iter().any(Mismatch::is_of_ledger_alone);
     let off = drift.is_some_and(|drift| drift != 0) || instant.stock > evidence.total().or(instant.stock);
-    let has_too_many = evidence.settled && evidence.has_too_many();
-    if has_too_many {
+    let has_excess_stock = evidence.settled && evidence.has_excess_stock();
+    if has_excess_stock {
         evidence.notes.push(
             "more units are left than there can be beside users whose units nobody recorded: each of them has at least one"
                 .to_owned(),
@@ -159,7 +159,7 @@ fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Diff
     }
     if instant.stock.is_none() && !evidence.is_starting()
         || evidence.settled && (off && !only_ledger || evidence.totals_differ())
-        || has_too_many
+        || has_excess_stock
     {
         let by_ledger = evidence
             .by_ledger

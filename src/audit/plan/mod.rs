@@ -367,7 +367,7 @@ impl<'a> Changes<'a> {
                 self.plan.repairs.clear();
                 self.plan.keep(Class::Conservation, if evidence.by_ledger { DIFFERS } else { UNPROVEN });
             }
-            (Some(_), _) if evidence.has_too_many() && !evidence.ledger.lists_users() => {
+            (Some(_), _) if evidence.has_excess_stock() && !evidence.ledger.lists_users() => {
                 self.plan.keep(
                     Class::Conservation,
                     "more units are left than there can be: order records would show what users hold",

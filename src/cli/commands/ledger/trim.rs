@@ -233,7 +233,7 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
             None => format!("`seckill preheat --id {activity:#} --adopt` begins a ledger from what participants hold"),
             Some(_) => "an audit of it is `unsettled`; `preheat --reset` begins anew".to_owned(),
         }),
-        Untrimmed::Drifted => Failure::failed(format!(
+        Untrimmed::Overdrawn => Failure::failed(format!(
             "more units of `{activity}` came back than users whose units nobody recorded can have held; nothing was removed"
         ))
         .hint("`seckill reconcile` with all order records first; if that is a match, a later `--before` includes the repair, once an order came after it"),
