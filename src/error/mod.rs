@@ -324,7 +324,7 @@ impl StoreError {
         self.is_connection() || self.is_transient()
     }
 
-    /// The same, or it refused what was sent, nothing of it ran, and somebody may be about to correct that.
+    /// The same, or it refused what was sent, nothing of it ran, and an operator may be about to correct that.
     pub(crate) fn is_retryable(&self) -> bool {
         self.is_outage() || matches!(self, Self::Server { kind, .. } if kind.is_retryable())
     }

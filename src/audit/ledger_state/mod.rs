@@ -139,7 +139,7 @@ impl LedgerState {
             .is_ok_and(|units| units >= self.unknown.len() && (units == 0 || !self.unknown.is_empty()))
     }
 
-    /// What users hold whose units somebody recorded.
+    /// The units of all users whose units are recorded.
     pub(crate) fn known_units(&self) -> i64 {
         self.units.iter().map(|(_, [units])| units).sum()
     }

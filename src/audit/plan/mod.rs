@@ -288,24 +288,16 @@ impl<'a> Changes<'a> {
             }
             _ => (),
         }
-        // Who was lost comes back also if the records are no use: the limit would start over with the first one who does.
-        let from_ledger = |changes: &mut Self| {
-            let is_proven = matches!(explained, Explained::ByLedger | Explained::ByEviction)
-                || changes.evidence.by_ledger && changes.evidence.stock().is_none();
-            let target = mismatch.ledger.filter(|_| is_proven && is_evicted(mismatch));
-            changes.is_complete &= target.is_some() || !is_evicted(mismatch);
-            target.map(|ledger| (Class::CounterDrift, ledger))
-        };
         let emits = self.missing_orders == MissingOrders::Emit;
         match (against, mismatch.orders, mismatch.ordered_now()) {
             (Some(class), Some(orders), _) if orders < 0 => {
                 self.plan.keep(class, "the order records of a user sum up below zero");
-                from_ledger(self)
+                self.target_of_lost(mismatch, explained)
             }
             // A sum that saturated.
             (Some(class), Some(orders), _) if orders >= signed(MAX_UNITS) => {
                 self.plan.keep(class, "the order records of a user sum up past what can be sold");
-                from_ledger(self)
+                self.target_of_lost(mismatch, explained)
             }
             (Some(class), _, Some(to)) => match mismatch.units() {
                 None if emits => {
@@ -315,7 +307,7 @@ impl<'a> Changes<'a> {
                 Some(units) if emits && to < units => None,
                 _ if self.evidence.kind == Kind::Coupon && to > 1 => {
                     self.plan.keep(class, "a user can hold one coupon only");
-                    from_ledger(self)
+                    self.target_of_lost(mismatch, explained)
                 }
                 _ => Some((class, to)),
             },
@@ -336,6 +328,17 @@ impl<'a> Changes<'a> {
             },
             _ => None,
         }
+    }
+
+    /// A lost user's units by the ledger, if the records are no use: the limit would start over with the first user who comes back.
+    fn target_of_lost(&mut self, mismatch: &Mismatch, explained: Explained) -> Option<(Class, i64)> {
+        if !is_evicted(mismatch) {
+            return None;
+        }
+        let is_proven = matches!(explained, Explained::ByLedger | Explained::ByEviction)
+            || self.evidence.by_ledger && self.evidence.stock().is_none();
+        self.is_complete &= is_proven;
+        mismatch.ledger.filter(|_| is_proven).map(|ledger| (Class::CounterDrift, ledger))
     }
 
     /// The stock, as far as no user's repair moves it.

@@ -66,7 +66,7 @@ row! {
 }
 
 impl ExpireRow {
-    /// Whether something expired, or could not: what is archived has no holds, and is missed only by who names it.
+    /// Whether something expired, or could not. An archived activity has no holds: it is an error only if it is named.
     fn has_news(&self, named: &[ActivityId]) -> bool {
         let is_archived = self.status == Status::Ended && !named.iter().any(|id| id.as_str() == self.activity);
         self.holds > 0 || !self.status.is_done() && !is_archived

@@ -75,7 +75,7 @@ pub fn run(args: &MultiDeductArgs, session: &mut Session) -> Result<Exit> {
         interrupt::answered();
         let missing = order.items.iter().zip(&outcome.items).filter(|(_, item)| item.status == Status::NotPreheated);
         hints::other_layouts(missing.map(|((activity, _), _)| activity), store, out);
-        hints::reversed(&outcome.items.iter().map(|item| item.status).collect::<Vec<_>>(), out);
+        hints::explain_reversed(&outcome.items.iter().map(|item| item.status).collect::<Vec<_>>(), out);
         for ((activity, _), item) in order.items.iter().zip(&outcome.items) {
             hints::window(activity, item.status, store, out);
         }

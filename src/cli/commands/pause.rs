@@ -102,16 +102,17 @@ fn set(which: &TargetArgs, to: Pause, store: &mut Store, out: &mut Output) -> Re
         explain(activity, paused, to, dry_run, out);
     }
     warnings.end();
-    // What is archived is changed only for who names it, and that is refused.
-    let is_archived = |activity: &ActivityId, paused: &Paused| {
-        paused.status == Status::Ended && !paused.is_partial && !which.activities.contains(activity)
-    };
-    let archived = reached.iter().filter(|(activity, paused)| is_archived(activity, paused));
-    let archived: Vec<&ActivityId> = archived.map(|(activity, _)| *activity).collect();
+    // An archived activity is an error only if it is named.
+    let archived: Vec<&ActivityId> = reached
+        .extract_if(.., |(activity, paused)| {
+            paused.status == Status::Ended && !paused.is_partial && !which.activities.contains(activity)
+        })
+        .map(|(activity, _)| activity)
+        .collect();
     if !archived.is_empty() {
         out.note(format!("archived, and left as before: {}", selection::in_words(&archived)));
     }
-    reached.retain(|(activity, paused)| paused.unreached.is_none() && !is_archived(activity, paused));
+    reached.retain(|(_, paused)| paused.unreached.is_none());
     let rows: Vec<PauseRow<'_>> = reached.iter().map(|(activity, paused)| PauseRow::new(activity, paused)).collect();
     out.array_until(&rows, failed)?;
     let of_status = |status| {

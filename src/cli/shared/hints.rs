@@ -118,8 +118,8 @@ pub fn warn_of_dry_replica(dry_run: bool, store: &mut Store, out: &Output) {
     }
 }
 
-/// Says what to do about an order of which a repair took back items.
-pub fn reversed(statuses: &[Status], out: &Output) {
+/// Says what to do about an order if a repair took back items of it.
+pub fn explain_reversed(statuses: &[Status], out: &Output) {
     match [Status::Reversed, Status::Replayed].map(|status| statuses.contains(&status)) {
         [true, false] => out.note("a repair took it back; order anew with a new id"),
         [true, true] => out.note(

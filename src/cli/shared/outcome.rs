@@ -238,7 +238,7 @@ pub fn show(order: &Order, outcome: &Outcome, dry_run: bool, store: &mut Store, 
     if outcome.status == Status::NotPreheated {
         hints::other_layouts([activity], store, out);
     }
-    hints::reversed(&[outcome.status], out);
+    hints::explain_reversed(&[outcome.status], out);
     hints::window(activity, outcome.status, store, out);
     Ok(Exit::done_if(outcome.status.is_done()))
 }

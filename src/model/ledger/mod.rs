@@ -300,8 +300,8 @@ pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> 
     counts.ok_or_else(|| "an order without a quantity".to_owned())
 }
 
-/// By how much the stock moved between consecutive entries, the newest of which comes first, without an entry that says so. What was
-/// before a repair that corrected the stock is settled.
+/// Stock changes between consecutive entries that no entry explains. The newest entry comes first; what was before a repair that
+/// corrected the stock is settled.
 pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
     let corrects_stock = |entry: &Entry| {

@@ -130,7 +130,7 @@ pub(crate) struct Durations {
 }
 
 impl Durations {
-    /// Calls that took at most so many microseconds. A bound inside a bucket counts only those that surely did.
+    /// Calls that took at most this many microseconds. A bound inside a bucket counts only those that surely did.
     pub(crate) fn within(&self, micros: u64) -> u64 {
         self.buckets.range(..=micros).map(|(_, calls)| calls).sum()
     }

@@ -79,7 +79,7 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
 }
 
 #[test]
-fn the_fix_of_an_id_that_looks_like_an_option_or_a_pattern_is_for_that_id_alone() {
+fn the_fix_of_an_id_like_an_option_or_a_pattern_is_for_that_id_alone() {
     let redis = TestRedis::start();
     for id in ["-x", "a*", "ab"] {
         redis.seckill(["preheat", "--stock", "5", &format!("--id={id}")]).code(0);
@@ -92,7 +92,7 @@ fn the_fix_of_an_id_that_looks_like_an_option_or_a_pattern_is_for_that_id_alone(
 }
 
 #[test]
-fn what_lost_all_its_keys_is_sold_again_only_after_its_orders_are_recorded() {
+fn what_lost_all_keys_is_sold_again_only_after_its_orders_are_recorded() {
     let redis = TestRedis::start();
     let dir = tempfile::tempdir().unwrap();
     let orders = dir.path().join("orders.csv").display().to_string();

@@ -141,7 +141,7 @@ fn scripts_of_all_callers_are_counted_with_how_long_they_took() {
 }
 
 #[test]
-fn durations_that_a_server_does_not_track_are_left_out_and_calls_that_it_rejects_are_calls() {
+fn durations_that_are_not_tracked_are_left_out_and_rejected_calls_count() {
     let redis = TestRedis::start();
     if redis.version() < (7, 0, 0) {
         return;

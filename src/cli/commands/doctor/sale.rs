@@ -20,7 +20,7 @@ use crate::store::Store;
 /// What is wrong by one check, each with its target, and what is found in the layout as a whole if nothing is.
 pub(super) type Troubles = (Vec<(String, Finding)>, Finding);
 
-/// Preheated activities of which nothing is there but shards.
+/// Preheated activities that have lost their own key, and have shards.
 pub(super) fn orphaned(
     snapshots: &[Snapshot],
     preheated: &HashSet<ActivityId>,
@@ -78,8 +78,9 @@ pub(super) fn keys(
     };
     let fault = |snapshot: &Snapshot| {
         let is_lost = lost.contains(&whole(snapshot));
-        let fault = || fault(snapshot, is_lost, store, fixes);
-        let found = without_parent(snapshot).or_else(fault).or_else(|| without_meta(snapshot))?;
+        let found = without_parent(snapshot)
+            .or_else(|| fault_of(snapshot, is_lost, store, fixes))
+            .or_else(|| without_meta(snapshot))?;
         Some((snapshot.activity.to_string(), found))
     };
     let count = whole_activities(snapshots.iter().map(|snapshot| &snapshot.activity));
@@ -109,7 +110,7 @@ fn is_of_later_version(corrupt: &Corrupt) -> bool {
 }
 
 /// What is wrong with an activity; if it is lost, order records are all that restores it.
-fn fault(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Option<Finding> {
+fn fault_of(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
     let whole = store.layout().whole(activity);
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
@@ -363,7 +364,7 @@ mod tests {
         // An update says itself what the stock is.
         assert_eq!(unexplained(Some(20), &[entry("update", "20", ""), entry("deduct", "7", "a 2")]), [0; 0]);
         assert_eq!(unexplained(None, &entries[..2]), [0; 0]);
-        // An audit has looked at what was before its repair.
+        // What was before a repair that corrected the stock is settled.
         let repaired = [&[entry("deduct", "5", "a 1"), entry("repair", "6", "")], &entries[..]].concat();
         assert_eq!((unexplained(Some(5), &repaired), unexplained(Some(5), &repaired[1..])), (vec![], vec![-1]));
     }

@@ -29,7 +29,7 @@ families! {
     GROUP_WAITING: Gauge "seckill_group_waiting_seconds", "Age of the oldest entry that a consumer group did not acknowledge; 0 if there is none.";
     REPLICAS: Gauge "seckill_replicas", "Replicas that are connected.";
     REPLICA_LAG: Gauge "seckill_replica_lag_bytes", "Bytes of changes that a replica did not acknowledge yet.";
-    CALLS: Counter "seckill_script_calls_total", "Calls of scripts and functions by all clients, whoever wrote them, those that were rejected included.";
+    CALLS: Counter "seckill_script_calls_total", "Calls of scripts and functions by all clients, rejected ones included.";
     FAILURES: Counter "seckill_script_failures_total", "Calls of scripts and functions by all clients that ended in an error. A refused order is none, nor are MOVED, ASK and NOSCRIPT.";
     DURATION: Histogram "seckill_script_duration_seconds", "Time of the server in scripts and functions, by all clients.";
 }

@@ -105,11 +105,11 @@ impl AdoptCommand<'_> {
         }
     }
 
-    /// Says what an adoption has left that failed midway.
+    /// Warns of what an adoption that failed midway leaves behind.
     fn warn_of_rest(&mut self, before: &Adoptable, is_cut: bool) {
         let id = self.plan.id.clone();
         // A script that is cut right behind the stock has written nowhere how much it took.
-        let now = adopt::plan_adoption(&mut self.store, &id).ok().filter(|_| is_cut);
+        let now = is_cut.then(|| adopt::plan_adoption(&mut self.store, &id)).and_then(Result::ok);
         let is_lost = now.is_some_and(|now| now.stage != Stage::Unfinished && now.units == Some(0));
         self.out.warn(match before.units {
             Some(1..) if is_lost => format!(

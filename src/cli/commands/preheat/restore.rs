@@ -97,7 +97,7 @@ fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result
     Ok(())
 }
 
-/// What a `preheat` says of a sale beside stock and shards.
+/// The flags of a `preheat` for limit, title and window.
 fn flags_of(meta: &Meta, kind: Kind) -> String {
     let limit = meta.per_user_limit.filter(|_| kind == Kind::Hash).map(|limit| format!(" --per-user-limit {limit}"));
     let title = Some(&meta.title).filter(|title| !title.is_empty());
