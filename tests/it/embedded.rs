@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-use crate::support::{Call, Running, seckill, wait_until};
+use crate::support::{Call, Running, seckill, server_binary, wait_until};
 
 /// A temporary directory in which commands work, so that tests do not see each other's servers.
 struct Tmp(TempDir);
@@ -131,16 +131,19 @@ fn what_a_killed_command_left_is_swept_by_the_next() {
 
 #[test]
 fn a_directory_outlives_a_kill_of_its_command() {
-    let tmp = Tmp::new();
-    let (directory, embedded) = tmp.directory("sale");
-    tmp.seckill(["preheat", &embedded, "--id", "1", "--stock", "1000000"]).code(0);
-    let killed = tmp.seckill(["run", &embedded, "-", "--yes"]).stdin(RUSH).spawn();
-    wait_until("its server runs", || directory.join("server.sock").exists());
-    kill(killed);
-    let row = tmp.seckill(["inspect", &embedded, "1", "-o", "json"]).code(0).json();
-    assert_eq!(row[0]["total"], 1_000_000);
-    tmp.seckill(["reconcile", &embedded, "1"]).code(0);
-    wait_until("both servers are gone", || !has_processes(tmp.0.path()));
+    let slow = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/slow-server");
+    for (server, sign) in [(server_binary(), "server.sock"), (slow.as_ref(), "starting")] {
+        let tmp = Tmp::new();
+        let (directory, embedded) = tmp.directory("sale");
+        tmp.seckill(["preheat", &embedded, "--id", "1", "--stock", "1000000"]).code(0);
+        let run = tmp.seckill(["run", &embedded, "-", "--yes"]).env("SECKILL_SERVER", server.to_str().unwrap());
+        let killed = run.env("SLOW_SERVER", server_binary().to_str().unwrap()).stdin(RUSH).spawn();
+        wait_until("its server starts", || directory.join(sign).exists());
+        kill(killed);
+        assert_eq!(tmp.seckill(["inspect", &embedded, "1", "-o", "json"]).code(0).json()[0]["total"], 1_000_000);
+        tmp.seckill(["reconcile", &embedded, "1"]).code(0);
+        tmp.assert_nothing_is_left();
+    }
 }
 
 #[test]

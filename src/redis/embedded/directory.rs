@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::error::cause;
 use crate::redis::embedded;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, SOCKET, Wait};
+use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, SOCKET, START, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.
@@ -66,7 +66,10 @@ impl Directory {
         };
         // A command that was killed left its servers behind: they hold the data, so they must end first.
         for folder in Cluster::folders(&path).iter().chain([&path]) {
-            embedded::shut_down(folder);
+            if !embedded::shut_down(folder, START) {
+                let holder = "the server of a command that was killed".to_owned();
+                return Err(EmbeddedError::InUse { path: path.to_owned(), holder });
+            }
             let _ = fs::remove_file(folder.join(SOCKET));
         }
         Ok(Self { path, kept: true, _short: short, _lock: lock })

@@ -10,7 +10,7 @@
 mod cluster;
 mod directory;
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -25,7 +25,7 @@ use crate::script::reply::Reply;
 
 /// The socket's name within a server's folder.
 const SOCKET: &str = "server.sock";
-/// What a server writes of itself, in its folder.
+/// What a server writes of itself, in its folder. It is locked for as long as the server lives.
 const LOG: &str = "server.log";
 /// Held for as long as a command uses the directory.
 const LOCK: &str = "seckill.lock";
@@ -187,9 +187,10 @@ fn remove_if_stale(directory: &Path) {
         return;
     }
     if lock.is_ok() {
-        Cluster::folders(directory).iter().for_each(|folder| shut_down(folder));
-        shut_down(directory);
-        let _ = fs::remove_dir_all(directory);
+        let folders = Cluster::folders(directory);
+        if folders.iter().map(PathBuf::as_path).chain([directory]).all(|folder| shut_down(folder, END)) {
+            let _ = fs::remove_dir_all(directory);
+        }
     } else if fs::read_link(directory.join("data")).is_ok_and(|data| !in_use(&data)) {
         let _ = fs::remove_file(directory.join("data")).and_then(|()| fs::remove_dir(directory));
     }
@@ -216,6 +217,8 @@ impl Server {
     fn spawn(program: &Path, folder: &Path, kept: bool, more: &[String]) -> Result<Self, EmbeddedError> {
         let cannot = |error: std::io::Error| EmbeddedError::Spawn { server: program.to_owned(), why: cause(&error) };
         let log = File::create(folder.join(LOG)).map_err(cannot)?;
+        // Its output is this open file: the lock is the server's, from here to its end.
+        log.lock().map_err(cannot)?;
         let mut command = Command::new(program);
         // A relative socket: its path may be longer than the 108 bytes that a socket address holds.
         command.current_dir(folder).args(more).args(["--unixsocket", SOCKET, "--unixsocketperm", "700"]);
@@ -254,7 +257,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        shut_down(&self.folder);
+        shut_down(&self.folder, END);
         let deadline = Instant::now() + END;
         while Instant::now() < deadline {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -270,10 +273,20 @@ impl Drop for Server {
 /// A node's password, in the servers' own form.
 const SETTINGS: &str = "server.conf";
 
-/// Ends the server of a folder, if there is one, and waits until it is gone.
-fn shut_down(folder: &Path) {
-    // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
-    let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
+/// Ends the server of a folder, if there is one, and waits until it is gone. One that is still starting has no socket yet, and
+/// is asked again. False if it is there after `at_most`.
+fn shut_down(folder: &Path, at_most: Duration) -> bool {
+    let Ok(log) = File::open(folder.join(LOG)) else { return true };
+    let deadline = Instant::now() + at_most;
+    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
+        if Instant::now() > deadline {
+            return false;
+        }
+        // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
+        let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
+        sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 /// Whether a server answers there.

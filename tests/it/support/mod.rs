@@ -28,6 +28,7 @@ pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
 pub use sentinel::{TestSentinel, Watched, follow};
 pub use server::{TestRedis, redis_cli};
+pub use server_binary::server_binary;
 
 use std::fs;
 use std::net::TcpListener;

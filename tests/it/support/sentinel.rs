@@ -11,7 +11,7 @@ use redis::{FromRedisValue, ToRedisArgs};
 use tempfile::TempDir;
 
 use super::seckill::{Call, seckill};
-use super::server_binary::server_binary;
+use super::server_binary;
 use super::{PATIENCE, TestRedis, free_port, in_ten_tries, short_temp_dir, wait_until};
 
 /// A sentinel of the primary `shop`. It is killed when this value goes.

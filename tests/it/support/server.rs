@@ -14,7 +14,7 @@ use redis::{ToRedisArgs, Value};
 use tempfile::TempDir;
 
 use super::seckill::{Call, seckill, send_signal};
-use super::server_binary::server_binary;
+use super::server_binary;
 use super::{Dump, PATIENCE, free_port, in_ten_tries, short_temp_dir, wait_until};
 
 /// One entry of a stream: its id, and its fields in order of their names.
