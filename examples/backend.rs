@@ -19,7 +19,7 @@ use seckill::Verdict;
 use seckill::judge;
 use seckill::{Limit, Quantity, Units};
 use seckill::{Order, RefundOf, Wish};
-use seckill::{Plan, Preheat};
+use seckill::{Plan, PreheatMode};
 use seckill::{Recovery, StoreError};
 use seckill::{RequestId, StoredUser};
 
@@ -44,7 +44,7 @@ pub fn sell(url: &str, log: &mut impl Write) -> Result<()> {
         shards: None,
     };
     let mut preheated = None;
-    seckill::preheat_all(&mut store, &[&plan], Preheat::Create, false, None, |_, result| preheated = Some(result))?;
+    seckill::preheat_all(&mut store, &[&plan], PreheatMode::Create, false, None, |_, result| preheated = Some(result))?;
     let preheated = preheated.context("preheat did not answer")?;
     writeln!(log, "preheat: {}, stock {}", preheated.status, preheated.stock.unwrap_or_default())?;
 

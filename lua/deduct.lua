@@ -80,7 +80,7 @@ for turn = 1, 2 do
     --- @include "known"
     --- @include "closed_now"
     local status = shut
-    --- @include "limit_and_stock"
+    --- @include "exceeds_limit_or_stock"
     if status then
       --- @include "refused"
     end
@@ -88,7 +88,7 @@ for turn = 1, 2 do
     if mode == 'dry' then return {OK, left, bought} end
 
     -- Write: the stock first.
-    --- @include "may_take"
+    --- @include "rights_to_take"
     --- @if hash set coupon
     --- @let MAY_UNMARK = undoes and (not allowed or allowed('DECRBY', KEYS[1], '1'))
     --- @include "mark_nobody"

@@ -140,7 +140,7 @@ local function apply()
       if applied > 0 then
         local allowed = redis.acl_check_cmd
         --- @let SELLS = true
-        --- @include "may_not_sell"
+        --- @include "rights_of_orders"
         --- @include "forbidden"
         --- @if hash set coupon
         --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))

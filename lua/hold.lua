@@ -113,7 +113,7 @@ for turn = 1, 3 do
       status = PAUSED
     else
       status = starts and now_ms < starts and NOT_STARTED or ends and now_ms >= ends and ENDED or nil
-      --- @include "limit_and_stock"
+      --- @include "exceeds_limit_or_stock"
     end
     if status or mode == 'dry' then
       local overdue = redis.pcall('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', format('%d', now_ms), 'LIMIT', '0', '1')
@@ -136,7 +136,7 @@ for turn = 1, 3 do
     if mode == 'dry' then return {OK, left, bought, deadline} end
 
     -- Write: the deadline, which shows whether its key takes one, then the stock.
-    --- @include "may_take"
+    --- @include "rights_to_take"
     local deadline_text = format('%d', deadline)
     local set = redis.pcall('ZADD', KEYS[DEADLINES], deadline_text, request)
     if type(set) == 'table' then key, value = DEADLINES, set break end

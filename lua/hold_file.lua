@@ -164,7 +164,7 @@ for turn = 1, 3 do
     if applied > 0 then
       local allowed = redis.acl_check_cmd
       --- @let SELLS = true
-      --- @include "may_not_sell"
+      --- @include "rights_of_orders"
       --- @include "forbidden"
       redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
       --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))

@@ -74,7 +74,7 @@ local function read(KEYS, ARGV)
       --- @end
       --- @include "closed_now"
       local status = shut
-      --- @include "limit_and_stock"
+      --- @include "exceeds_limit_or_stock"
       local item = {stock = stock, had = HAD, left = stock - units, bought = BOUGHT, status = status}
       if known then
         local code, rest = string.match(known, '^(%-%d+)\t(.*)$')
@@ -84,7 +84,7 @@ local function read(KEYS, ARGV)
       local left, allowed, has_mark = item.left, redis.acl_check_cmd, false
       item.denied = function(sells)
         --- @let SELLS = sells
-        --- @include "may_not_sell"
+        --- @include "rights_of_orders"
         return denied
       end
       item.keep = function(record)

@@ -148,7 +148,7 @@ local function sell(KEYS, ARGV)
       -- Write: the stock of each activity first.
       local allowed, has_mark = redis.acl_check_cmd, false
       --- @let SELLS = applied > 0
-      --- @include "may_not_sell"
+      --- @include "rights_of_orders"
       yield(denied)
       if applied > 0 then
         --- @if hash set coupon

@@ -127,7 +127,7 @@ pub fn feed(store: &mut Store, activity: &ActivityId, group: &str, mut each: imp
     }
     let mut after = EntryId::ZERO;
     loop {
-        let page = ledger::group(store, activity, group, after)?;
+        let page = ledger::entries_of_group(store, activity, group, after)?;
         page.iter().for_each(|(id, entry)| each(*id, entry.is_some()));
         let ids: Vec<EntryId> = page.into_iter().map(|(id, _)| id).collect();
         let Some(last) = ids.last() else { return Ok(()) };

@@ -65,7 +65,7 @@ pub use crate::audit::read::audit;
 pub use crate::audit::result::{Audit, Difference, Verdict};
 pub use crate::error::{Recovery, StoreError};
 pub use crate::model::activity::field_change::FieldChange;
-pub use crate::model::activity::{Plan, Preheat};
+pub use crate::model::activity::{Plan, PreheatMode};
 pub use crate::model::id::{ActivityId, RequestId, StoredUser, UserId};
 pub use crate::model::layout::{Kind, Layout};
 pub use crate::model::number::{Limit, Quantity, Units};

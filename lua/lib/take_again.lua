@@ -3,7 +3,7 @@
 --- @include "stock"
 local allowed = redis.acl_check_cmd
 --- @let SELLS = true
---- @include "may_not_sell"
+--- @include "rights_of_orders"
 --- @include "forbidden"
 --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
 --- @include "mark_nobody"

@@ -27,7 +27,7 @@ pub(crate) struct Parent {
 
 /// What a parent says, or should say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Says {
+pub(crate) struct ParentRecord {
     pub rules: PackedRules,
     /// Empty for none.
     pub title: String,
@@ -35,7 +35,7 @@ pub(crate) struct Says {
     pub plan: Option<ShardPlan>,
 }
 
-impl Says {
+impl ParentRecord {
     fn texts(&self, revision: u64) -> Texts {
         [
             Some(self.rules.to_string()),
@@ -82,7 +82,7 @@ impl Parent {
     ///
     /// # Errors
     /// Which field of the meta cannot be read.
-    pub(crate) fn says(&self, meta: &str) -> Result<Says, Corrupt> {
+    pub(crate) fn record(&self, meta: &str) -> Result<ParentRecord, Corrupt> {
         let unreadable = |index: usize, field: &str| {
             let value = self.text(index).unwrap_or_default();
             let what = format!("holds `{}` as `{field}`, which no preheat writes", value.escape_debug());
@@ -91,7 +91,7 @@ impl Parent {
         let rules = self.text(0).and_then(|text| text.parse().ok()).ok_or_else(|| unreadable(0, "rules"))?;
         let shards = self.text(2).map(|text| text.parse().map_err(|_| unreadable(2, "shards"))).transpose()?;
         let plan = self.text(3).map(|text| ShardPlan::read(&text).ok_or_else(|| unreadable(3, "plan"))).transpose()?;
-        Ok(Says { rules, title: self.text(1).unwrap_or_default(), shards, plan })
+        Ok(ParentRecord { rules, title: self.text(1).unwrap_or_default(), shards, plan })
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn change_parent(
     store: &mut Store,
     activity: &ActivityId,
     parent: &mut Parent,
-    after: &Says,
+    after: &ParentRecord,
     clears: bool,
 ) -> Result<bool> {
     let keys: Keys = store.keys(activity);

@@ -1,7 +1,7 @@
 //! Pause and resume: of an activity, or of a sharded one, its shards one by one, then the parent. The same command finishes one
 //! that was cut.
 
-use crate::admin::parent::{self, Says};
+use crate::admin::parent::{self, ParentRecord};
 use crate::error::{Result, StoreError};
 use crate::model::activity::whole;
 use crate::model::{ActivityId, Corrupt, Layout, Meta, PackedRules, Snapshot, State, Status, StoredState};
@@ -196,11 +196,11 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         if !parent.is_parent() {
             return Ok(None);
         }
-        let says = match parent.says(&store.keys(activity).meta) {
-            Ok(says) => says,
+        let record = match parent.record(&store.keys(activity).meta) {
+            Ok(record) => record,
             Err(corrupt) => return Ok(Some(Paused { corrupt: Some(corrupt), ..Paused::refused(Status::Corrupt) })),
         };
-        let Some(shards) = says.shards.clone() else {
+        let Some(shards) = record.shards.clone() else {
             return Ok(Some(Paused { is_unfinished: true, ..Paused::refused(Status::NotPreheated) }));
         };
         let ids: Vec<ActivityId> = shards.ids(activity).collect();
@@ -227,12 +227,14 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         if let Some(refused) = pause_shards(store, ids.into_iter().zip(found), lost, pausing, &mut result)? {
             return Ok(Some(refused));
         }
-        if says.rules.state == state {
+        if record.rules.state == state {
             return Ok(Some(result));
         }
         result.status = Status::Ok;
-        let rules = PackedRules { state, ..says.rules };
-        if pausing.dry_run || parent::change_parent(store, activity, &mut parent, &Says { rules, ..says }, false)? {
+        let rules = PackedRules { state, ..record.rules };
+        if pausing.dry_run
+            || parent::change_parent(store, activity, &mut parent, &ParentRecord { rules, ..record }, false)?
+        {
             return Ok(Some(result));
         }
     }

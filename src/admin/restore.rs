@@ -59,9 +59,9 @@ pub(crate) struct Pages<'a> {
     texts: Vec<Vec<u8>>,
     bytes: usize,
     /// The page whose reply is still to come.
-    under_way: Option<CallAhead>,
+    in_flight: Option<CallAhead>,
     /// Whether all pages so far were taken.
-    is_under_way: bool,
+    is_accepted: bool,
 }
 
 /// Restores an activity; with `dry_run` only what is there is said. `write` adds all lines of the files, part by part, as long as
@@ -110,8 +110,8 @@ pub(crate) fn restore<E: From<StoreError>>(
 impl<'a> Pages<'a> {
     /// Nothing is sent yet.
     fn new(store: &'a mut Store, activity: &ActivityId, sealed: &Sealed) -> Self {
-        let (keys, sha256, (part, under_way)) = (store.keys(activity), sealed.sha256.clone(), (None, None));
-        Self { store, keys, sha256, part, texts: Vec::new(), bytes: 0, under_way, is_under_way: true }
+        let (keys, sha256, (part, in_flight)) = (store.keys(activity), sealed.sha256.clone(), (None, None));
+        Self { store, keys, sha256, part, texts: Vec::new(), bytes: 0, in_flight, is_accepted: true }
     }
 
     /// A step of the script.
@@ -135,7 +135,7 @@ impl<'a> Pages<'a> {
         meddled(self.step("switch", arguments)?)
     }
 
-    /// Adds a line; false if the restore is not under way any more.
+    /// Adds a line; false if a page was refused.
     ///
     /// # Errors
     /// Any of `StoreError`.
@@ -155,14 +155,14 @@ impl<'a> Pages<'a> {
             self.bytes += text.len();
             self.texts.push(text);
         }
-        Ok(self.is_under_way)
+        Ok(self.is_accepted)
     }
 
-    /// Sends the last page, and waits for all replies; false if the restore is not under way any more.
+    /// Sends the last page, and waits for all replies; false if a page was refused.
     fn finish(&mut self) -> Result<bool> {
         self.send()?;
         self.settle()?;
-        Ok(self.is_under_way)
+        Ok(self.is_accepted)
     }
 
     fn send(&mut self) -> Result<()> {
@@ -171,17 +171,17 @@ impl<'a> Pages<'a> {
         let page: Vec<Vec<u8>> = head.into_iter().chain(self.texts.drain(..)).collect();
         self.bytes = 0;
         self.settle()?;
-        if self.is_under_way {
+        if self.is_accepted {
             let call = Call::script(&RESTORE, self.keys.in_order(), page).repeatable();
-            self.under_way = Some(self.store.servers.send_ahead(call));
+            self.in_flight = Some(self.store.servers.send_ahead(call));
         }
         Ok(())
     }
 
     /// Waits for the reply to what was sent.
     fn settle(&mut self) -> Result<()> {
-        if let Some(page) = self.under_way.take() {
-            self.is_under_way &= meddled(self.store.servers.finish(page)?)?.is_none();
+        if let Some(page) = self.in_flight.take() {
+            self.is_accepted &= meddled(self.store.servers.finish(page)?)?.is_none();
         }
         Ok(())
     }

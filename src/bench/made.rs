@@ -6,7 +6,7 @@ use crate::admin::preheat;
 use crate::bench;
 use crate::error::{Result, StoreError};
 use crate::model::slot::SLOTS;
-use crate::model::{ActivityId, FieldChange, Kind, Limit, Plan, Preheat, Status, Units};
+use crate::model::{ActivityId, FieldChange, Kind, Limit, Plan, PreheatMode, Status, Units};
 use crate::read::holders;
 use crate::script::keys::Keys;
 use crate::store::Store;
@@ -69,7 +69,7 @@ pub(crate) fn make(
     // Before it is there: a reply that is lost leaves nothing behind.
     made.push(id.clone());
     let mut status = Status::Ok;
-    preheat::preheat_all(store, &[&plan], Preheat::Create, false, None, |_, preheated| status = preheated.status)?;
+    preheat::preheat_all(store, &[&plan], PreheatMode::Create, false, None, |_, preheated| status = preheated.status)?;
     match status.is_done() {
         true => Ok(()),
         false => {

@@ -32,7 +32,7 @@ use crate::model::order::Items;
 use crate::model::slot::common_slot;
 use crate::model::{Corrupt, RequestId, Status};
 use crate::script::keys::Keys;
-use crate::sell::multi_orders::spread;
+use crate::sell::multi_orders::spread_error;
 use crate::store::Store;
 
 names! {
@@ -81,7 +81,7 @@ pub(crate) fn load(
     for items in sale.baskets.iter().filter(|_| store.servers.is_cluster()) {
         let keys: Vec<Keys> = items.iter().map(|(activity, _)| store.keys(activity)).collect();
         if common_slot(keys.iter().flat_map(Keys::in_order)).is_none() {
-            return Err(spread(items, &keys));
+            return Err(spread_error(items, &keys));
         }
     }
     let mut progress = |ended: u64| {

@@ -1,4 +1,5 @@
 //! The options that every command takes, and those of commands that change something.
+//!
 //! Variables of the environment: an empty one counts as unset, and none is misread.
 
 use std::env;

@@ -29,12 +29,12 @@ const CONSUMER: &str = "seckill";
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn ledger(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>> {
+pub(crate) fn entries_behind(store: &mut Store, activity: &ActivityId, after: EntryId) -> Result<Vec<Entry>> {
     Ok(page(store, activity, None, after.to_string())?.into_iter().filter_map(|(_, entry)| entry).collect())
 }
 
 /// A page behind an entry, for a group if one is named.
-fn page(store: &mut Store, activity: &ActivityId, group: Option<&str>, after: String) -> Result<Vec<Named>> {
+fn page(store: &mut Store, activity: &ActivityId, group: Option<&str>, after: String) -> Result<Vec<EntryOrTrimmed>> {
     let key = store.keys(activity).ledger;
     let command = read_command(group, None, std::slice::from_ref(&key), &[after]);
     let streams = streams(group, store.servers.command(&key, &command)?)?;
@@ -71,7 +71,7 @@ pub(crate) fn make_group(store: &mut Store, activity: &ActivityId, group: &str) 
 ///
 /// # Errors
 /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
-pub(crate) fn group(
+pub(crate) fn entries_of_group(
     store: &mut Store,
     activity: &ActivityId,
     group: &str,
@@ -87,7 +87,7 @@ pub(crate) fn group(
 }
 
 /// Waits until a group gets something new from ledgers, but not for long. Returns the places in the list of those
-/// that have something; [`group`] reads it.
+/// that have something; [`entries_of_group`] reads it.
 ///
 /// # Errors
 /// Any of [`StoreError`]; see [`StoreError::is_no_group`].
@@ -121,7 +121,12 @@ fn must_poll(store: &mut Store, keys: &[String]) -> Result<bool> {
 }
 
 /// What comes to ledgers behind these entries, by their place in the list; waits for it, but not for long.
-fn news(store: &mut Store, group: Option<&str>, keys: &[String], after: &[String]) -> Result<Vec<(usize, Vec<Named>)>> {
+fn news(
+    store: &mut Store,
+    group: Option<&str>,
+    keys: &[String],
+    after: &[String],
+) -> Result<Vec<(usize, Vec<EntryOrTrimmed>)>> {
     if keys.is_empty() {
         store.servers.system().sleep(MAX_BLOCK);
         return Ok(Vec::new());
@@ -138,7 +143,8 @@ fn news(store: &mut Store, group: Option<&str>, keys: &[String], after: &[String
     let calls: Vec<Call> = keys.iter().zip(after).map(command).collect();
     let mut news = Vec::new();
     for (ledger, value) in store.servers.read_all(&calls)?.into_iter().enumerate() {
-        let entries: Vec<Named> = streams(group, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
+        let entries: Vec<EntryOrTrimmed> =
+            streams(group, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
         if !entries.is_empty() {
             news.push((ledger, entries));
         }
@@ -237,10 +243,10 @@ fn read_name(group: Option<&str>) -> &'static str {
 }
 
 /// An entry with its id: one that was trimmed has nothing else.
-type Named = (EntryId, Option<Entry>);
+type EntryOrTrimmed = (EntryId, Option<Entry>);
 
 /// The streams of a reply that have entries, by key.
-fn streams(group: Option<&str>, value: Value) -> Result<Vec<(String, Vec<Named>)>> {
+fn streams(group: Option<&str>, value: Value) -> Result<Vec<(String, Vec<EntryOrTrimmed>)>> {
     let reply = Reply::of_command(read_name(group));
     if value == Value::Nil {
         return Ok(Vec::new());
@@ -269,7 +275,7 @@ return {redis.call('XLEN', KEYS[1]), redis.call('HMGET', KEYS[2], 'checkpoint')[
 
 /// A consumer group of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Feed {
+pub(crate) struct ConsumerGroup {
     /// The activity.
     pub activity: ActivityId,
     /// The ledger's key.
@@ -284,41 +290,41 @@ pub(crate) struct Feed {
 ///
 /// # Errors
 /// Any of [`StoreError`]; a user who may not ask among them.
-pub(crate) fn feeds(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<Feed>> {
-    let mut feeds = Vec::new();
+pub(crate) fn consumer_groups(store: &mut Store, activities: &[ActivityId]) -> Result<Vec<ConsumerGroup>> {
+    let mut found = Vec::new();
     for (activity, groups) in activities.iter().zip(stats::groups(store, activities)?) {
         let key = store.keys(activity).ledger;
-        let feed = |stats| Feed { activity: activity.clone(), key: key.clone(), stats, waiting_since: None };
-        let mut of_activity: Vec<Feed> = groups.into_iter().map(feed).collect();
+        let group = |stats| ConsumerGroup { activity: activity.clone(), key: key.clone(), stats, waiting_since: None };
+        let mut of_activity: Vec<ConsumerGroup> = groups.into_iter().map(group).collect();
         of_activity.sort_by(|one, other| one.stats.name.cmp(&other.stats.name));
-        feeds.append(&mut of_activity);
+        found.append(&mut of_activity);
     }
-    find_waiting(store, &mut feeds)?;
-    Ok(feeds)
+    find_waiting(store, &mut found)?;
+    Ok(found)
 }
 
 /// Finds out since when each waits: for the first entry that was not acknowledged, else for the first that was not
 /// given out.
-fn find_waiting(store: &mut Store, feeds: &mut [Feed]) -> Result<()> {
-    let calls = feeds.iter().map(|feed| {
-        let command = match feed.stats.pending {
+fn find_waiting(store: &mut Store, groups: &mut [ConsumerGroup]) -> Result<()> {
+    let calls = groups.iter().map(|group| {
+        let command = match group.stats.pending {
             0 => {
-                let after = format!("({}", feed.stats.delivered);
-                redis::cmd("XRANGE").arg(&feed.key).arg(after).arg("+").arg("COUNT").arg(1).to_owned()
+                let after = format!("({}", group.stats.delivered);
+                redis::cmd("XRANGE").arg(&group.key).arg(after).arg("+").arg("COUNT").arg(1).to_owned()
             }
-            _ => redis::cmd("XPENDING").arg(&feed.key).arg(&feed.stats.name).to_owned(),
+            _ => redis::cmd("XPENDING").arg(&group.key).arg(&group.stats.name).to_owned(),
         };
-        Call::command(&feed.key, &command)
+        Call::command(&group.key, &command)
     });
     let values = store.servers.read_all(&calls.collect::<Vec<_>>())?;
-    for (feed, value) in feeds.iter_mut().zip(values) {
+    for (group, value) in groups.iter_mut().zip(values) {
         let Value::Array(parts) = value else { continue };
-        let first = match feed.stats.pending {
+        let first = match group.stats.pending {
             0 => parts.into_iter().next().map(|first| entry(&Reply::of_command("XRANGE"), first)).transpose()?,
             // Count, first id, last id, consumers.
             _ => Reply::of_command("XPENDING").text(parts.get(1))?.and_then(|id| id.parse().ok()).map(Entry::new),
         };
-        feed.waiting_since = first.map(|first| first.id.at());
+        group.waiting_since = first.map(|first| first.id.at());
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A sale as its ledger has it, entry by entry, in constant memory: what was sold when, and what an operator did meanwhile.
 //!
-//! Who bought is not kept: memory would grow with the users. And whether it adds up: total, stock, ledger and participants are compared by their
-//! sums, while an audit compares each user.
+//! Who bought is not kept: memory would grow with the users. Whether it adds up is said by sums of total, stock, ledger and
+//! participants, while an audit compares each user.
 
 pub(crate) mod merged;
 #[cfg(test)]
@@ -197,7 +197,7 @@ impl Sales {
                 self.released = self.released.saturating_add(units.unsigned_abs());
             }
             self.sold -= units;
-            self.moved_first(at, UnitMoves { returned: units.unsigned_abs(), sold: -units, ..UnitMoves::default() });
+            self.moved_by_order(at, UnitMoves { returned: units.unsigned_abs(), sold: -units, ..UnitMoves::default() });
             return Ok(());
         }
         if op == Op::Hold {
@@ -209,7 +209,7 @@ impl Sales {
         self.orders += count;
         self.bought = self.bought.saturating_add(units.unsigned_abs());
         self.sold += units;
-        self.moved_first(at, UnitMoves { bought: units.unsigned_abs(), sold: units, ..UnitMoves::default() });
+        self.moved_by_order(at, UnitMoves { bought: units.unsigned_abs(), sold: units, ..UnitMoves::default() });
         self.count_second(at, units.unsigned_abs());
         let is_sold_out = self.total.is_some_and(|total| total > 0 && self.sold >= signed(total));
         if is_sold_out && self.sold_out_at.is_none() {
@@ -235,7 +235,7 @@ impl Sales {
     }
 
     /// Adds to the timeline, which begins with the first order.
-    fn moved_first(&mut self, at: Millis, moved: UnitMoves) {
+    fn moved_by_order(&mut self, at: Millis, moved: UnitMoves) {
         if self.timeline.is_empty() {
             (self.sold_before, self.total_before) = (self.sold - moved.sold, self.total);
         }

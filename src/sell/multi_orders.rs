@@ -66,7 +66,7 @@ pub(crate) fn multi_deduct(store: &mut Store, order: &MultiOrder, dry_run: bool)
 }
 
 /// The error for an order whose activities are in several slots of a cluster.
-pub(crate) fn spread(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreError {
+pub(crate) fn spread_error(items: &[(ActivityId, Quantity)], keys: &[Keys]) -> StoreError {
     let slots = items.iter().zip(keys).filter_map(|((activity, _), keys)| Some((activity.to_string(), keys.slot()?)));
     StoreError::SpreadOrder { slots: slots.collect() }
 }
@@ -139,7 +139,7 @@ impl Item {
 
 /// An order being decided.
 struct CrossSlotOrder<'a> {
-    order: &'a MultiOrder,
+    asked: &'a MultiOrder,
     items: Vec<Item>,
     /// The hold of each item.
     holds: Vec<SingleCall>,
@@ -165,7 +165,7 @@ impl CrossSlotOrder<'_> {
 
     /// What its request id stores at each item.
     fn stored(&self) -> String {
-        format!("{}\t{}", self.digest(), user_text(self.order.user.as_ref()))
+        format!("{}\t{}", self.digest(), user_text(self.asked.user.as_ref()))
     }
 
     /// The stock keys of the others, for the ledger of the primary.
@@ -253,7 +253,7 @@ pub(crate) fn find_refusal(store: &mut Store, order: &MultiOrder) -> Result<Opti
 fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Result<CrossSlotOrder<'o>> {
     if !store.layout.kind().has_users() {
         let keys: Vec<Keys> = order.items.iter().map(|(activity, _)| store.keys(activity)).collect();
-        return Err(spread(&order.items, &keys));
+        return Err(spread_error(&order.items, &keys));
     }
     let activities: Vec<&ActivityId> = order.items.iter().map(|(activity, _)| activity).collect();
     let homes = store.homes_of(&activities, user_text(order.user.as_ref()).as_bytes())?;
@@ -264,7 +264,7 @@ fn at_homes<'o>(store: &mut Store, order: &'o MultiOrder, dry_run: bool) -> Resu
     let items: Vec<Item> = order.items.iter().zip(homes).map(item).collect();
     let stock = |at: &usize| items[*at].keys.stock.clone();
     let primary = (0..items.len()).min_by_key(stock).unwrap_or_default();
-    let mut order = CrossSlotOrder { order, items, holds: Vec::new(), primary, dry_run };
+    let mut order = CrossSlotOrder { asked: order, items, holds: Vec::new(), primary, dry_run };
     order.holds = (0..order.items.len()).map(|at| hold_call_of(store, &order, at)).collect();
     Ok(order)
 }
@@ -311,7 +311,7 @@ fn end_held(
     }
     if let Some(at) = order.others().find(|at| outcomes[*at].status == Status::RequestConflict) {
         let why = format!("it is bought, but its id has another order of `{}`", order.items[at].activity);
-        return Err(unsettled(&order.order.request, why));
+        return Err(unsettled(&order.asked.request, why));
     }
     for (at, settled) in settle_items(store, order, order.others().collect(), "confirm")? {
         if !settled.status.is_done() {
@@ -319,7 +319,7 @@ fn end_held(
             let why = format!(
                 "it is bought, but its item of `{activity}` is {status}: was that reset, archived or lost since?"
             );
-            return Err(unsettled(&order.order.request, why));
+            return Err(unsettled(&order.asked.request, why));
         }
         outcomes[at] = settled;
     }
@@ -401,7 +401,7 @@ fn hold_all(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<Vec<Outcome
 fn undecided(order: &CrossSlotOrder<'_>, error: StoreError) -> StoreError {
     match error {
         StoreError::Unknown { .. } | StoreError::Unsettled { .. } | StoreError::Reset { .. } => error,
-        error => unsettled(&order.order.request, error.to_string()),
+        error => unsettled(&order.asked.request, error.to_string()),
     }
 }
 
@@ -409,9 +409,9 @@ fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleC
     let item = &order.items[at];
     let duration = SHORTEST_HOLD.max(store.servers.target().timeout * 3).as_millis().to_string();
     let others = if at == order.primary { order.names_of_others() } else { String::new() };
-    let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+    let (user, request) = (user_text(order.asked.user.as_ref()), &order.asked.request);
     let (kind, name, digest, quantity) = (store.kind(), order.name(), order.digest(), item.quantity.to_string());
-    let reason = order.order.reason.as_deref().unwrap_or_default();
+    let reason = order.asked.reason.as_deref().unwrap_or_default();
     let hold = [&kind, &store.operator, user, &quantity, request.as_str(), "", reason, &duration];
     let arguments: Vec<&[u8]> = hold.into_iter().chain([&*name, &digest, &others]).map(str::as_bytes).collect();
     let script = HOLD.of(store.layout.kind());
@@ -421,7 +421,7 @@ fn hold_call_of(store: &Store, order: &CrossSlotOrder<'_>, at: usize) -> SingleC
 /// Holds an item, unless a reply says that this was done.
 fn hold_item(store: &mut Store, order: &CrossSlotOrder<'_>, at: usize, reply: Option<Value>) -> Result<Outcome> {
     let (item, hold) = (&order.items[at], &order.holds[at]);
-    let (user, request) = (user_text(order.order.user.as_ref()), &order.order.request);
+    let (user, request) = (user_text(order.asked.user.as_ref()), &order.asked.request);
     if order.dry_run {
         return orders::send_home(store, &item.activity, Some(user.as_bytes()), hold);
     }
@@ -485,7 +485,7 @@ fn abort(
     let Item { activity: primary, home, .. } = &order.items[order.primary];
     if order.items.len() > 1 && was_held && !is_given_up(status) && !is_removed(store, home)? {
         let why = format!("`{primary}`, which says whether it is bought, is {}", status.name());
-        return Err(unsettled(&order.order.request, why));
+        return Err(unsettled(&order.asked.request, why));
     }
     returned(&mut outcomes[order.primary], &settled);
     let own = order.others().filter(|at| !is_of_another(&outcomes[*at])).collect();
@@ -500,7 +500,7 @@ fn abort(
 
 /// Whether the primary stores another order under this id, which a call that found it corrupt did not look at.
 fn has_other_order(store: &mut Store, order: &CrossSlotOrder<'_>) -> Result<bool> {
-    match stored_order(store, &order.items[order.primary].keys, &order.order.request) {
+    match stored_order(store, &order.items[order.primary].keys, &order.asked.request) {
         // An abort that came before any hold left no order.
         Ok(Some(stored)) => Ok(!stored.ends_with(order.stored().as_bytes()) && stored != b"void\t"),
         Err(error) if !error.is_wrong_type() => Err(error),
@@ -514,8 +514,8 @@ fn stored_order(store: &mut Store, keys: &Keys, request: &RequestId) -> Result<O
 }
 
 fn settle_primary(store: &mut Store, order: &CrossSlotOrder<'_>, step: &str) -> Result<Outcome> {
-    let settle = settle_call(store, &order.order.request, step, &order.name(), order.stored().as_bytes());
-    settle_replicated(store, &order.items[order.primary].keys, &order.order.request, &settle)
+    let settle = settle_call(store, &order.asked.request, step, &order.name(), order.stored().as_bytes());
+    settle_replicated(store, &order.items[order.primary].keys, &order.asked.request, &settle)
 }
 
 /// Ends items as the primary was decided, side by side: what each of them has become.
@@ -525,7 +525,7 @@ fn settle_items(
     items: Vec<usize>,
     step: &str,
 ) -> Result<Vec<(usize, Outcome)>> {
-    let settle = settle_call(store, &order.order.request, step, &order.name(), order.stored().as_bytes());
+    let settle = settle_call(store, &order.asked.request, step, &order.name(), order.stored().as_bytes());
     let calls: Vec<Call> = items.iter().map(|at| settle.call(&order.items[*at].keys, Modes::UNKEPT)).collect();
     let answers = items.into_iter().zip(store.servers.call_all(&calls));
     answers.map(|(at, answer)| Ok((at, settle.read(answer?.value(), &order.items[at].keys)?))).collect()

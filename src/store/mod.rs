@@ -1,7 +1,7 @@
-//! A [`Store`] is the servers of one layout: what every room asks through. It knows which shards
-//! an activity has, and how much of the server's time an audit takes: all that it can get while nobody buys, a small share of a live sale.
+//! A [`Store`] is the servers of one layout: what every room asks through. It knows which shards an activity has, how much of the
+//! server's time what is read page by page may take, and whether replicas have what was written.
 //!
-//! It waits until replicas have what was written. `WAIT` covers what its own connection wrote: on another one it says that replicas have everything, although they have
+//! `WAIT` covers what its own connection wrote: on another one it says that replicas have everything, although they have
 //! nothing. So an activity that was changed is written once more first, as it is, on the connection that waits. Replicas
 //! get all writes of a server in one order: a replica that has this one has everything before it, whichever connection, process
 //! or retry wrote that.
@@ -34,7 +34,7 @@ pub struct Store {
     pub(crate) changes: Changes,
     /// The connections that last while no other server has taken over: nodes, and how often each was connected to. `None` if nobody
     /// waits for replicas, or may ask which servers there are.
-    watched: Option<BTreeMap<usize, u64>>,
+    lasting: Option<BTreeMap<usize, u64>>,
     /// Which activities are sharded.
     pub(crate) directory: Directory,
     /// What gets units from other shards.
@@ -53,8 +53,8 @@ impl Store {
             (Throttle::quick(servers.system()), Changes::default(), Directory::default());
         let borrower = ShardBorrower::new(operator.clone());
         let (knows_replicas, stop) = (false, Arc::new(|| false));
-        let watched = None;
-        Self { servers, layout, operator, throttle, changes, watched, directory, borrower, knows_replicas, stop }
+        let lasting = None;
+        Self { servers, layout, operator, throttle, changes, lasting, directory, borrower, knows_replicas, stop }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -103,7 +103,7 @@ impl Store {
             operator: self.operator.clone(),
             throttle: Throttle::quick(self.servers.system()),
             changes: self.changes.clone(),
-            watched: None,
+            lasting: None,
             directory: self.directory.clone(),
             borrower: self.borrower.for_other_servers(),
             knows_replicas: false,
@@ -191,7 +191,7 @@ impl Store {
 }
 
 /// How much longer than a call took the server is then left to others: three quarters of its time and more.
-const OTHERS: u32 = 3;
+const REST_FACTOR: u32 = 3;
 /// The longest rest: a call that took longer waited for something else.
 const MOST: Duration = Duration::from_millis(5);
 
@@ -232,7 +232,7 @@ impl Throttle {
     /// Right after its reply came.
     pub(crate) fn took(&mut self) {
         let took = self.system.now() - self.sent;
-        self.rest = took + (took * OTHERS).min(MOST);
+        self.rest = took + (took * REST_FACTOR).min(MOST);
     }
 }
 
@@ -284,10 +284,10 @@ impl Store {
     /// each server: while that connection lasts, no other one has taken over.
     pub fn require_replicas(&mut self, replicas: Option<u32>) {
         self.changes.noted().replicas = replicas;
-        self.watched = replicas.and_then(|_| match self.servers.discover() {
+        self.lasting = replicas.and_then(|_| match self.servers.discover() {
             Ok(()) => Some(self.servers.connect_to_primaries()),
             Err(StoreError::Permission { .. }) => None,
-            // What cannot be reached now is not watched.
+            // What cannot be reached now does not last.
             Err(_) => Some(BTreeMap::new()),
         });
     }
@@ -355,11 +355,11 @@ impl Store {
         Ok(None)
     }
 
-    /// Whether the watched connection to a node lasts: while it does, no other server has taken over.
+    /// Whether the connection to a node still lasts: while it does, no other server has taken over.
     fn is_watched_still(&mut self, node: usize) -> bool {
         let server = self.servers.node(node);
         let (is_up, connected) = (!server.is_down && server.is_named(), server.connected);
-        self.watched.as_mut().is_none_or(|watched| watched.insert(node, connected) == Some(connected) && is_up)
+        self.lasting.as_mut().is_none_or(|lasting| lasting.insert(node, connected) == Some(connected) && is_up)
     }
 }
 

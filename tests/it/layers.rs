@@ -1,5 +1,5 @@
-//! Modules depend in one direction: each room of `src` on those below it, and no two modules of one folder on each other in a
-//! circle.
+//! Modules depend in one direction: each room of `src` on those above it in ARCHITECTURE.md, and no two modules of one folder on
+//! each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use crate::support::{files_below, root};
 /// What each module of a directory uses of its siblings.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
-/// The module path of a file below `src`: `store/bulk/mod.rs` is `[store, bulk]`.
+/// The module path of a file below `src`: `sell/bulk/mod.rs` is `[sell, bulk]`.
 fn module(file: &Path) -> Vec<String> {
     let mut parts: Vec<String> = file.with_extension("").iter().map(|part| part.to_str().unwrap().to_owned()).collect();
     if parts.last().is_some_and(|last| last == "mod") {

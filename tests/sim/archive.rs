@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use seckill::internals::Archives;
-use seckill::{FieldChange, Layout, Preheat, Status};
+use seckill::{FieldChange, Layout, PreheatMode, Status};
 
 use super::calls::{Activity, Call, shown, shown_reply, status};
 use super::history::History;
@@ -185,7 +185,7 @@ impl Shop {
         shop.world.start(0, 0);
         let limit = FieldChange::Keep;
         shop.does(Op::Preheat {
-            how: Preheat::Create,
+            how: PreheatMode::Create,
             total: 9,
             limit,
             ledger: Some(true),

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use seckill::internals::{Archives, EntryId, FileLine, OrderFile, Repair, RepairPlan, ShardCount, Shards, slot};
-use seckill::{ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Millis, Preheat, Status, UserId, Verdict};
+use seckill::{
+    ActivityId, Audit, Class, FieldChange, Kind, Layout, Limit, Millis, PreheatMode, Status, UserId, Verdict,
+};
 
 use failures::{HeardAt, RECOVERED_AFTER};
 use feed::Loader;
@@ -365,7 +367,7 @@ impl Night<'_> {
             self.has_ledger.push(has_ledger);
             let (total, shards) = (4 + self.random.below(12), ShardCount::new(SHARDS).filter(|_| is_sharded));
             let op = Op::Preheat {
-                how: Preheat::Create,
+                how: PreheatMode::Create,
                 total,
                 limit,
                 ledger: Some(has_ledger),
@@ -392,12 +394,12 @@ impl Night<'_> {
     }
 
     /// Preheats the first activity once more.
-    fn preheat(&mut self, about: About, how: Preheat, total: u64, limit: FieldChange<Limit>) -> Step {
+    fn preheat(&mut self, about: About, how: PreheatMode, total: u64, limit: FieldChange<Limit>) -> Step {
         self.asked_total = total;
-        let ledger = (how == Preheat::Reset).then_some(self.has_ledger[0]);
+        let ledger = (how == PreheatMode::Reset).then_some(self.has_ledger[0]);
         let shards = self.shards.as_ref().map(Shards::count);
         // What is made anew has nothing by which a process with an old list would know.
-        let changes = how == Preheat::Reset && self.gone.is_none();
+        let changes = how == PreheatMode::Reset && self.gone.is_none();
         let shards = shards.map(|count| if changes { 2 + self.random.below(3) as usize } else { count });
         let shards = shards.and_then(ShardCount::new);
         Step::new(about, Op::Preheat { how, total, limit, ledger, shards, window: SAME_WINDOW })
@@ -738,7 +740,7 @@ impl Night<'_> {
                 } else {
                     FieldChange::Keep
                 };
-                let update = self.preheat(About::Upkeep, Preheat::Update, total, limit);
+                let update = self.preheat(About::Upkeep, PreheatMode::Update, total, limit);
                 Some(update.in_window(self.window()))
             }
             81..84 => Some(self.pause()),
@@ -1045,7 +1047,7 @@ impl Night<'_> {
         }
         self.oracle.forget(0);
         let total = 4 + self.random.below(12);
-        self.preheat(About::Reset, Preheat::Reset, total, FieldChange::Keep)
+        self.preheat(About::Reset, PreheatMode::Reset, total, FieldChange::Keep)
     }
 
     fn audit(&mut self, activity: usize, with_records: bool) -> Step {
@@ -1365,7 +1367,7 @@ impl Night<'_> {
             self.steps_alone((0..self.activities.len()).map(expire).collect())?;
             if self.shards.is_some() {
                 // An update may have come to no end.
-                let update = self.preheat(About::Upkeep, Preheat::Update, self.asked_total, FieldChange::Keep);
+                let update = self.preheat(About::Upkeep, PreheatMode::Update, self.asked_total, FieldChange::Keep);
                 self.steps_alone(vec![update])?;
             }
             self.repair_everything()?;
@@ -1382,7 +1384,7 @@ impl Night<'_> {
             return Ok(());
         };
         let total = if self.shards.is_some() { self.asked_total } else { found.total.cast_unsigned() };
-        let update = self.preheat(About::Upkeep, Preheat::Update, total, FieldChange::Keep);
+        let update = self.preheat(About::Upkeep, PreheatMode::Update, total, FieldChange::Keep);
         self.steps_alone(vec![update.in_window([FieldChange::Clear; 2])])
     }
 
@@ -1488,7 +1490,7 @@ impl Night<'_> {
         let found = Found::read(&self.activities[activity], &self.engine.server.borrow().keys)?;
         let total = found.map_or(0, |found| found.total).cast_unsigned();
         let op = Op::Preheat {
-            how: Preheat::Update,
+            how: PreheatMode::Update,
             total,
             limit: FieldChange::Keep,
             ledger: None,

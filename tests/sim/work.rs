@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use seckill::internals::{self, Archives, EntryId, OrderFile, RepairPlan, ShardCount, Shards, System, judge_shards};
 use seckill::{
-    ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Plan, Preheat, Quantity, RefundOf,
-    RequestId, Status, Store, StoreError, Target, Units, UserId, Wish, judge,
+    ActivityId, Audit, FieldChange, HoldFor, Layout, Limit, Millis, MissingOrders, Plan, PreheatMode, Quantity,
+    RefundOf, RequestId, Status, Store, StoreError, Target, Units, UserId, Wish, judge,
 };
 
 use super::audit::{self, Rows};
@@ -30,7 +30,7 @@ pub fn is_shut(status: Status) -> bool {
 #[derive(Debug, Clone)]
 pub enum Op {
     Preheat {
-        how: Preheat,
+        how: PreheatMode,
         total: u64,
         limit: FieldChange<Limit>,
         ledger: Option<bool>,

@@ -1,11 +1,11 @@
 //! What a preheat is to do to a sharded activity, from what is there. Asks nobody.
 
-use crate::admin::parent::Says;
+use crate::admin::parent::ParentRecord;
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
-    Action, ActivityId, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, Preheat, Preheated,
+    Action, ActivityId, Corrupt, FieldDifference, Limit, Meta, Millis, PackedRules, Plan, PreheatMode, Preheated,
     ShardPlan, Snapshot, Status, StoredState, Units,
 };
 use crate::shards;
@@ -14,7 +14,7 @@ use crate::shards;
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// What the parent says; `None` if it is no parent, or cannot be read.
-    pub says: Option<Says>,
+    pub record: Option<ParentRecord>,
     /// The shards that it names; if there is no parent, those that a new one gets.
     pub shards: Vec<Snapshot>,
     /// What is wrong with the parent, or with a shard that it names.
@@ -39,7 +39,7 @@ pub(super) enum Todo {
     /// Nothing, or nothing can be.
     Nothing,
     /// The parent is to say this; then what it plans is to be done.
-    Begin(Box<Says>),
+    Begin(Box<ParentRecord>),
     /// What the parent plans already is to be done.
     Resume,
 }
@@ -56,13 +56,13 @@ pub(super) struct Decision {
 impl Found {
     /// Units left in the shards that the parent names.
     fn stock(&self) -> Option<u64> {
-        self.says.as_ref()?.shards.as_ref()?;
+        self.record.as_ref()?.shards.as_ref()?;
         self.shards.iter().map(|shard| shard.stock).sum()
     }
 
     /// Numbers of the shards that there are, or that a plan makes, and of those that it removes.
     pub(super) fn numbers(&self) -> (Vec<u32>, Vec<u32>) {
-        match self.says.as_ref().map(|says| (&says.plan, &says.shards)) {
+        match self.record.as_ref().map(|record| (&record.plan, &record.shards)) {
             Some((Some(ShardPlan::Start { shards, old }), _)) => (shards.clone(), old.clone()),
             Some((_, Some(shards))) => (shards.numbers().to_vec(), Vec::new()),
             _ => (Vec::new(), Vec::new()),
@@ -73,7 +73,7 @@ impl Found {
 /// What is wanted of an activity, and what there is.
 struct Case<'a> {
     plan: &'a Plan,
-    how: Preheat,
+    how: PreheatMode,
     found: &'a Found,
     /// Rules and title at the end.
     target: (PackedRules, String),
@@ -81,15 +81,15 @@ struct Case<'a> {
     refused: Preheated,
 }
 
-fn is_update(how: Preheat) -> bool {
-    matches!(how, Preheat::Update | Preheat::UpdateFrom(_))
+fn is_update(how: PreheatMode) -> bool {
+    matches!(how, PreheatMode::Update | PreheatMode::UpdateFrom(_))
 }
 
 /// Rules and title as a plan wants them; an update keeps what is not given.
-fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (PackedRules, String) {
+fn wanted(plan: &Plan, how: PreheatMode, before: Option<&ParentRecord>, epoch: u64) -> (PackedRules, String) {
     let kept = before.filter(|_| is_update(how));
     let rules = PackedRules {
-        state: kept.map_or(StoredState::Live, |says| says.rules.state),
+        state: kept.map_or(StoredState::Live, |record| record.rules.state),
         ledger: plan.ledger.unwrap_or(true),
         epoch,
         per_user_limit: plan.per_user_limit.map(Limit::get).over(kept.and_then(|it| it.rules.per_user_limit)),
@@ -98,7 +98,7 @@ fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (Pack
         // An end before 1970 must stay after its start.
         ends_at: plan.ends_at.map(|end| Millis::new(end.get().max(1))).over(kept.and_then(|it| it.rules.ends_at)),
     };
-    let title = plan.title.clone().or(kept.map(|says| says.title.clone())).unwrap_or_default();
+    let title = plan.title.clone().or(kept.map(|record| record.title.clone())).unwrap_or_default();
     (rules, title)
 }
 
@@ -106,16 +106,17 @@ fn wanted(plan: &Plan, how: Preheat, before: Option<&Says>, epoch: u64) -> (Pack
 ///
 /// # Errors
 /// What is given does not fit what is kept.
-pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decision> {
-    let says = found.says.as_ref();
-    let target = wanted(plan, how, says, if how == Preheat::Reset { found.epoch + 1 } else { found.epoch.max(1) });
+pub(super) fn decide(plan: &Plan, how: PreheatMode, found: &Found) -> Result<Decision> {
+    let record = found.record.as_ref();
+    let target =
+        wanted(plan, how, record, if how == PreheatMode::Reset { found.epoch + 1 } else { found.epoch.max(1) });
     if let (Some(start), Some(end)) = (target.0.starts_at, target.0.ends_at)
         && start >= end
     {
         let why = "preheat: the window ends before it starts".to_owned();
         return Err(StoreError::Server { kind: ServerKind::Usage, why });
     }
-    let rules = says.map(|says| &says.rules);
+    let rules = record.map(|record| &record.rules);
     let refused = Preheated {
         activity: plan.id.clone(),
         action: Action::Refused,
@@ -130,8 +131,8 @@ pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decisio
         corrupt: None,
     };
     let case = Case { plan, how, found, target, refused };
-    let (result, todo) = match (how, says) {
-        (Preheat::Reset, _) => case.reset(),
+    let (result, todo) = match (how, record) {
+        (PreheatMode::Reset, _) => case.reset(),
         _ if found.corrupt.is_some() => {
             let (status, corrupt) = (Status::Corrupt, found.corrupt.clone());
             (Preheated { status, corrupt, ..case.refused.clone() }, Todo::Nothing)
@@ -140,19 +141,19 @@ pub(super) fn decide(plan: &Plan, how: Preheat, found: &Found) -> Result<Decisio
             Some(other) => (case.without_shards(other), Todo::Nothing),
             None => case.create(),
         },
-        (_, Some(says)) if says.shards.is_some() && found.shards.iter().any(Snapshot::is_archived) => {
+        (_, Some(record)) if record.shards.is_some() && found.shards.iter().any(Snapshot::is_archived) => {
             (case.refused_for("state", StoredState::Archived, StoredState::Live), Todo::Nothing)
         }
-        (_, Some(says)) => match &says.plan {
-            Some(ShardPlan::Start { shards, .. }) => case.resume(says, shards),
+        (_, Some(record)) => match &record.plan {
+            Some(ShardPlan::Start { shards, .. }) => case.resume(record, shards),
             Some(ShardPlan::Update { .. }) if !is_update(how) => {
-                let mut refused = Preheated { differences: case.differences(says), ..case.refused.clone() };
+                let mut refused = Preheated { differences: case.differences(record), ..case.refused.clone() };
                 refused.differences.push(case.difference("plan", "update", ""));
                 (refused, Todo::Nothing)
             }
             // What is unfinished is finished first, whatever is wanted then.
-            Some(ShardPlan::Update { .. }) => (case.half_updated(case.existing(says).0, says), Todo::Resume),
-            None => case.existing(says),
+            Some(ShardPlan::Update { .. }) => (case.half_updated(case.existing(record).0, record), Todo::Resume),
+            None => case.existing(record),
         },
     };
     Ok(Decision { result, todo, target: case.target })
@@ -185,7 +186,7 @@ impl Case<'_> {
     }
 
     /// How a sharded sale differs from its plan.
-    fn differences(&self, says: &Says) -> Vec<FieldDifference> {
+    fn differences(&self, record: &ParentRecord) -> Vec<FieldDifference> {
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
         let count = |count: usize| if count == 0 { String::new() } else { count.to_string() };
         let shards = self.found.numbers().0.len();
@@ -201,7 +202,7 @@ impl Case<'_> {
                 ("shards", shards),
             ]
         };
-        let was = texts(&says.rules, &says.title, count(shards));
+        let was = texts(&record.rules, &record.title, count(shards));
         let shards = self.plan.shards.map_or(kept, |count| count.get());
         let will_be = texts(&self.target.0, &self.target.1, count(shards));
         let pairs = was.into_iter().zip(will_be).filter(|((_, was), (_, will_be))| was != will_be);
@@ -217,7 +218,7 @@ impl Case<'_> {
     /// The parent is to plan a new sale.
     fn start(&self, shards: Vec<u32>, old: Vec<u32>) -> Todo {
         let (rules, title) = self.target.clone();
-        Todo::Begin(Box::new(Says { rules, title, shards: None, plan: Some(ShardPlan::Start { shards, old }) }))
+        Todo::Begin(Box::new(ParentRecord { rules, title, shards: None, plan: Some(ShardPlan::Start { shards, old }) }))
     }
 
     /// An activity that has its units itself is no parent, and becomes one only by a reset.
@@ -236,7 +237,7 @@ impl Case<'_> {
     /// Nothing of the activity itself is there.
     fn create(&self) -> (Preheated, Todo) {
         let Self { plan, how, found, target, refused } = self;
-        if matches!(how, Preheat::UpdateFrom(_)) {
+        if matches!(how, PreheatMode::UpdateFrom(_)) {
             return (Preheated { status: Status::NotPreheated, ..refused.clone() }, Todo::Nothing);
         }
         // A parent that was lost, with the node that had it, before a replica knew it: what its shards say must fit.
@@ -271,8 +272,8 @@ impl Case<'_> {
     }
 
     /// A new sale is half made.
-    fn resume(&self, says: &Says, shards: &[u32]) -> (Preheated, Todo) {
-        let differences = self.differences(says);
+    fn resume(&self, record: &ParentRecord, shards: &[u32]) -> (Preheated, Todo) {
+        let differences = self.differences(record);
         // Only a reset makes an activity without shards of it.
         if differences.is_empty() && !shards.is_empty() {
             let result = Preheated { total_before: None, ..self.begun(self.refused.clone(), Action::Create) };
@@ -284,15 +285,15 @@ impl Case<'_> {
     }
 
     /// A sale is there.
-    fn existing(&self, says: &Says) -> (Preheated, Todo) {
+    fn existing(&self, record: &ParentRecord) -> (Preheated, Todo) {
         let Self { how, found, target, .. } = self;
-        let mut differences = self.differences(says);
+        let mut differences = self.differences(record);
         let mut is_refused =
             !is_update(*how) || differences.iter().any(|it| matches!(&it.field[..], "ledger" | "shards"));
-        if let Preheat::UpdateFrom(total) = how
-            && *total != says.rules.total
+        if let PreheatMode::UpdateFrom(total) = how
+            && *total != record.rules.total
         {
-            differences.push(self.difference("if_total", says.rules.total, total));
+            differences.push(self.difference("if_total", record.rules.total, total));
             is_refused = true;
         }
         let refused = self.refused.clone();
@@ -304,7 +305,7 @@ impl Case<'_> {
             return (refused, Todo::Nothing);
         }
         let stocks: Vec<u64> = found.shards.iter().map(|shard| shard.stock.unwrap_or_default()).collect();
-        let (before, after) = (says.rules.total, target.0.total);
+        let (before, after) = (record.rules.total, target.0.total);
         let changes = match before.checked_sub(after) {
             Some(fewer) => taken(&stocks, fewer).map(|taken| taken.into_iter().map(|units| -signed(units)).collect()),
             None => Some(spread(after - before, stocks.len()).into_iter().map(signed).collect()),
@@ -316,15 +317,15 @@ impl Case<'_> {
         let result = Preheated { stock, ..self.begun(refused, Action::Update) };
         let (rules, title) = target.clone();
         let update = ShardPlan::Update { id: found.new_id.clone(), done: 0, changes, rules, title };
-        (result, Todo::Begin(Box::new(Says { plan: Some(update), ..says.clone() })))
+        (result, Todo::Begin(Box::new(ParentRecord { plan: Some(update), ..record.clone() })))
     }
 
     /// Some shards of a sale are updated already: counts from their totals what is left of how many.
-    fn half_updated(&self, result: Preheated, says: &Says) -> Preheated {
+    fn half_updated(&self, result: Preheated, record: &ParentRecord) -> Preheated {
         let metas = self.found.shards.iter().filter_map(|shard| shard.meta.as_ref());
         let totals: u64 = metas.map(|meta| meta.total).sum();
         let left = |total: u64| result.stock_before.and_then(|stock| (stock + total).checked_sub(totals));
-        let (before, after) = (left(says.rules.total), left(self.target.0.total));
+        let (before, after) = (left(record.rules.total), left(self.target.0.total));
         if after.is_none() || !matches!(result.status, Status::OutOfStock | Status::Ok) {
             return Preheated { stock_before: before, ..result };
         }
@@ -335,9 +336,9 @@ impl Case<'_> {
         let Self { plan, found, refused, .. } = self;
         let count = plan.shards.map_or(0, |count| count.get());
         let (shards, old) = found.numbers();
-        if let Some(says) = &found.says
-            && matches!(says.plan, Some(ShardPlan::Start { .. }))
-            && self.differences(says).is_empty()
+        if let Some(record) = &found.record
+            && matches!(record.plan, Some(ShardPlan::Start { .. }))
+            && self.differences(record).is_empty()
         {
             return (self.begun(refused.clone(), Action::Reset), Todo::Resume);
         }
@@ -349,12 +350,12 @@ impl Case<'_> {
         let is_new = found.is_absent && found.living.is_empty() && !found.shards.iter().any(is_there);
         let action = if is_new { Action::Create } else { Action::Reset };
         let mut before = refused.clone();
-        match (&found.other, &found.says) {
+        match (&found.other, &found.record) {
             (Some(other), _) => {
                 (before.total_before, before.stock_before) = (other.total_before, other.stock_before);
                 before.differences.clone_from(&other.differences);
             }
-            (None, Some(says)) => before.differences = self.differences(says),
+            (None, Some(record)) => before.differences = self.differences(record),
             (None, None) => {}
         }
         let result = Preheated { shards: counted(&chosen), ..self.begun(before, action) };

@@ -10,7 +10,7 @@ use redis::Value;
 use crate::admin::activities;
 use crate::error::{Recovery, Result, ServerKind, StoreError};
 use crate::model::{
-    Action, ActivityId, FieldChange, FieldDifference, Layout, Millis, Plan, Preheat, Preheated, Status, Units,
+    Action, ActivityId, FieldChange, FieldDifference, Layout, Millis, Plan, PreheatMode, Preheated, Status, Units,
 };
 use crate::read::snapshot;
 use crate::redis::call::retry::Answer;
@@ -38,7 +38,7 @@ const TRIES: usize = 100;
 /// A preheat of some activities: what all its calls have in common.
 struct Preheating<'a> {
     store: &'a mut Store,
-    how: Preheat,
+    how: PreheatMode,
     dry_run: bool,
     reason: Option<&'a str>,
 }
@@ -65,7 +65,7 @@ impl Preheating<'_> {
     /// Updates an activity whose plan gives no total, if it still has this one.
     fn at_total(&mut self, plan: &Plan, total: u64) -> Result<Preheated> {
         let Self { dry_run, reason, .. } = *self;
-        let mut update = Preheating { store: &mut *self.store, how: Preheat::UpdateFrom(total), dry_run, reason };
+        let mut update = Preheating { store: &mut *self.store, how: PreheatMode::UpdateFrom(total), dry_run, reason };
         update.one(&Plan { total: Units::new(total), ..plan.clone() })
     }
 
@@ -96,7 +96,7 @@ impl Preheating<'_> {
         let safety = match (dry_run, self.how) {
             (true, _) => RetrySafety::ReadOnly,
             // A reset that is sent twice would remove what was bought in between.
-            (false, Preheat::Reset) => RetrySafety::AtMostOnce,
+            (false, PreheatMode::Reset) => RetrySafety::AtMostOnce,
             // It says what should be.
             (false, _) => RetrySafety::Idempotent,
         };
@@ -125,7 +125,7 @@ impl Preheating<'_> {
     /// Those whose parent was lost, or deleted, while its shards are there: they would be sold twice. Number 0 is among the first shards
     /// of every activity, and one that was removed keeps its meta.
     fn orphans(&mut self, plans: &[&Plan]) -> Vec<Result<Option<Preheated>>> {
-        if self.store.layout() != Layout::Cluster || self.how == Preheat::Reset {
+        if self.store.layout() != Layout::Cluster || self.how == PreheatMode::Reset {
             return plans.iter().map(|_| Ok(None)).collect();
         }
         let rules = |id: &ActivityId| {
@@ -180,9 +180,9 @@ impl Preheating<'_> {
     /// What the script preheat takes after its keys.
     fn arguments(&self, plan: &Plan, dry_run: bool) -> Vec<String> {
         let mode = match self.how {
-            Preheat::Create => "create",
-            Preheat::Update | Preheat::UpdateFrom(_) => "update",
-            Preheat::Reset => "reset",
+            PreheatMode::Create => "create",
+            PreheatMode::Update | PreheatMode::UpdateFrom(_) => "update",
+            PreheatMode::Reset => "reset",
         };
         vec![
             self.store.kind(),
@@ -198,7 +198,7 @@ impl Preheating<'_> {
             given(plan.ends_at.map(|end| end.get().max(1))),
             given(plan.ledger.map(u8::from)),
             match self.how {
-                Preheat::UpdateFrom(total) => total.to_string(),
+                PreheatMode::UpdateFrom(total) => total.to_string(),
                 _ => String::new(),
             },
         ]
@@ -225,7 +225,7 @@ fn named(plan: &Plan, error: StoreError) -> StoreError {
 pub fn preheat_all(
     store: &mut Store,
     plans: &[&Plan],
-    how: Preheat,
+    how: PreheatMode,
     dry_run: bool,
     reason: Option<&str>,
     mut each: impl FnMut(usize, Preheated),
@@ -246,8 +246,8 @@ pub fn preheat_all(
     for number in several {
         let plan = plans[number];
         let preheated = match (plan.total, how) {
-            (None, Preheat::Update) => preheating.with_same_total(plan),
-            (None, Preheat::UpdateFrom(total)) => preheating.at_total(plan, total),
+            (None, PreheatMode::Update) => preheating.with_same_total(plan),
+            (None, PreheatMode::UpdateFrom(total)) => preheating.at_total(plan, total),
             _ => preheating.one(plan),
         };
         match preheated {

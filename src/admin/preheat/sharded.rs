@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::admin::parent::{self, Parent, Says};
+use crate::admin::parent::{self, Parent, ParentRecord};
 use crate::admin::preheat::decide::{Decision, Found, Todo, decide};
 use crate::admin::preheat::{self, Preheating};
 use crate::error::{Result, ServerKind, StoreError};
@@ -24,7 +24,7 @@ use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::activity::whole::unsound;
 use crate::model::number::{signed, whole};
 use crate::model::{
-    Action, ActivityId, Corrupt, Meta, Millis, PackedRules, Plan, Preheat, Preheated, ShardPlan, Shards, Snapshot,
+    Action, ActivityId, Corrupt, Meta, Millis, PackedRules, Plan, PreheatMode, Preheated, ShardPlan, Shards, Snapshot,
     Status,
 };
 use crate::read::snapshot;
@@ -83,41 +83,41 @@ impl Preheating<'_> {
                 return Ok(Some(result));
             }
             let mut is_begun = false;
-            let says = match (todo, found.says) {
-                (Todo::Begin(says), Some(before))
-                    if matches!(says.plan, Some(ShardPlan::Update { .. }))
+            let record = match (todo, found.record) {
+                (Todo::Begin(record), Some(before))
+                    if matches!(record.plan, Some(ShardPlan::Update { .. }))
                         && totals(&found.shards) != before.rules.total =>
                 {
                     add_up(self.store, &plan.id, totals(&found.shards), before.rules.total, began)?;
                     continue;
                 }
-                (Todo::Begin(says), _) => {
+                (Todo::Begin(record), _) => {
                     is_begun = true;
-                    *says
+                    *record
                 }
-                (Todo::Resume, Some(says)) => says,
+                (Todo::Resume, Some(record)) => record,
                 // Another caller may have finished what this began.
                 _ if result.action == Action::Unchanged => return Ok(Some(planned.unwrap_or(result))),
                 _ => return Ok(Some(result)),
             };
             preheat::add_to_index(self.store, [&plan.id])?;
-            let clears = is_begun && self.how == Preheat::Reset && !parent.is_absent();
+            let clears = is_begun && self.how == PreheatMode::Reset && !parent.is_absent();
             // Also what another client planned, which may have died before a replica had it.
-            if !parent::change_parent(self.store, &plan.id, &mut parent, &says, clears)? {
+            if !parent::change_parent(self.store, &plan.id, &mut parent, &record, clears)? {
                 continue;
             }
             if is_begun {
                 planned = Some(result.clone());
             }
-            let is_wanted = match &says.plan {
+            let is_wanted = match &record.plan {
                 Some(ShardPlan::Update { rules, title, .. }) => {
                     PackedRules { state: target.0.state, ..*rules } == target.0 && *title == target.1
                 }
                 _ => true,
             };
-            let ended = match &says.plan {
-                Some(ShardPlan::Start { .. }) => self.start(&plan.id, &mut parent, says),
-                Some(ShardPlan::Update { .. }) => self.update(&plan.id, &mut parent, says),
+            let ended = match &record.plan {
+                Some(ShardPlan::Start { .. }) => self.start(&plan.id, &mut parent, record),
+                Some(ShardPlan::Update { .. }) => self.update(&plan.id, &mut parent, record),
                 None => Err(ShardFault::ListChanged),
             };
             match ended {
@@ -145,12 +145,12 @@ impl Preheating<'_> {
         let mut found = Found { is_absent: parent.is_absent(), other: other.cloned(), new_id, ..Found::default() };
         found.corrupt.clone_from(&parent.corrupt);
         if parent.is_parent() {
-            match parent.says(&self.store.keys(&plan.id).meta) {
-                Ok(says) => found.says = Some(says),
+            match parent.record(&self.store.keys(&plan.id).meta) {
+                Ok(record) => found.record = Some(record),
                 Err(corrupt) => found.corrupt = Some(corrupt),
             }
         }
-        let numbers = match &found.says {
+        let numbers = match &found.record {
             Some(_) => found.numbers().0,
             None => shards::choose(&plan.id, plan.shards.map_or(0, |count| count.get()), 0),
         };
@@ -166,7 +166,7 @@ impl Preheating<'_> {
             });
         }
         found.epoch = epochs.into_iter().max().unwrap_or_default();
-        if found.says.is_none() && found.shards.iter().any(|shard| shard.meta.is_some()) {
+        if found.record.is_none() && found.shards.iter().any(|shard| shard.meta.is_some()) {
             let ids: Vec<ActivityId> = (0..NUMBERS).map(|number| plan.id.shard(number)).collect();
             let all = snapshot::snapshots(self.store, &ids)?;
             let metas = || (0..NUMBERS).zip(&all).filter_map(|(number, shard)| Some((number, shard.meta.as_ref()?)));
@@ -176,10 +176,12 @@ impl Preheating<'_> {
                 found.used = metas().map(|(number, _)| number + 1).max().unwrap_or_default();
             }
         }
-        if let Some(says) = found.says.as_ref().filter(|says| says.shards.is_some() && self.how != Preheat::Reset) {
-            found.epoch = says.rules.epoch;
+        if let Some(record) =
+            found.record.as_ref().filter(|record| record.shards.is_some() && self.how != PreheatMode::Reset)
+        {
+            found.epoch = record.rules.epoch;
             let keys = |shard: &ActivityId| self.store.keys(shard).stock_and_meta();
-            let wrong = found.shards.iter().find_map(|shard| unsound(shard, says.rules.epoch, &keys));
+            let wrong = found.shards.iter().find_map(|shard| unsound(shard, record.rules.epoch, &keys));
             found.corrupt = found.corrupt.take().or(wrong);
         }
         Ok(found)
@@ -204,32 +206,37 @@ impl Preheating<'_> {
     }
 
     /// Removes old shards, makes the others new, and lets the parent name them.
-    fn start(&mut self, activity: &ActivityId, parent: &mut Parent, says: Says) -> Result<Ended, ShardFault> {
-        let Some(ShardPlan::Start { shards, old }) = &says.plan else { return Err(ShardFault::ListChanged) };
+    fn start(&mut self, activity: &ActivityId, parent: &mut Parent, record: ParentRecord) -> Result<Ended, ShardFault> {
+        let Some(ShardPlan::Start { shards, old }) = &record.plan else { return Err(ShardFault::ListChanged) };
         let removals = old.iter().map(|number| {
-            let arguments = self.shard_arguments(["remove", "", ""], &says.rules, None);
+            let arguments = self.shard_arguments(["remove", "", ""], &record.rules, None);
             (activity.shard(*number), arguments)
         });
-        let units = spread(says.rules.total, shards.len());
+        let units = spread(record.rules.total, shards.len());
         let sets = shards.iter().zip(units).map(|(number, units)| {
-            let arguments = self.shard_arguments(["set", "", &units.to_string()], &says.rules, Some(&says.title));
+            let arguments = self.shard_arguments(["set", "", &units.to_string()], &record.rules, Some(&record.title));
             (activity.shard(*number), arguments)
         });
         let calls: Vec<_> = removals.chain(sets).collect();
         let left = change_shards(self.store, &calls)?.iter().map(|shard| shard.stock).sum();
         let list = Shards::new(shards.clone());
         let is_ordinary = list.is_none();
-        let after = Says { shards: list, plan: None, ..says };
+        let after = ParentRecord { shards: list, plan: None, ..record };
         change(self.store, activity, parent, &after)?;
         Ok(if is_ordinary { Ended::Ordinary } else { Ended::Done(left) })
     }
 
     /// Changes the shards, again while units that were to be taken are sold meanwhile, then the parent.
-    fn update(&mut self, activity: &ActivityId, parent: &mut Parent, mut says: Says) -> Result<Ended, ShardFault> {
+    fn update(
+        &mut self,
+        activity: &ActivityId,
+        parent: &mut Parent,
+        mut record: ParentRecord,
+    ) -> Result<Ended, ShardFault> {
         let mut is_undone = false;
         loop {
             let (Some(ShardPlan::Update { id, done, changes, rules, title }), Some(shards)) =
-                (&says.plan, &says.shards)
+                (&record.plan, &record.shards)
             else {
                 return Err(ShardFault::ListChanged);
             };
@@ -246,8 +253,8 @@ impl Preheating<'_> {
             // The plan says what is wanted: a parent whose last change was cut has the new total beside it.
             let (changed, missing) = (*done + units, units - changes.iter().sum::<i64>());
             let after = if missing == 0 {
-                let rules = PackedRules { state: says.rules.state, ..*rules };
-                Says { rules, title: title.clone(), plan: None, shards: says.shards.clone() }
+                let rules = PackedRules { state: record.rules.state, ..*rules };
+                ParentRecord { rules, title: title.clone(), plan: None, shards: record.shards.clone() }
             } else {
                 // Others bought what this was to take: it takes the rest elsewhere, or returns what it took.
                 let missing = u64::try_from(missing).map_err(|_| Reply::of(&PREHEAT_SHARD).invalid(missing))?;
@@ -256,15 +263,15 @@ impl Preheating<'_> {
                     None => {
                         is_undone = true;
                         let returned = spread(changed.unsigned_abs(), left.len());
-                        (returned.into_iter().map(signed).collect(), says.rules, says.title.clone())
+                        (returned.into_iter().map(signed).collect(), record.rules, record.title.clone())
                     }
                 };
                 let update = ShardPlan::Update { id: new_plan_id(self.store), done: changed, changes, rules, title };
-                Says { plan: Some(update), ..says.clone() }
+                ParentRecord { plan: Some(update), ..record.clone() }
             };
             change(self.store, activity, parent, &after)?;
-            says = after;
-            if says.plan.is_none() {
+            record = after;
+            if record.plan.is_none() {
                 return Ok(if is_undone { Ended::Undone } else { Ended::Done(left.iter().sum()) });
             }
         }
@@ -312,7 +319,12 @@ fn new_plan_id(store: &Store) -> String {
 }
 
 /// Makes the parent say something else.
-fn change(store: &mut Store, activity: &ActivityId, parent: &mut Parent, after: &Says) -> Result<(), ShardFault> {
+fn change(
+    store: &mut Store,
+    activity: &ActivityId,
+    parent: &mut Parent,
+    after: &ParentRecord,
+) -> Result<(), ShardFault> {
     parent::change_parent(store, activity, parent, after, false)?.then_some(()).ok_or(ShardFault::ListChanged)
 }
 

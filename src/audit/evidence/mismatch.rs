@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::{Evidence, limit};
-use crate::audit::ledger_state::{LedgerState, Newer};
+use crate::audit::ledger_state::{LedgerState, NewerMoves};
 use crate::model::number::signed;
 
 /// What a participant's record holds.
@@ -30,7 +30,7 @@ pub(crate) struct Mismatch {
     /// What the order records say; `None` if there are none.
     pub orders: Option<i64>,
     /// What the ledger has that is newer than the order records.
-    pub newer: Newer,
+    pub newer: NewerMoves,
     /// How many of the units are held open: order records may have them or not.
     pub open: i64,
 }
@@ -266,7 +266,7 @@ mod tests {
             holds: Holding::Units(units),
             ledger: Some(5),
             orders: Some(orders),
-            newer: Newer { net, low, high, closed: 0 },
+            newer: NewerMoves { net, low, high, closed: 0 },
             open: 0,
         }
     }
@@ -320,7 +320,7 @@ mod tests {
         }
         // They were confirmed since: the records were right then without them, and are too old now.
         let ended = |units, orders, (net, low): (i64, i64)| Mismatch {
-            newer: Newer { net, low, high: 0, closed: 2 },
+            newer: NewerMoves { net, low, high: 0, closed: 2 },
             ..found(units, orders, (0, 0, 0))
         };
         let confirmed = ended(5, 3, (0, -2));

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::audit::evidence::mismatch::Holding;
     use crate::audit::ledger_state::order_sums::OrderRows;
-    use crate::audit::ledger_state::{Compared, Newer};
+    use crate::audit::ledger_state::{Compared, NewerMoves};
     use crate::model::layout::Kind;
     use crate::model::ledger::EntryId;
 
@@ -190,7 +190,7 @@ mod tests {
             holds: Holding::Units(units),
             ledger: Some(to),
             orders: ledger.ordered(user),
-            newer: Newer::default(),
+            newer: NewerMoves::default(),
             open: 0,
         };
         // A `?` in front: the ledger has no entry of it.

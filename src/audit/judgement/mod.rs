@@ -26,7 +26,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
     let drift = stock.zip(expected).map(|(stock, expected)| signed(stock).saturating_sub(expected));
 
     let mut differences = Vec::new();
-    whole(&mut evidence, drift, &mut differences);
+    of_activity(&mut evidence, drift, &mut differences);
     let unrecorded = unrecorded(&evidence);
     differences.extend(unrecorded.clone());
     open_counts(&mut evidence, &mut differences);
@@ -134,7 +134,7 @@ pub(crate) fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
 }
 
 /// What is wrong with the activity as a whole.
-fn whole(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Difference>) {
+fn of_activity(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Vec<Difference>) {
     let mut say =
         |class, redis, ledger, orders| differences.push(Difference { orders, ..Difference::of(class, redis, ledger) });
     for (id, why) in &evidence.ledger.unreadable {

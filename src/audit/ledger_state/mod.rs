@@ -73,7 +73,7 @@ pub(crate) struct LedgerState {
     named: bool,
     /// Why what is newer cannot be distinguished from what differs: the checkpoint holds it, or the clock jumped back.
     pub(crate) orders_too_old: Option<String>,
-    /// How far each user's units moved since then, as [`Newer`] has it.
+    /// How far each user's units moved since then, as [`NewerMoves`] has it.
     newer: Column<4>,
 }
 
@@ -372,7 +372,7 @@ impl LedgerState {
 
 /// How far a user's units moved since the order records were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Newer {
+pub(crate) struct NewerMoves {
     /// In total.
     pub net: i64,
     /// The lowest they were in between, from where they began, without what was held open: records need not have that.
@@ -451,8 +451,8 @@ impl LedgerState {
     }
 
     /// How far a user's units moved since the order records were written.
-    pub(crate) fn newer(&self, user: u32) -> Newer {
+    pub(crate) fn newer(&self, user: u32) -> NewerMoves {
         let [net, low, high, closed] = self.newer.get(user);
-        Newer { net, low: low.min(net - self.open(user)), high, closed }
+        NewerMoves { net, low: low.min(net - self.open(user)), high, closed }
     }
 }

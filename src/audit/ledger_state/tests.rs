@@ -85,10 +85,10 @@ fn what_is_newer_than_the_order_records_is_told_apart() {
     state.add(&entry("5-0", "deduct", None, "b 4"));
     state.add(&entry("6-0", "refund", None, "b 5"));
     let (a, b) = (state.user(b"a"), state.user(b"b"));
-    assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), Newer::default()));
+    assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), NewerMoves::default()));
     assert_eq!(
         (state.units(b), state.ordered(b), state.newer(b)),
-        (0, Some(0), Newer { net: -1, low: -1, high: 4, closed: 0 })
+        (0, Some(0), NewerMoves { net: -1, low: -1, high: 4, closed: 0 })
     );
     state.begin_again();
     assert_eq!((state.units(a), state.ordered(a), state.entries), (0, Some(2), 0));
@@ -159,7 +159,7 @@ fn order_records_may_lack_what_is_held_open() {
     let newer = |entries: &[(&str, &str, &str)]| {
         let mut state = ledger(Kind::Hash, Some(Compared::unread(None, "5-0".parse().unwrap(), true)), entries);
         let a = state.user(b"a");
-        let Newer { net, low, high, closed } = state.newer(a);
+        let NewerMoves { net, low, high, closed } = state.newer(a);
         (net, low, high, closed)
     };
     let held = ("4-0", "hold", "a 4");

@@ -1,7 +1,7 @@
 //! Verdicts, proofs and differences.
 
 use crate::audit::evidence::mismatch::Mismatch;
-use crate::audit::ledger_state::Newer;
+use crate::audit::ledger_state::NewerMoves;
 use crate::audit::tests::*;
 use crate::model::order::Corrupt;
 
@@ -79,7 +79,7 @@ fn nothing_proves_what_is_corrupt_and_a_lost_stock_key_is_not_named_then() {
 fn a_member_who_bought_nothing_but_what_is_newer_lacks_no_order() {
     let mut evidence = Sale { orders: Some(vec![("a", 1), ("b", 2)]), ..sale(Layout::Sku) }.evidence();
     let user = evidence.ledger.user(b"c");
-    let newer = Newer { net: 2, low: 0, high: 2, closed: 0 };
+    let newer = NewerMoves { net: 2, low: 0, high: 2, closed: 0 };
     evidence.mismatches.push(Mismatch { user, holds: Holding::Unknown, ledger: None, orders: Some(0), newer, open: 0 });
     assert_eq!(judge(evidence, MissingOrders::Repair).missing_orders, []);
 }

@@ -1,7 +1,7 @@
 //! Plans of repairs, and what is kept.
 
 use crate::audit::evidence::purchases::{Purchase, UserPurchases};
-use crate::audit::ledger_state::Newer;
+use crate::audit::ledger_state::NewerMoves;
 use crate::audit::ledger_state::order_parts::SplitOrder;
 use crate::audit::plan::plan;
 use crate::audit::plan::repair::{Audited, gate};
@@ -134,7 +134,7 @@ fn what_was_bought_behind_the_records_stays_with_a_user_whose_counter_was_lost()
         let lost = Sale { held: vec![("a", 1)], orders: Some(vec![("a", 1)]), ..sale(Layout::Seckill) };
         let mut evidence = Sale { stock: Some(stock), ..lost }.evidence();
         let of_b = evidence.mismatches.iter_mut().find(|mismatch| mismatch.ledger == Some(2)).unwrap();
-        of_b.newer = Newer { net: 2, high: 2, ..Newer::default() };
+        of_b.newer = NewerMoves { net: 2, high: 2, ..NewerMoves::default() };
         shown(&judge(evidence, MissingOrders::Repair))
     };
     assert_eq!(repairs(7), ["counter_drift b 0 2 +0"]);

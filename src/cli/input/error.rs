@@ -1,4 +1,5 @@
 //! Why an input cannot be used, in the words of who wrote it.
+//!
 //! What is wrong with a file, and where: collected, so that one run reports every mistake.
 
 use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};

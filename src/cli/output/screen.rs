@@ -2,6 +2,7 @@
 //!
 //! The terminal gets back what it was however the process ends: by itself, by a signal, by a panic, or when it is
 //! suspended.
+//!
 //! The keys of a screen: letters, and those that move, which a terminal sends as several bytes.
 
 use std::io::{self, IsTerminal};

@@ -1,4 +1,5 @@
 //! The activities that a command is for: by name, by pattern, or all that were preheated.
+//!
 //! Sharded activities in commands that take activities: which are, and which shards they have.
 
 use std::collections::{HashSet, VecDeque};
@@ -164,7 +165,7 @@ pub fn each_merged(
     loop {
         for (shard, (activity, after)) in ledgers.iter().enumerate() {
             if pages[shard].is_empty() && !ended[shard] {
-                pages[shard].extend(ledger::ledger(store, activity, *after)?);
+                pages[shard].extend(ledger::entries_behind(store, activity, *after)?);
                 if let Some(upto) = upto {
                     pages[shard].retain(|entry| entry.id <= upto[shard]);
                 }

@@ -101,7 +101,7 @@ impl Plan {
 
 /// What preheat may do to an activity that is there and differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Preheat {
+pub enum PreheatMode {
     /// Nothing: it is refused.
     #[default]
     Create,

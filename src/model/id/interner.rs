@@ -48,7 +48,7 @@ impl Interner {
     /// next one is, so that the waits for memory overlap.
     pub fn numbers<'a>(&mut self, users: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u32> {
         let hashes: Vec<u32> = users.clone().map(|user| self.hash(user)).collect();
-        let likely = |hash: &u32| self.indexes.find(spread(*hash), |known| known.0 == *hash).map(|known| known.1);
+        let likely = |hash: &u32| self.indexes.find(widened(*hash), |known| known.0 == *hash).map(|known| known.1);
         let likely: Vec<Option<u32>> = hashes.iter().map(likely).collect();
         users
             .zip(hashes.into_iter().zip(likely))
@@ -71,7 +71,7 @@ impl Interner {
     }
 
     fn index_of(&mut self, user: &[u8], hash: u32) -> u32 {
-        if let Some((_, number)) = self.indexes.find(spread(hash), |known| known.0 == hash && self.is(known.1, user)) {
+        if let Some((_, number)) = self.indexes.find(widened(hash), |known| known.0 == hash && self.is(known.1, user)) {
             return *number;
         }
         let short = short(user);
@@ -85,7 +85,7 @@ impl Interner {
             slot
         });
         self.slots.push(slot);
-        self.indexes.insert_unique(spread(hash), (hash, number), |other| spread(other.0));
+        self.indexes.insert_unique(widened(hash), (hash, number), |other| widened(other.0));
         number
     }
 }
@@ -110,7 +110,7 @@ fn name<'a>(slot: &'a [u8; SHORT + 1], long: &'a [u8]) -> &'a [u8] {
 }
 
 /// Half a hash over all bits of a whole one, of which the table looks at the highest and the lowest.
-fn spread(half: u32) -> u64 {
+fn widened(half: u32) -> u64 {
     u64::from(half).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::Result;
 use crate::model::slot::SLOTS;
 use crate::read::health::{ask, text};
-use crate::redis::cluster::map::{MapNode, NodeLine, SlotRange, read_ranges};
+use crate::redis::cluster::map_reply::{MapNode, NodeLine, SlotRange, read_ranges};
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Place;
 

@@ -6,7 +6,7 @@ use redis::Value;
 
 use crate::error::StoreError;
 use crate::redis::call::{Call, Try};
-use crate::redis::cluster::map::is_alone;
+use crate::redis::cluster::map_reply::is_alone;
 use crate::redis::cluster::server::Server;
 use crate::redis::connection::resp::{ASKING, reply_behind};
 use crate::script::reply::Reply;

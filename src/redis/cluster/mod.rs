@@ -4,7 +4,7 @@
 //! call goes to the one that probably serves its slot, and follows one `MOVED`; what is read or written in many places
 //! reads the map first.
 
-pub(crate) mod map;
+pub(crate) mod map_reply;
 pub(crate) mod server;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::error::{Redirection, Result, ServerKind, StoreError, TlsFault};
 use crate::model::layout::Layout;
 use crate::model::slot::SLOTS;
-use crate::redis::cluster::map::{SlotRange, followed, is_alone, read_ranges};
+use crate::redis::cluster::map_reply::{SlotRange, followed, is_alone, read_ranges};
 use crate::redis::cluster::server::Server;
 use crate::redis::connect::Target;
 use crate::redis::system::System;
@@ -30,7 +30,7 @@ pub(crate) type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Whether the servers are a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Topology {
     /// Nothing spoke against a single server yet.
     Unknown,
     /// It is a single server.
@@ -43,7 +43,7 @@ enum Kind {
 pub(crate) struct Servers {
     target: Target,
     pub(crate) layout: Layout,
-    kind: Kind,
+    topology: Topology,
     /// The seeds, then what redirections and maps named.
     nodes: Vec<Server>,
     seeds: usize,
@@ -65,11 +65,11 @@ impl Servers {
     /// Nothing is sent yet.
     pub(crate) fn new(target: Target, layout: Layout) -> Self {
         let nodes: Vec<Server> = target.seeds().into_iter().map(Server::new).collect();
-        let kind = if nodes.len() > 1 { Kind::Cluster } else { Kind::Unknown };
+        let topology = if nodes.len() > 1 { Topology::Cluster } else { Topology::Unknown };
         let seeds = nodes.len();
         let (owners, has_map, patience, stop, given_up) = (Vec::new(), false, None, None, None);
         let has_asked = Arc::default();
-        Self { target, layout, kind, seeds, nodes, owners, has_map, patience, stop, given_up, has_asked }
+        Self { target, layout, topology, seeds, nodes, owners, has_map, patience, stop, given_up, has_asked }
     }
 
     /// The same servers, without a connection.
@@ -101,7 +101,7 @@ impl Servers {
 
     /// Whether they are known to be nodes of a cluster.
     pub(crate) fn is_cluster(&self) -> bool {
-        self.kind == Kind::Cluster
+        self.topology == Topology::Cluster
     }
 
     /// One of them.
@@ -181,7 +181,7 @@ impl Servers {
     /// # Errors
     /// The layout has no keys for one.
     pub(crate) fn found_cluster(&mut self) -> Result<()> {
-        self.kind = Kind::Cluster;
+        self.topology = Topology::Cluster;
         self.check_layout()
     }
 
@@ -202,7 +202,7 @@ impl Servers {
     /// The layout has no keys for a cluster, or no server can be reached.
     pub(crate) fn discover(&mut self) -> Result<()> {
         self.check_layout()?;
-        if self.kind == Kind::Single || self.has_map {
+        if self.topology == Topology::Single || self.has_map {
             return Ok(());
         }
         match self.read_map(None) {
@@ -216,7 +216,7 @@ impl Servers {
             }
             // It is no cluster.
             Err(_) => {
-                self.kind = Kind::Single;
+                self.topology = Topology::Single;
                 Ok(())
             }
         }
@@ -245,7 +245,7 @@ impl Servers {
             match self.nodes[index].ask(&command).and_then(read_ranges) {
                 // A node that was reset knows of nobody; another one may.
                 Ok(ranges) if ranges.is_empty() => {
-                    self.kind = Kind::Cluster;
+                    self.topology = Topology::Cluster;
                     let why = "CLUSTER SLOTS is empty".to_owned();
                     _ = failed.get_or_insert(StoreError::Server { kind: ServerKind::NoSlots, why });
                 }
@@ -260,7 +260,7 @@ impl Servers {
     }
 
     fn take_map(&mut self, from: usize, ranges: Vec<SlotRange>) {
-        self.kind = Kind::Cluster;
+        self.topology = Topology::Cluster;
         self.has_map = true;
         self.owners.clear();
         self.nodes.iter_mut().for_each(|node| node.id.clear());

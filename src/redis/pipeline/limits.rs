@@ -96,7 +96,7 @@ pub(crate) struct Outage {
     /// Whether calls were in flight when the connection broke: nobody knows whether they ran.
     may_have_run: bool,
     /// Whether the server answers again; only a call that succeeds ends the outage. Until then nothing is sent but attempts to reconnect.
-    pub(crate) is_closed: bool,
+    pub(crate) has_answered: bool,
     is_reported: bool,
 }
 
@@ -118,7 +118,7 @@ impl Outage {
             backoff: SHORTEST_PAUSE,
             error,
             may_have_run,
-            is_closed: false,
+            has_answered: false,
             is_reported: false,
         }
     }
@@ -132,7 +132,7 @@ impl Outage {
         outage.next_try = now + outage.backoff;
         outage.backoff = (outage.backoff * 2).min(LONGEST_PAUSE);
         outage.may_have_run |= may_have_run;
-        outage.is_closed = false;
+        outage.has_answered = false;
         outage.error = error;
     }
 
@@ -160,7 +160,7 @@ impl Outage {
 
     /// The same outage for the server that took over: it answers, and has not settled what may have run.
     pub(crate) fn taken_over(&self) -> Self {
-        Self { error: self.error.clone(), is_closed: true, ..*self }
+        Self { error: self.error.clone(), has_answered: true, ..*self }
     }
 
     /// The error for calls of which nobody knows whether they ran.

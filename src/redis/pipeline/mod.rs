@@ -58,7 +58,7 @@ pub(crate) struct Pipeline<C> {
     is_draining: bool,
 }
 
-impl<C: Call> Pipeline<C> {
+impl<C: PipelinedCall> Pipeline<C> {
     /// Sends nothing. The script is loaded if the server has lost it. An outage longer than `retry_for` is an error.
     pub(crate) fn new(server: Server, script: &'static Script, limits: Limits, retry_for: Duration) -> Self {
         let system = Arc::clone(server.target.system());
@@ -89,7 +89,7 @@ impl<C: Call> Pipeline<C> {
 
     /// What it can do. `wants_to_send`: whether the owner has a call.
     pub(crate) fn readiness(&self, wants_to_send: bool) -> Readiness {
-        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && !outage.is_closed) {
+        if let Some(outage) = self.outage.as_ref().filter(|outage| self.is_idle() && !outage.has_answered) {
             return Readiness::Outage(outage.due(self.retry_for));
         }
         if wants_to_send && self.has_room() {
@@ -110,7 +110,7 @@ impl<C: Call> Pipeline<C> {
     /// Whether a call may be sent now, except for the rate limit.
     pub(crate) fn has_room(&self) -> bool {
         (self.is_idle() || !self.is_draining)
-            && self.outage.as_ref().is_none_or(|outage| outage.is_closed)
+            && self.outage.as_ref().is_none_or(|outage| outage.has_answered)
             && self.weight <= self.limits.most_weight() / 2
     }
 
@@ -323,7 +323,7 @@ impl<C: Call> Pipeline<C> {
             }
             Attempt::Now => {
                 match self.load_script() {
-                    Ok(()) => self.outage.iter_mut().for_each(|outage| outage.is_closed = true),
+                    Ok(()) => self.outage.iter_mut().for_each(|outage| outage.has_answered = true),
                     Err(error @ (StoreError::Login { .. } | StoreError::Permission { .. })) => return Err(error),
                     Err(error) => Outage::record(&mut self.outage, self.system.now(), error, false),
                 }
@@ -350,7 +350,7 @@ impl<C: Call> Pipeline<C> {
 }
 
 /// One call of the script.
-pub(crate) trait Call {
+pub(crate) trait PipelinedCall {
     /// How many orders it has, for the rate limit.
     fn orders(&self) -> usize;
 

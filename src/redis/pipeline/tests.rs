@@ -160,7 +160,7 @@ struct Numbered {
     orders: usize,
 }
 
-impl Call for Numbered {
+impl PipelinedCall for Numbered {
     fn orders(&self) -> usize {
         self.orders
     }

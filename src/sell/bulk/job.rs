@@ -1,4 +1,5 @@
-//! A job, and what is stored of it in each activity: the watermark, and the epoch that it is bound to.
+//! A job, and what it knows of each activity: what is stored there (the watermark, and the epoch that it is bound to), and of shards,
+//! which there are, which ran out, and the lane of each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use redis::Value;
 use crate::error::{Result, StoreError};
 use crate::model::number::whole;
 use crate::model::{ActivityId, Interner, Layout, PackedRules, Shards, Status};
-use crate::redis::pipeline::Call;
+use crate::redis::pipeline::PipelinedCall;
 use crate::redis::system::System;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -51,7 +52,7 @@ pub(crate) struct JobState {
 
 /// Whether the server still has what the job decided.
 #[derive(Debug, Default)]
-pub(crate) struct Check {
+pub(crate) struct LossCheck {
     /// How many activities were asked for.
     pub(crate) checked: u32,
     /// The first of which it has less, and the last line that it has.
@@ -86,7 +87,7 @@ pub(crate) struct JobStates {
     /// Shards, with the activity that each is of, and its place in the list.
     parents: HashMap<u32, (u32, usize)>,
     /// Sharded activities that were found since somebody asked.
-    found: Vec<u32>,
+    newly_sharded: Vec<u32>,
     /// Sharded activities of which too few units were left.
     shortages: HashMap<u32, Shortage>,
     /// Says how old they are.
@@ -119,7 +120,7 @@ impl JobStates {
             asking,
             sharded,
             parents,
-            found: Vec::new(),
+            newly_sharded: Vec::new(),
             shortages: HashMap::new(),
             system: Arc::clone(system),
         }
@@ -187,7 +188,7 @@ impl JobStates {
     }
 
     /// The activity that a shard is of, its list of shards, and the place of this one in it.
-    pub(crate) fn place(&self, index: u32) -> Option<(ActivityId, Shards, usize)> {
+    pub(crate) fn place_in_parent(&self, index: u32) -> Option<(ActivityId, Shards, usize)> {
         let (parent, place) = self.parents.get(&index)?;
         let (shards, _) = self.sharded.get(parent)?;
         Some((ActivityId::validated(self.names.name(*parent)), shards.clone(), *place))
@@ -216,7 +217,7 @@ impl JobStates {
 
     /// Sharded activities that were found since this was called last.
     pub(crate) fn take_found(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.found)
+        std::mem::take(&mut self.newly_sharded)
     }
 
     /// An activity is sharded: its shards are loaded next.
@@ -227,7 +228,7 @@ impl JobStates {
             self.parents.insert(*shard, (parent, place));
         }
         self.sharded.insert(parent, (list, shards));
-        self.found.push(parent);
+        self.newly_sharded.push(parent);
     }
 
     pub(crate) fn into_names(self) -> Interner {
@@ -254,7 +255,7 @@ impl JobStates {
     }
 
     /// Chooses the lane of an activity that has nothing in flight.
-    fn choose_lane<C: Call>(&mut self, index: u32, lanes: &mut Lanes<C>) {
+    fn choose_lane<C: PipelinedCall>(&mut self, index: u32, lanes: &mut Lanes<C>) {
         let slot = if lanes.servers.is_cluster() { self.slot(index) } else { None };
         let (lane, asks) = lanes.lane_of(slot);
         // A cluster has at most 16,384 nodes.
@@ -267,7 +268,7 @@ impl JobStates {
     }
 
     /// Distributes the activities of a lane anew; false if none is left there.
-    pub(crate) fn leave_lane<C: Call>(&mut self, lane: usize, lanes: &mut Lanes<C>) -> bool {
+    pub(crate) fn leave_lane<C: PipelinedCall>(&mut self, lane: usize, lanes: &mut Lanes<C>) -> bool {
         let mut is_left = false;
         for index in 0..self.count_u32() {
             if self.lane(index) == lane {
@@ -324,7 +325,7 @@ impl JobStates {
     ///
     /// # Errors
     /// Any of [`StoreError`], if trying again would not help; another input has the job's name, for one.
-    pub(crate) fn load<C: Call>(&mut self, lanes: &mut Lanes<C>) -> Result<()> {
+    pub(crate) fn load<C: PipelinedCall>(&mut self, lanes: &mut Lanes<C>) -> Result<()> {
         let page = self.loaded..self.count_u32().min(self.loaded + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(2 * page.len());
@@ -372,7 +373,7 @@ impl JobStates {
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub(crate) fn check<C: Call>(&mut self, check: &mut Check, lanes: &mut Lanes<C>) -> Result<()> {
+    pub(crate) fn check<C: PipelinedCall>(&mut self, check: &mut LossCheck, lanes: &mut Lanes<C>) -> Result<()> {
         let page = check.checked..self.count_u32().min(check.checked + PAGE);
         let field = self.field();
         let mut commands = Vec::with_capacity(page.len());

@@ -12,7 +12,7 @@ use redis::{Cmd, Value};
 use crate::error::{Redirection, Result, ServerKind, StoreError};
 use crate::redis::call;
 use crate::redis::cluster::Servers;
-use crate::redis::pipeline::{Call, Event, NAP, Pipeline, Readiness};
+use crate::redis::pipeline::{Event, NAP, Pipeline, PipelinedCall, Readiness};
 
 /// All lanes of a run.
 pub(crate) struct Lanes<C> {
@@ -45,7 +45,7 @@ impl<C> Lane<C> {
     }
 }
 
-impl<C: Call> Lanes<C> {
+impl<C: PipelinedCall> Lanes<C> {
     /// One lane, to the node whose number is given.
     pub(crate) fn new(servers: Servers, node: usize, pipeline: Pipeline<C>) -> Self {
         let lane = Lane::new(node, pipeline, servers.system().now());

@@ -18,8 +18,8 @@ use crate::error::{Result, ServerKind, StoreError};
 use crate::model::{Corrupt, Interner, RequestId, Status};
 use crate::redis::pipeline::Event;
 pub(crate) use crate::redis::pipeline::Limits;
-use crate::sell::bulk::job::Check;
 pub(crate) use crate::sell::bulk::job::Job;
+use crate::sell::bulk::job::LossCheck;
 use crate::sell::bulk::lanes::Lanes;
 pub(crate) use crate::sell::bulk::operation::Operation;
 pub(crate) use crate::sell::bulk::orders::{DecidedOrder, OrderOptions, status_of_items};
@@ -70,7 +70,7 @@ pub(crate) struct Run {
     known_corrupt: HashSet<String>,
     corrupt: VecDeque<Corrupt>,
     /// What is known of the end; `None` if nobody asked yet.
-    check: Option<Check>,
+    check: Option<LossCheck>,
     retry_for: Duration,
 }
 
@@ -189,7 +189,7 @@ impl Run {
         if self.orders.states.fewer_than(index).is_some_and(|fewer| quantity >= fewer) {
             return Ok(());
         }
-        let Some((activity, shards, home)) = self.orders.states.place(index) else { return Ok(()) };
+        let Some((activity, shards, home)) = self.orders.states.place_in_parent(index) else { return Ok(()) };
         let servers = &mut self.lanes.servers;
         let (borrower, stop) = (&mut self.orders.store.borrower, Arc::clone(&self.orders.store.stop));
         let request = RequestId::of_uuid(servers.system().unique_id());
@@ -228,7 +228,7 @@ impl Run {
     pub(crate) fn check(&mut self) -> Result<Step> {
         if self.lanes.was_lost() || (self.check.is_none() && self.lanes.may_move()) {
             self.lanes.begin_check();
-            self.check = Some(Check::default());
+            self.check = Some(LossCheck::default());
         }
         let Some(check) = &mut self.check else { return Ok(Step::Idle) };
         // Waits until there is a server again.

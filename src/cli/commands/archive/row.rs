@@ -1,4 +1,5 @@
 //! The row of `archive`.
+//!
 //! Why an activity is not archived now, and what to do about it.
 
 use std::path::Path;

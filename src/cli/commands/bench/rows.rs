@@ -1,4 +1,5 @@
 //! One strategy's row: how fast, how good, and whether it sold what was not there.
+//!
 //! Thresholds: `p99<300ms:800ms` is `ok` below 300 ms, `warn` below 800 ms, else `fail`.
 
 use std::str::FromStr;

@@ -1,4 +1,5 @@
 //! A check and how it went.
+//!
 //! The checks for people: a short table, then what is wrong, why it matters, and what to paste.
 
 use crate::cli::failure::Result;

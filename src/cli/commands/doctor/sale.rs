@@ -1,4 +1,5 @@
 //! The keys of a sale: missing, corrupt, about to expire.
+//!
 //! Ledgers: changes that they do not explain, and groups that do not read them.
 
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ use crate::model::ledger::unexplained_changes;
 use crate::model::{ActivityId, Corrupt, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, VanishingKey};
-use crate::read::ledger::Feed;
+use crate::read::ledger::ConsumerGroup;
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
@@ -306,7 +307,7 @@ const STOPPED: Duration = Duration::from_secs(600);
 
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
-    let Some(feeds) = permitted(ledger::feeds(store, activities))? else {
+    let Some(groups) = permitted(ledger::consumer_groups(store, activities))? else {
         return Ok((
             Vec::new(),
             Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server lacks it"),
@@ -314,15 +315,15 @@ pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes)
     };
     let now = store.now()?;
     let mut troubles = Vec::new();
-    for feed in &feeds {
-        let waiting = feed.waiting_since.map(|since| Duration::from_millis(now.get().saturating_sub(since.get())));
+    for group in &groups {
+        let waiting = group.waiting_since.map(|since| Duration::from_millis(now.get().saturating_sub(since.get())));
         let Some(waiting) = waiting.filter(|waiting| *waiting >= LATE) else { continue };
-        let found = format!("group `{}`: {}, the oldest for {}", feed.stats.name, backlog(feed), duration(waiting));
-        let fix = fixes.command(&["XINFO", "CONSUMERS", &feed.key, &feed.stats.name]);
+        let found = format!("group `{}`: {}, the oldest for {}", group.stats.name, backlog(group), duration(waiting));
+        let fix = fixes.command(&["XINFO", "CONSUMERS", &group.key, &group.stats.name]);
         let finding = if waiting >= STOPPED { Finding::fail(found, fix) } else { Finding::warn(found, fix) };
-        troubles.push((feed.activity.to_string(), finding));
+        troubles.push((group.activity.to_string(), finding));
     }
-    let sound = match feeds.len() {
+    let sound = match groups.len() {
         0 => Finding::skip("no consumer group reads a ledger"),
         count => Finding::ok(format!("{} up to date", counted(count, "group"))),
     };
@@ -330,14 +331,14 @@ pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes)
 }
 
 /// What a group has not read or not acknowledged.
-fn backlog(feed: &Feed) -> String {
-    let unread = match feed.stats.lag {
+fn backlog(group: &ConsumerGroup) -> String {
+    let unread = match group.stats.lag {
         Some(0) => None,
         Some(lag) => Some(format!("{lag} unread")),
-        None if feed.stats.pending == 0 => Some("unread entries".to_owned()),
+        None if group.stats.pending == 0 => Some("unread entries".to_owned()),
         None => None,
     };
-    let pending = (feed.stats.pending > 0).then(|| format!("{} not acknowledged", feed.stats.pending));
+    let pending = (group.stats.pending > 0).then(|| format!("{} not acknowledged", group.stats.pending));
     let parts: Vec<String> = unread.into_iter().chain(pending).collect();
     parts.join(", ")
 }

@@ -7,7 +7,7 @@ use crate::cli::failure::{Exit, Failure, Result, permitted};
 use crate::cli::output::Output;
 use crate::cli::output::format::prometheus::{Exposition, Family, families};
 use crate::model::{ActivityId, Millis, Snapshot};
-use crate::read::ledger::Feed;
+use crate::read::ledger::ConsumerGroup;
 use crate::read::stats::info::{CallStats, Info, Section};
 use crate::read::{ledger, stats};
 use crate::store::Store;
@@ -109,13 +109,13 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
         ([("activity", snapshot.activity.as_str().into())], count)
     });
     // Without the right or the command, no groups are seen.
-    let Some(feeds) = permitted(ledger::feeds(store, &activities))? else { return Ok(()) };
+    let Some(feeds) = permitted(ledger::consumer_groups(store, &activities))? else { return Ok(()) };
     let now = store.now()?.get();
-    let waiting = |feed: &Feed| {
+    let waiting = |feed: &ConsumerGroup| {
         let millis = feed.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
         format!("{}.{:03}", millis / 1000, millis % 1000)
     };
-    let mut family = |family, value: &dyn Fn(&Feed) -> Option<String>| {
+    let mut family = |family, value: &dyn Fn(&ConsumerGroup) -> Option<String>| {
         metrics.each(family, &feeds, |feed| {
             let labels = [("activity", feed.activity.as_str().into()), ("group", feed.stats.name.as_str().into())];
             (labels, value(feed))

@@ -17,7 +17,7 @@ use crate::cli::commands::inspect::watch::WatchArgs;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Format, Output, row};
 use crate::cli::shared::hints;
-use crate::cli::shared::metrics::MetricsArgs;
+use crate::cli::shared::metrics_file::MetricsArgs;
 use crate::cli::shared::selection::{ActivitySelector, is_pattern};
 use crate::model::number::between;
 use crate::model::order::hold::OpenHold;

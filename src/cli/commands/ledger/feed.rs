@@ -1,4 +1,5 @@
 //! A feed: a consumer group gets each row at least once, in the order of its activity.
+//!
 //! A loader: a shell command that gets rows on its standard input, and says by its exit status whether it has them.
 
 use std::io;
@@ -171,7 +172,7 @@ fn take(
     }
     let mut after = EntryId::ZERO;
     while !interrupt::requested() {
-        let page = match ledger::group(store, activity, batch.group, after) {
+        let page = match ledger::entries_of_group(store, activity, batch.group, after) {
             Err(error) if error.is_no_group() => {
                 terminal.note(format!(
                     "the ledger of `{activity}` was removed, as by a reset: group `{}` starts with its new ledger",

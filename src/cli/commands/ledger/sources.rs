@@ -1,4 +1,5 @@
 //! The ledgers that are read, and how far.
+//!
 //! Reading ledgers: all that is there, then, with `--follow`, what comes.
 
 use std::collections::HashSet;
@@ -131,7 +132,7 @@ impl Sources {
         }
         let count = self.ledgers.len();
         self.ledgers.retain(|(activity, _)| {
-            let read = ledger::ledger(store, activity, EntryId::LAST);
+            let read = ledger::entries_behind(store, activity, EntryId::LAST);
             let is_left_out = read.is_err_and(|error| error.is_wrong_type());
             if is_left_out {
                 let key = store.keys(activity).ledger;

@@ -10,7 +10,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::error::{Result as StoreResult, StoreError};
 use crate::model::{
-    Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, Preheat, Preheated, Status, StoredState, Units,
+    Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState, Units,
 };
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
@@ -168,11 +168,13 @@ impl AdoptCommand<'_> {
         }
         let plan = Plan { total: self.plan.total.or(Units::new(total)), ..self.plan.clone() };
         let mut planned = Vec::new();
-        preheat::preheat_all(&mut self.store, &[&plan], Preheat::Update, true, None, |_, result| planned.push(result))?;
+        preheat::preheat_all(&mut self.store, &[&plan], PreheatMode::Update, true, None, |_, result| {
+            planned.push(result)
+        })?;
         let Some(result) = planned.pop() else { return Err(self.moving()) };
         if result.action != Action::Unchanged {
             match result.status {
-                Status::Exists => self.out.hint(explain::of_existing(&result, Preheat::Update)),
+                Status::Exists => self.out.hint(explain::of_existing(&result, PreheatMode::Update)),
                 _ if self.plan.total.is_some_and(|total| total.get() != found.total.unwrap_or_default()) => self.out.hint(
                     "it is preheated already: `--update --stock N` changes its total, and the stock by the difference",
                 ),
@@ -240,7 +242,7 @@ impl AdoptCommand<'_> {
         let (before, after) = (StoredState::Archived.name().to_owned(), StoredState::Live.name().to_owned());
         let difference = FieldDifference { field: "state".to_owned(), before, after, is_given: true };
         let refused = Preheated { differences: vec![difference.clone()], ..self.row(found) };
-        self.out.hint(explain::of_existing(&refused, Preheat::Update));
+        self.out.hint(explain::of_existing(&refused, PreheatMode::Update));
         self.refuse(found, Status::Exists, None, vec![difference])
     }
 

@@ -1,5 +1,7 @@
 //! Why activities were refused, and in what they change: notes and hints beside the rows.
+//!
 //! The rows of `preheat`.
+//!
 //! What a reset destroys, as a question.
 
 use crate::cli::failure::{Exit, Failure, Result};
@@ -7,8 +9,8 @@ use crate::cli::input::window;
 use crate::cli::output::{Cell, Output, counted, named, row};
 use crate::model::number;
 use crate::model::{
-    Action, ActivityId, Bought, FieldChange, FieldDifference, Kind, Millis, Plan, Preheat, Preheated, Snapshot, Status,
-    StoredState,
+    Action, ActivityId, Bought, FieldChange, FieldDifference, Kind, Millis, Plan, PreheatMode, Preheated, Snapshot,
+    Status, StoredState,
 };
 use crate::read::{participants, snapshot, whole};
 use crate::store::Store;
@@ -20,7 +22,7 @@ const MAX_NAMED: usize = 20;
 const RESET_FIELDS: [&str; 2] = ["shards", "ledger"];
 
 /// Says in what activities change or differ, which keys are corrupt, and what can be done.
-pub fn explain(results: &[Preheated], how: Preheat, out: &Output) {
+pub fn explain(results: &[Preheated], how: PreheatMode, out: &Output) {
     differences(results, out);
     if let Some(refused) = results.iter().find(|result| result.status == Status::Exists) {
         out.hint(of_existing(refused, how));
@@ -91,7 +93,7 @@ pub(super) fn differences(results: &[Preheated], out: &Output) {
 }
 
 /// What to do about an activity that exists and differs.
-pub(super) fn of_existing(refused: &Preheated, how: Preheat) -> String {
+pub(super) fn of_existing(refused: &Preheated, how: PreheatMode) -> String {
     let of_state = |difference| of_state(&refused.activity, difference);
     refused.differences.iter().find_map(of_state).unwrap_or_else(|| of_fields(refused, how))
 }
@@ -127,7 +129,7 @@ fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<Strin
 }
 
 /// What to do about fields that differ.
-fn of_fields(refused: &Preheated, how: Preheat) -> String {
+fn of_fields(refused: &Preheated, how: PreheatMode) -> String {
     let given = || refused.differences.iter().filter(|it| it.is_given);
     if let Some(ledger) = given().find(|it| it.field == "ledger") {
         let kept = ledger.before == "1";
@@ -136,7 +138,7 @@ fn of_fields(refused: &Preheated, how: Preheat) -> String {
              requests"
         );
     }
-    if how == Preheat::Create && !given().any(|it| RESET_FIELDS.contains(&it.field.as_str())) {
+    if how == PreheatMode::Create && !given().any(|it| RESET_FIELDS.contains(&it.field.as_str())) {
         return match given().next() {
             Some(_) => "`--update` changes total, limit, title and window, and keeps purchases and what is not given; \
                         `--reset` starts over"

@@ -19,7 +19,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::error::StoreError;
 use crate::model::{
-    Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, Preheat, Preheated, ShardCount, Status, Units,
+    Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, PreheatMode, Preheated, ShardCount, Status, Units,
 };
 use crate::store::Store;
 
@@ -239,10 +239,10 @@ const MAX_PLANNED: usize = 20;
 /// Shows the plan or carries it out, one activity at a time.
 fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let how = match (args.update, args.if_total, args.reset) {
-        (true, Some(total), _) => Preheat::UpdateFrom(total.get()),
-        (true, None, _) => Preheat::Update,
-        (_, _, true) => Preheat::Reset,
-        _ => Preheat::Create,
+        (true, Some(total), _) => PreheatMode::UpdateFrom(total.get()),
+        (true, None, _) => PreheatMode::Update,
+        (_, _, true) => PreheatMode::Reset,
+        _ => PreheatMode::Create,
     };
     let reason = args.mutating.reason.as_deref();
     explain::warn_of_past(plans, out);
@@ -299,7 +299,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
 /// What would become of each activity whose server answers, by its place; why not of others.
 pub fn plan(
     plans: &[Plan],
-    how: Preheat,
+    how: PreheatMode,
     store: &mut Store,
     out: &Output,
 ) -> (BTreeMap<usize, Preheated>, Result<(), StoreError>) {
@@ -315,7 +315,7 @@ pub fn plan(
 }
 
 /// Shows a person what the question is about: false if only the result is shown.
-fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bool> {
+fn show_plan(planned: &[Preheated], how: PreheatMode, out: &mut Output) -> Result<bool> {
     if out.format() != Format::Table || !out.terminal().shows_data {
         return Ok(false);
     }
@@ -336,7 +336,7 @@ fn show_plan(planned: &[Preheated], how: Preheat, out: &mut Output) -> Result<bo
 /// Does what was planned. If that fails, only the results of what was done, or needed nothing, are left.
 fn carry_out(
     plans: &[Plan],
-    how: Preheat,
+    how: PreheatMode,
     reason: Option<&str>,
     store: &mut Store,
     results: &mut Vec<Preheated>,
@@ -353,9 +353,9 @@ fn carry_out(
     let mut left: HashSet<usize> = due.iter().copied().collect();
     // What a reset found absent is only created: nobody was asked about what another system made meanwhile.
     let (created, others): (Vec<usize>, Vec<usize>) =
-        due.iter().partition(|plan| how == Preheat::Reset && results[**plan].action == Action::Create);
+        due.iter().partition(|plan| how == PreheatMode::Reset && results[**plan].action == Action::Create);
     let mut done = Ok(());
-    for (how, group) in [(Preheat::Create, created), (how, others)] {
+    for (how, group) in [(PreheatMode::Create, created), (how, others)] {
         let group_plans: Vec<&Plan> = group.iter().map(|plan| &plans[*plan]).collect();
         done = preheat::preheat_all(store, &group_plans, how, false, reason, |at, result| {
             progress.inc(1);

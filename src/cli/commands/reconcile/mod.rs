@@ -1,6 +1,7 @@
 //! `seckill reconcile`: prove that stock, participants and ledger agree, or say what differs.
 
 mod fix;
+mod metrics;
 mod orders;
 mod report;
 mod service;
@@ -23,7 +24,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::output::{Format, Output, OutputFile, counted};
 use crate::cli::shared::hints;
-use crate::cli::shared::metrics::MetricsArgs;
+use crate::cli::shared::metrics_file::MetricsArgs;
 use crate::cli::shared::selection::find;
 use crate::cli::shared::session::Session;
 use crate::model::{ActivityId, Layout, Snapshot, Units};
@@ -133,7 +134,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         return args.metrics.write("reconcile", &mut store, &mut session.out, |store, out, metrics| {
             let began = Instant::now();
             let (audits, _) = audit(store, out)?;
-            report::add_metrics(&audits, began.elapsed(), metrics);
+            metrics::add(&audits, began.elapsed(), metrics);
             Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept.is_some()))
         });
     }

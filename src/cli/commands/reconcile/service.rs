@@ -9,7 +9,7 @@ use crate::audit::plan::repair::Repair;
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
-use crate::cli::commands::reconcile::{ReconcileArgs, audited, report};
+use crate::cli::commands::reconcile::{ReconcileArgs, audited, metrics, report};
 use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Terminal, counted, row};
@@ -92,7 +92,7 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
         let ended = match has_metrics {
             true => args.metrics.write("reconcile", store, &mut unseen, |store, unseen, text| {
                 let audits = service.audit(store, unseen, &mut found)?;
-                report::add_metrics(&audits, began.elapsed(), text);
+                metrics::add(&audits, began.elapsed(), text);
                 Ok(Exit::Done)
             }),
             false => service.audit(store, &mut unseen, &mut found).map(|_| Exit::Done),

@@ -1,4 +1,5 @@
 //! Everything that is known of a sale.
+//!
 //! The report of a sharded activity: its shards as one sale.
 
 use anyhow::Context;
@@ -180,7 +181,7 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let mut ledgers: Vec<(ActivityId, EntryId)> = names.iter().map(|name| (name.clone(), EntryId::ZERO)).collect();
     let mut first: Vec<Entry> = Vec::new();
     for (name, after) in &mut ledgers {
-        let entry = ledger::ledger(store, name, EntryId::ZERO)?.into_iter().next().ok_or_else(partly)?;
+        let entry = ledger::entries_behind(store, name, EntryId::ZERO)?.into_iter().next().ok_or_else(partly)?;
         *after = entry.id;
         first.push(entry);
     }

@@ -1,4 +1,5 @@
 //! One step done: what was asked of the store, and how it ended.
+//!
 //! A rush: many buyers at once, over real connections of their own.
 
 use std::num::NonZeroUsize;

@@ -1,4 +1,5 @@
 //! The activities of a fixture, made what they should be before its steps are done.
+//!
 //! What a run would change that it did not create: it asks first, and invents no buyers for it.
 
 use std::collections::HashSet;
@@ -7,14 +8,14 @@ use crate::admin::preheat;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::Output;
-use crate::model::{Action, ActivityId, Plan, Preheat, Preheated, Snapshot, Status};
+use crate::model::{Action, ActivityId, Plan, PreheatMode, Preheated, Snapshot, Status};
 use crate::read::whole;
 use crate::store::Store;
 
 /// What would become of a fixture's activities.
 pub(super) fn plan(fixture: &Fixture, store: &mut Store, out: &Output) -> Result<Vec<Preheated>> {
     let plans = fitted(fixture, store)?;
-    let (planned, done) = crate::cli::commands::preheat::plan(&plans, Preheat::Create, store, out);
+    let (planned, done) = crate::cli::commands::preheat::plan(&plans, PreheatMode::Create, store, out);
     done?;
     Ok(planned.into_values().collect())
 }
@@ -39,7 +40,7 @@ pub(super) fn preheat(
         let due: Vec<usize> = (0..plans.len()).filter(|plan| results[*plan].action == Action::Create).collect();
         let missing: Vec<&Plan> = due.iter().map(|plan| &plans[*plan]).collect();
         let progress = out.progress("preheating", missing.len() as u64);
-        preheat::preheat_all(store, &missing, Preheat::Create, false, reason, |plan, result| {
+        preheat::preheat_all(store, &missing, PreheatMode::Create, false, reason, |plan, result| {
             progress.inc(1);
             results[due[plan]] = result.of_plan(&results[due[plan]]);
         })?;
@@ -68,7 +69,7 @@ pub(super) fn created(results: &[Preheated]) -> impl Iterator<Item = &ActivityId
 
 /// Says in what the activities differ that are there already.
 pub(super) fn refused(fixture: &Fixture, results: &[Preheated], out: &Output) {
-    crate::cli::commands::preheat::explain(results, Preheat::Create, out);
+    crate::cli::commands::preheat::explain(results, PreheatMode::Create, out);
     out.warn(format!("`{}` was not run: not every activity is as it says", fixture.file));
 }
 

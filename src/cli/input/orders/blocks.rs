@@ -1,5 +1,6 @@
 //! The bytes of an input, a block at a time. A regular file can be read twice, and the second time it must be what
 //! it was: every block is compared before anything in it is applied.
+//!
 //! A window over the blocks of an input: the record being read is always whole in it.
 
 use std::fs::File;
@@ -25,7 +26,7 @@ pub struct Blocks {
     source: Source,
     digests: Vec<BlockDigest>,
     /// What the blocks must be, the second time.
-    expected: Option<Checked>,
+    expected: Option<ContentDigests>,
     bytes: u64,
 }
 
@@ -56,12 +57,12 @@ impl Stream {
 
 /// What a file was when it was read whole.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct ContentDigests {
     digests: Vec<BlockDigest>,
     bytes: u64,
 }
 
-impl Checked {
+impl ContentDigests {
     /// That of a text, whatever block it is in.
     pub fn of(text: &[u8]) -> Self {
         Self { digests: vec![Digest::bytes_of(text)], bytes: text.len() as u64 }
@@ -168,15 +169,15 @@ impl Blocks {
     }
 
     /// What was read so far: of a file that was read to its end, what it is.
-    pub fn checked(&self) -> Checked {
-        Checked { digests: self.digests.clone(), bytes: self.bytes }
+    pub fn checked(&self) -> ContentDigests {
+        ContentDigests { digests: self.digests.clone(), bytes: self.bytes }
     }
 
     /// Begins again; from now on each block must be what it was.
     ///
     /// # Errors
     /// Not a regular file, or it cannot be read.
-    pub fn again(mut self, expected: Checked) -> Result<Self> {
+    pub fn again(mut self, expected: ContentDigests) -> Result<Self> {
         match &mut self.source {
             Source::File(file) => file.rewind().map_err(|error| unreadable(&self.name, &error))?,
             Source::Stream(_) => return Err(Failure::failed(format!("`{}` cannot be read again", self.name))),

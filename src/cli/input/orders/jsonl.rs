@@ -1,6 +1,5 @@
 //! Rows of jsonl: one JSON object a line. Ids keep the text they are written in: `7` and `"7"` are one user, `07`
 //! another.
-//! One order of a file; of several activities in jsonl: `{"user":"7","items":{"1001":2,"1002":1},"request":"…"}`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,9 +13,7 @@ use crate::cli::input::columns::{Columns, Named};
 use crate::cli::input::error::json_message;
 use crate::cli::input::orders::blocks::{Lines, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape, expected};
-use crate::cli::input::orders::{Next, OrderReader, RowError};
-use crate::model::order::Items;
-use crate::model::{ActivityId, MultiOrder, Quantity};
+use crate::cli::input::orders::{Next, RowError};
 
 /// Names of fields that are remembered, of those that are not ours as they are: an object rarely has more.
 const MAX_KNOWN: usize = 64;
@@ -185,7 +182,7 @@ pub(crate) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
 }
 
 /// The byte at which the value of a field begins; 0 if it is not found.
-pub(crate) fn value_start(raw: &[u8], name: &str) -> usize {
+pub(super) fn value_start(raw: &[u8], name: &str) -> usize {
     let text = std::str::from_utf8(raw).unwrap_or_default();
     let quoted = format!("\"{name}\"");
     let after_name = |(at, _): (usize, &str)| {
@@ -196,7 +193,7 @@ pub(crate) fn value_start(raw: &[u8], name: &str) -> usize {
 }
 
 /// The text of a string or of an integer; `None` for anything else.
-pub(crate) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
+pub(super) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
     if raw.starts_with('"') {
         // Most strings have no escapes and need no copy.
         return match raw[1..raw.len() - 1].contains('\\') {
@@ -209,7 +206,7 @@ pub(crate) fn text_of(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// Hands over the fields of an object, each with its value as it is written. The text says what is expected.
-struct Fields<F>(&'static str, F);
+pub(super) struct Fields<F>(pub(super) &'static str, pub(super) F);
 
 impl<'de, F: FnMut(&str, &str) -> Result<(), String>> Visitor<'de> for Fields<F> {
     type Value = ();
@@ -230,80 +227,3 @@ impl<'de, F: FnMut(&str, &str) -> Result<(), String>> Visitor<'de> for Fields<F>
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// One order of a file, of one activity or of several, in buffers that are used again for the next.
-#[derive(Debug, Default)]
-pub struct FileOrder {
-    /// Its columns.
-    pub row: OrderRow,
-    /// What it asks for, if that is several activities.
-    pub items: Items,
-    /// The text that was read as these items: most rows have it again.
-    text: String,
-    buffer: Vec<(ActivityId, Quantity)>,
-}
-
-impl FileOrder {
-    /// Reads the next order of an input.
-    pub fn read(&mut self, reader: &mut OrderReader) -> Result<Next, RowError> {
-        let next = reader.next(&mut self.row)?;
-        let Some(text) = self.row.get(Column::Items) else { return Ok(next) };
-        if next == Next::Row && (text != self.text || self.items.is_empty()) {
-            self.text.clear();
-            self.buffer.clear();
-            items(text, &reader.shape, &mut self.buffer).map_err(|message| {
-                let start = value_start(reader.lines.raw(), reader.column_name(Column::Items));
-                RowError::Bad(reader.lines.problem(start, format!("items: {message}"), None))
-            })?;
-            self.items = self.buffer.drain(..).collect();
-            self.text.push_str(text);
-        }
-        Ok(next)
-    }
-
-    /// Visits each activity that it names, with its units.
-    pub fn each(&self, mut visit: impl FnMut(&str, u64)) {
-        if self.row.get(Column::Items).is_none() {
-            visit(self.row.text(Column::Activity), self.row.quantity().unsigned_abs());
-            return;
-        }
-        self.items.iter().for_each(|(activity, quantity)| visit(activity.as_str(), quantity.get()));
-    }
-}
-
-/// Reads `{"activity": quantity, …}`; the same activity twice counts as the sum.
-fn items(text: &str, shape: &Shape, items: &mut Vec<(ActivityId, Quantity)>) -> Result<(), String> {
-    let mut added = Ok(());
-    let fields = Fields("an object such as {\"1001\":2}", |activity: &str, quantity: &str| {
-        if added.is_ok() {
-            added = add(items, shape, activity, quantity);
-        }
-        Ok(())
-    });
-    let read = serde_json::Deserializer::from_str(text).deserialize_map(fields);
-    read.map_err(|error| json_message(&error)).and(added)?;
-    match items.len() {
-        0 => Err("none are given, expected an object such as {\"1001\":2}".to_owned()),
-        count if count > MultiOrder::MAX_ITEMS => {
-            Err(format!("{count} activities in one order; the most is {}", MultiOrder::MAX_ITEMS))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn add(items: &mut Vec<(ActivityId, Quantity)>, shape: &Shape, activity: &str, raw: &str) -> Result<(), String> {
-    let activity: ActivityId = activity.parse().map_err(|error| format!("{error}"))?;
-    if let Some(why) = shape.refuses(&activity) {
-        return Err(why);
-    }
-    let text = text_of(raw).ok_or_else(|| format!("`{activity}`: `{raw}` is not {}", Quantity::EXPECTED))?;
-    let quantity: Quantity = text.parse().map_err(|error| format!("`{activity}`: {error}"))?;
-    match items.iter_mut().find(|(known, _)| *known == activity) {
-        Some((_, sum)) => {
-            *sum = Quantity::new(sum.get() + quantity.get())
-                .ok_or_else(|| format!("the quantities of `{activity}` add up to more than one order may take"))?;
-        }
-        None => items.push((activity, quantity)),
-    }
-    Ok(())
-}

@@ -4,6 +4,7 @@
 //! The form of an input, and how it is recognised.
 
 mod blocks;
+mod file_order;
 mod jsonl;
 mod row;
 mod separated;
@@ -20,8 +21,8 @@ use crate::names;
 
 pub use crate::cli::input::columns::Mapping;
 pub(super) use crate::cli::input::orders::blocks::Lines;
-pub use crate::cli::input::orders::blocks::{Blocks, Checked};
-pub use crate::cli::input::orders::jsonl::FileOrder;
+pub use crate::cli::input::orders::blocks::{Blocks, ContentDigests};
+pub use crate::cli::input::orders::file_order::FileOrder;
 pub(crate) use crate::cli::input::orders::row::is_rounded;
 pub use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape};
 pub(super) use crate::cli::input::orders::separated::Separated;

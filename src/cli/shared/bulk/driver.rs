@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::orders::{Checked, Column, FileOrder, Next, RowError};
+use crate::cli::input::orders::{Column, ContentDigests, FileOrder, Next, RowError};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress, Terminal, Warnings, counted};
 use crate::cli::shared::bulk::RunArgs;
@@ -89,7 +89,7 @@ struct Driver<'o> {
     report: Report<'o>,
     input: Option<Input>,
     order: FileOrder,
-    content: Option<Checked>,
+    content: Option<ContentDigests>,
     bad: BadLines,
     keep_going: bool,
     /// How to resume a job that was stopped.

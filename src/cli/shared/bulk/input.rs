@@ -1,11 +1,13 @@
 //! The file of a run: what is read of it, and what becomes of its bad lines.
+//!
 //! The check of a file: it is read whole, and what is wrong with it is reported before anything is applied.
 
 use std::collections::HashMap;
 
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{
-    Blocks, Checked, Column, Dialect, FileOrder, Mapping, Next, OrderReader, Quantities, RowError, RowFormat, Shape,
+    Blocks, Column, ContentDigests, Dialect, FileOrder, Mapping, Next, OrderReader, Quantities, RowError, RowFormat,
+    Shape,
 };
 use crate::cli::input::{Problems, columns};
 use crate::cli::output::{Output, OutputFile, row};
@@ -55,7 +57,7 @@ impl Input {
     }
 
     /// The same file from its beginning, which must have the same content.
-    pub(crate) fn again(self, expected: &Checked) -> Result<Self> {
+    pub(crate) fn again(self, expected: &ContentDigests) -> Result<Self> {
         let format = self.reader.format();
         let blocks = self.reader.lines.blocks.again(expected.clone())?;
         let reader = OrderReader::new(blocks, format, &self.mapping, self.shape)?;
@@ -158,7 +160,7 @@ impl BadLines {
 pub(crate) struct CheckedInput {
     pub(crate) input: Input,
     /// The digest of its content; `None` if it can be read only once, and was not read yet.
-    pub(crate) content: Option<Checked>,
+    pub(crate) content: Option<ContentDigests>,
     pub(crate) bad: BadLines,
     pub(crate) rows: u64,
     totals: Totals,
@@ -172,7 +174,7 @@ pub(crate) struct CheckedInput {
 #[derive(Default)]
 pub(crate) struct Begin {
     /// The digest of header and first order.
-    pub(crate) content: Checked,
+    pub(crate) content: ContentDigests,
     pub(crate) order: Option<FileOrder>,
     /// Whether there is nothing behind it, or nothing that may be applied.
     pub(crate) has_ended: bool,
@@ -189,7 +191,7 @@ impl Begin {
             match order.read(&mut input.reader) {
                 Ok(Next::Row) => {
                     let texts = [input.reader.header(), input.reader.lines.raw()].map(<[u8]>::trim_ascii_end);
-                    let content = Checked::of(&texts.join(&b'\n'));
+                    let content = ContentDigests::of(&texts.join(&b'\n'));
                     return Ok(Self { content, order: Some(order), has_ended: false });
                 }
                 Ok(Next::End) => return Ok(Self { has_ended: true, ..Self::default() }),

@@ -1,4 +1,5 @@
 //! `--from FILE`: many orders as fast as the server accepts them, each applied exactly once.
+//!
 //! Flags of files of orders.
 
 mod driver;

@@ -27,7 +27,7 @@ use crate::model::order::Bought;
 use crate::model::order::hold::HoldFor;
 use crate::model::status::Status;
 use crate::model::time::Millis;
-use crate::redis::pipeline::{Call, Pipeline};
+use crate::redis::pipeline::{Pipeline, PipelinedCall};
 use crate::script::keys::Keys;
 use crate::sell::bulk::job::JobStates;
 use crate::sell::bulk::lanes::Lanes;
@@ -473,7 +473,7 @@ impl OrderCall {
     }
 }
 
-impl Call for OrderCall {
+impl PipelinedCall for OrderCall {
     fn orders(&self) -> usize {
         self.orders
     }

@@ -156,7 +156,9 @@ impl JobOrders {
             Status::NotPreheated => {}
             _ => return Ok(Some((status, None))),
         }
-        let Some((activity, shards, home)) = self.states.place(index) else { return Ok(Some((status, None))) };
+        let Some((activity, shards, home)) = self.states.place_in_parent(index) else {
+            return Ok(Some((status, None)));
+        };
         let found = orders::shards_now(&mut self.store, &activity, &shards)?.ok_or(reset)?;
         if let Some(lost) = orders::lost_shard(&self.store, &activity, &found[home..=home]) {
             return Ok(Some((Status::Corrupt, Some(lost))));

@@ -2,7 +2,7 @@
 
 use crate::model::layout::{Kind, Layout};
 use crate::redis::connect::Target;
-use crate::redis::pipeline::Call;
+use crate::redis::pipeline::PipelinedCall;
 use crate::redis::system::RealSystem;
 use crate::sell::bulk::orders::*;
 

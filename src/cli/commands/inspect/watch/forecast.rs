@@ -1,4 +1,5 @@
 //! When an activity will be sold out, if it sells on as it does.
+//!
 //! Units a second, from how many were sold at each reading.
 
 use std::collections::VecDeque;

@@ -1,4 +1,5 @@
 //! One activity at one reading: a row of the frame, or of the output.
+//!
 //! What an operator should look at, of one activity.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
 //! The frame that a person sees.
+//!
 //! Which rows of a long table the screen shows.
 
 use std::ops::Range;

@@ -1,4 +1,5 @@
 //! The report as a picture: figures, the sale over time, units a user, the largest buyers.
+//!
 //! Units a user and the largest buyers, side by side, as bars with names.
 
 mod plot;

@@ -1,4 +1,5 @@
 //! The sale over time: units sold, units a second, and what an operator did.
+//!
 //! An axis of numbers.
 
 use std::fmt::Display;
