@@ -104,8 +104,8 @@ fn expire_one(
 
 /// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open: by those that have a
 /// deadline, and by the `found` ones, request ids whose hold may lack it. Counts and deadlines are what the holds say after it, if
-/// `expected` units are [beyond](OpenCounts::beyond) those that have a deadline: else there may be holds that were not found. `None`:
-/// nothing is written.
+/// `expected` units are stored and [not counted](OpenCounts::uncounted): else there may be holds that were not found. `None`: nothing
+/// is written.
 ///
 /// # Errors
 /// Any of [`StoreError`].
@@ -140,7 +140,7 @@ pub(crate) fn recount(
     }
     let (stored, undated) = (number(values.get(2))?, number(values.get(4))?);
     let counts = OpenCounts { stored, counted, undated, is_partial: false, users };
-    if expected == Some(counts.beyond()) && !counts.is_right() {
+    if expected == Some(counts.uncounted()) && !counts.is_right() {
         store.changed(activity);
     }
     Ok(Recounted::Counts(counts))

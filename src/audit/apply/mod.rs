@@ -52,7 +52,7 @@ fn divide(order: &[usize], repairs: &[&Repair]) -> Vec<Vec<usize>> {
     calls
 }
 
-/// How often repairs that only raise the stock are tried while others buy.
+/// How often what others may change meanwhile is tried: repairs that only raise the stock, and counts of open holds.
 const TRIES: usize = 20;
 
 /// Applies repairs of one activity and one audit, and returns the outcome of each. With `dry_run` nothing is written.
@@ -90,24 +90,26 @@ pub fn repair(
     Ok(done)
 }
 
-/// Counts what is held open anew, by all holds that are found. One that came since, and lost its deadline, is in no list: then more is
-/// stored than has a deadline.
+/// Counts what is held open anew, by all holds that are found, twice. One that came since the first count, and lost its deadline, is in no
+/// list: then more is stored and not counted than before.
 fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result<Repaired> {
     let keys = store.keys(activity);
+    let mut before = None;
     for _ in 0..TRIES {
-        let expected = match holds::recount(store, activity, Evidence::MANY_HOLDS, &[], None)? {
-            Recounted::Counts(counts) if !dry_run => Some(counts.beyond()),
-            _ => None,
-        };
         let found = recorded_holds(store, &keys, Evidence::MANY_HOLDS)?;
-        return Ok(match holds::recount(store, activity, Evidence::MANY_HOLDS, &found, expected)? {
-            Recounted::Counts(counts) if counts.is_right() => Repaired::Replayed,
-            Recounted::Counts(counts) if !dry_run && Some(counts.beyond()) != expected => continue,
-            Recounted::Counts(_) => Repaired::Ok,
-            Recounted::Corrupt(_) => Repaired::Corrupt,
-            Recounted::TooMany => Repaired::Changed,
-            Recounted::Gone => Repaired::NotPreheated,
-        });
+        let counts = match holds::recount(store, activity, Evidence::MANY_HOLDS, &found, before)? {
+            Recounted::Counts(counts) => counts,
+            Recounted::Corrupt(_) => return Ok(Repaired::Corrupt),
+            Recounted::TooMany => return Ok(Repaired::Changed),
+            Recounted::Gone => return Ok(Repaired::NotPreheated),
+        };
+        if counts.is_right() {
+            return Ok(Repaired::Replayed);
+        }
+        if dry_run || before == Some(counts.uncounted()) {
+            return Ok(Repaired::Ok);
+        }
+        before = Some(counts.uncounted());
     }
     Ok(Repaired::Changed)
 }

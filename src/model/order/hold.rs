@@ -138,9 +138,10 @@ impl OpenCounts {
         self.users.iter().filter(|(_, stored, counted)| *stored != Some(*counted))
     }
 
-    /// Units that are stored as held open beyond those of the holds that have a deadline.
-    pub(crate) fn beyond(&self) -> i64 {
-        signed(self.stored) - signed(self.counted - self.undated)
+    /// Units that are stored as held open, less those that were counted. A hold that comes or goes does not move it; one that is not
+    /// found any more does.
+    pub(crate) fn uncounted(&self) -> i64 {
+        signed(self.stored) - signed(self.counted)
     }
 
     /// The units that are stored as held open, or, if those are right, the units of holds that have a deadline.
