@@ -1458,9 +1458,9 @@ impl Night<'_> {
                 self.steps_alone(vec![update])?;
                 continue;
             }
-            let Some(planned) = self.planned.take() else {
-                // Order records of a user below zero are for a human.
-                let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
+            // Order records of a user below zero are for a human.
+            let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
+            let Some(planned) = self.planned.take().filter(|_| round < ROUNDS || !is_overdrawn) else {
                 if !self.matches && self.cancel_lost(activity) {
                     has_cancelled = true;
                     continue;

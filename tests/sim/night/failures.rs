@@ -46,6 +46,7 @@ impl Night<'_> {
     /// Callers cannot rely any more on what they heard since then.
     fn lose(&mut self, kept: u64) {
         self.failures += 1;
+        self.doubt_harm();
         self.in_hand.lose();
         self.loader.iter_mut().for_each(Loader::lose);
         self.look_at_left();

@@ -17,7 +17,10 @@ pub struct Harm {
 impl Night<'_> {
     /// Whether keys of the first activity were damaged now. Not if some are already.
     pub fn harm(&mut self) -> bool {
+        // A refund of more than a user bought may come behind it, and take what is held open and not counted.
+        let is_undue = |refund: &Refund| refund.heard == Heard::Nothing && !refund.is_due;
         let is_off = !self.is_harmed || self.is_resetting || self.is_harmed_now() || self.is_archived(0);
+        let is_off = is_off || self.oracle.refunds.iter().any(is_undue);
         if is_off || !self.random.percent(8) {
             return false;
         }
@@ -56,6 +59,11 @@ impl Night<'_> {
         // What is counted as open by mistake, no refund takes; and what is not, it would.
         self.oracle.refunds.iter_mut().for_each(|refund| refund.is_due = false);
         true
+    }
+
+    /// A failover may have lost what repaired it.
+    pub fn doubt_harm(&mut self) {
+        self.harm.iter_mut().for_each(|harm| (harm.until, harm.seen) = (None, None));
     }
 
     /// Whether no audit has found it whole since.
