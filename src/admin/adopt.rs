@@ -8,7 +8,7 @@ use crate::admin::preheat::{self, given};
 use crate::admin::trim;
 use crate::audit::ledger_state::LedgerState;
 use crate::audit::read::fold;
-use crate::error::Result;
+use crate::error::{Result, ServerKind, StoreError};
 use crate::model::number::{MAX_UNITS, signed};
 use crate::model::status::call_code::STALE;
 use crate::model::{ActivityId, Corrupt, Kind, Millis, Plan, Status, Units};
@@ -189,10 +189,16 @@ impl<'a> Adoption<'a> {
                 }
             };
             let Some(pages) = self.write_holders(&found, &second, adopted.held)? else { continue };
-            match self.switch(&found, adopted, Some(pages), false)? {
-                Some(AdoptionEnd::Done(adopted, _)) => return Ok(AdoptionEnd::Done(adopted, Some(second))),
-                Some(end) => return Ok(end),
-                None => {}
+            match self.switch(&found, adopted, Some(pages), false) {
+                Ok(Some(AdoptionEnd::Done(adopted, _))) => return Ok(AdoptionEnd::Done(adopted, Some(second))),
+                Ok(Some(end)) => return Ok(end),
+                Ok(None) => {}
+                // The window does not fit the stored one: the same command would end here each time.
+                Err(error @ StoreError::Server { kind: ServerKind::Usage, .. }) => {
+                    self.undo(&found)?;
+                    return Err(error);
+                }
+                Err(error) => return Err(error),
             }
         }
         let found = plan_adoption(self.store, &self.plan.id)?;
@@ -275,7 +281,7 @@ impl<'a> Adoption<'a> {
             given(plan.per_user_limit),
             given(plan.title.clone()),
             given(plan.starts_at.map(Millis::get)),
-            given(plan.ends_at.map(Millis::get)),
+            given(plan.ends_at.map(|end| end.get().max(1))),
             if is_paused { "paused" } else { "live" }.to_owned(),
         ];
         let value = adopt(self.store, &plan.id, "switch", arguments)?;

@@ -10,13 +10,11 @@ use crate::redis::call::Call;
 use crate::script::PAUSE;
 use crate::script::reply::Reply;
 use crate::sell::orders;
+use crate::shards::NUMBERS;
 use crate::store::Store;
 
 /// How often others may change the parent before this gives up.
 const TRIES: usize = 100;
-
-/// How many numbers of shards are looked for at once where no list of them is reached.
-const NUMBERS: usize = 500;
 
 /// Whether purchases are refused or allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,18 +137,11 @@ fn pause_one(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> 
 
 /// Pauses those shards of an activity that are reached, if some are: which it has, nobody says, as the activity itself is not reached.
 fn pause_found(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>, why: StoreError) -> Result<Paused> {
-    let mut shards = Vec::new();
-    for from in (0..).step_by(NUMBERS) {
-        let ids: Vec<ActivityId> = (from..).take(NUMBERS).map(|number| activity.shard(number)).collect();
-        let found = snapshot::each_snapshot(store, &ids).into_iter().flatten();
-        let is_there =
-            |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| !meta.is_removed()) && !shard.is_archived();
-        let found: Vec<Snapshot> = found.filter(is_there).collect();
-        if found.is_empty() {
-            break;
-        }
-        shards.extend(found.into_iter().map(|shard| (shard.activity.clone(), Ok(shard))));
-    }
+    let ids: Vec<ActivityId> = (0..NUMBERS).map(|number| activity.shard(number)).collect();
+    let is_there =
+        |shard: &Snapshot| shard.meta.as_ref().is_some_and(|meta| !meta.is_removed()) && !shard.is_archived();
+    let found = snapshot::each_snapshot(store, &ids).into_iter().flatten().filter(is_there);
+    let shards = found.map(|shard| (shard.activity.clone(), Ok(shard))).collect::<Vec<_>>();
     let mut result = Paused { unreached: Some(why.clone()), ..Paused::refused(Status::Replayed) };
     pause_shards(store, shards, None, pausing, &mut result)?.filter(|paused| paused.is_partial).ok_or(why)
 }

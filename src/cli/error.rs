@@ -30,30 +30,21 @@ impl From<EmbeddedError> for Failure {
 }
 
 impl Failure {
-    /// The same where a part was done: without a word that nothing was changed.
+    /// The same where a part was done: without a word that nothing was changed. A hint that a command gave stays.
     pub fn in_part(self) -> Self {
-        match self.store().map(advice) {
-            Some(hint) => Self { hint, ..self },
-            None => self,
+        match self.store() {
+            Some(error) if self.hint == hint_of(error) => {
+                let hint = advice(error).map(|advice| format!("{advice}{}", again(error)));
+                Self { hint, ..self }
+            }
+            _ => self,
         }
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let again = match &error {
-            StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
-            _ => "",
-        };
-        let (exit, advice) = meaning(&error);
-        let hint = match advice {
-            Some(advice) if matches!(error, StoreError::NoUnits { .. }) => Some(format!("nothing was taken; {advice}")),
-            Some(advice) if error.is_refusal() => Some(format!("nothing was changed; {advice}{again}")),
-            Some(advice) if matches!(error, StoreError::Permission { .. }) => {
-                Some(format!("a part may be done, which `seckill reconcile` shows; {advice}"))
-            }
-            advice => advice,
-        };
+        let (exit, hint) = (meaning(&error).0, hint_of(&error));
         let message = match &error {
             StoreError::OtherLimit { activity, limit } => {
                 format!("`--per-user-limit` is not {}, which is {limit}", own_limit(activity.as_deref()))
@@ -61,6 +52,25 @@ impl From<StoreError> for Failure {
             other => other.to_string(),
         };
         Self { hint, cause: Cause::Store(Box::new(error)), ..Self::new(exit, message) }
+    }
+}
+
+/// What was done before an error of the store, and the next step.
+fn hint_of(error: &StoreError) -> Option<String> {
+    let advice = advice(error)?;
+    Some(match error {
+        StoreError::NoUnits { .. } => format!("nothing was taken; {advice}"),
+        error if error.is_refusal() => format!("nothing was changed; {advice}{}", again(error)),
+        StoreError::Permission { .. } => format!("a part may be done, which `seckill reconcile` shows; {advice}"),
+        _ => advice,
+    })
+}
+
+/// What follows the advice on a server that is well again soon.
+fn again(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
+        _ => "",
     }
 }
 
@@ -141,7 +151,9 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
             "send it again, or give it longer with `--timeout 30s`; `seckill reconcile` names transfers that somebody left",
         ),
         StoreError::Unfinished { .. } => (Exit::Failed, "the same command continues: nothing is done twice"),
-        StoreError::GaveUp(_) => (Exit::Failed, "fewer clients get in each other's way less: `--clients`"),
+        StoreError::GaveUp(_) => {
+            (Exit::Failed, "try again; fewer clients at once get in each other's way less (`--clients` of a load test)")
+        }
     };
     (exit, Some(advice.to_owned()))
 }

@@ -88,9 +88,14 @@ pub enum StoreError {
     /// The preheat of a sharded activity cannot continue now.
     #[error("the preheat of `{activity}` is unfinished: {why}")]
     Unfinished { activity: String, why: String },
-    /// An order of a load test that others kept from being decided: why.
+    /// Others were faster each time: at what.
     #[error("gave up: {0}")]
     GaveUp(String),
+}
+
+/// Whether a text has the command AUTH, and not a user or a key with such a name.
+fn is_about_auth(text: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | ':' | '_')).any(|word| word == "AUTH")
 }
 
 /// Why a handshake of TLS failed.
@@ -267,7 +272,7 @@ impl StoreError {
         // A call of more than ten arguments, or of a long one, is refused before NOAUTH would be, as a `Protocol error:
         // unauthenticated multibulk length` or `bulk length`.
         let is_missing = code == "NOAUTH" || why.contains("unauthenticated");
-        if is_missing || code == "WRONGPASS" || why.contains("AUTH") {
+        if is_missing || code == "WRONGPASS" || is_about_auth(&why) {
             let why = if is_missing { "a password is required".to_owned() } else { why };
             return Self::Login { server: server.to_owned(), why };
         }
@@ -437,6 +442,16 @@ mod tests {
             [("MOVED", "16384 h:1"), ("MOVED", "1 h"), ("MOVED", "1 h:99999"), ("ASK", ""), ("ERR", "1 h:1")]
         {
             assert_eq!(read(code, text), None, "{code} {text}");
+        }
+    }
+
+    #[test]
+    fn a_login_is_missing_only_if_the_command_is_named() {
+        for text in ["Client sent AUTH, but no password is set", "unknown command 'AUTH'", "AUTH failed"] {
+            assert!(is_about_auth(text), "{text}");
+        }
+        for text in ["User OAUTH-x has no permissions", "unknown command, with args beginning with: 'stock:AUTH-1'"] {
+            assert!(!is_about_auth(text), "{text}");
         }
     }
 }

@@ -153,8 +153,8 @@ impl Timeline {
         let all = self.levels.last()?;
         let bought: u128 = all.iter().map(|bucket| u128::from(bucket.bought)).sum();
         let mut to = self.end + 1;
-        let early = self.when(bought * NEARLY_ALL / 100) - self.begin;
-        if early.saturating_mul(3) < to - self.begin {
+        let early = self.when((bought * NEARLY_ALL).div_ceil(100)) - self.begin;
+        if bought > 0 && early.saturating_mul(3) < to - self.begin {
             to = self.begin + early + early / 5;
         }
         Some(self.up_to(to.max(self.begin + LEAST_SPAN)))
@@ -224,6 +224,17 @@ mod tests {
         assert!(timeline.levels.iter().all(|buckets| buckets.len() <= MOST && buckets.capacity() <= 2 * MOST));
         let span = timeline.span().unwrap();
         assert_eq!(sum(&span) + span.later.bought, 200_000, "nothing is lost");
+    }
+
+    #[test]
+    fn where_nothing_was_bought_all_of_it_is_shown() {
+        let returned = |units| UnitMoves { returned: units, ..UnitMoves::default() };
+        for first in [returned(1), one(1)] {
+            let mut timeline = Timeline::default();
+            timeline.add(Millis::new(10_000), returned(1));
+            timeline.add(Millis::new(3_610_000), first);
+            assert_eq!(timeline.span().unwrap().later, UnitMoves::default());
+        }
     }
 
     #[test]

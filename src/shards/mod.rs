@@ -15,6 +15,9 @@ use crate::model::{ActivityId, Layout, Shards};
 use crate::script::keys::Keys;
 pub(crate) use crate::shards::borrower::ShardBorrower;
 
+/// Numbers in which shards are looked for whose parent is gone, or not reached. A reset to others takes the next ones.
+pub(crate) const NUMBERS: u32 = 4096;
+
 /// Lists of shards by activity; `None` of one that had no shards when it was read. A list is fixed until a reset, which a
 /// shard that is gone shows.
 #[derive(Debug, Clone, Default)]

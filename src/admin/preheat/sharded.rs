@@ -34,14 +34,12 @@ use crate::script::PREHEAT_SHARD;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
 use crate::sell::orders;
-use crate::shards;
 use crate::shards::transfer::{ShardFault, shard_status};
+use crate::shards::{self, NUMBERS};
 use crate::store::Store;
 
 /// How often others may change the activity before this gives up.
 const TRIES: usize = 100;
-/// Numbers in which shards are looked for whose parent is gone. A reset to others takes the next ones.
-const NUMBERS: u32 = 4096;
 /// How long transfers are finished before an update is refused because the totals of the shards are not that of the sale.
 const SETTLING: Duration = Duration::from_secs(1);
 

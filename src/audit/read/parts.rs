@@ -146,7 +146,8 @@ fn began(store: &mut Store, activity: &ActivityId) -> Result<Option<Millis>> {
         return Ok(Some(checkpoint.upto.at()));
     }
     let mut first = None;
-    ledger::each_entry(store, activity, EntryId::ZERO, EntryId::before(Millis::new(u64::MAX)), |entry| {
+    let key = store.keys(activity).ledger;
+    ledger::each_entry_of(store, &key, EntryId::ZERO, EntryId::before(Millis::new(u64::MAX)), |entry| {
         first = Some(entry.id.at());
         false
     })?;

@@ -94,7 +94,8 @@ fn requests_since(
     number_of: impl Fn(&[u8]) -> Option<u32>,
 ) -> Result<HashMap<String, i64>> {
     let mut requests = HashMap::new();
-    ledger::each_entry(store, &evidence.activity, after, evidence.ledger.end, |entry| {
+    let key = store.keys(&evidence.activity).ledger;
+    ledger::each_entry_of(store, &key, after, evidence.ledger.end, |entry| {
         if matches!(entry.known_op(), Some(Op::Deduct | Op::Confirm)) {
             let rows = entry.rows().unwrap_or_default();
             let of_users = rows.iter().filter(|row| number_of(row.user()).is_some());

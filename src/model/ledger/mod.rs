@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::model::names::names;
-use crate::model::number::{whole, whole_bytes};
+use crate::model::number::{MAX_UNITS, signed, whole, whole_bytes};
 use crate::model::time::Millis;
 
 /// Names an entry: the server's clock in Unix ms, and a number within that millisecond.
@@ -217,9 +217,9 @@ impl Entry {
         field.map(|bytes| String::from_utf8_lossy(bytes).into_owned()).filter(|text| !text.is_empty())
     }
 
-    /// A field of digits.
+    /// A field of digits, as far as anything is counted.
     pub(crate) fn count(field: Option<&[u8]>) -> Option<u64> {
-        whole_bytes(field?)
+        whole_bytes(field?).filter(|count| *count <= MAX_UNITS)
     }
 
     /// The number of the other shard of a transfer.
@@ -341,7 +341,7 @@ impl OrderTexts<'_> {
 
     /// The count at an index.
     pub(crate) fn count(&self, at: usize) -> Option<i64> {
-        whole(self.text(at)?).and_then(|count| i64::try_from(count).ok())
+        whole(self.text(at)?).filter(|count| *count <= MAX_UNITS).map(signed)
     }
 
     /// The text at an index; `None` if it is empty, missing or not UTF-8.
