@@ -22,7 +22,7 @@
   Only ok and the line of the job write; the stock comes last, as in refund, and what was cut is finished as there.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS XLEN XRANGE XREVRANGE
-  INCRBY HSET HDEL XADD; sets also SMISMEMBER SREM.
+  INCRBY HSET HDEL XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon counter
 --- @let OP = refund

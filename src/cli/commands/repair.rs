@@ -125,8 +125,9 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
         confirm(&repairs, &[], out)?;
     }
     let (rows, error) = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
-    out.array_until(&rows, error)?;
+    let shown = out.array_until(&rows, error);
     hint(&rows, out);
+    shown?;
     Ok(Exit::done_if(rows.iter().all(RepairRow::is_done)))
 }
 

@@ -28,7 +28,7 @@ pub struct List {
 pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
     let columns = Columns::new(&COLUMNS[..2], &COLUMNS[2..], mapping)?;
     let source = Source::read(path)?;
-    let first = source.text.lines().next().unwrap_or_default();
+    let first = source.text.lines().find(|line| !line.is_empty()).unwrap_or_default();
     let (dialect, delimiter) = format.of(&source.name, first.as_bytes())?;
     if !matches!(dialect, Dialect::Csv | Dialect::Tsv) {
         return Err(Failure::usage(format!("{}: a list of activities is csv or tsv", quoted(&source.name)))

@@ -47,7 +47,7 @@ pub fn read(path: &str) -> Result<Vec<Repair>> {
 /// Reads one line: a repair, or where and why it is none.
 fn repair(text: &str) -> Result<Repair, (usize, String)> {
     let mut repair: Repair = serde_json::from_str(text).map_err(|error| unreadable(text, &error))?;
-    complete(&mut repair).map_err(|why| (text.len(), why))?;
+    complete(&mut repair).map_err(|why| (text.chars().count(), why))?;
     let wrong = if !ActivityId::fits(&repair.activity) {
         format!("activity: `{}` is not {}", repair.activity.escape_debug(), ActivityId::EXPECTED)
     } else if !RequestId::fits(&repair.id) {
@@ -63,7 +63,7 @@ fn repair(text: &str) -> Result<Repair, (usize, String)> {
 }
 
 /// Fields and what each must be, for errors.
-const FIELDS: [(&str, &str); 12] = [
+const FIELDS: [(&str, &str); 15] = [
     ("id", "a text"),
     ("layout", "a layout, such as \"seckill\""),
     ("activity", "a text"),
@@ -74,6 +74,9 @@ const FIELDS: [(&str, &str); 12] = [
     ("to", "a whole number of units, without leading zero"),
     ("stock_change", "a whole number of units, such as 5 or -5"),
     ("reversed", "an array of request ids"),
+    ("after", "the id of an entry, such as \"1762790400000-0\", or null"),
+    ("audited_stock", "a whole number of units or null"),
+    ("audited_entry", "the id of an entry, such as \"1762790400000-0\", or null"),
     ("epoch", "a whole number or null"),
     ("repairs", "a whole number or null"),
 ];
@@ -82,6 +85,7 @@ const FIELDS: [(&str, &str); 12] = [
 fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
     let message = json_message(error);
     let read = text.get(..error.column()).unwrap_or(text);
+    let column = read.chars().count().max(1);
     let name_of = |(name, expected): &(&'static str, &'static str)| {
         let at = read.rfind(&format!("\"{name}\":"))?;
         Some((at + name.len() + 3, *name, *expected))
@@ -96,8 +100,8 @@ fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
             let column = text[..start].chars().count() + 1;
             (column, format!("{name}: {} is not {expected}", quoted(value)))
         }
-        _ if error.is_data() => (error.column().max(1), message),
-        _ => (error.column().max(1), format!("not a JSON object: {message}")),
+        _ if error.is_data() => (column, message),
+        _ => (column, format!("not a JSON object: {message}")),
     }
 }
 

@@ -290,7 +290,7 @@ fn read(
                 index
             }
         };
-        if activities.ids.len() > MAX_ACTIVITIES.max(reading.wanted.len()) {
+        if activities.ids.len() - activities.of_sharded.len() > MAX_ACTIVITIES.max(reading.wanted.len()) {
             return Err(Failure::usage(format!(
                 "{}:{}: the rows name more than {MAX_ACTIVITIES} activities",
                 rows.lines.name(),

@@ -84,7 +84,7 @@ impl ActivitySelector {
         if self.arguments.is_empty() {
             return Ok(preheated);
         }
-        let found = self.among(&preheated);
+        let mut found = self.among(&preheated);
         for (argument, pattern) in &self.arguments {
             if pattern.is_none() || found.iter().any(|id| fits(id, argument, pattern.as_ref())) {
                 continue;
@@ -93,7 +93,7 @@ impl ActivitySelector {
             if snapshot::snapshot(store, argument)?.status == Status::NotPreheated {
                 return Err(nothing_fits(argument, &preheated, store));
             }
-            return Ok([found, vec![argument.clone()]].concat());
+            found.push(argument.clone());
         }
         Ok(found)
     }

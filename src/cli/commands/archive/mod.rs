@@ -189,7 +189,10 @@ impl<'a> Run<'a> {
     fn refuse(&mut self, activity: &'a ActivityId, why: Unarchivable) -> Result<()> {
         if let Unarchivable::Archived(found) = &why {
             let folder = self.folder(activity, found);
-            let here = Archive::open(&folder).ok();
+            let here = folder
+                .is_dir()
+                .then(|| Archive::open(&folder))
+                .and_then(|opened| opened.map_err(|failure| self.out.warn(failure.message)).ok());
             if let Some(archive) = here.filter(|it| Some(it.sealed.sha256.as_str()) == found.sha256()) {
                 archive.verify(|_| {})?;
                 if !self.args.mutating.dry_run {

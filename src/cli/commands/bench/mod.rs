@@ -142,7 +142,7 @@ impl BenchArgs {
     fn title(&self) -> String {
         let clients = counted(self.clients, "client");
         let amount = match self.until() {
-            Until::Orders(orders) => format!("{orders} orders"),
+            Until::Orders(orders) => counted(orders, "order"),
             Until::Elapsed(duration) => humantime::format_duration(duration).to_string(),
         };
         let how = match self.rate {

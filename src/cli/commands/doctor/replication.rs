@@ -39,8 +39,9 @@ pub(super) fn role(reading: &Reading, name: &str, is_cluster: bool, scheme: &str
         let found = format!("replica of {primary}: {orders}; {server}");
         // What the replica calls its own machine is this one only if it was reached so.
         let host = match (place_of(name), field("master_host")) {
-            (Some((own, _)), host) if is_loopback(host) && !is_loopback(own) => own,
-            (_, host) => host,
+            (Some((own, _)), host) if is_loopback(host) && !is_loopback(own) => own.to_owned(),
+            (_, host) if host.contains(':') => format!("[{host}]"),
+            (_, host) => host.to_owned(),
         };
         return Finding::fail(found, fixes.doctor_at(scheme, &format!("{host}:{}", field("master_port"))));
     }
@@ -212,11 +213,14 @@ mod tests {
             ("10.0.0.5:7000", "10.0.0.6", "10.0.0.6"),
             ("127.0.0.1:7000", "127.0.0.1", "127.0.0.1"),
             ("/run/r.sock", "127.0.0.1", "127.0.0.1"),
+            ("[2001:db8::2]:7000", "2001:db8::1", "[2001:db8::1]"),
+            ("[2001:db8::2]:7000", "::1", "[2001:db8::2]"),
         ] {
             let info = Ok(Info::parse(&text.replace("HOST", host)));
             let reading = Reading { info, ..Reading::unread() };
             let fix = role(&reading, name, false, "redis", &fixes()).fix.unwrap();
-            assert_eq!(fix, format!("seckill doctor --url redis://{expected}:6379"), "{name} {host}");
+            let url = crate::model::id::shell_quoted(&format!("redis://{expected}:6379"));
+            assert_eq!(fix, format!("seckill doctor --url {url}"), "{name} {host}");
         }
     }
 }

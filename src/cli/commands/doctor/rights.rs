@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::cli::commands::doctor::row::{Check, CheckRow, CheckStatus, Finding};
 use crate::cli::shared::fix::Fixes;
-use crate::model::{Kind, Layout};
+use crate::model::{ActivityId, Kind, Layout};
 use crate::read::health::{Granted, Node, Reading};
 use crate::script::keys::Keys;
 use crate::script::{self, Script};
@@ -19,7 +19,7 @@ struct Command {
 /// What only looks; without these rights nothing works.
 const FIRST: &str = "inspect";
 
-static COMMANDS: [Command; 22] = [
+static COMMANDS: [Command; 25] = [
     Command { name: FIRST, scripts: &[&script::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
     Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
     Command { name: "reconcile", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
@@ -40,7 +40,14 @@ static COMMANDS: [Command; 22] = [
     Command { name: "refund", scripts: &[script::REFUND.of(Kind::Hash)], rights: &[] },
     Command { name: "refund --from", scripts: &[script::REFUND_FILE.of(Kind::Hash)], rights: &["script|load"] },
     Command { name: "hold", scripts: &[script::HOLD.of(Kind::Hash)], rights: &[] },
+    Command { name: "hold --from", scripts: &[script::HOLD_FILE.of(Kind::Hash)], rights: &["script|load"] },
     Command { name: "confirm, release", scripts: &[script::SETTLE.of(Kind::Hash)], rights: &[] },
+    Command {
+        name: "confirm, release --from",
+        scripts: &[script::SETTLE_FILE.of(Kind::Hash)],
+        rights: &["script|load"],
+    },
+    Command { name: "expire", scripts: &[script::SETTLE.of(Kind::Hash)], rights: &[] },
     Command { name: HOLDS, scripts: &[], rights: &["zrangebyscore", "hmget"] },
     Command { name: "pause, resume", scripts: &[&script::PAUSE], rights: &[] },
     Command {
@@ -61,8 +68,8 @@ const PARTICIPANTS: &str = "participants";
 impl Command {
     /// Whether the layout has what it is about: a counter records nobody who could hold units.
     fn is_of(&self, layout: Layout) -> bool {
-        let is_of_holds =
-            self.name == HOLDS || self.scripts.iter().any(|script| matches!(script.name, "hold" | "settle"));
+        let is_of_holds = self.name == HOLDS
+            || self.scripts.iter().any(|script| matches!(script.name, "hold" | "hold_file" | "settle" | "settle_file"));
         layout.kind().has_users() || !is_of_holds
     }
 
@@ -183,7 +190,7 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
     for right in needs {
         match of(right) {
             Some(Granted::No) => _ = rules.insert(format!("+{right}")),
-            Some(Granted::NotOn(keys)) => rules.extend(keys.iter().map(|key| pattern(key))),
+            Some(Granted::NotOn(keys)) => rules.extend(keys.iter().map(|key| pattern(key, layout))),
             Some(Granted::Yes) | None => {}
         }
     }
@@ -199,18 +206,28 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
     if sees_none && of_keys.len() > 2 && of_keys.iter().all(|right| of(right) == Some(&Granted::No)) {
         rules.retain(|rule| !of_keys.iter().any(|right| *rule == format!("+{right}")));
         rules.extend(of_keys.iter().map(|right| format!("+{right}")));
-        let example = Keys::of(layout, &crate::model::id::ActivityId::validated(b"1"));
-        rules.extend(example.all().map(pattern));
+        rules.extend(example(layout, EXAMPLE).all().map(|key| pattern(key, layout)));
     }
     (!rules.is_empty()).then(|| rules.into_iter().collect())
 }
 
-/// The pattern of keys of an example: `~stock:*` of `stock:1`.
-fn pattern(key: &str) -> String {
-    let prefix = key.split([':', '_']).next().unwrap_or(key);
-    match key.chars().nth(prefix.len()) {
-        Some('_') => format!("~{prefix}_*"),
-        _ => format!("~{prefix}:*"),
+/// The activity whose keys were asked about, and another one.
+const EXAMPLE: &[u8] = b"1";
+const OTHER_EXAMPLE: &[u8] = b"2";
+
+fn example(layout: Layout, id: &[u8]) -> Keys {
+    Keys::of(layout, &ActivityId::validated(id))
+}
+
+/// The pattern of keys of the example: `~stock:*` of `stock:1`, what is before the first `:` or `_` if that is before the id; else all
+/// but the id, as `~shop-*:left`.
+fn pattern(key: &str, layout: Layout) -> String {
+    let (of_one, of_other) = (example(layout, EXAMPLE), example(layout, OTHER_EXAMPLE));
+    let other = of_one.all().zip(of_other.all()).find_map(|(one, other)| (one == key).then_some(other)).unwrap_or(key);
+    let id = key.bytes().zip(other.bytes()).position(|(one, other)| one != other).unwrap_or(key.len());
+    match key[..id].find([':', '_']) {
+        Some(separator) => format!("~{}*", &key[..=separator]),
+        None => format!("~{}*{}", &key[..id], key.get(id + EXAMPLE.len()..).unwrap_or_default()),
     }
 }
 
@@ -227,4 +244,22 @@ fn refused_call(command: &Command, kind: Kind, node: &Node, fixes: &Fixes, is_cl
 
 fn user(node: &Node) -> &str {
     node.username.as_deref().unwrap_or("default")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::layout::CustomLayout;
+
+    #[test]
+    fn a_pattern_covers_the_keys_of_all_activities() {
+        let of =
+            |layout: Layout| example(layout, EXAMPLE).all().map(|key| pattern(key, layout)).collect::<BTreeSet<_>>();
+        assert_eq!(of(Layout::Seckill), BTreeSet::from(["~seckill:*".to_owned()]));
+        assert_eq!(of(Layout::Cluster), BTreeSet::from(["~seckill:*".to_owned()]));
+        assert!(of(Layout::Product).contains("~product_*"));
+        let users = Some("shop-<id>".parse().unwrap());
+        let custom = Layout::Custom(CustomLayout::new(Kind::Hash, "<id>:left".parse().unwrap(), users).unwrap());
+        assert!(["~*:left", "~shop-*"].iter().all(|pattern| of(custom).contains(*pattern)), "{:?}", of(custom));
+    }
 }

@@ -208,10 +208,19 @@ fn line(rows: &[&CheckRow]) -> CheckRow {
     };
     let target = match rows.len() {
         1 => first.target.clone(),
-        count if first.check == Check::Rights => counted(count, "command"),
-        count => counted(count, "server"),
+        count => counted(count, noun(first)),
     };
     CheckRow { target, found, ..first.clone() }
+}
+
+/// What a row is of.
+fn noun(row: &CheckRow) -> &'static str {
+    match row.check {
+        // A node that does not say what this user may do has a row of its own, with its address.
+        Check::Rights if !row.target.contains([':', '/']) => "command",
+        Check::Keys | Check::Expiry | Check::Window | Check::ForeignWrites | Check::Feeds => "activity",
+        _ => "server",
+    }
 }
 
 /// What is wrong by one check: why once, then targets that it found the same of, with a fix each.

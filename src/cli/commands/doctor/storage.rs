@@ -52,22 +52,24 @@ pub(super) fn fsync(reading: &Reading, fixes: &Fixes) -> Finding {
     }
     let copies = reading.info.as_ref().map_or(0, copies);
     let always = || fixes.set("appendfsync", "always");
-    match setting(reading, "appendfsync") {
-        None => Finding::skip(refused(reading)),
-        Some("always") => Finding::ok("always: what was acknowledged is on disk"),
-        Some(_) if setting(reading, "no-appendfsync-on-rewrite") == Some("yes") => Finding::warn(
+    match PowerCut::of_file(reading) {
+        PowerCut::Nothing => Finding::ok("always: what was acknowledged is on disk"),
+        PowerCut::Rewrite => Finding::warn(
             "no-appendfsync-on-rewrite yes: while the file is rewritten, a power cut loses up to 30 s of orders",
             fixes.set("no-appendfsync-on-rewrite", "no"),
         ),
-        Some("everysec") if copies > 0 => Finding::ok("everysec, and another server has a copy"),
-        Some("everysec") => {
+        PowerCut::TwoSeconds if copies > 0 => Finding::ok("everysec, and another server has a copy"),
+        PowerCut::TwoSeconds => {
             Finding::warn("everysec without a replica: a power cut loses up to 2 s of acknowledged orders", always())
         }
-        Some("no") => Finding::fail(
+        PowerCut::Kernel => Finding::fail(
             "no: the kernel decides, and a power cut loses 30 s of acknowledged orders or more",
             fixes.set("appendfsync", "everysec"),
         ),
-        Some(other) => Finding::warn(format!("appendfsync {other}"), always()),
+        _ => match setting(reading, "appendfsync") {
+            None => Finding::skip(refused(reading)),
+            Some(other) => Finding::warn(format!("appendfsync {other}"), always()),
+        },
     }
 }
 
@@ -119,16 +121,23 @@ impl PowerCut {
     fn of(reading: &Reading) -> Self {
         let snapshots = setting(reading, "save");
         match (has_file(reading), snapshots) {
-            (Some(true), _) => {}
-            (Some(false), Some("")) => return Self::Everything,
-            (Some(false), Some(_)) => return Self::SinceSnapshot,
-            _ => return Self::Unknown,
+            (Some(true), _) => Self::of_file(reading),
+            (Some(false), Some("")) => Self::Everything,
+            (Some(false), Some(_)) => Self::SinceSnapshot,
+            _ => Self::Unknown,
         }
+    }
+
+    /// Where there is an append-only file. While a server rewrites it, `no-appendfsync-on-rewrite` goes before `appendfsync`,
+    /// whatever that is (`flushAppendOnlyFile` in its aof.c).
+    fn of_file(reading: &Reading) -> Self {
         match setting(reading, "appendfsync") {
-            Some("always") => Self::Nothing,
-            Some("everysec") if setting(reading, "no-appendfsync-on-rewrite") == Some("yes") => Self::Rewrite,
-            Some("everysec") => Self::TwoSeconds,
             Some("no") => Self::Kernel,
+            Some("always" | "everysec") if setting(reading, "no-appendfsync-on-rewrite") == Some("yes") => {
+                Self::Rewrite
+            }
+            Some("always") => Self::Nothing,
+            Some("everysec") => Self::TwoSeconds,
             _ => Self::Unknown,
         }
     }
@@ -257,9 +266,9 @@ const NORMAL: u64 = 32 << 20;
 /// Whether readers are cut off too early, or never.
 pub(super) fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
     let Some(text) = setting(reading, "client-output-buffer-limit") else { return Finding::skip(refused(reading)) };
-    let limit = |classes: [&str; 2]| classes.into_iter().find_map(|class| limit(text, class));
+    let limit = |classes: &[&str]| classes.iter().find_map(|class| limit(text, class));
     let (Some(normal), Some(replica), Some(pubsub)) =
-        (limit(["normal", "normal"]), limit(["replica", "slave"]), limit(["pubsub", "pubsub"]))
+        (limit(&["normal"]), limit(&["replica", "slave"]), limit(&["pubsub"]))
     else {
         return Finding::skip(format!("cannot read `{text}`"));
     };
@@ -269,11 +278,11 @@ pub(super) fn output_buffers(reading: &Reading, fixes: &Fixes) -> Finding {
     };
     if is_below(replica, REPLICA) {
         let found =
-            format!("replica {}: a replica that falls behind in a rush is cut off, again and again", words(replica));
+            format!("replica {}: a replica that falls behind in a rush is cut off, again and again", both(replica));
         return Finding::warn(found, set("replica 256mb 64mb 60"));
     }
-    if normal.hard != 0 && normal.hard < NORMAL {
-        let found = format!("normal {}: a client that reads a ledger may be cut off", words(normal));
+    if is_below(normal, Limit { hard: NORMAL, soft: NORMAL }) {
+        let found = format!("normal {}: a client that reads a ledger may be cut off", both(normal));
         return Finding::warn(found, set("normal 0 0 0"));
     }
     if pubsub.hard == 0 && pubsub.soft == 0 {
@@ -306,9 +315,18 @@ fn words(limit: Limit) -> String {
     if limit.hard == 0 { "unlimited".to_owned() } else { bytes(limit.hard) }
 }
 
+/// Both of its bounds: the second is of those that stay above it.
+fn both(limit: Limit) -> String {
+    match limit.soft {
+        0 => words(limit),
+        soft => format!("{}, soft {}", words(limit), bytes(soft)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::commands::doctor::row::CheckStatus;
     use crate::cli::shared::fix::Options;
     use crate::read::health::Info;
 
@@ -336,12 +354,15 @@ mod tests {
     fn one_server_says_what_its_settings_come_to() {
         let always = [FILE, ("appendfsync", "always")];
         let second = [FILE, ("appendfsync", "everysec")];
-        let rewrite = [FILE, ("appendfsync", "everysec"), ("no-appendfsync-on-rewrite", "yes")];
+        let rewritten = ("no-appendfsync-on-rewrite", "yes");
+        let rewrite = [FILE, ("appendfsync", "everysec"), rewritten];
         for (settings, expected) in [
             (&[("save", "")][..], "A power cut loses everything"),
             (&[SAVES], "A power cut loses all since the last snapshot"),
             (&[], "What a power cut loses is not known here"),
             (&[FILE, ("appendfsync", "no")], "A power cut may lose 30 s of orders or more"),
+            (&[FILE, ("appendfsync", "no"), rewritten], "A power cut may lose 30 s of orders or more"),
+            (&[FILE, ("appendfsync", "always"), rewritten], "A power cut may lose 30 s of orders"),
             (&rewrite, "A power cut may lose 30 s of orders"),
             (&second, "A power cut may lose 2 s of orders"),
             (&always, "A power cut loses no acknowledged order"),
@@ -376,15 +397,41 @@ mod tests {
         assert_eq!(line(&[]), "");
     }
 
+    fn fixes() -> Fixes {
+        let options = Options { seckill: " -l sku".to_owned(), ..Options::default() };
+        Fixes::new("redis", &["-s".into(), "s".into()], None, true, &options)
+    }
+
+    #[test]
+    fn what_a_power_cut_costs_and_what_is_found_agree() {
+        for (policy, rewritten, expected) in [
+            ("always", "no", CheckStatus::Ok),
+            ("always", "yes", CheckStatus::Warn),
+            ("everysec", "yes", CheckStatus::Warn),
+            ("no", "yes", CheckStatus::Fail),
+            ("sometimes", "no", CheckStatus::Warn),
+        ] {
+            let node = node(0, &[FILE, ("appendfsync", policy), ("no-appendfsync-on-rewrite", rewritten)]);
+            assert_eq!(fsync(&node.reading.unwrap(), &fixes()).status, expected, "{policy} {rewritten}");
+        }
+    }
+
+    #[test]
+    fn both_bounds_of_what_a_client_may_have_waiting_are_looked_at() {
+        let found = |limits: &str| {
+            let node = node(0, &[("client-output-buffer-limit", limits)]);
+            output_buffers(&node.reading.unwrap(), &fixes()).found
+        };
+        let others = "replica 268435456 67108864 60 pubsub 33554432 8388608 60";
+        assert!(found(&format!("normal 0 0 0 {others}")).starts_with("normal unlimited, replica 256 MB"));
+        assert!(found(&format!("normal 0 1048576 1 {others}")).starts_with("normal unlimited, soft 1 MB: a client"));
+        let small = found("normal 0 0 0 slave 268435456 1048576 60 pubsub 33554432 8388608 60");
+        assert!(small.starts_with("replica 256 MB, soft 1 MB: a replica"), "{small}");
+    }
+
     #[test]
     fn the_limit_is_raised_only_if_the_machine_has_room() {
-        let fixes = Fixes::new(
-            "redis",
-            &["-s".into(), "s".into()],
-            None,
-            true,
-            &Options { seckill: " -l sku".to_owned(), ..Options::default() },
-        );
+        let fixes = fixes();
         let gb = 1 << 30;
         assert!(more_memory(gb, gb, Some(16 * gb), &fixes).ends_with("CONFIG SET maxmemory 2048mb"));
         assert!(more_memory(gb, gb, Some(2 * gb), &fixes).starts_with("seckill ledger trim"));

@@ -197,7 +197,8 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             rows.finish()?;
         }
     }
-    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::done_if(!sources.faults.any) })
+    let has_faults = sources.faults.end();
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::done_if(!has_faults) })
 }
 
 row! {

@@ -1,6 +1,4 @@
-//! The ledgers that are read, and how far.
-//!
-//! Reading ledgers: all that is there, then, with `--follow`, what comes.
+//! The ledgers that are read, and how far: all that is there, then, with `--follow`, what comes.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -17,6 +15,7 @@ use crate::model::{ActivityId, Entry, EntryId, Status, UserId};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
+/// How often new ledgers are looked for.
 const REFRESH: Duration = Duration::from_secs(2);
 
 pub(super) struct Sources {
@@ -38,10 +37,16 @@ pub(super) struct Sources {
 /// What is not there or cannot be read, named as it is found.
 pub(super) struct Faults {
     warnings: Warnings,
-    pub any: bool,
+    any: bool,
 }
 
 impl Faults {
+    /// Says how many were not named, and whether there were any.
+    pub(super) fn end(self) -> bool {
+        self.warnings.end();
+        self.any
+    }
+
     fn add(&mut self, what: impl AsRef<str>) {
         self.warnings.warn(what);
         self.any = true;
@@ -157,6 +162,7 @@ impl Sources {
             expand(self.names.clone(), store)?.into_iter().filter(|activity| self.known.insert(activity.clone()));
         self.ledgers.extend(found.map(|activity| (activity, self.since)));
         self.looked = Instant::now();
+        self.faults.warnings.next_round();
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use crate::admin::trim::{self, Sums, Trim, Untrimmed};
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Cell, Output, Tone, row};
+use crate::cli::output::{Cell, Output, Tone, counted, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
@@ -185,6 +185,7 @@ impl<'a> Run<'a> {
         let shown = self.out.array_until(&self.rows, failed);
         for failure in failures {
             self.out.warn(failure.message);
+            failure.hint.iter().for_each(|hint| self.out.hint(hint));
         }
         for (activity, group) in &self.held {
             let of = if count > 1 { format!(" of `{activity}`") } else { String::new() };
@@ -208,7 +209,7 @@ fn question(work: &[&Planned<'_>], before: Millis) -> String {
         let upto = planned.trim.from.map(|from| from.at().to_string()).unwrap_or_default();
         return match planned.counts {
             Some((entries, _)) => {
-                format!("Remove {entries} ledger entries of `{activity}`, older than {upto}, for good?")
+                format!("Remove {} of `{activity}`, older than {upto}, for good?", counted(entries, "ledger entry"))
             }
             None => format!("Remove what an unfinished trim left of the ledger of `{activity}`, for good?"),
         };
@@ -216,7 +217,7 @@ fn question(work: &[&Planned<'_>], before: Millis) -> String {
     let entries: u64 = work.iter().filter_map(|planned| planned.counts).map(|(entries, _)| entries).sum();
     let activities: Vec<&ActivityId> = work.iter().map(|planned| planned.activity).collect();
     let which = selection::in_words(&activities);
-    format!("Remove {entries} ledger entries of {which}, older than {before}, for good?")
+    format!("Remove {} of {which}, older than {before}, for good?", counted(entries, "ledger entry"))
 }
 
 fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {

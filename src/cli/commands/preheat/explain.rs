@@ -88,7 +88,7 @@ pub(super) fn differences(results: &[Preheated], out: &Output) {
         }
     }
     if concerned.len() > MAX_NAMED {
-        out.note(format!("and {} activities more", concerned.len() - MAX_NAMED));
+        out.note(format!("and {} more", counted(concerned.len() - MAX_NAMED, "activity")));
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{self, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
 use crate::cli::input::{self, window};
-use crate::cli::output::{Format, Output, named};
+use crate::cli::output::{Format, Output, counted, named};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::error::StoreError;
@@ -327,7 +327,7 @@ fn show_plan(planned: &[Preheated], how: PreheatMode, out: &mut Output) -> Resul
         concerned.iter().take(MAX_PLANNED).map(|result| PreheatRow::new(result, true)).collect();
     out.table(Some("Plan"), &rows)?;
     if concerned.len() > MAX_PLANNED {
-        out.note(format!("and {} activities more", concerned.len() - MAX_PLANNED));
+        out.note(format!("and {} more", counted(concerned.len() - MAX_PLANNED, "activity")));
     }
     explain(planned, how, out);
     Ok(true)

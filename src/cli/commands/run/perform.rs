@@ -15,7 +15,7 @@ use crate::cli::commands::run::preheat;
 use crate::cli::commands::run::report::{Observed, in_words, known};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{ActivityTask, Fixture, FixtureOperation, OfActivity, Rush};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, counted};
 use crate::cli::shared::{hints, rounds};
 use crate::model::{ActivityId, Bought, MultiOrder, MultiOutcome, Outcome, RequestId, Snapshot, Status};
 use crate::read::snapshot;
@@ -219,11 +219,11 @@ impl Counted {
 /// How many buyers came, how fast, and how they ended.
 fn speed(rush: &Rush, measured: Option<&Measured>) -> String {
     let Some(measured) = measured else {
-        return format!("{} buyers would get {}", rush.users, Status::NotPreheated);
+        return format!("{} would get {}", counted(rush.users, "buyer"), Status::NotPreheated);
     };
     let (buyers, seconds) = (measured.answers(), measured.took.as_secs_f64().max(0.001));
     // A rate is shown, not counted with.
     let rate = buyers as f64 / seconds;
     let ended: Vec<_> = measured.statuses.iter().map(|(status, buyers)| (status.name(), *buyers)).collect();
-    format!("{buyers} buyers in {seconds:.2} s, {rate:.0} a second: {}", in_words(&ended))
+    format!("{} in {seconds:.2} s, {rate:.0} a second: {}", counted(buyers, "buyer"), in_words(&ended))
 }

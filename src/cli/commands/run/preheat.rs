@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use crate::admin::preheat;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, counted};
 use crate::model::{Action, ActivityId, Plan, PreheatMode, Preheated, Snapshot, Status};
 use crate::read::whole;
 use crate::store::Store;
@@ -144,7 +144,7 @@ fn existing(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store) -> R
 fn sold(snapshot: &Snapshot) -> String {
     match (snapshot.meta.as_ref().map(|meta| meta.total), snapshot.stock, snapshot.buyers) {
         (Some(total), Some(stock), _) => format!("{} of {total} units sold", total.saturating_sub(stock)),
-        (_, _, Some(buyers)) => format!("{buyers} buyers"),
+        (_, _, Some(buyers)) => counted(buyers, "buyer"),
         _ => "units sold unknown".to_owned(),
     }
 }
