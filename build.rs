@@ -3,7 +3,7 @@
 //! Lines that begin with `--- @` are for this program, and none is left:
 //!
 //! - `--- @include "name"`: the text of `lua/lib/name.lua`, in this place, with the indentation of this line
-//! - `--- @use "name"`: the same, but only the first time: functions that several files need
+//! - `--- @use "name"`: the same, unless it was included or used before: functions that several files need
 //! - `--- @kinds hash set`: the script is built once for each of these kinds, and named `name.kind`
 //! - `--- @if word` … `--- @else` … `--- @end`: lines that stay if the kind or the script is one of the words
 //! - `--- @let NAME = text`: the name stands for the text in all lines below; `KIND` is the kind, a text of Lua, `SCRIPT` the name

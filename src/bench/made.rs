@@ -21,7 +21,7 @@ pub(crate) struct ReadBack {
 }
 
 /// Ids, which begin with a prefix that nobody else has, for baskets of `items` activities; on a cluster those of a basket are in
-/// one slot, and each of `primaries` serves a basket.
+/// one slot, and each primary serves some.
 pub(crate) fn ids(store: &mut Store, prefix: &str, items: usize) -> Result<Vec<Vec<ActivityId>>> {
     let Some(primaries) = bench::primary_count(store)? else {
         let ids = (1..=items).map(|number| ActivityId::validated(format!("{prefix}-{number}").as_bytes()));
@@ -111,7 +111,7 @@ fn keys_of(store: &Store, id: &ActivityId) -> Vec<String> {
     keys.all().map(str::to_owned).chain([lock]).collect()
 }
 
-/// Reads back what was sold of an activity that began with `units`.
+/// Reads back what was sold of an activity that began with `total`.
 ///
 /// # Errors
 /// Any of [`StoreError`].

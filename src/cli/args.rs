@@ -3,6 +3,7 @@
 //! Variables of the environment: an empty one counts as unset, and none is misread.
 
 use std::env;
+use std::ops::RangeBounds;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -98,8 +99,7 @@ impl Global {
             self.output = parsed("SECKILL_OUTPUT", Format::named, expected)?;
         }
         if self.timeout.is_none() {
-            let expected = "expected a duration above zero, such as 500ms or 5s";
-            self.timeout = parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), expected)?;
+            self.timeout = parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), TIMEOUT)?;
         }
         if self.timezone.is_none() {
             self.zone_of_environment = parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
@@ -176,10 +176,16 @@ pub fn replicas() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync 
     between(1, 1000)
 }
 
+/// What `--timeout` must be, for errors.
+const TIMEOUT: &str = "expected a duration above zero, such as 500ms or 5s";
+
 fn timeout(text: &str) -> Result<Duration, String> {
-    let above_zero = |duration: &Duration| *duration > Duration::ZERO;
-    let expected = || "expected a duration above zero, such as 500ms or 5s".to_owned();
-    Some(duration(text)?).filter(above_zero).ok_or_else(expected)
+    Some(duration(text)?).filter(|duration| *duration > Duration::ZERO).ok_or_else(|| TIMEOUT.to_owned())
+}
+
+/// A duration in a range; else `expected` says what it must be.
+pub fn duration_in(range: impl RangeBounds<Duration>, text: &str, expected: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).ok().filter(|duration| range.contains(duration)).ok_or_else(|| expected.to_owned())
 }
 
 /// A duration, which may be 0.

@@ -7,14 +7,14 @@ use crate::cli::help;
 
 /// Names that other tools, or people in a hurry, use for our options.
 const OPTIONS: [(&str, &[&str]); 22] = [
-    ("--quantity", &["--qty", "--count", "--amount", "--num", "--units", "-n", "-q"]),
+    ("--quantity", &["--qty", "--count", "--amount", "--num", "--units", "-n"]),
     ("--user", &["--uid", "--user-id", "--userid", "--buyer", "--customer"]),
-    ("--request", &["--request-id", "--requestid", "--order-id", "--order", "--idempotency-key", "--key"]),
+    ("--request", &["--request-id", "--requestid", "--order-id", "--order", "--idempotency-key"]),
     ("--per-user-limit", &["--limit", "--max-per-user"]),
     ("--stock", &["--units", "--quantity"]),
     ("--from", &["--file", "--input", "-f"]),
     ("--id", &["--activity-id"]),
-    ("--url", &["--host", "--server", "-h", "--uri"]),
+    ("--url", &["--host", "--server", "--uri"]),
     ("--password-file", &["--password", "--pass", "-a"]),
     ("--for", &["--ttl", "--duration", "--expires", "--deadline"]),
     ("--every", &["--interval", "--watch"]),

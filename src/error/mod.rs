@@ -10,8 +10,8 @@ use crate::model::slot::SLOTS;
 /// What a server did, or why it did not.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Why the server did not do what was asked. Nothing was changed, but for [`StoreError::Unknown`] and
-/// [`StoreError::Unsettled`].
+/// Why the server did not do what was asked. Nothing was changed if it [is a refusal](StoreError::is_refusal); of others a part may
+/// be done.
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs, reason = "each variant's text names its fields")]
 pub enum StoreError {

@@ -1,4 +1,4 @@
-//! What ledgers, checkpoints and request ids say of one user or of one order.
+//! What checkpoints and request ids say of one user or of one order.
 
 use redis::Value;
 

@@ -75,7 +75,7 @@ impl UnitMoves {
     }
 }
 
-/// Everything since the first order.
+/// Everything since the first order, a refund or an expiry among them.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
     /// The second of the first order, in Unix milliseconds.

@@ -1,6 +1,6 @@
 //! How many users hold how many units, in constant memory.
 
-/// The largest count of each range: each number up to 10, then 20, 50, 100, 200, …
+/// How many ranges there are: each number up to 10, then up to 20, 50, 100, 200, …
 const RANGES: usize = 10 + 3 * 16;
 
 /// Users by the units that they hold.

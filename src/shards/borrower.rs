@@ -17,7 +17,7 @@ use crate::shards::transfer::{
     LendReply, OpenTransfer, PendingAcks, ShardFault, ShardView, TransferContext, TransferRequest, peek, transfer_id,
 };
 
-/// The most units that one transfer asks for: more than any shard has, so that half of the donor's stock comes.
+/// The most units that one transfer asks for: more than twice what a shard usually has, so that half of the donor's stock comes.
 const LEND_CAP: u64 = 1_000_000_000;
 
 /// What finishing the transfers of an activity came to.
@@ -27,7 +27,7 @@ pub struct Finished {
     pub arrived: u64,
     /// Transfers that a failover had lost, of which only the id was left.
     pub lost: u64,
-    /// Transfers that are younger, or of which no replica has the first half.
+    /// Transfers that are younger, of which no replica has the first half, or whose donor or home is corrupt, archived or reset.
     pub left: u64,
 }
 
@@ -49,11 +49,6 @@ struct Transferred {
 impl ShardBorrower {
     pub(crate) fn new(by: String) -> Self {
         Self { by, acks: PendingAcks::default(), was_resent: false }
-    }
-
-    /// The same for another connection.
-    pub(crate) fn for_other_servers(&self) -> Self {
-        Self::new(self.by.clone())
     }
 
     /// Gets units for a home, or proves that there are too few.
@@ -159,7 +154,7 @@ impl ShardBorrower {
         views: &[ShardView],
     ) -> Result<Option<Transferred>, ShardFault> {
         let context = TransferContext::new(servers, &self.by, request.activity, views[donor].epoch);
-        let (donor, home) = (request.shards.numbers()[donor], request.home_number());
+        let (donor, home) = (request.shards.numbers()[donor], request.shards.numbers()[request.home]);
         let id = transfer_id(request.request, attempt, donor, home);
         let need = request.quantity - views[request.home].stock;
         let finished = self.acks.take(request.activity, donor, context.epoch);
@@ -320,10 +315,6 @@ impl<'a> BorrowRequest<'a> {
         let (timeout, began) = (servers.target().timeout, servers.system().now());
         let at_most = if timeout < STUCK { timeout } else { timeout.max(STUCK + Duration::from_secs(1)) };
         Self { activity, shards, home, quantity, request, order: None, began, at_most, stop }
-    }
-
-    pub(crate) fn home_number(&self) -> u32 {
-        self.shards.numbers()[self.home]
     }
 
     /// The error for what ended before its time.

@@ -105,7 +105,7 @@ impl Store {
             changes: self.changes.clone(),
             lasting: None,
             directory: self.directory.clone(),
-            borrower: self.borrower.for_other_servers(),
+            borrower: ShardBorrower::new(self.operator.clone()),
             knows_replicas: false,
             stop: Arc::clone(&self.stop),
         }
@@ -190,7 +190,7 @@ impl Store {
     }
 }
 
-/// How much longer than a call took the server is then left to others: three quarters of its time and more.
+/// How much longer than a call took the server is then left to others: three quarters of its time, as far as `MOST` goes.
 const REST_FACTOR: u32 = 3;
 /// The longest rest: a call that took longer waited for something else.
 const MOST: Duration = Duration::from_millis(5);

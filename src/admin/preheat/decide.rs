@@ -118,17 +118,13 @@ pub(super) fn decide(plan: &Plan, how: PreheatMode, found: &Found) -> Result<Dec
     }
     let rules = record.map(|record| &record.rules);
     let refused = Preheated {
-        activity: plan.id.clone(),
-        action: Action::Refused,
-        status: Status::Exists,
         total_before: rules.map(|rules| rules.total),
         total: rules.map(|rules| rules.total),
         stock_before: found.stock(),
         stock: found.stock(),
         per_user_limit: rules.and_then(|rules| rules.per_user_limit),
         shards: counted(&found.numbers().0),
-        differences: Vec::new(),
-        corrupt: None,
+        ..Preheated::refused(&plan.id, Status::Exists)
     };
     let case = Case { plan, how, found, target, refused };
     let (result, todo) = match (how, record) {

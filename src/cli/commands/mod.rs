@@ -1,4 +1,4 @@
-//! One file per subcommand: its arguments, then its run. Here is only what all of them share.
+//! A file or folder a subcommand: its arguments, then its run. Here is the list of them, and how each is run.
 
 pub mod archive;
 pub mod bench;

@@ -1,5 +1,4 @@
-//! The files of `--cacert`, `--cert` and `--key`, which the store reads, and a password from a file, so that no list of
-//! processes shows it.
+//! The files of `--cacert`, `--cert` and `--key`, and a password from a file or a command, so that no list of processes shows it.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};

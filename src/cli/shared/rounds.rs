@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cli::args::duration_in;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::error::{Recovery, StoreError};
 
 /// How often a service does its work.
 pub fn every(text: &str) -> Result<Duration, String> {
-    const EXPECTED: &str = "expected a duration from 10ms, such as 1s";
-    humantime::parse_duration(text).ok().filter(|every| *every >= Duration::from_millis(10)).ok_or(EXPECTED.to_owned())
+    duration_in(Duration::from_millis(10).., text, "expected a duration from 10ms, such as 1s")
 }
 
 /// Waits until the next round of a service, whose last one began then. False if it is over: on Ctrl-C, or once `reader_left`.

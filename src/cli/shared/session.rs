@@ -37,7 +37,7 @@ impl Session {
         Ok(Self { global, in_use, waiting: RefCell::default(), out })
     }
 
-    /// The layout: the fixture's beats the environment, and a flag that contradicts it is refused.
+    /// The layout: that of a file (a fixture, a plan, an archive) beats the environment, and a flag that contradicts it is refused.
     pub fn layout(&self, of_fixture: Option<Layout>) -> Result<Layout> {
         target::layout(&self.global, self.in_use.as_ref(), of_fixture)
     }

@@ -1,4 +1,4 @@
-//! Interner by number: each name is kept once, however often it comes.
+//! Names as small numbers: each is kept once, however often it comes.
 
 use std::hash::BuildHasher;
 
@@ -9,7 +9,7 @@ const SHORT: usize = 15;
 /// In a slot, in place of a length: the name is kept in `long`.
 const ELSEWHERE: u8 = 255;
 
-/// Names of users, numbered from 0 in the order in which they came. To find one of a million takes a look at a slot of
+/// Names of users, activities or keys, numbered from 0 in the order in which they came. To find one of a million takes a look at a slot of
 /// the table and at one name: memory is slower than everything else here.
 #[derive(Default)]
 pub struct Interner {

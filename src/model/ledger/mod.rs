@@ -148,21 +148,21 @@ entry! {
     withdrawn = b"withdrawn",
     /// The epoch that a preheat began.
     epoch = b"epoch",
-    /// Users of its orders, or of its repairs: a JSON array of texts.
+    /// Users of its orders, or of its repairs: texts with tabs between.
     users = b"users",
-    /// Units of each order: a JSON array of texts, or one text for all.
+    /// Units of each order: texts with tabs between, or one text for all.
     quantity = b"quantity",
-    /// Request ids of the orders, empty for none: a JSON array of texts.
+    /// Request ids of the orders, empty for none: texts with tabs between.
     requests = b"requests",
-    /// Why, order by order: a JSON array of texts.
+    /// Why, order by order: texts with tabs between.
     reasons = b"reasons",
-    /// Units held before each repair: a JSON array of texts.
+    /// Units held before each repair: texts with tabs between.
     from = b"from",
-    /// Units held after each repair: a JSON array of texts.
+    /// Units held after each repair: texts with tabs between.
     to = b"to",
     /// By how much a repair moved the stock.
     stock_change = b"stock_change",
-    /// Request ids that a repair took back: a JSON array of texts.
+    /// Request ids that a repair took back: texts with tabs between.
     reversed = b"reversed",
     /// The job of a file of orders.
     job = b"job",
@@ -274,7 +274,7 @@ impl Entry {
         self.readable_op().and_then(|_| quantities(&self.rows()?)).err()
     }
 
-    /// The same without request ids and reasons: all that changes who holds what.
+    /// Its orders without their request ids and reasons: all that changes who holds what.
     ///
     /// # Errors
     /// Which column is not a list of as many texts as there are users.

@@ -60,7 +60,7 @@ impl Millis {
         if self > now { format!("in {count} {unit}") } else { format!("{count} {unit} ago") }
     }
 
-    /// What a clock shows at an instant, that many seconds east of Greenwich.
+    /// The instant at which a clock shows this, that many seconds east of Greenwich.
     fn at_offset(civil: DateTime, seconds: i32) -> Self {
         let since = civil.duration_since(EPOCH).as_millis() - i128::from(seconds) * 1000;
         Self(i64::try_from(since).unwrap_or(i64::MAX))

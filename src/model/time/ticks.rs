@@ -36,7 +36,7 @@ impl Millis {
         self.clock_in(Zone::of_process(), apart)
     }
 
-    /// Ticks from one instant to another, `most` of them, with the zone of the process.
+    /// Ticks from one instant to another, `most` and one of them at most, with the zone of the process.
     pub fn ticks(from: Self, to: Self, most: usize) -> Vec<Tick> {
         ticks(Zone::of_process(), from, to, most)
     }

@@ -104,7 +104,7 @@ impl Watched {
         self.activities.iter().filter_map(|one| one.view.as_ref())
     }
 
-    /// What is needed of the past is found by number.
+    /// Adds those whose last whole reading is too old, the oldest first, a thirtieth of all at most.
     fn due(&self, whole: &mut Vec<usize>, read: Instant) {
         let most = (self.activities.len() / 30).max(1);
         let is_due = |one: &One| one.whole.is_some_and(|whole| read.duration_since(whole) >= WHOLE_AFTER);

@@ -1,4 +1,4 @@
-//! Sends until there is an answer, or no hope of one: the only place where a call is sent a second time.
+//! Sends until there is an answer, or no hope of one. Nothing else sends a call again that may have run.
 //!
 //! With a replica that must have what was written before anything else is done, `WAIT` is behind the calls, on the same connection, in
 //! one write. Scans have their attempts from here, too.

@@ -13,6 +13,7 @@ use redis::ConnectionAddr;
 use uuid::Uuid;
 
 use crate::error::cause;
+use crate::model::slot;
 use crate::redis::connect::Target;
 use crate::redis::embedded::{self, END, EmbeddedError, SETTINGS};
 
@@ -20,8 +21,6 @@ use crate::redis::embedded::{self, END, EmbeddedError, SETTINGS};
 const SIZE: &str = "cluster";
 /// What a node knows of the others, in the servers' own form.
 const NODES: &str = "nodes.conf";
-/// All slots of a cluster.
-const SLOTS: usize = 16384;
 /// How far a node's port for other nodes is from its port for clients: Redis 6.2 has no setting for it.
 const BUS: u16 = 10_000;
 /// Ports for clients are searched here: with their ports for other nodes below those that clients get.
@@ -96,13 +95,14 @@ impl Cluster {
 
 /// Whether a node sees that all slots are served: about two seconds after the start.
 pub(super) fn is_up(folder: &Path) -> bool {
-    embedded::request(folder, redis::cmd("CLUSTER").arg("INFO"))
-        .is_some_and(|info| info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{SLOTS}")))
+    embedded::request(folder, redis::cmd("CLUSTER").arg("INFO")).is_some_and(|info| {
+        info.contains("cluster_state:ok") && info.contains(&format!("cluster_slots_ok:{}", slot::SLOTS))
+    })
 }
 
 /// What a node knows when it starts for the first time: all nodes, and an even share of the slots for each.
 fn known_nodes(name: &str, own: usize, ports: &[u16]) -> String {
-    let first = |node: usize| node * SLOTS / ports.len();
+    let first = |node: usize| node * usize::from(slot::SLOTS) / ports.len();
     let lines = ports.iter().enumerate().map(|(node, port)| {
         let myself = if node == own { "myself," } else { "" };
         let (address, epoch) = (address(*port), node + 1);

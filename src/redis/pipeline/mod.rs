@@ -17,7 +17,7 @@ use redis::{ServerError, Value};
 
 use crate::error::{Redirection, Result, StoreError};
 use crate::redis::cluster::server::Server;
-use crate::redis::connection::resp::{self, ASKING, reply_behind};
+use crate::redis::connection::resp::{ASKING, reply_behind};
 pub(crate) use crate::redis::pipeline::limits::Limits;
 use crate::redis::pipeline::limits::RateLimit;
 use crate::redis::pipeline::limits::{Attempt, Outage};
@@ -334,14 +334,7 @@ impl<C: PipelinedCall> Pipeline<C> {
 
     /// Connects if need be, and loads the script: it may be another server by now.
     fn load_script(&mut self) -> Result<()> {
-        let mut command = Vec::new();
-        resp::command(&mut command, 3);
-        ["SCRIPT", "LOAD", self.script.text].iter().for_each(|text| resp::argument(&mut command, text.as_bytes()));
-        self.server.write(&command)?;
-        match self.server.read()? {
-            Value::ServerError(error) => Err(self.meaning(error)),
-            _ => Ok(()),
-        }
+        self.server.ask(redis::cmd("SCRIPT").arg("LOAD").arg(self.script.text)).map(drop)
     }
 
     fn meaning(&self, error: ServerError) -> StoreError {
@@ -381,7 +374,7 @@ pub(crate) enum Readiness {
 /// What became of calls, or of the connection.
 #[derive(Debug)]
 pub(crate) enum Event<C> {
-    /// The server replied to this call, and not with an error, unless the call [`handles`](Call::handles) it.
+    /// The server replied to this call, and not with an error, unless the call [`handles`](PipelinedCall::handles) it.
     Reply(C, Value),
     /// These calls must be sent again, in this order, in which they were sent. Nothing is sent before all that is in flight has come back.
     Retry(Vec<C>),

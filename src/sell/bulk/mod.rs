@@ -130,7 +130,10 @@ impl Run {
         });
         let (lane, mut event) = match advanced {
             Ok(advanced) => advanced,
-            Err(error @ StoreError::Server { kind: ServerKind::CrossSlot, .. }) => return Err(self.explain(error)),
+            // The only server so far is a node of a cluster.
+            Err(error @ StoreError::Server { kind: ServerKind::CrossSlot, .. }) => {
+                return lanes.servers.found_cluster().and(Err(error));
+            }
             Err(error) => return Err(error),
         };
         if matches!(event, Event::Send) {
@@ -138,11 +141,6 @@ impl Run {
             event = lanes.pipeline(lane).flush();
         }
         self.handle(lane, event)
-    }
-
-    /// The error for a call of several slots, which shows that the only server so far is a node of a cluster.
-    fn explain(&mut self, error: StoreError) -> StoreError {
-        self.lanes.servers.found_cluster().err().unwrap_or(error)
     }
 
     /// Gives activities of lanes that lost slots to the lanes that have them now.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::bench::{
     self, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made, prepare_files,
 };
-use crate::cli::args::Mutating;
+use crate::cli::args::{Mutating, duration_in};
 use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::failure::{Exit, Failure, Result};
@@ -110,11 +110,8 @@ pub struct BenchArgs {
 }
 
 fn duration(text: &str) -> std::result::Result<Duration, String> {
-    let most = Duration::from_secs(24 * 3600);
-    humantime::parse_duration(text)
-        .ok()
-        .filter(|duration| *duration > Duration::ZERO && *duration <= most)
-        .ok_or_else(|| "expected a duration above zero, up to a day, such as 30s".to_owned())
+    let range = Duration::from_nanos(1)..=Duration::from_secs(24 * 3600);
+    duration_in(range, text, "expected a duration above zero, up to a day, such as 30s")
 }
 
 impl BenchArgs {

@@ -302,7 +302,7 @@ row! {
         /// Whether this command wrote it.
         hidden is_written: bool = false;
         name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
-        /// Whether it is in use.
+        /// Whether `context use` chose it; a URL that is given goes before it.
         data current: bool = current;
         /// Without its password.
         url: String = context.target(Duration::ZERO).map(|target| target.shown).unwrap_or_default(), flexible;

@@ -166,8 +166,7 @@ fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<Chec
 
 /// A user who may not look at the sale, or does not reach a node of it, still learns about the servers.
 fn skip_sale(failure: Failure, store: &Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
-    // What serves it is a node that fails its own checks.
-    // The others show what they show, and a node that refuses the login has a row that says so.
+    // A node that is not reached, or refuses the login, has a row of its own that says so.
     let is_of_node = |error: &StoreError| error.is_connection() || matches!(error, StoreError::Login { .. });
     let is_known = |error: &&StoreError| {
         let is_refused = error.is_refusal() || error.is_unknown_command();

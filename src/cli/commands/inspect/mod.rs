@@ -30,7 +30,7 @@ use crate::store::Store;
 const TOP: usize = 10;
 
 /// The most that `--top` shows, which are held in memory; `--all` streams.
-const MAX_TOP: u64 = 100_000;
+pub(super) const MAX_TOP: u64 = 100_000;
 
 /// The most users that one call of the script takes.
 const USERS_IN_A_CALL: usize = 2000;
@@ -133,7 +133,7 @@ pub struct InspectArgs {
     metrics: MetricsArgs,
 }
 
-/// Shows one of the four forms.
+/// Shows what the flags ask for: activities, one of them, users, holds, a request, why somebody may not buy, or a screen.
 pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let of_users = [("--all", args.all), ("--holds", args.holds), ("--user", !args.user.is_empty())];
     let given = of_users.into_iter().find(|(_, is_given)| *is_given);

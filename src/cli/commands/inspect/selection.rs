@@ -106,7 +106,7 @@ impl Selection {
     }
 }
 
-/// What percentages are kept in: thousandths of a percent.
+/// Percentages are kept in parts of the whole: thousandths of a percent.
 const PARTS: u128 = 100_000;
 
 /// The stock below which an activity is marked.

@@ -207,6 +207,7 @@ row! {
         ledger: &ActivityId, entry: &Entry, index: usize, order: &OrderTexts<'_>, line_name: Option<&String>
     ) {
         activity: String = ledger.to_string(), flexible;
+        // `id` and `n` are not in tables: the reason has their room, and only machines need them.
         data pub(crate) id: EntryId = entry.id;
         /// Numbers the orders of an entry, from 1 on.
         data pub(crate) n: usize = index + 1;
@@ -243,8 +244,6 @@ row! {
         });
     }
 }
-
-// Without `id` and `n` in tables: they give the reason room, and only machines need them.
 
 /// The rows of an entry, of all users or of one, each with what the entry has of that order.
 pub fn rows_of<'a>(

@@ -1,8 +1,4 @@
-//! Why activities were refused, and in what they change: notes and hints beside the rows.
-//!
-//! The rows of `preheat`.
-//!
-//! What a reset destroys, as a question.
+//! What `preheat` says of each activity: its row, why it was refused, in what it changes, and, as a question, what a reset destroys.
 
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;

@@ -9,6 +9,7 @@ mod text;
 
 use std::path::PathBuf;
 
+use crate::cli::commands::inspect::MAX_TOP;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, OutputFile};
 use crate::cli::shared::hints;
@@ -16,9 +17,6 @@ use crate::model::ActivityId;
 use crate::model::number::between;
 use crate::read::snapshot;
 use crate::store::Store;
-
-/// The most that `--top` shows, which are held in memory.
-const MAX_TOP: u64 = 100_000;
 
 /// Report on a sale: how it went, over time
 ///

@@ -26,7 +26,7 @@ pub(crate) struct JsonLines {
     known: Vec<(String, Named)>,
     /// Those of them that are ignored.
     pub(crate) ignored: Vec<String>,
-    /// Which columns were in any object, and whether there was one.
+    /// Which columns were in any object.
     seen: [bool; Column::ALL.len()],
     has_rows: bool,
     /// A field that is nearly one of ours, in the object being read.
@@ -174,7 +174,7 @@ impl JsonLines {
     }
 }
 
-/// What serde_json says, without its own count of lines.
+/// The error of a line that serde_json cannot read.
 pub(crate) fn wrong(lines: &Lines, error: &serde_json::Error) -> RowError {
     let message = json_message(error);
     let message = if error.is_data() { message } else { format!("not a JSON object: {message}") };

@@ -26,7 +26,7 @@ pub(crate) struct Encoder {
     rows: bool,
     /// ARGV[12]: why, for all orders that do not say it themselves.
     pub(crate) reason: String,
-    /// ARGV[14]: the caller's limit; or empty.
+    /// ARGV[14]: the caller's limit, of holds how long they are held, ms; or empty.
     limit: String,
     /// ARGV[1..7] of a call that several activities share.
     shared: Vec<u8>,

@@ -200,7 +200,7 @@ fn multi_call(orders: &mut JobOrders, activities: &[&[u32]]) -> OrderCall {
     orders.next_call(0, true).unwrap()
 }
 
-/// First row, number of rows and line before of each batch.
+/// Activity, first row, number of rows and line before of each batch.
 fn batches(call: &OrderCall) -> Vec<(u32, u64, usize, u64)> {
     call.batches.iter().map(|batch| (batch.activity, batch.first, batch.count, batch.before)).collect()
 }

@@ -41,7 +41,7 @@ impl Forecast {
 }
 
 impl std::fmt::Display for Forecast {
-    /// No more exact than it can be: `~3 m 20 s`, `~45 left at end`.
+    /// No more exact than it can be: `~3 m 20 s`, `~45 left`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::SoldOutIn(time) => formatter.write_str(&in_words(time.as_secs())),

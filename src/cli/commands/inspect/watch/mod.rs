@@ -9,6 +9,7 @@ mod show;
 
 use std::time::{Duration, Instant};
 
+use crate::cli::args::duration_in;
 use crate::cli::commands::inspect::selection::Selection;
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update};
@@ -45,9 +46,8 @@ pub(super) struct WatchArgs {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    const EXPECTED: &str = "expected a duration from 100ms to 1h, such as 2s";
     let range = Duration::from_millis(100)..=Duration::from_secs(3600);
-    humantime::parse_duration(text).ok().filter(|every| range.contains(every)).ok_or_else(|| EXPECTED.to_owned())
+    duration_in(range, text, "expected a duration from 100ms to 1h, such as 2s")
 }
 
 /// Watches until Ctrl-C, `q`, the last reading, or until nobody reads.

@@ -26,7 +26,7 @@ pub(super) struct Figures {
     /// Servers that were asked, and those that answered.
     pub asked: usize,
     pub answered: usize,
-    /// Why one of those did not that did not.
+    /// Whether one of those that did not answer refused to say.
     pub refused: bool,
     /// A second. `None` if a server does not say, or began to count anew since the last reading.
     pub calls: Option<f64>,

@@ -11,6 +11,7 @@ use crate::cli::commands::report::figure::plot::short;
 use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
+use crate::cli::output::plural;
 
 /// The picture's width, and the room at its edges.
 const WIDTH: f64 = 960.0;
@@ -126,7 +127,7 @@ fn large(number: u64) -> String {
 }
 
 fn few(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", large(number), if number == 1 { "" } else { "s" })
+    format!("{} {}", large(number), plural(number, noun))
 }
 
 fn tile(name: &'static str, value: impl Into<String>, detail: impl Into<String>) -> Tile {
