@@ -157,7 +157,7 @@ const FLOORS: [&str; 14] = [
 ];
 
 #[test]
-fn each_room_uses_only_those_below_it() {
+fn each_room_uses_only_those_above_it() {
     let rooms = &uses()[&Vec::new()];
     let floor =
         |room: &str| FLOORS.iter().position(|name| *name == room).unwrap_or_else(|| panic!("{room} has no floor"));

@@ -19,13 +19,3 @@ fn sale() -> TestRedis {
     redis.seckill(["deduct", "1001", "--user", "b", "--quantity", "2"]).code(0);
     redis
 }
-
-#[test]
-fn a_user_whom_only_a_backend_could_have_named_so_is_counted() {
-    let redis = TestRedis::start();
-    redis.cmd(("SET", "seckill:stock:1001", 10));
-    for (user, units) in [(&b"a\0b"[..], 2), (b"\xff", 1), (b"1 2", 3)] {
-        redis.cmd(("HSET", "seckill:participants:1001", user, units));
-    }
-    redis.seckill(["reconcile", "1001", "--total", "16"]).code(0);
-}

@@ -20,8 +20,7 @@ impl Night<'_> {
         // A refund of more than a user bought may come behind it, and take what is held open and not counted.
         let is_undue = |refund: &Refund| refund.heard == Heard::Nothing && !refund.is_due;
         let is_off = !self.is_harmed || self.is_resetting || self.is_harmed_now() || self.is_archived(0);
-        let is_off = is_off || self.oracle.refunds.iter().any(is_undue);
-        if is_off || !self.random.percent(8) {
+        if is_off || self.oracle.refunds.iter().any(is_undue) || !self.random.percent(8) {
             return false;
         }
         let sale = &self.activities[0];
