@@ -23,8 +23,9 @@
                           of an item before is written again, so that a WAIT that follows covers it
   ARGV[6]  mode           `first`, `retry` (the same), `borrow` (confirm: an expired hold that the stock does not cover is
                           out_of_stock, which decides nothing) or `dry` (nothing is written); may be left out
-  ARGV[7]  reason         why, for the ledger; may be empty or left out. Of recount: units that are stored as held open, less those
-                          that are counted, or nothing is written; may be empty (any)
+  ARGV[7]  reason         why, for the ledger; may be empty or left out. Of recount, with a space between: units that are stored as
+                          held open, less those that are counted, and less those of holds that have a deadline, or nothing is
+                          written; may be empty (any)
   ARGV[8]  user           of confirm and release: whose hold it is, or there is none; of abort: what the request id stores of the order,
                           or it is another one's (request_conflict); may be empty (any) or left out
   ARGV[9..]               of recount: request ids of holds that are counted too if they are open, and get the deadline that they lack;

@@ -95,7 +95,7 @@ pub enum StoreError {
 
 /// Whether a text has the command AUTH, and not a user or a key with such a name.
 fn is_about_auth(text: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | ':' | '_')).any(|word| word == "AUTH")
+    text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | ':' | '_' | '.')).any(|word| word == "AUTH")
 }
 
 /// Why a handshake of TLS failed.

@@ -104,8 +104,7 @@ fn expire_one(
 
 /// Counts what is held open by the holds themselves, all at one instant, unless more than `most` are open: by those that have a
 /// deadline, and by the `found` ones, request ids whose hold may lack it. Counts and deadlines are what the holds say after it, if
-/// `expected` units are stored and [not counted](OpenCounts::uncounted): else there may be holds that were not found. `None`: nothing
-/// is written.
+/// the [surplus](OpenCounts::surplus) is as `expected`: else there may be holds that were not found. `None`: nothing is written.
 ///
 /// # Errors
 /// Any of [`StoreError`].
@@ -114,13 +113,13 @@ pub(crate) fn recount(
     activity: &ActivityId,
     most: u64,
     found: &[Vec<u8>],
-    expected: Option<i64>,
+    expected: Option<[i64; 2]>,
 ) -> Result<Recounted> {
     if found.len() as u64 > most {
         return Ok(Recounted::TooMany);
     }
     let keys = store.keys(activity);
-    let expected_text = expected.map(|units| units.to_string());
+    let expected_text = expected.map(|[uncounted, beyond]| format!("{uncounted} {beyond}"));
     let step = ["recount", &most.to_string()];
     let value = settle_many(store, &keys, step, expected_text.as_deref(), found, expected.is_none())?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
@@ -140,7 +139,7 @@ pub(crate) fn recount(
     }
     let (stored, undated) = (number(values.get(2))?, number(values.get(4))?);
     let counts = OpenCounts { stored, counted, undated, is_partial: false, users };
-    if expected == Some(counts.uncounted()) && !counts.is_right() {
+    if expected == Some(counts.surplus()) && !counts.is_right() {
         store.changed(activity);
     }
     Ok(Recounted::Counts(counts))

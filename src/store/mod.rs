@@ -343,7 +343,7 @@ impl Store {
             // Where its slot is moving to; else the same.
             let at = reached.as_ref().map_or(node, |(at, _)| *at);
             // If the slot moved since, another server may have taken over before that, without what was written.
-            if !self.is_watched_still(node) || !self.is_watched_still(at) || node != written {
+            if !self.still_lasts(node) || !self.still_lasts(at) || node != written {
                 let (server, why) =
                     (self.servers.node(at).target.shown.clone(), "another one may have taken over".to_owned());
                 return Err(StoreError::Unknown { server, why, recovery: None });
@@ -356,7 +356,7 @@ impl Store {
     }
 
     /// Whether the connection to a node still lasts: while it does, no other server has taken over.
-    fn is_watched_still(&mut self, node: usize) -> bool {
+    fn still_lasts(&mut self, node: usize) -> bool {
         let server = self.servers.node(node);
         let (is_up, connected) = (!server.is_down && server.is_named(), server.connected);
         self.lasting.as_mut().is_none_or(|lasting| lasting.insert(node, connected) == Some(connected) && is_up)

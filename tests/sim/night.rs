@@ -1460,7 +1460,9 @@ impl Night<'_> {
             }
             // Order records of a user below zero are for a human.
             let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
-            let Some(planned) = self.planned.take().filter(|_| round < ROUNDS || !is_overdrawn) else {
+            let Some(planned) =
+                self.planned.take().filter(|it| round < ROUNDS || !is_overdrawn || it.plan.kept.is_empty())
+            else {
                 if !self.matches && self.cancel_lost(activity) {
                     has_cancelled = true;
                     continue;

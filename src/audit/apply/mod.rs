@@ -90,8 +90,8 @@ pub fn repair(
     Ok(done)
 }
 
-/// Counts what is held open anew, by all holds that are found, twice. One that came since the first count, and lost its deadline, is in no
-/// list: then more is stored and not counted than before.
+/// Counts what is held open anew, by all holds that are found, twice. One that came since a search, and lost its deadline, is in no list:
+/// then more is stored than was before, beyond what is counted or what has a deadline.
 fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result<Repaired> {
     let keys = store.keys(activity);
     let mut before = None;
@@ -106,10 +106,10 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
         if counts.is_right() {
             return Ok(Repaired::Replayed);
         }
-        if dry_run || before == Some(counts.uncounted()) {
+        if dry_run || before == Some(counts.surplus()) {
             return Ok(Repaired::Ok);
         }
-        before = Some(counts.uncounted());
+        before = Some(counts.surplus());
     }
     Ok(Repaired::Changed)
 }

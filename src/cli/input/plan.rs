@@ -84,7 +84,9 @@ const FIELDS: [(&str, &str); 15] = [
 /// Where and why a line cannot be read: the field whose value serde_json stopped at, if it was at one.
 fn unreadable(text: &str, error: &serde_json::Error) -> (usize, String) {
     let message = json_message(error);
-    let read = text.get(..error.column()).unwrap_or(text);
+    // It may stop within a character.
+    let end = (error.column()..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let read = &text[..end];
     let column = read.chars().count().max(1);
     let name_of = |(name, expected): &(&'static str, &'static str)| {
         let at = read.rfind(&format!("\"{name}\":"))?;

@@ -194,6 +194,13 @@ impl Warnings {
         self.count = 0;
     }
 
+    /// Says how many were not printed so far.
+    pub fn say_rest(&self) {
+        if self.count > MAX_WARNINGS {
+            self.terminal.warn(format!("and {} more like these", self.count - MAX_WARNINGS));
+        }
+    }
+
     /// One note more; not with `--quiet`.
     pub fn note(&mut self, text: impl AsRef<str>) {
         self.count += 1;
@@ -204,9 +211,7 @@ impl Warnings {
 
     /// Says how many were not printed.
     pub fn end(self) {
-        if self.count > MAX_WARNINGS {
-            self.terminal.warn(format!("and {} more like these", self.count - MAX_WARNINGS));
-        }
+        self.say_rest();
     }
 }
 

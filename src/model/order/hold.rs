@@ -138,10 +138,10 @@ impl OpenCounts {
         self.users.iter().filter(|(_, stored, counted)| *stored != Some(*counted))
     }
 
-    /// Units that are stored as held open, less those that were counted. A hold that comes or goes does not move it; one that is not
-    /// found any more does.
-    pub(crate) fn uncounted(&self) -> i64 {
-        signed(self.stored) - signed(self.counted)
+    /// Units that are stored as held open, less those that were counted, and less those that have a deadline. A hold that comes or goes
+    /// with its deadline moves neither; one that lost it, and is not found, moves one of them.
+    pub(crate) fn surplus(&self) -> [i64; 2] {
+        [self.counted, self.counted - self.undated].map(|units| signed(self.stored) - signed(units))
     }
 
     /// The units that are stored as held open, or, if those are right, the units of holds that have a deadline.

@@ -21,8 +21,7 @@ impl Servers {
     /// Sends many calls, and again what did not run or was lost, if that is safe: the answer to each, in order. Once one
     /// could not be sent again because nobody serves it, the others that have no reply yet fail like it.
     pub(crate) fn call_all(&mut self, calls: &[Call]) -> Vec<Result<Answer>> {
-        let mut unserved = None;
-        calls.chunks(MAX_PIPELINED).flat_map(|calls| self.call_some(calls, &mut unserved)).collect()
+        calls.chunks(MAX_PIPELINED).flat_map(|calls| self.call_some(calls)).collect()
     }
 
     /// The same for calls that only read: all replies.
@@ -33,11 +32,11 @@ impl Servers {
         self.call_all(calls).into_iter().map(|answer| answer.map(Answer::value)).collect()
     }
 
-    /// Of so many that they are in flight together. `unserved` is why one before them could not be sent again.
-    fn call_some(&mut self, calls: &[Call], unserved: &mut Option<StoreError>) -> Vec<Result<Answer>> {
+    fn call_some(&mut self, calls: &[Call]) -> Vec<Result<Answer>> {
+        let mut unserved: Option<StoreError> = None;
         let mut answers = Vec::with_capacity(calls.len());
         for (call, outcome) in calls.iter().zip(self.fan_out(calls, None)) {
-            let answer = match (outcome, &*unserved) {
+            let answer = match (outcome, &unserved) {
                 (Ok(value), _) => Ok(Answer { values: vec![value], ..Answer::default() }),
                 (Err(CallFailure::Refused(error)), _) if !self.may_recover(&error) => {
                     Err(self.learn(&error).err().unwrap_or_else(|| call.named_in(error)))
@@ -48,7 +47,7 @@ impl Servers {
                 (Err(_), None) => self.send(std::slice::from_ref(call), None, None),
             };
             // A refusal concerns one call, anything else the node that serves it.
-            *unserved = unserved.take().or(answer.as_ref().err().filter(|error| !error.is_of_call()).cloned());
+            unserved = unserved.or(answer.as_ref().err().filter(|error| !error.is_of_call()).cloned());
             answers.push(answer);
         }
         answers

@@ -18,6 +18,9 @@ use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, SOCKET, START, Wa
 /// `/node-100/server.sock`.
 const MAX_PATH: usize = 86;
 
+/// How often Ctrl-C is looked for while the server of a command that was killed ends.
+const ASKED_AGAIN: Duration = Duration::from_millis(100);
+
 /// A directory that nobody else uses while this value lives.
 pub(super) struct Directory {
     /// A path to the data that is short enough for sockets below it.
@@ -56,7 +59,7 @@ impl Directory {
         // Who holds it, for whoever waits. Nothing depends on it.
         let _ = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id()));
 
-        let (path, short) = if data.as_os_str().len() <= MAX_PATH {
+        let (used, short) = if data.as_os_str().len() <= MAX_PATH {
             (data, None)
         } else {
             let short = fresh()?;
@@ -65,14 +68,20 @@ impl Directory {
             (link, Some(short))
         };
         // A command that was killed left its servers behind: they hold the data, so they must end first.
-        for folder in Cluster::folders(&path).iter().chain([&path]) {
-            if !embedded::shut_down(folder, START) {
-                let holder = "the server of a command that was killed".to_owned();
-                return Err(EmbeddedError::InUse { path: path.to_owned(), holder });
+        for folder in Cluster::folders(&used).iter().chain([&used]) {
+            let deadline = Instant::now() + START;
+            while !embedded::shut_down(folder, ASKED_AGAIN) {
+                if (wait.stop)() {
+                    return Err(EmbeddedError::Stopped { path: path.to_owned() });
+                }
+                if Instant::now() > deadline {
+                    let holder = "the server of a command that was killed".to_owned();
+                    return Err(EmbeddedError::InUse { path: path.to_owned(), holder });
+                }
             }
             let _ = fs::remove_file(folder.join(SOCKET));
         }
-        Ok(Self { path, kept: true, _short: short, _lock: lock })
+        Ok(Self { path: used, kept: true, _short: short, _lock: lock })
     }
 
     /// The number of nodes of the cluster to start here; `None` for one server.

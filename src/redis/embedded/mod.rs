@@ -276,17 +276,20 @@ const SETTINGS: &str = "server.conf";
 /// Ends the server of a folder, if there is one, and waits until it is gone. One that is still starting has no socket yet, and
 /// is asked again. False if it is there after `at_most`.
 fn shut_down(folder: &Path, at_most: Duration) -> bool {
-    let Ok(log) = File::open(folder.join(LOG)) else { return true };
+    // NFS locks only what may be written.
+    let Ok(log) = File::options().write(true).open(folder.join(LOG)) else { return true };
     let deadline = Instant::now() + at_most;
-    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
+    loop {
+        // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
+        let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
+        if !matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
+            return true;
+        }
         if Instant::now() > deadline {
             return false;
         }
-        // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
-        let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
         sleep(Duration::from_millis(1));
     }
-    true
 }
 
 /// Whether a server answers there.

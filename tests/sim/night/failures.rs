@@ -46,7 +46,8 @@ impl Night<'_> {
     /// Callers cannot rely any more on what they heard since then.
     fn lose(&mut self, kept: u64) {
         self.failures += 1;
-        self.doubt_harm();
+        // What repaired keys may be lost.
+        self.harm.iter_mut().filter(|it| it.written > kept).for_each(|it| (it.until, it.seen) = (None, None));
         self.in_hand.lose();
         self.loader.iter_mut().for_each(Loader::lose);
         self.look_at_left();

@@ -7,9 +7,11 @@ use crate::keys::{Data, Keys, integer};
 /// When keys of the first activity were damaged, and when an audit found them whole again, after how many events.
 pub struct Harm {
     at: u64,
-    until: Option<u64>,
+    pub until: Option<u64>,
+    /// How many writes there were then.
+    pub written: u64,
     /// After how many events an audit could see it, without a break since.
-    seen: Option<u64>,
+    pub seen: Option<u64>,
     /// Whether it lost its participants.
     has_lost: bool,
 }
@@ -52,17 +54,12 @@ impl Night<'_> {
             return false;
         }
         self.tell(|| format!("another program: {}", crate::server::shown(&command, None)));
-        self.harm = Some(Harm { at: self.turns, until: None, seen: None, has_lost });
+        self.harm = Some(Harm { at: self.turns, until: None, written: 0, seen: None, has_lost });
         self.look_for_harm();
         self.was_cut = true;
         // What is counted as open by mistake, no refund takes; and what is not, it would.
         self.oracle.refunds.iter_mut().for_each(|refund| refund.is_due = false);
         true
-    }
-
-    /// A failover may have lost what repaired it.
-    pub fn doubt_harm(&mut self) {
-        self.harm.iter_mut().for_each(|harm| (harm.until, harm.seen) = (None, None));
     }
 
     /// Whether no audit has found it whole since.
@@ -110,7 +107,7 @@ impl Night<'_> {
         };
         match damage {
             None if has_orphans => {}
-            None => harm.until = Some(turns),
+            None => (harm.until, harm.written) = (Some(turns), self.world.written),
             Some(what) if harm.seen.is_some_and(|seen| seen <= task.turns) => return broken("damage is noticed", what),
             // It became visible while the audit read, which may have passed it already.
             Some(_) => {}

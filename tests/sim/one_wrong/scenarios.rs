@@ -288,7 +288,7 @@ fn of_holds(layout: Layout, values: &'static [&'static str]) {
     trial.step("settle", &[kind, "me", "h1\th5", "release", "g", "d", "1", "0", "1-2", "", "1", "why"]);
     // A count that is wrong.
     trial.send(&["HSET", &layout.key(3, "1"), "\tholds", "7"]);
-    trial.step("settle", &[kind, "me", "10", "recount", "", "first", "7"]);
+    trial.step("settle", &[kind, "me", "10", "recount", "", "first", "7 7"]);
     tried.is_as_stored(&format!("holds_{}", layout.name));
 }
 

@@ -218,6 +218,7 @@ fn noun(row: &CheckRow) -> &'static str {
     match row.check {
         // A node that does not say what this user may do has a row of its own, with its address.
         Check::Rights if !row.target.contains([':', '/']) => "command",
+        Check::Expiry if row.target.contains([':', '/']) => "server",
         Check::Keys | Check::Expiry | Check::Window | Check::ForeignWrites | Check::Feeds => "activity",
         _ => "server",
     }

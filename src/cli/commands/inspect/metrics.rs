@@ -109,21 +109,21 @@ fn ledgers(snapshots: &[&Snapshot], store: &mut Store, metrics: &mut Exposition)
         ([("activity", snapshot.activity.as_str().into())], count)
     });
     // Without the right or the command, no groups are seen.
-    let Some(feeds) = permitted(ledger::consumer_groups(store, &activities))? else { return Ok(()) };
+    let Some(groups) = permitted(ledger::consumer_groups(store, &activities))? else { return Ok(()) };
     let now = store.now()?.get();
-    let waiting = |feed: &ConsumerGroup| {
-        let millis = feed.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
+    let waiting = |group: &ConsumerGroup| {
+        let millis = group.waiting_since.map_or(0, |since| now.saturating_sub(since.get()));
         format!("{}.{:03}", millis / 1000, millis % 1000)
     };
     let mut family = |family, value: &dyn Fn(&ConsumerGroup) -> Option<String>| {
-        metrics.each(family, &feeds, |feed| {
-            let labels = [("activity", feed.activity.as_str().into()), ("group", feed.stats.name.as_str().into())];
-            (labels, value(feed))
+        metrics.each(family, &groups, |group| {
+            let labels = [("activity", group.activity.as_str().into()), ("group", group.stats.name.as_str().into())];
+            (labels, value(group))
         });
     };
-    family(GROUP_LAG, &|feed| feed.stats.lag.map(|lag| lag.to_string()));
-    family(GROUP_PENDING, &|feed| Some(feed.stats.pending.to_string()));
-    family(GROUP_WAITING, &|feed| Some(waiting(feed)));
+    family(GROUP_LAG, &|group| group.stats.lag.map(|lag| lag.to_string()));
+    family(GROUP_PENDING, &|group| Some(group.stats.pending.to_string()));
+    family(GROUP_WAITING, &|group| Some(waiting(group)));
     Ok(())
 }
 

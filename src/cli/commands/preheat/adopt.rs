@@ -8,7 +8,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
-use crate::error::{Result as StoreResult, StoreError};
+use crate::error::{Result as StoreResult, ServerKind, StoreError};
 use crate::model::{
     Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState, Units,
 };
@@ -61,7 +61,10 @@ impl AdoptCommand<'_> {
                 interrupt::stop_gracefully();
                 let ended = self.adoption(|adoption| adoption.take_over()).map_err(Failure::from);
                 let ended = ended.and_then(|ended| self.ended(&found, ended));
-                if let Some(error) = ended.as_ref().err().and_then(Failure::store) {
+                // What does not fit was undone.
+                let is_undone =
+                    |error: &&StoreError| matches!(error, StoreError::Server { kind: ServerKind::Usage, .. });
+                if let Some(error) = ended.as_ref().err().and_then(Failure::store).filter(|error| !is_undone(error)) {
                     let is_cut = matches!(error, StoreError::Permission { may_be_cut: true, .. });
                     self.warn_of_rest(&found, is_cut);
                 }
