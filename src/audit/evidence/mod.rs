@@ -83,6 +83,8 @@ pub struct Evidence {
     pub(crate) ledger: LedgerState,
     /// Without a ledger: what all participants hold.
     pub(crate) held: Tally,
+    /// Whether anybody was recorded on a page.
+    pub(crate) has_users: bool,
     /// Members of a set that have no units beside them.
     pub(crate) without_units: u64,
     /// Whether the ledger was folded from its beginning.
@@ -123,6 +125,7 @@ impl Evidence {
             corrupt: None,
             ledger: LedgerState::new(kind, compared).with_order_parts(),
             held: Tally::default(),
+            has_users: false,
             without_units: 0,
             by_ledger: false,
             settled: false,

@@ -85,7 +85,10 @@ impl AuditRun<'_> {
                 continue;
             }
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
-            if is_done {
+            // Of users who were lost meanwhile pages show what is gone: a repair would bring some back, and leave out the others.
+            let lost =
+                self.evidence.end.as_ref().and_then(|end| end.lost_users.as_ref()).filter(|_| self.evidence.has_users);
+            if is_done && lost.is_none() {
                 self.compare_order_parts()?;
                 purchases::read_purchases(self.store, &self.keys, &mut self.evidence)?;
                 self.evidence.note_orders_too_old();
@@ -186,6 +189,7 @@ impl AuditRun<'_> {
     fn compare_page(&mut self, page: &ParticipantsPage) {
         let limit = limit(self.evidence.kind, page.seen.meta.as_ref());
         let (names, held): (Vec<&[u8]>, Vec<_>) = page.held.pairs().unzip();
+        self.evidence.has_users |= !names.is_empty();
         let ledger = &mut self.evidence.ledger;
         let users = ledger.users.numbers(names.into_iter());
         for (user, holds) in users.into_iter().zip(held) {
@@ -372,6 +376,7 @@ impl AuditRun<'_> {
                 let limit = limit(self.evidence.kind, view.meta.as_ref());
                 let ledger = &mut self.evidence.ledger;
                 for (name, holds) in page.held.pairs() {
+                    self.evidence.has_users = true;
                     let user = ledger.user(name);
                     if ledger.see(user) {
                         digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
