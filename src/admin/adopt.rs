@@ -15,7 +15,7 @@ use crate::model::{ActivityId, Corrupt, Kind, Millis, Plan, Status, Units};
 use crate::names;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
-use crate::read::holds;
+use crate::read::{holds, snapshot};
 use crate::redis::call::Call;
 use crate::script::ADOPT;
 use crate::script::keys::Keys;
@@ -137,6 +137,7 @@ impl<'a> Adoption<'a> {
         if found.stage == Stage::Whole {
             return Ok(Prospect::Whole);
         }
+        self.check_window()?;
         if found.stage == Stage::Ledger
             && let Some(ledger) = self.fold_ledger(found)?
             && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
@@ -152,6 +153,23 @@ impl<'a> Adoption<'a> {
             Ok(adopted) => Prospect::Scanned { adopted, holders },
             Err(why) => Prospect::Refused(why),
         })
+    }
+
+    /// Refuses a window that is given in part, and does not fit what is stored of the other part.
+    fn check_window(&mut self) -> Result<()> {
+        let Plan { id, starts_at, ends_at, .. } = self.plan;
+        if !starts_at.is_given() && !ends_at.is_given() {
+            return Ok(());
+        }
+        let stored = snapshot::snapshot(self.store, id)?.meta.map(|meta| (meta.starts_at, meta.ends_at));
+        let (start, end) = stored.unwrap_or_default();
+        match starts_at.over(start).zip(ends_at.over(end)) {
+            Some((start, end)) if start >= end => {
+                let why = "adopt: the window ends before it starts".to_owned();
+                Err(StoreError::Server { kind: ServerKind::Usage, why })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Restores the meta of an activity whose ledger says what it was. Nothing else is written.

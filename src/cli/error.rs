@@ -33,10 +33,7 @@ impl Failure {
     /// The same where a part was done: without a word that nothing was changed. A hint that a command gave stays.
     pub fn in_part(self) -> Self {
         match self.store() {
-            Some(error) if self.hint == hint_of(error) => {
-                let hint = advice(error).map(|advice| format!("{advice}{}", again(error)));
-                Self { hint, ..self }
-            }
+            Some(error) if self.hint == hint_of(error) => Self { hint: advice(error), ..self },
             _ => self,
         }
     }
@@ -60,18 +57,13 @@ fn hint_of(error: &StoreError) -> Option<String> {
     let advice = advice(error)?;
     Some(match error {
         StoreError::NoUnits { .. } => format!("nothing was taken; {advice}"),
-        error if error.is_refusal() => format!("nothing was changed; {advice}{}", again(error)),
+        StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => {
+            format!("nothing was changed; {advice}, then send it again")
+        }
+        error if error.is_refusal() => format!("nothing was changed; {advice}"),
         StoreError::Permission { .. } => format!("a part may be done, which `seckill reconcile` shows; {advice}"),
         _ => advice,
     })
-}
-
-/// What follows the advice on a server that is well again soon.
-fn again(error: &StoreError) -> &'static str {
-    match error {
-        StoreError::Server { kind: ServerKind::OutOfMemory | ServerKind::Busy, .. } => ", then send it again",
-        _ => "",
-    }
 }
 
 /// The next step after an error of the store, without a word on what was done before.

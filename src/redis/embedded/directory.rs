@@ -12,14 +12,11 @@ use tempfile::TempDir;
 use crate::error::cause;
 use crate::redis::embedded;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, SOCKET, START, Wait};
+use crate::redis::embedded::{ASKED, EmbeddedError, LOCK, LOG, PREFIX, SOCKET, START, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.
 const MAX_PATH: usize = 86;
-
-/// How often Ctrl-C is looked for while the server of a command that was killed ends.
-const ASKED_AGAIN: Duration = Duration::from_millis(100);
 
 /// A directory that nobody else uses while this value lives.
 pub(super) struct Directory {
@@ -69,14 +66,19 @@ impl Directory {
         };
         // A command that was killed left its servers behind: they hold the data, so they must end first.
         for folder in Cluster::folders(&used).iter().chain([&used]) {
-            let deadline = Instant::now() + START;
-            while !embedded::shut_down(folder, ASKED_AGAIN) {
+            let (deadline, holder) =
+                (Instant::now() + wait.at_most.max(START), "the server of a command that was killed");
+            let mut is_reported = false;
+            while !embedded::shut_down(folder, ASKED) {
                 if (wait.stop)() {
                     return Err(EmbeddedError::Stopped { path: path.to_owned() });
                 }
                 if Instant::now() > deadline {
-                    let holder = "the server of a command that was killed".to_owned();
-                    return Err(EmbeddedError::InUse { path: path.to_owned(), holder });
+                    return Err(EmbeddedError::InUse { path: path.to_owned(), holder: holder.to_owned() });
+                }
+                if !is_reported {
+                    (wait.note)(&format!("`{}` is in use by {holder}: waiting for it to end", path.display()));
+                    is_reported = true;
                 }
             }
             let _ = fs::remove_file(folder.join(SOCKET));

@@ -187,10 +187,10 @@ fn remove_if_stale(directory: &Path) {
         return;
     }
     if lock.is_ok() {
-        let folders = Cluster::folders(directory);
-        if folders.iter().map(PathBuf::as_path).chain([directory]).all(|folder| shut_down(folder, END)) {
-            let _ = fs::remove_dir_all(directory);
-        }
+        Cluster::folders(directory).iter().map(PathBuf::as_path).chain([directory]).for_each(|folder| {
+            shut_down(folder, ASKED);
+        });
+        let _ = fs::remove_dir_all(directory);
     } else if fs::read_link(directory.join("data")).is_ok_and(|data| !in_use(&data)) {
         let _ = fs::remove_file(directory.join("data")).and_then(|()| fs::remove_dir(directory));
     }
@@ -204,6 +204,8 @@ fn in_use(data: &Path) -> bool {
 const START: Duration = Duration::from_secs(60);
 /// How long it may take to end.
 const END: Duration = Duration::from_secs(10);
+/// How long one may take to answer that its command left.
+const ASKED: Duration = Duration::from_secs(1);
 
 /// A server that lives as long as this value.
 struct Server {
@@ -217,8 +219,8 @@ impl Server {
     fn spawn(program: &Path, folder: &Path, kept: bool, more: &[String]) -> Result<Self, EmbeddedError> {
         let cannot = |error: std::io::Error| EmbeddedError::Spawn { server: program.to_owned(), why: cause(&error) };
         let log = File::create(folder.join(LOG)).map_err(cannot)?;
-        // Its output is this open file: the lock is the server's, from here to its end.
-        log.lock().map_err(cannot)?;
+        // Its output is this open file: the lock is the server's, from here to its end. Who has it already is no server of ours.
+        let _ = log.try_lock();
         let mut command = Command::new(program);
         // A relative socket: its path may be longer than the 108 bytes that a socket address holds.
         command.current_dir(folder).args(more).args(["--unixsocket", SOCKET, "--unixsocketperm", "700"]);
@@ -257,9 +259,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        shut_down(&self.folder, END);
         let deadline = Instant::now() + END;
         while Instant::now() < deadline {
+            ask_to_end(&self.folder, END);
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
@@ -278,11 +280,12 @@ const SETTINGS: &str = "server.conf";
 fn shut_down(folder: &Path, at_most: Duration) -> bool {
     // NFS locks only what may be written.
     let Ok(log) = File::options().write(true).open(folder.join(LOG)) else { return true };
-    let deadline = Instant::now() + at_most;
+    let (deadline, mut was_asked) = (Instant::now() + at_most, false);
     loop {
-        // What was acknowledged is in the append-only file, if there is one. The server closes without a reply.
-        let _ = request(folder, redis::cmd("SHUTDOWN").arg("NOSAVE"));
-        if !matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
+        if ask_to_end(folder, ASKED) {
+            was_asked = true;
+        } else if was_asked || !matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
+            // Its socket is the last that goes. Something that it started may still have the lock.
             return true;
         }
         if Instant::now() > deadline {
@@ -292,6 +295,13 @@ fn shut_down(folder: &Path, at_most: Duration) -> bool {
     }
 }
 
+/// Whether a server was there to be asked. What was acknowledged is in the append-only file, if there is one. It closes without a reply.
+fn ask_to_end(folder: &Path, patience: Duration) -> bool {
+    let Some(mut connection) = connect(folder, patience) else { return false };
+    let _ = connection.request(redis::cmd("SHUTDOWN").arg("NOSAVE"));
+    true
+}
+
 /// Whether a server answers there.
 fn answers(folder: &Path) -> bool {
     request(folder, &redis::cmd("PING")).as_deref() == Some("PONG")
@@ -299,14 +309,19 @@ fn answers(folder: &Path) -> bool {
 
 /// The text that a server of a folder replies with.
 fn request(folder: &Path, command: &redis::Cmd) -> Option<String> {
+    let reply = connect(folder, END)?.request(command).ok()?;
+    Reply::of_command("redis-server").text(Some(&reply)).ok()?
+}
+
+/// A connection to the server of a folder, if there is one.
+fn connect(folder: &Path, patience: Duration) -> Option<Connection> {
     let socket = folder.join(SOCKET);
     if !socket.exists() {
         return None;
     }
-    let mut target = Target::of_socket(&socket, END);
+    let mut target = Target::of_socket(&socket, patience);
     password(folder).into_iter().for_each(|password| target.set_password(password));
-    let reply = Connection::open(&target).ok()?.request(command).ok()?;
-    Reply::of_command("redis-server").text(Some(&reply)).ok()?
+    Connection::open(&target).ok()
 }
 
 /// The password of the server of a folder, if it has one.

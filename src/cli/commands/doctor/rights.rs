@@ -208,6 +208,10 @@ fn missing(needs: &BTreeSet<String>, asked: &[String], rights: &[Granted], layou
         rules.extend(of_keys.iter().map(|right| format!("+{right}")));
         rules.extend(example(layout, EXAMPLE).all().map(|key| pattern(key, layout)));
     }
+    // Who may not touch a key of the example may not touch the index either, which needs a pattern of its own if the id comes first.
+    if rules.iter().any(|rule| rule.starts_with('~')) {
+        rules.insert(pattern(Keys::index(layout), layout));
+    }
     (!rules.is_empty()).then(|| rules.into_iter().collect())
 }
 

@@ -1,5 +1,7 @@
 //! `seckill ledger trim`: remove old entries, and keep every audit exact.
 
+use std::collections::BTreeSet;
+
 use crate::admin::trim::{self, Sums, Trim, Untrimmed};
 use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
@@ -183,10 +185,12 @@ impl<'a> Run<'a> {
     fn finish(self, count: usize, mut failures: Vec<Failure>, error: Option<Failure>) -> Result<Exit> {
         let failed = error.or_else(|| failures.pop());
         let shown = self.out.array_until(&self.rows, failed);
+        let mut hints = BTreeSet::new();
         for failure in failures {
             self.out.warn(failure.message);
-            failure.hint.iter().for_each(|hint| self.out.hint(hint));
+            hints.extend(failure.hint);
         }
+        hints.iter().for_each(|hint| self.out.hint(hint));
         for (activity, group) in &self.held {
             let of = if count > 1 { format!(" of `{activity}`") } else { String::new() };
             self.out.warn(format!(
