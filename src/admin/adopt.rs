@@ -229,7 +229,7 @@ impl<'a> Adoption<'a> {
         if holders.corrupt.is_some() {
             return Err(Unadoptable::Unfit(Status::Corrupt, holders.corrupt.clone()));
         }
-        let found = Found {
+        let found = AdoptionBalance {
             kind: self.store.layout.kind(),
             units: found.units,
             total: self.plan.total.map(Units::get).or(found.total),
@@ -373,7 +373,7 @@ fn adoptable(value: Value, keys: &Keys) -> Result<Adoptable> {
 
 /// What was found of an activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct AdoptionBalance {
     /// How it records who bought.
     pub kind: Kind,
     /// Units for sale, withdrawn ones included; `None` if the stock key is gone.
@@ -414,7 +414,7 @@ pub(crate) enum Unadoptable {
     StockLost,
 }
 
-impl Found {
+impl AdoptionBalance {
     /// The balance of the activity.
     ///
     /// # Errors
@@ -464,18 +464,23 @@ mod tests {
 
     #[test]
     fn a_total_that_no_number_can_hold_is_refused() {
-        let hash = Found { kind: Kind::Hash, units: Some(10), total: None, held: 40, holders: 12, unknown: 0 };
-        assert_eq!(Found { held: MAX_UNITS, ..hash }.adopted(), Err(Unadoptable::OtherTotal(MAX_UNITS + 10)));
-        assert!(Found { held: MAX_UNITS - 10, ..hash }.adopted().is_ok(), "the most there can be");
+        let hash =
+            AdoptionBalance { kind: Kind::Hash, units: Some(10), total: None, held: 40, holders: 12, unknown: 0 };
+        assert_eq!(AdoptionBalance { held: MAX_UNITS, ..hash }.adopted(), Err(Unadoptable::OtherTotal(MAX_UNITS + 10)));
+        assert!(AdoptionBalance { held: MAX_UNITS - 10, ..hash }.adopted().is_ok(), "the most there can be");
     }
 
     #[test]
     fn what_nobody_recorded_needs_a_total() {
-        let counter = Found { kind: Kind::Counter, units: Some(10), total: None, held: 0, holders: 0, unknown: 0 };
+        let counter =
+            AdoptionBalance { kind: Kind::Counter, units: Some(10), total: None, held: 0, holders: 0, unknown: 0 };
         assert_eq!(counter.adopted(), Err(Unadoptable::TotalNeeded));
-        assert_eq!(Found { total: Some(10), ..counter }.adopted(), Ok(Adopted { total: 10, held: 0, units: 10 }));
-        let lost = Found { units: None, total: Some(50), ..counter };
-        for unknown in [lost, Found { kind: Kind::Set, held: 3, holders: 7, unknown: 1, ..lost }] {
+        assert_eq!(
+            AdoptionBalance { total: Some(10), ..counter }.adopted(),
+            Ok(Adopted { total: 10, held: 0, units: 10 })
+        );
+        let lost = AdoptionBalance { units: None, total: Some(50), ..counter };
+        for unknown in [lost, AdoptionBalance { kind: Kind::Set, held: 3, holders: 7, unknown: 1, ..lost }] {
             assert_eq!(unknown.adopted(), Err(Unadoptable::StockLost));
         }
     }

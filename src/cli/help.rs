@@ -52,9 +52,9 @@ pub(crate) fn command() -> Command {
         arg.hide_short_help(is_global).hide_long_help(is_global)
     });
     let globals: Vec<&Arg> = root.get_arguments().filter(|arg| arg.is_global_set()).collect();
-    let globals = with("", &globals);
+    let globals = with_options("", &globals);
     let version = Arg::new("version").short('V').long("version").action(ArgAction::Version).help("Print version");
-    let listed = format!("{}{}", commands(&root), section(&root, "Options", &with(&globals, &[&version])));
+    let listed = format!("{}{}", commands(&root), section(&root, "Options", &with_options(&globals, &[&version])));
     let detailed = [
         listed.clone(),
         section(&root, "Layouts", &layouts()),
@@ -109,7 +109,7 @@ pub(crate) fn examples(command: &Command) -> String {
 }
 
 /// Lines, and below them one for each of these options.
-fn with(lines: &str, more: &[&Arg]) -> String {
+fn with_options(lines: &str, more: &[&Arg]) -> String {
     let mut lines = lines.to_owned();
     for arg in more {
         let short = arg.get_short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));

@@ -23,7 +23,7 @@ pub(crate) enum TrimmedUnits {
 
 /// What an activity knows of a request id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct StoredRequest {
     /// The digest that is stored under the id itself.
     pub record: Option<Vec<u8>>,
     /// The hold of that id.
@@ -63,7 +63,11 @@ pub(crate) fn carried(
 ///
 /// # Errors
 /// Any of `StoreError`.
-pub(crate) fn known_requests(store: &mut Store, activities: &[ActivityId], request: &str) -> Result<Vec<Known>> {
+pub(crate) fn known_requests(
+    store: &mut Store,
+    activities: &[ActivityId],
+    request: &str,
+) -> Result<Vec<StoredRequest>> {
     let line = request.rsplit_once(':').and_then(|(job, line)| Some((job, whole(line)?)));
     let mut fields = vec![request.to_owned(), format!("\th:{request}")];
     if let Some((job, _)) = line {
@@ -88,11 +92,11 @@ pub(crate) fn known_requests(store: &mut Store, activities: &[ActivityId], reque
         };
         let is_decided =
             line.is_some_and(|(_, line)| values.any(|value| reached(&value).is_some_and(|upto| upto >= line)));
-        Ok(Known { record, hold, is_decided, is_unreadable: false })
+        Ok(StoredRequest { record, hold, is_decided, is_unreadable: false })
     };
     let each = store.servers.call_all(&calls).into_iter().map(|answer| match answer {
         Err(error) if error.is_wrong_type() => {
-            Ok(Known { record: None, hold: None, is_decided: false, is_unreadable: true })
+            Ok(StoredRequest { record: None, hold: None, is_decided: false, is_unreadable: true })
         }
         answer => known(answer?.value()),
     });

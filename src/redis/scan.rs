@@ -118,7 +118,7 @@ impl Servers {
 
     /// Whether another server, or this one later, may answer a scan that failed, from its beginning.
     fn may_begin_again(&self, error: &StoreError, has_begun: bool) -> bool {
-        match self.fail_over() {
+        match self.has_failover() {
             true => error.is_connection() || self.may_recover(error),
             false => error.is_transient() && !has_begun,
         }

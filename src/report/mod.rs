@@ -157,7 +157,7 @@ impl Sales {
             // A hold takes its units; to confirm it moves none.
             Op::Deduct | Op::Refund | Op::Hold | Op::Release | Op::Expire => self.orders_of(entry, op),
             Op::Confirm => {
-                self.confirmed += entry.holdings()?.len() as u64;
+                self.confirmed += entry.order_units()?.len() as u64;
                 Ok(())
             }
             Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow => {
@@ -184,7 +184,7 @@ impl Sales {
     }
 
     fn orders_of(&mut self, entry: &Entry, op: Op) -> Result<(), String> {
-        let orders = entry.holdings()?;
+        let orders = entry.order_units()?;
         let units: i64 = quantities(&orders)?.iter().sum();
         let (at, count) = (entry.id.at(), orders.len() as u64);
         if op.returns() {
@@ -221,8 +221,8 @@ impl Sales {
     /// What users hold was corrected. Only an audit knows what the ledger had said of each of them, so that the stock which
     /// the repair left is what counts.
     fn repair(&mut self, entry: &Entry) -> Result<(), String> {
-        let repairs = entry.holdings()?;
-        let change: Option<i64> = repairs.iter().map(|repair| Some(repair.count(2)? - repair.count(1)?)).sum();
+        let repairs = entry.order_units()?;
+        let change: Option<i64> = repairs.iter().map(|repair| Some(repair.to()? - repair.from()?)).sum();
         let change = change.ok_or("a repair without its end")?;
         let stock = Entry::count(entry.stock.as_deref());
         let left = self.total.zip(stock).map(|(total, stock)| signed(total) - signed(stock));

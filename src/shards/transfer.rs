@@ -99,7 +99,7 @@ pub(crate) enum LendReply {
 
 /// A home's reply to `borrow`.
 #[derive(Debug)]
-pub(crate) struct CreditReply {
+pub(crate) struct BorrowReply {
     /// The units are there: whether a replica has that, or there is none to have it.
     pub(crate) is_replicated: Result<bool, ShardFault>,
     /// The reply to the order that followed in the same write, if one did.
@@ -162,7 +162,7 @@ impl<'a> TransferContext<'a> {
         request: &TransferRequest<'_>,
         units: u64,
         order: Option<&Call>,
-    ) -> Result<CreditReply> {
+    ) -> Result<BorrowReply> {
         let mut calls = vec![self.borrow_call(request, units)];
         calls.extend(order.cloned());
         let ack = servers.send(&calls, Some(ReplicaWait::for_one(self.patience)), None)?;
@@ -177,7 +177,7 @@ impl<'a> TransferContext<'a> {
             Err(ShardFault::Store(error)) => return Err(error),
             Err(fault) => Err(fault),
         };
-        Ok(CreditReply { is_replicated, order: replies.next(), was_resent })
+        Ok(BorrowReply { is_replicated, order: replies.next(), was_resent })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::audit::evidence::Evidence;
 use crate::audit::evidence::purchases::MAX_REVERSED;
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, Repaired};
-use crate::audit::read::participants::{NOBODY, see};
+use crate::audit::read::participants::{NOBODY, read_instant};
 use crate::error::{Result, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
 use crate::model::ledger::Op;
@@ -119,7 +119,7 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
 fn returned_since(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
     let mut seen = repairs.iter().filter(|repair| repair.ends_orders()).filter_map(|it| it.audited_entry.as_ref());
     let Some(after) = seen.next().and_then(|entry| entry.parse().ok()) else { return Ok(vec![false; repairs.len()]) };
-    let last = see(store, activity, NOBODY)?.0.ledger_last.unwrap_or(after);
+    let last = read_instant(store, activity, NOBODY)?.0.ledger_last.unwrap_or(after);
     let mut users: HashSet<Vec<u8>> = HashSet::new();
     let key = store.keys(activity).ledger;
     ledger::each_entry_of(store, &key, after, last, |entry| {
@@ -232,7 +232,7 @@ fn borrow(store: &mut Store, shard: &ActivityId, wanted: (&str, u64), dry_run: b
 fn since_audit(store: &mut Store, activity: &ActivityId, audited: Audited) -> Result<Option<Audited>> {
     let Some(after) = audited.last else { return Ok(None) };
     let keys = store.keys(activity);
-    let view = see(store, activity, NOBODY)?.0;
+    let view = read_instant(store, activity, NOBODY)?.0;
     let (Some(stock), Some(last)) = (view.stock, view.ledger_last) else { return Ok(None) };
     // `None` without the audit's last entry, which a failover lost, and once an entry does not say how the stock moved.
     let (mut expected, mut end) = (None, None);

@@ -410,7 +410,7 @@ mod tests {
     /// Reads a user's record, as a page of participants has it.
     fn read(evidence: &mut Evidence, user: &str, holds: Holding) {
         let user = evidence.ledger.user(user.as_bytes());
-        evidence.ledger.see(user);
+        evidence.ledger.mark_seen(user);
         evidence.mismatches.extend(evidence.ledger.against_ledger(user, holds, Some(5)));
     }
 

@@ -101,7 +101,7 @@ fn beginning_again_keeps_the_order_records_only() {
     (sale.end, sale.settled, sale.by_ledger, sale.is_torn) = (Some(view(1)), true, true, true);
     (sale.stock_drift, sale.stock_drift_changed, sale.without_units) = (Some(1), true, 1);
     let user = sale.ledger.user(b"a");
-    sale.ledger.see(user);
+    sale.ledger.mark_seen(user);
     sale.notes.push(String::new());
     sale.begin_again();
     assert_eq!((sale.end.is_none(), sale.settled, sale.by_ledger, sale.is_torn), (true, false, false, false));

@@ -17,7 +17,7 @@ use crate::model::{HoldState, Kind, State, StoredUser};
 /// Says what the evidence means.
 pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
     if evidence.kind == Kind::Counter {
-        let differs = counter(&mut evidence);
+        let differs = bare_counter_mismatch(&mut evidence);
         evidence.mismatches.extend(differs);
     }
     let (total, stock, bought) = (evidence.total(), evidence.stock(), evidence.bought());
@@ -121,7 +121,7 @@ fn proof(evidence: &Evidence, bought: Option<i64>) -> Proof {
 }
 
 /// What a bare counter sold, as if it were one user; `None` if order records and ledger say the same.
-pub(crate) fn counter(evidence: &mut Evidence) -> Option<Mismatch> {
+pub(crate) fn bare_counter_mismatch(evidence: &mut Evidence) -> Option<Mismatch> {
     let nobody = evidence.ledger.user(b"");
     // Of a stock key that is gone the ledger says it.
     let lost = || (evidence.by_ledger && evidence.stock().is_none()).then_some(evidence.ledger.sum);

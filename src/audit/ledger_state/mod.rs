@@ -216,7 +216,7 @@ impl LedgerState {
     }
 
     /// Records that a page of participants had a user; false if one had before.
-    pub(crate) fn see(&mut self, user: u32) -> bool {
+    pub(crate) fn mark_seen(&mut self, user: u32) -> bool {
         let at = user as usize;
         if at >= self.seen.len() {
             self.seen.resize(at + 1, false);
@@ -268,7 +268,7 @@ impl LedgerState {
             self.is_paused = op == Op::Pause;
         }
         // Read whole before any of it counts.
-        let rows = entry.holdings()?;
+        let rows = entry.order_units()?;
         let counts = quantities(&rows)?;
         // A bare counter sells to nobody in particular: all of it is one user without a name.
         let has_users = self.kind.has_users();
@@ -278,7 +278,7 @@ impl LedgerState {
         }
         let moves_stock = entry.stock_change().is_some_and(|units| units != 0);
         let is_of_stock_alone =
-            || rows.iter().all(|row| row.user().is_empty() || moves_stock && row.count(1) == row.count(2));
+            || rows.iter().all(|row| row.user().is_empty() || moves_stock && row.from() == row.to());
         let mut proven = None;
         if op == Op::Repair && !self.unknown.is_empty() && is_of_stock_alone() {
             let (total, stock) = (self.total.unwrap_or_default(), Entry::count(entry.stock.as_deref()));
@@ -294,7 +294,7 @@ impl LedgerState {
                 // It was true at that instant, whatever the ledger said before. Sales of a bare counter continue
                 // meanwhile, so there only the difference is known.
                 Op::Repair => {
-                    let to = row.count(2).ok_or("a repair without its end")?;
+                    let to = row.to().ok_or("a repair without its end")?;
                     let from = if has_users { self.units(user) } else { count };
                     self.move_units(user, to - from, 0);
                 }

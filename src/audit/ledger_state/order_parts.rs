@@ -74,7 +74,7 @@ impl OrderParts {
         let Some(primary) = &entry.primary else { return Ok(()) };
         let rows = entry.rows()?;
         let row = rows.first();
-        let request = row.and_then(|row| row.text(2)).ok_or("an item of an order without a request id")?;
+        let request = row.and_then(|row| row.request()).ok_or("an item of an order without a request id")?;
         let quantity =
             row.and_then(|row| row.text(1)).and_then(whole).ok_or("an item of an order without a quantity")?;
         let items = entry.items.as_deref().map(|items| items.split(|byte| *byte == b' '));

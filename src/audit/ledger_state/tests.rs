@@ -16,7 +16,7 @@ fn it_adds_up() {
     state.add(&entry("3-0", "update", Some("20"), ""));
     let a = state.user(b"a");
     assert_eq!((state.units(a), state.sum, state.total, state.epoch, state.entries), (2, 3, Some(20), Some(1), 4));
-    assert!(state.see(a) && !state.see(a));
+    assert!(state.mark_seen(a) && !state.mark_seen(a));
     assert_eq!(state.unseen().iter().map(|user| state.users.name(*user)).collect::<Vec<_>>(), [b"b"]);
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
     let mut changes = Changes::new(evidence, missing_orders);
     changes.open_counts();
     if evidence.kind == Kind::Counter {
-        changes.counter();
+        changes.plan_bare_counter();
     } else {
         changes.users();
     }
@@ -156,7 +156,7 @@ impl<'a> Changes<'a> {
     }
 
     /// A sale without users: `from` and `to` are the units sold, as the ledger has them.
-    pub(crate) fn counter(&mut self) {
+    pub(crate) fn plan_bare_counter(&mut self) {
         let evidence = self.evidence;
         let mismatch = evidence.mismatches.first();
         let Some(total) = evidence.total() else { return };

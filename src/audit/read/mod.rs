@@ -21,7 +21,7 @@ use crate::audit::evidence::{Evidence, Tally, limit};
 use crate::audit::ledger_state::Compared;
 use crate::audit::ledger_state::order_sums::OrderRows;
 use crate::audit::read::page_reader::{NextPage, PageReader};
-use crate::audit::read::participants::{NOBODY, ParticipantsPage, holding_of, see};
+use crate::audit::read::participants::{NOBODY, ParticipantsPage, holding_of, read_instant};
 use crate::error::{Result, StoreError};
 use crate::model::number::signed;
 use crate::model::order::hold::{OpenCounts, Recounted};
@@ -62,7 +62,7 @@ fn ledger_began_anew(store: &mut Store, activity: &ActivityId, since: &Snapshot)
         let name = view.checkpoint().map(|checkpoint| checkpoint.name.clone());
         (view.epoch(), name)
     };
-    let now = see(store, activity, NOBODY)?.0;
+    let now = read_instant(store, activity, NOBODY)?.0;
     Ok(begins(&now) != begins(since))
 }
 
@@ -104,7 +104,7 @@ impl AuditRun<'_> {
 
     /// The activity now; `None` if there is nothing to audit.
     fn look(&mut self) -> Result<Option<Snapshot>> {
-        let (seen, _) = see(self.store, &self.evidence.activity, NOBODY)?;
+        let (seen, _) = read_instant(self.store, &self.evidence.activity, NOBODY)?;
         let is_there = self.evidence.take(&seen);
         Ok(is_there.then_some(seen))
     }
@@ -193,7 +193,7 @@ impl AuditRun<'_> {
         let ledger = &mut self.evidence.ledger;
         let users = ledger.users.numbers(names.into_iter());
         for (user, holds) in users.into_iter().zip(held) {
-            if ledger.see(user) {
+            if ledger.mark_seen(user) {
                 self.evidence.without_units += u64::from(holds == Holding::Unknown);
                 let holds = if page.seen.is_unfinished { ledger.to_be_held(user, holds) } else { holds };
                 self.evidence.mismatches.extend(ledger.against_ledger(user, holds, limit));
@@ -205,7 +205,7 @@ impl AuditRun<'_> {
     fn look_up(&mut self, users: &[u32], epoch: Option<u64>) -> Result<bool> {
         let names: Vec<&[u8]> = users.iter().map(|user| self.evidence.ledger.users.name(*user)).collect();
         self.store.throttle.wait();
-        let (seen, held) = see(self.store, &self.evidence.activity, &names)?;
+        let (seen, held) = read_instant(self.store, &self.evidence.activity, &names)?;
         self.store.throttle.took();
         if !self.evidence.take(&seen) || !self.catch_up(&seen, epoch)? {
             return Ok(false);
@@ -214,7 +214,7 @@ impl AuditRun<'_> {
         let limit = limit(self.evidence.kind, seen.meta.as_ref());
         let ledger = &mut self.evidence.ledger;
         for (user, value) in users.iter().zip(&held) {
-            ledger.see(*user);
+            ledger.mark_seen(*user);
             let holds = holding_of(value);
             let holds = if seen.is_unfinished { ledger.to_be_held(*user, holds) } else { holds };
             self.evidence.mismatches.extend(ledger.against_ledger(*user, holds, limit));
@@ -237,7 +237,7 @@ impl AuditRun<'_> {
         let known: HashSet<u32> = found.iter().map(|(user, _)| *user).collect();
         let names: Vec<&[u8]> = counts.iter().flatten().map(|(name, _)| &name[..]).collect();
         for names in names.chunks(MAX_USERS_PER_CALL) {
-            let (_, held) = see(self.store, &self.evidence.activity, names)?;
+            let (_, held) = read_instant(self.store, &self.evidence.activity, names)?;
             for (name, value) in names.iter().zip(&held) {
                 let user = self.evidence.ledger.user(name);
                 if !known.contains(&user) {
@@ -283,7 +283,7 @@ impl AuditRun<'_> {
         self.store.throttle.wait();
         let recounted = self.count_open(most);
         self.store.throttle.took();
-        let now = see(self.store, &self.evidence.activity, NOBODY)?.0;
+        let now = read_instant(self.store, &self.evidence.activity, NOBODY)?.0;
         let is_same = |end: &Snapshot| (end.ledger_last, &end.meta) == (now.ledger_last, &now.meta);
         let is_later = !self.evidence.end.as_ref().is_some_and(is_same);
         match recounted {
@@ -378,7 +378,7 @@ impl AuditRun<'_> {
                 for (name, holds) in page.held.pairs() {
                     self.evidence.has_users = true;
                     let user = ledger.user(name);
-                    if ledger.see(user) {
+                    if ledger.mark_seen(user) {
                         digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
                         tally.add(&holds, ledger, user);
                         self.evidence.without_units += u64::from(holds == Holding::Unknown);
@@ -386,7 +386,7 @@ impl AuditRun<'_> {
                     }
                 }
             }
-            let (end, _) = see(self.store, &self.evidence.activity, NOBODY)?;
+            let (end, _) = read_instant(self.store, &self.evidence.activity, NOBODY)?;
             if !self.evidence.take(&end) {
                 return Ok(self.evidence.corrupt.is_some());
             }

@@ -12,7 +12,7 @@
 
 use redis::Value;
 
-use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, see};
+use crate::audit::read::participants::{HeldUnits, NOBODY, ParticipantsPage, read_instant};
 use crate::error::{Result, StoreError};
 use crate::model::{ActivityId, Entry, EntryId, Kind, Snapshot, Status};
 use crate::redis::call::Call;
@@ -133,7 +133,7 @@ impl PageReader {
         if self.is_at_end() {
             // Another connection must not have come unnoticed before the end.
             if store.servers.is_cluster() {
-                see(store, &self.activity, NOBODY)?;
+                read_instant(store, &self.activity, NOBODY)?;
             }
             return if self.is_in_scope(store) { Ok(NextPage::End) } else { self.begin_again(store) };
         }
@@ -176,7 +176,7 @@ impl PageReader {
         let users = members.iter().step_by(if self.kind == Kind::Hash { 2 } else { 1 });
         let users: Vec<&[u8]> =
             users.filter_map(|user| if let Value::BulkString(user) = user { Some(&user[..]) } else { None }).collect();
-        let (seen, units) = see(store, &self.activity, &users)?;
+        let (seen, units) = read_instant(store, &self.activity, &users)?;
         let mut held = HeldUnits::new(true);
         for (user, units) in users.iter().zip(&units) {
             held.push(user);
@@ -188,7 +188,7 @@ impl PageReader {
 
     /// What is wrong with the activity, if a scan was refused for that.
     fn explain(&self, store: &mut Store, error: StoreError) -> Result<ParticipantsPage> {
-        let (seen, _) = see(store, &self.activity, NOBODY)?;
+        let (seen, _) = read_instant(store, &self.activity, NOBODY)?;
         match seen.status {
             Status::Ok => Err(error),
             _ => Ok(ParticipantsPage { seen, entries: Vec::new(), held: HeldUnits::new(true) }),
@@ -208,7 +208,7 @@ impl PageReader {
             return Err(StoreError::Unreachable { server: store.server_name().to_owned(), why });
         }
         // By this call the connection is there again, and a slot's new node is known.
-        see(store, &self.activity, NOBODY)?;
+        read_instant(store, &self.activity, NOBODY)?;
         self.scope = store.servers.cursor_scope(self.keys.slot());
         self.begin_pass();
         Ok(NextPage::Again)
@@ -220,7 +220,7 @@ impl PageReader {
         if self.connection.is_none() || self.since < FRESH {
             return Ok(page);
         }
-        let (seen, _) = see(store, &self.activity, NOBODY)?;
+        let (seen, _) = read_instant(store, &self.activity, NOBODY)?;
         if seen.status != Status::Ok {
             return Ok(ParticipantsPage { seen, ..page });
         }

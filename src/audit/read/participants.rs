@@ -57,7 +57,11 @@ impl HeldUnits {
 ///
 /// # Errors
 /// Any of `StoreError`; what is missing or corrupt is a status.
-pub(crate) fn see(store: &mut Store, activity: &ActivityId, users: &[&[u8]]) -> Result<(Snapshot, Vec<Value>)> {
+pub(crate) fn read_instant(
+    store: &mut Store,
+    activity: &ActivityId,
+    users: &[&[u8]],
+) -> Result<(Snapshot, Vec<Value>)> {
     let keys = store.keys(activity);
     let value = store.servers.call(&snapshot_call(store, &keys, users))?;
     let SnapshotReply { mut snapshot, held, invalid_checkpoint } = read_snapshot(activity, value, &keys)?;

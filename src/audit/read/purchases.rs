@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::audit::evidence::Evidence;
 use crate::audit::evidence::mismatch::Mismatch;
 use crate::audit::evidence::purchases::{Purchase, RequestRecord, UserPurchases};
-use crate::audit::judgement::counter;
+use crate::audit::judgement::bare_counter_mismatch;
 use crate::error::{Result, StoreError};
 use crate::model::{EntryId, HoldState, Op, Status};
 use crate::read::{holds, ledger};
@@ -19,7 +19,7 @@ const PAGE: usize = 1000;
 /// Reads the purchases of users who hold more than they should.
 pub(crate) fn read_purchases(store: &mut Store, keys: &Keys, evidence: &mut Evidence) -> Result<()> {
     let has_users = evidence.kind.has_users();
-    let of_counter = if has_users { None } else { counter(evidence) };
+    let of_counter = if has_users { None } else { bare_counter_mismatch(evidence) };
     let ledger = &evidence.ledger;
     let name = |mismatch: &Mismatch| (ledger.users.name(mismatch.user).to_owned(), mismatch.user);
     let differing = evidence.mismatches.iter().chain(&of_counter);
@@ -99,7 +99,7 @@ fn requests_since(
         if matches!(entry.known_op(), Some(Op::Deduct | Op::Confirm)) {
             let rows = entry.rows().unwrap_or_default();
             let of_users = rows.iter().filter(|row| number_of(row.user()).is_some());
-            requests.extend(of_users.filter_map(|row| Some((row.text(2)?.to_owned(), row.count(1)?))));
+            requests.extend(of_users.filter_map(|row| Some((row.request()?.to_owned(), row.quantity()?))));
         }
         true
     })?;

@@ -83,7 +83,7 @@ impl Sale {
                 units => Holding::Units(units.unsigned_abs()),
             };
             let user = evidence.ledger.user(user.as_bytes());
-            evidence.ledger.see(user);
+            evidence.ledger.mark_seen(user);
             evidence.without_units += u64::from(holds == Holding::Unknown);
             evidence.held.add(&holds, &evidence.ledger, user);
             evidence.mismatches.extend(match by_ledger {

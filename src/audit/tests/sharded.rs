@@ -58,7 +58,7 @@ fn shard(total: u64, ledger: &[Does], surplus: i64) -> Evidence {
     (evidence.by_ledger, evidence.settled) = (true, true);
     for user in evidence.ledger.unseen() {
         let holds = Holding::Units(count(evidence.ledger.units(user)));
-        evidence.ledger.see(user);
+        evidence.ledger.mark_seen(user);
         evidence.mismatches.extend(evidence.ledger.against_ledger(user, holds, None));
     }
     evidence.compare_all();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::cli::args::Mutating;
-use crate::cli::commands::hold::records_users;
+use crate::cli::commands::hold::require_users;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Warnings, named, row};
@@ -75,7 +75,7 @@ impl ExpireRow {
 
 /// Expires what is overdue, once or again and again.
 pub fn run(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    records_users(store.layout(), "expire")?;
+    require_users(store.layout(), "expire")?;
     // Ctrl-C ends it between two calls.
     interrupt::stop_gracefully();
     match args.every {
@@ -138,7 +138,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
             name_failures(&activities, failed).map_or(Ok(()), Err)
         });
         match round {
-            Ok(()) => outage.is_over(),
+            Ok(()) => outage.ended(),
             Err(failure) => outage.began(failure, |text| terminal.warn(text))?,
         }
         rows.flush()?;

@@ -51,7 +51,7 @@ pub struct HoldArgs {
 
 /// Holds the units, or says why not.
 pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    records_users(store.layout(), "hold")?;
+    require_users(store.layout(), "hold")?;
     let dry_run = args.mutating.dry_run;
     let task = Task { hold_for: Some(args.hold_for), ..Task::new(Operation::Hold, &args.mutating) };
     if let Some(exit) = args.bulk.apply(&task, store, out)? {
@@ -85,7 +85,7 @@ fn explain(Order { activity, request, .. }: &Order, outcome: &Outcome, out: &Out
 }
 
 /// Refuses a layout in which nobody is recorded who could hold units.
-pub(crate) fn records_users(layout: Layout, command: &str) -> Result<()> {
+pub(crate) fn require_users(layout: Layout, command: &str) -> Result<()> {
     if layout.kind().has_users() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! `seckill confirm` and `seckill release`: end a hold.
 
 use crate::cli::args::Mutating;
-use crate::cli::commands::hold::records_users;
+use crate::cli::commands::hold::require_users;
 use crate::cli::commands::refund::user_hex;
 use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
@@ -92,7 +92,7 @@ fn settle(
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Exit> {
-    records_users(store.layout(), operation.name())?;
+    require_users(store.layout(), operation.name())?;
     let dry_run = which.mutating.dry_run;
     if let Some(exit) = which.bulk.apply(&Task::new(operation, &which.mutating), store, out)? {
         return Ok(exit);

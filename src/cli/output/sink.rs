@@ -167,7 +167,7 @@ pub(crate) fn reader_left() -> bool {
 ///
 /// # Errors
 /// A broken pipe: the reader is gone, and what was left in the pipe with it.
-pub(crate) fn taken() -> io::Result<()> {
+pub(crate) fn wait_until_taken() -> io::Result<()> {
     let out = io::stdout();
     if FileType::from_raw_mode(fstat(&out)?.st_mode) != FileType::Fifo {
         return Ok(());

@@ -163,12 +163,12 @@ impl<'a> RowStream<'a> {
     ///
     /// # Errors
     /// The reader is gone, and did not take all of it.
-    pub fn taken(&mut self) -> Result<()> {
+    pub fn wait_until_taken(&mut self) -> Result<()> {
         self.flush()?;
         if let Some(lost) = self.out.sink.lost() {
             return Err(lost.clone());
         }
-        sink::taken().map_err(|error| stdout_failure(&error))
+        sink::wait_until_taken().map_err(|error| stdout_failure(&error))
     }
 
     /// Ends the result.

@@ -53,7 +53,7 @@ impl Outage {
     }
 
     /// The server answered.
-    pub fn is_over(&mut self) {
+    pub fn ended(&mut self) {
         self.is_said = false;
     }
 }

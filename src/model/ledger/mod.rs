@@ -241,7 +241,7 @@ impl Entry {
             Op::Pause | Op::Resume | Op::Confirm => return Some(0),
             _ => return None,
         };
-        let units: Option<i64> = self.holdings().ok()?.iter().map(|order| order.count(1)).sum();
+        let units: Option<i64> = self.order_units().ok()?.iter().map(|order| order.quantity()).sum();
         Some(sign * units?)
     }
 
@@ -263,7 +263,7 @@ impl Entry {
     /// # Errors
     /// Which column is not a list of as many texts as there are users.
     pub(crate) fn rows(&self) -> Result<Vec<OrderTexts<'_>>, String> {
-        let mut rows = self.holdings()?;
+        let mut rows = self.order_units()?;
         fill(&mut rows, 2, "requests", self.requests.as_deref())?;
         fill(&mut rows, 3, "reasons", self.reasons.as_deref())?;
         Ok(rows)
@@ -278,7 +278,7 @@ impl Entry {
     ///
     /// # Errors
     /// Which column is not a list of as many texts as there are users.
-    pub(crate) fn holdings(&self) -> Result<Vec<OrderTexts<'_>>, String> {
+    pub(crate) fn order_units(&self) -> Result<Vec<OrderTexts<'_>>, String> {
         let Some(users) = &self.users else { return Ok(Vec::new()) };
         let mut rows: Vec<_> = column(users).map(|user| OrderTexts([Some(user), None, None, None])).collect();
         match self.quantity.as_deref() {
@@ -296,7 +296,7 @@ impl Entry {
 /// # Errors
 /// That of one is no number.
 pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> {
-    let counts: Option<Vec<i64>> = orders.iter().map(|order| order.count(1)).collect();
+    let counts: Option<Vec<i64>> = orders.iter().map(|order| order.quantity()).collect();
     counts.ok_or_else(|| "an order without a quantity".to_owned())
 }
 
@@ -306,7 +306,7 @@ pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
     let corrects_stock = |entry: &Entry| {
         let of_users =
-            || entry.holdings().ok()?.iter().map(|row| Some(row.count(2)? - row.count(1)?)).sum::<Option<i64>>();
+            || entry.order_units().ok()?.iter().map(|row| Some(row.to()? - row.from()?)).sum::<Option<i64>>();
         entry.known_op() == Some(Op::Repair) && entry.stock_change() != of_users().map(|units| -units)
     };
     let since_repair = entries.windows(2).take_while(|pair| !corrects_stock(&pair[0]));
@@ -339,8 +339,32 @@ impl OrderTexts<'_> {
         self.0[0].unwrap_or_default()
     }
 
-    /// The count at an index.
-    pub(crate) fn count(&self, at: usize) -> Option<i64> {
+    /// Its units; of a repair, those before it.
+    pub(crate) fn quantity(&self) -> Option<i64> {
+        self.count(1)
+    }
+
+    /// What its user held before a repair.
+    pub(crate) fn from(&self) -> Option<i64> {
+        self.count(1)
+    }
+
+    /// What its user holds after a repair.
+    pub(crate) fn to(&self) -> Option<i64> {
+        self.count(2)
+    }
+
+    /// The request id; of a repair, what its user holds after it.
+    pub(crate) fn request(&self) -> Option<&str> {
+        self.text(2)
+    }
+
+    /// Why, if the order says it.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.text(3)
+    }
+
+    fn count(&self, at: usize) -> Option<i64> {
         whole(self.text(at)?).filter(|count| *count <= MAX_UNITS).map(signed)
     }
 

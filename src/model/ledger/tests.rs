@@ -60,11 +60,11 @@ fn orders_are_texts_and_never_numbers() {
     };
     let rows = sale.rows().unwrap();
     assert_eq!(
-        (rows[0].user(), rows[0].count(1), rows[0].text(2), rows[0].text(3)),
+        (rows[0].user(), rows[0].quantity(), rows[0].request(), rows[0].reason()),
         (&b"0123"[..], Some(2), Some("r\"1"), None)
     );
     assert_eq!(
-        (rows[1].user(), rows[1].count(1), rows[1].text(3)),
+        (rows[1].user(), rows[1].quantity(), rows[1].reason()),
         ("中".as_bytes(), Some(9_007_199_254_740_991), Some("why"))
     );
     // As a backend wrote it that does not speak UTF-8.
@@ -72,7 +72,7 @@ fn orders_are_texts_and_never_numbers() {
     let other = Entry { users, requests, ..Entry::of_orders("1-0", "deduct", "7 1") };
     let rows = other.rows().unwrap();
     assert_eq!(
-        (rows[0].user(), rows[0].text(0), rows[0].count(1), rows[0].text(2)),
+        (rows[0].user(), rows[0].text(0), rows[0].quantity(), rows[0].request()),
         (&b"\xc4\xe3"[..], None, Some(1), None)
     );
 }
@@ -107,16 +107,16 @@ fn holds_take_units_as_purchases_do_and_return_them_as_refunds_do() {
 #[test]
 fn one_quantity_is_that_of_all_and_a_repair_has_two() {
     let sale = Entry { quantity: Some(b"3".to_vec()), ..Entry::of_orders("1-0", "deduct", "a 1, b 1") };
-    assert_eq!(sale.rows().unwrap().iter().map(|row| row.count(1)).collect::<Vec<_>>(), [Some(3), Some(3)]);
+    assert_eq!(sale.rows().unwrap().iter().map(|row| row.quantity()).collect::<Vec<_>>(), [Some(3), Some(3)]);
     let repair = Entry::of_orders("1-0", "repair", "a 3 1");
     let rows = repair.rows().unwrap();
-    assert_eq!((rows[0].user(), rows[0].count(1), rows[0].count(2)), (&b"a"[..], Some(3), Some(1)));
+    assert_eq!((rows[0].user(), rows[0].from(), rows[0].to()), (&b"a"[..], Some(3), Some(1)));
 }
 
 #[test]
 fn columns_of_another_length_are_refused() {
     let two_quantities = Entry { quantity: Some(b"1\t2".to_vec()), ..Entry::of_orders("1-0", "deduct", "a 1") };
-    assert!(two_quantities.holdings().is_err());
+    assert!(two_quantities.order_units().is_err());
     let one_request = Entry { requests: Some(b"r".to_vec()), ..Entry::of_orders("1-0", "deduct", "a 1, b 1") };
     assert_eq!(one_request.rows().unwrap_err(), "requests: 1 texts for 2 users");
     assert!(Entry::new(EntryId::ZERO).rows().unwrap().is_empty());

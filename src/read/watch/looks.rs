@@ -201,13 +201,13 @@ impl One {
                 continue;
             };
             // An entry that cannot be read is what `reconcile` reports.
-            let orders = entry.holdings().unwrap_or_default();
+            let orders = entry.order_units().unwrap_or_default();
             newest.extend(orders.iter().rev().take(OF_ENTRY).map(|order| NewestOrder {
                 id: entry.id,
                 activity: self.activity.clone(),
                 op,
                 user: StoredUser::new(order.user()),
-                quantity: order.count(1),
+                quantity: order.quantity(),
             }));
         }
     }

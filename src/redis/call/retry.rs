@@ -254,7 +254,7 @@ impl Attempts {
     /// Waits before the next attempt; an error if there should be none.
     pub(crate) fn wait(&mut self, servers: &Servers, error: StoreError) -> Result<()> {
         let shortest = servers.shortest_patience();
-        let failover = if servers.fail_over() { shortest.max(FAILOVER) } else { shortest };
+        let failover = if servers.has_failover() { shortest.max(FAILOVER) } else { shortest };
         let most = servers.patience.unwrap_or(failover);
         let is_over = servers.system().now() - self.began + self.pause >= most
             || servers.stop.as_ref().is_some_and(|stop| stop());

@@ -339,7 +339,7 @@ impl Servers {
     }
 
     /// Whether another server takes over from one that fails: on a cluster, and behind Sentinel.
-    pub(crate) fn fail_over(&self) -> bool {
+    pub(crate) fn has_failover(&self) -> bool {
         self.is_cluster() || self.target.primary_name().is_some()
     }
 

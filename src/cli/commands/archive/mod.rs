@@ -149,7 +149,7 @@ impl<'a> Run<'a> {
             Ok(found) => found,
             refused => return Ok(refused),
         };
-        not_another(&self.folder(activity, &found), found.archive.as_deref())?;
+        refuse_to_overwrite(&self.folder(activity, &found), found.archive.as_deref())?;
         let progress = self.out.progress("auditing", 0);
         let audited = archive::audit(self.store, activity)?;
         progress.finish();
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
 
 /// Refuses to replace an archive of anything but what an earlier run of this one, which was cut short, has written: `name`
 /// is the one in the meta.
-fn not_another(path: &Path, name: Option<&str>) -> Result<()> {
+fn refuse_to_overwrite(path: &Path, name: Option<&str>) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }
@@ -299,7 +299,7 @@ impl ArchiveFiles for Folder<'_> {
     fn check(&mut self, found: &Archivable) -> Result<()> {
         self.check_interrupt()?;
         self.name = folder(self.activity, self.layout, found.epoch);
-        not_another(&self.directory.folder(&self.name), found.archive.as_deref())?;
+        refuse_to_overwrite(&self.directory.folder(&self.name), found.archive.as_deref())?;
         self.progress = Some(self.out.progress("auditing", 0));
         Ok(())
     }

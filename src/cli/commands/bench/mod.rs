@@ -12,7 +12,7 @@ use crate::bench::{
     self, LoadOptions, Measured, PaceOptions, ReadBack, Sale, StrategyName, Until, made, prepare_files,
 };
 use crate::cli::args::{Mutating, duration_in};
-use crate::cli::commands::bench::rows::{BenchRow, Judge, Metric, Verdict, rank};
+use crate::cli::commands::bench::rows::{BenchRow, Metric, Threshold, Verdict, rank};
 use crate::cli::commands::bench::scenario::{Scenario, Terms};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
@@ -97,7 +97,7 @@ pub struct BenchArgs {
     /// are qps, mean, p50, p90, p99, p99.9, errors (as errors<0.5%:2%, of the orders) and retries (likewise).
     /// Orders without an answer count as errors, and are judged by `errors<0.5%:2%` unless another threshold is given.
     #[arg(long = "judge", value_name = "RULE")]
-    judges: Vec<Judge>,
+    judges: Vec<Threshold>,
     /// Print what would be sold; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -123,7 +123,7 @@ impl BenchArgs {
     }
 
     /// The thresholds; errors always have one.
-    fn judges(&self) -> Vec<Judge> {
+    fn judges(&self) -> Vec<Threshold> {
         let has_errors = self.judges.iter().any(|judge| judge.metric == Metric::Errors);
         let default = if has_errors { None } else { "errors<0.5%:2%".parse().ok() };
         self.judges.iter().cloned().chain(default).collect()
@@ -214,7 +214,7 @@ type Left = Arc<Mutex<Vec<String>>>;
 struct Bench<'a> {
     args: &'a BenchArgs,
     terms: Terms,
-    judges: Vec<Judge>,
+    judges: Vec<Threshold>,
     /// The ids of all activities of this run begin with it.
     prefix: String,
     left: Left,

@@ -16,7 +16,7 @@ use crate::store::Store;
 
 row! {
     pub(super) struct BenchRow as row from (
-        strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Judge]
+        strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Threshold]
     ) {
         table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
         pub strategy: StrategyName = strategy
@@ -127,7 +127,7 @@ names! {
 
 /// One threshold; times are in milliseconds, errors and retries in percent of the orders.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Judge {
+pub(super) struct Threshold {
     pub metric: Metric,
     /// Whether less is better.
     is_below: bool,
@@ -139,7 +139,7 @@ pub(super) struct Judge {
 const EXPECTED: &str = "expected METRIC<GOOD:BAD such as `p99<300ms:800ms` or `errors<0.5%:2%`, or `qps>500:200`; metrics are qps, \
                         mean, p50, p90, p99, p99.9, errors and retries";
 
-impl FromStr for Judge {
+impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -202,7 +202,7 @@ impl Metric {
     }
 }
 
-impl Judge {
+impl Threshold {
     /// What a run is worth by this threshold.
     pub(super) fn verdict(&self, measured: &Measured) -> Verdict {
         self.metric.of(measured).map_or(Verdict::Fail, |value| self.verdict_of(value))
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     fn verdicts<const N: usize>(judge: &str, values: [f64; N]) -> [Verdict; N] {
-        let judge: Judge = judge.parse().unwrap();
+        let judge: Threshold = judge.parse().unwrap();
         values.map(|value| judge.verdict_of(value))
     }
 
@@ -254,7 +254,7 @@ mod tests {
             ("p99>1ms:2ms", "of p99 less is better, so write `<`"),
             ("p99<800ms:300ms", "the first value is the good one"),
         ] {
-            let error = text.parse::<Judge>().unwrap_err();
+            let error = text.parse::<Threshold>().unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
     }

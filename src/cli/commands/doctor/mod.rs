@@ -62,7 +62,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     let mut rows = Vec::new();
     let scheme = if store.servers.target().has_tls() { "rediss" } else { "redis" };
     for (node, fixes) in &nodes {
-        servers(node, fixes, &health, scheme, &mut rows);
+        check_server(node, fixes, &health, scheme, &mut rows);
     }
     if let (Some(slots), Some((node, fixes))) = (&health.slots, nodes.first()) {
         rows.push(replication::slots(slots, &node.name, fixes).row(Check::Slots, "cluster"));
@@ -71,7 +71,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     if let Some(fixes) = fixes.first() {
         // A key of a cluster may be on any node.
         let fixes = if health.slots.is_some() { fixes.following_slots() } else { fixes.clone() };
-        sale(args, &mut store, &fixes, &mut rows)?;
+        check_sale(args, &mut store, &fixes, &mut rows)?;
     }
     // The nodes of a cluster beside each other, check by check.
     rows.sort_by_key(|row| row.check);
@@ -98,7 +98,7 @@ fn fixes_for(node: &Node, asked: &[String], options: &Options) -> Fixes {
 }
 
 /// The checks of one server.
-fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut Vec<CheckRow>) {
+fn check_server(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut Vec<CheckRow>) {
     let is_cluster = health.slots.is_some();
     let reading = match &node.reading {
         Ok(reading) => reading,
@@ -128,7 +128,7 @@ fn servers(node: &Node, fixes: &Fixes, health: &Health, scheme: &str, rows: &mut
 }
 
 /// The checks of the activities.
-fn sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
+fn check_sale(args: &DoctorArgs, store: &mut Store, fixes: &Fixes, rows: &mut Vec<CheckRow>) -> Result<()> {
     let mut activities = match selection::resolve(&args.activities, store) {
         Err(failure) if args.activities.is_empty() => return skip_sale(failure, store, fixes, rows),
         found => found?,

@@ -171,7 +171,7 @@ impl UserEntries {
                     self.refunded += units;
                     self.holds = Some(self.holds.map_or(0, |holds| holds - units));
                 }
-                (Some(Op::Repair), Some(_)) => self.holds = order.count(2),
+                (Some(Op::Repair), Some(_)) => self.holds = order.to(),
                 _ => {}
             }
             if self.entries.len() == KEPT {

@@ -78,13 +78,13 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
     let because = refusals.into_iter().map(|(_, sentence)| sentence).chain(facts).collect();
     let why = WhyRow { because, entries: entries.entries.into(), ..row };
     match out.format() {
-        Format::Table => people(&why, activity, user, out)?,
+        Format::Table => show_in_words(&why, activity, user, out)?,
         _ => out.object(&why)?,
     }
     Ok(Exit::done_if(snapshot.status.is_done()))
 }
 
-fn people(why: &WhyRow, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
+fn show_in_words(why: &WhyRow, activity: &ActivityId, user: &UserId, out: &mut Output) -> Result<()> {
     let answer = match (why.status, why.can_buy) {
         (Status::Ok, 1) => format!("`{user}` can buy 1 unit of `{activity}` now."),
         (Status::Ok, units) => format!("`{user}` can buy up to {} of `{activity}` now.", counted(units, "unit")),

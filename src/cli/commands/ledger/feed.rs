@@ -41,7 +41,7 @@ impl Delivery<'_> {
         match self {
             Self::Print(stream) => {
                 rows.iter().try_for_each(|row| stream.push(row))?;
-                Ok(stream.taken()?)
+                Ok(stream.wait_until_taken()?)
             }
             Self::Exec(loader) => loader.load(rows),
         }

@@ -219,7 +219,7 @@ row! {
         pub(crate) stock: Option<u64> = Entry::count(entry.stock.as_deref());
         pub(crate) request: Option<String> = request.or_else(|| line_name.cloned()).or_else(|| text(&entry.transfer)), flexible;
         pub(crate) by: Option<String> = text(&entry.by), flexible;
-        pub(crate) reason: Option<String> = order.text(3).map(str::to_owned).or_else(|| text(&entry.reason)).or(way), flexible;
+        pub(crate) reason: Option<String> = order.reason().map(str::to_owned).or_else(|| text(&entry.reason)).or(way), flexible;
         /// The other shard of a transfer.
         nested shard: Option<String> = shard.map(|(_, shard)| shard);
         nested pub(crate) user_hex: Option<String> = StoredUser::new(order.user()).user_hex();
@@ -229,13 +229,13 @@ row! {
         let units = |field: &Option<Vec<u8>>| i64::try_from(Entry::count(field.as_deref())?).ok();
         let known = entry.known_op();
         let quantity = match known {
-            Some(Op::Repair) => order.count(2).zip(order.count(1)).map(|(to, from)| to - from),
-            Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.count(1),
+            Some(Op::Repair) => order.to().zip(order.from()).map(|(to, from)| to - from),
+            Some(Op::Deduct | Op::Refund | Op::Hold | Op::Confirm | Op::Release | Op::Expire) => order.quantity(),
             Some(Op::Pause | Op::Resume) => units(&entry.withdrawn),
             Some(Op::Lend | Op::Borrow) => units(&entry.units),
             _ => units(&entry.total),
         };
-        let request = order.text(2).filter(|_| known != Some(Op::Repair)).map(str::to_owned);
+        let request = order.request().filter(|_| known != Some(Op::Repair)).map(str::to_owned);
         let direction = known.and_then(Direction::of).zip(entry.other_shard());
         let shard = direction.map(|(direction, number)| (direction, ledger.whole().shard(number).to_string()));
         let way = shard.as_ref().map(|(direction, shard)| match direction {

@@ -154,7 +154,7 @@ fn audited(
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let sharded = wanted::of(&named, store)?;
     if args.orders.is_given() && store.layout() == Layout::Cluster {
-        of_no_shard(&named)?;
+        refuse_shards(&named)?;
     }
     let orders = args.orders.begin(named, sharded.clone(), store, out)?;
     let wanted = if wanted.is_empty() { AuditTarget::all(orders.as_ref(), store)? } else { wanted };
@@ -174,7 +174,7 @@ fn warn(audits: &[Audit], args: &ReconcileArgs, store: &mut Store, out: &Output)
 }
 
 /// Order records name activities: compared with one shard, the users of all others would be missing.
-fn of_no_shard(named: &[ActivityId]) -> Result<()> {
+fn refuse_shards(named: &[ActivityId]) -> Result<()> {
     match named.iter().find_map(|activity| Some((activity, activity.parent()?.0))) {
         Some((shard, parent)) => Err(Failure::usage(format!(
             "`{shard}` is a shard, and order records are of activities: they cannot be compared with a part of `{parent}`"

@@ -110,7 +110,7 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
         }
         match ended {
             Ok(_) => {
-                outage.is_over();
+                outage.ended();
                 failed = None;
             }
             // The next round would be the one that Ctrl-C ends.

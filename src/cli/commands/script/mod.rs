@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 
 use crate::admin::activities;
-use crate::cli::commands::hold::records_users;
+use crate::cli::commands::hold::require_users;
 use crate::cli::commands::script::calls::Language;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, row};
@@ -104,7 +104,7 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
             };
             match lang {
                 Some(language) => {
-                    is_for_backends(script)?;
+                    require_for_backends(script)?;
                     if !language.knows(script.name) {
                         return Err(Failure::usage("borrowing between shards is printed in java-jedis, go and python")
                             .hint("their texts show each step; the headers of peek, lend and borrow have keys, arguments and replies"));
@@ -125,7 +125,7 @@ pub fn run(command: &ScriptCommand, session: &mut Session) -> Result<Exit> {
 fn named(name: &str, layout: Layout) -> Result<&'static Script> {
     let all = Script::all(layout.kind());
     if HOLD_SCRIPTS.contains(&name) {
-        records_users(layout, &format!("script show {name}"))?;
+        require_users(layout, &format!("script show {name}"))?;
     }
     all.iter().find(|script| script.name == name).copied().ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|script| script.name).collect();
@@ -140,7 +140,7 @@ fn named(name: &str, layout: Layout) -> Result<&'static Script> {
 
 /// The calls of other scripts cannot be printed. Most are called by the tool alone: their arguments are its own, and may change
 /// with any version.
-fn is_for_backends(script: &Script) -> Result<()> {
+fn require_for_backends(script: &Script) -> Result<()> {
     if calls::purpose(script.name).is_some() {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
 use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, Summary, shows_rows, with_hint};
 use crate::error::StoreError;
 use crate::model::{HoldFor, Limit, RequestId, shell_quoted};
-use crate::sell::bulk::{Job, Operation, OrderOptions, Run, Step};
+use crate::sell::bulk::{Advanced, Job, Operation, OrderOptions, Run};
 use crate::store::Store;
 
 /// What a command adds to its file.
@@ -159,28 +159,28 @@ impl<'o> Driver<'o> {
         let is_starving = self.read()?;
         let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
         let mut step = self.run.advance(flush)?;
-        if matches!(step, Step::Idle) && self.has_ended && self.run.is_empty() {
+        if matches!(step, Advanced::Idle) && self.has_ended && self.run.is_empty() {
             // The end is not the end if the server lost what it had decided last.
             step = self.run.check()?;
-            if matches!(step, Step::Idle) {
+            if matches!(step, Advanced::Idle) {
                 return Ok(false);
             }
         }
         match step {
-            Step::Continue => (),
-            Step::Idle if is_starving => {
+            Advanced::Continue => (),
+            Advanced::Idle if is_starving => {
                 self.report.flush()?;
                 if let Some(input) = &mut self.input {
                     input.reader.lines.blocks.wait(Duration::from_millis(100));
                 }
             }
-            Step::Idle => (),
-            Step::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
-            Step::Corrupt(corrupt) => {
+            Advanced::Idle => (),
+            Advanced::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
+            Advanced::Corrupt(corrupt) => {
                 let text = format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what);
                 self.progress.suspend(|| self.corrupt.warn(text));
             }
-            Step::Rewind { activity, line } => self.rewind(activity, line)?,
+            Advanced::Rewind { activity, line } => self.rewind(activity, line)?,
         }
         self.report()?;
         Ok(true)
@@ -215,7 +215,7 @@ impl<'o> Driver<'o> {
     /// Reports the first orders, as far as they are decided.
     fn report(&mut self) -> Result<()> {
         let before = (self.report.lines.orders, self.report.lines.replayed);
-        while let reported @ (Ok(true) | Err(_)) = self.report.first(&self.run) {
+        while let reported @ (Ok(true) | Err(_)) = self.report.report_first(&self.run) {
             // One whose row cannot be written is counted: it is not reported again.
             self.run.pop();
             reported?;

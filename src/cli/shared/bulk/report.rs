@@ -46,7 +46,7 @@ impl<'o> Report<'o> {
     }
 
     /// Reports the first order of a run; false if it is not decided.
-    pub(crate) fn first(&mut self, run: &Run) -> Result<bool> {
+    pub(crate) fn report_first(&mut self, run: &Run) -> Result<bool> {
         let items: Vec<DecidedOrder<'_>> = run.front_items().collect();
         let Some(first) = items.first() else { return Ok(false) };
         let status = status_of_items(items.iter().map(|item| item.status));
@@ -132,7 +132,7 @@ type Counted = Option<Status>;
 
 /// Orders of one activity that ended with the same status.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct Tally {
     orders: u64,
     units: u64,
     /// The least and the largest quantity among them.
@@ -143,7 +143,7 @@ struct Entry {
 
 /// Orders and units of activities by number.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies(BTreeMap<(usize, Counted), Entry>);
+pub(crate) struct Tallies(BTreeMap<(usize, Counted), Tally>);
 
 impl Tallies {
     /// One order more; of 0 units, if nobody knows how many.
@@ -156,8 +156,8 @@ impl Tallies {
     }
 
     /// The entry of an activity, made if there is none.
-    fn entry(&mut self, activity: usize, counted: Counted) -> &mut Entry {
-        self.0.entry((activity, counted)).or_insert(Entry { orders: 0, units: 0, least: u32::MAX, most: 0, counted })
+    fn entry(&mut self, activity: usize, counted: Counted) -> &mut Tally {
+        self.0.entry((activity, counted)).or_insert(Tally { orders: 0, units: 0, least: u32::MAX, most: 0, counted })
     }
 
     /// Counts some of the replayed orders of an activity as refused before. The server keeps their number, not their
@@ -184,9 +184,9 @@ impl Tallies {
     }
 
     /// The entries of an activity in the order of their statuses, those that were refused before at the end.
-    fn of(&self, activity: usize) -> Vec<Entry> {
+    fn of(&self, activity: usize) -> Vec<Tally> {
         let entries = self.0.range((activity, None)..(activity + 1, None)).map(|(_, entry)| *entry);
-        let mut entries: Vec<Entry> = entries.filter(|entry| entry.orders > 0).collect();
+        let mut entries: Vec<Tally> = entries.filter(|entry| entry.orders > 0).collect();
         entries.sort_by_key(|entry| entry.counted.is_none());
         entries
     }
@@ -240,7 +240,7 @@ impl Summary {
 
 row! {
     /// What is shown of an entry.
-    struct SummaryRow<'a> as row from (activity: &'a str, entry: &Entry) {
+    struct SummaryRow<'a> as row from (activity: &'a str, entry: &Tally) {
         activity: &'a str = activity, flexible;
         status: &'static str = entry.counted.map_or("refused_before", Status::name)
             => row.counted.map_or_else(|| Cell::text(row.status).tone(Tone::Bad), Cell::status);
@@ -357,7 +357,7 @@ mod tests {
             let mut tallies = Tallies::default();
             quantities.into_iter().for_each(|units| tallies.add(0, Some(Status::Replayed), units));
             tallies.split_replayed(0, refused);
-            let row = |entry: &Entry| SummaryRow::new("a", entry);
+            let row = |entry: &Tally| SummaryRow::new("a", entry);
             tallies.of(0).iter().map(row).map(|row| (row.status, row.orders, row.units)).collect::<Vec<_>>()
         };
         assert_eq!(replayed_and_refused([3, 3], 1), [("replayed", 1, Some(3)), ("refused_before", 1, Some(3))]);
