@@ -207,7 +207,7 @@ fn repair_units(
 }
 
 /// Gets units from other shards for repairs that take more than their shard has; with `dry_run` only looks for them. False if
-/// there are too few, or it is no shard.
+/// there are too few, the user asks to stop, or it is no shard.
 fn borrow(store: &mut Store, shard: &ActivityId, wanted: (&str, u64), dry_run: bool) -> Result<bool> {
     let Some((activity, number)) = shard.parent() else { return Ok(false) };
     let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
@@ -215,14 +215,17 @@ fn borrow(store: &mut Store, shard: &ActivityId, wanted: (&str, u64), dry_run: b
     let place = (&activity, &shards, home);
     let request = BorrowRequest::new(&store.servers, place, wanted, &*store.stop);
     if dry_run {
-        let sold_out = store.borrower.find_sold_out(&mut store.servers, &request);
-        return sold_out.map(|sold_out| sold_out.is_none()).map_err(|fault| fault.into_error(&activity));
+        return match store.borrower.find_sold_out(&mut store.servers, &request) {
+            Ok(sold_out) => Ok(sold_out.is_none()),
+            Err(ShardFault::Stopped) => Ok(false),
+            Err(fault) => Err(fault.into_error(&activity)),
+        };
     }
     let ended = store.borrower.borrow(&mut store.servers, &request);
     store.borrower.ack_transfers(&mut store.servers);
     match ended {
         Ok(outcome) => Ok(!matches!(outcome, BorrowOutcome::SoldOut(_))),
-        Err(ShardFault::Store(StoreError::NoUnits { .. })) => Ok(false),
+        Err(ShardFault::Stopped | ShardFault::Store(StoreError::NoUnits { .. })) => Ok(false),
         Err(fault) => Err(fault.into_error(&activity)),
     }
 }

@@ -105,14 +105,14 @@ impl Tls {
     pub(crate) fn with(&self, certificates: &Certificates) -> Result<Self> {
         let trusted = match &certificates.ca {
             Some(ca) if self.is_insecure => return Err(ca.invalid(CertificateFault::Insecure)),
-            Some(ca) => Ok(Some(roots(ca)?)),
-            None => self.trusted(),
+            Some(ca) => Some(roots(ca)?),
+            None => self.trusted().map_err(|error| unfit_system(&error))?,
         };
         let client = match &certificates.client {
             Some((certificate, key)) => Some((certificate.certificates()?, key.key()?)),
             None => None,
         };
-        let config = trusted.and_then(|trusted| configure(trusted, client));
+        let config = configure(trusted, client);
         let config = config.map_err(|error| unfit_client(&error, certificates.client.as_ref()))?;
         Ok(Self { is_insecure: self.is_insecure, config: OnceLock::from(Arc::new(config)) })
     }
@@ -138,12 +138,16 @@ impl Tls {
     }
 }
 
+/// Why the CAs that the system trusts cannot be used.
+fn unfit_system(error: &io::Error) -> StoreError {
+    let fault = CertificateFault::Damaged(error.to_string());
+    StoreError::Certificate { origin: "the CAs of this system".to_owned(), fault }
+}
+
 /// Why a configuration with a client's certificate cannot be made.
 fn unfit_client(error: &io::Error, client: Option<&(Pem, Pem)>) -> StoreError {
     let damaged = CertificateFault::Damaged(error.to_string());
-    let Some((certificate, key)) = client else {
-        return StoreError::Certificate { origin: "the CAs of this system".to_owned(), fault: damaged };
-    };
+    let Some((certificate, key)) = client else { return unfit_system(error) };
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
         Some(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => key.invalid(CertificateFault::Mismatch),
         Some(Error::InvalidCertificate(_)) => certificate.invalid(damaged),
