@@ -35,7 +35,7 @@ use crate::model::archive::{Bytes, Digest, FileSum, Manifest, Part, Sealed};
 use crate::model::{ActivityId, HoldFor, Kind, Millis, MultiOrder, Plan, Quantity, RequestId, Status, UserId};
 use crate::read::holders::holders;
 use crate::read::ledger;
-use crate::sell::bulk::{Advanced, Job, Limits, Operation, OrderOptions, Run};
+use crate::sell::bulk::{Advance, Job, Limits, Operation, OrderOptions, Run};
 use crate::sell::{holds, multi_orders};
 use crate::store::Store;
 
@@ -316,14 +316,14 @@ impl Applying<'_> {
             self.push()?;
             let has_ended = self.next == self.file.lines.len();
             let mut step = self.run.advance(has_ended || self.run.is_full())?;
-            if matches!(step, Advanced::Idle) && has_ended && self.run.is_empty() {
+            if matches!(step, Advance::Idle) && has_ended && self.run.is_empty() {
                 step = self.run.check()?;
-                if matches!(step, Advanced::Idle) {
+                if matches!(step, Advance::Idle) {
                     return Ok(());
                 }
             }
             self.report();
-            if matches!(step, Advanced::Rewind { .. }) {
+            if matches!(step, Advance::Rewind { .. }) {
                 self.run.drain()?;
                 self.run.restart();
                 self.next = 0;

@@ -137,7 +137,7 @@ impl<'a> Adoption<'a> {
         if found.stage == Stage::Whole {
             return Ok(Prospect::Whole);
         }
-        self.check_window()?;
+        self.check_stored_window()?;
         if found.stage == Stage::Ledger
             && let Some(ledger) = self.fold_ledger(found)?
             && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
@@ -156,20 +156,14 @@ impl<'a> Adoption<'a> {
     }
 
     /// Refuses a window that is given in part, and does not fit what is stored of the other part.
-    fn check_window(&mut self) -> Result<()> {
-        let Plan { id, starts_at, ends_at, .. } = self.plan;
-        if !starts_at.is_given() && !ends_at.is_given() {
+    fn check_stored_window(&mut self) -> Result<()> {
+        let plan = self.plan;
+        if !plan.starts_at.is_given() && !plan.ends_at.is_given() {
             return Ok(());
         }
-        let stored = snapshot::snapshot(self.store, id)?.meta.map(|meta| (meta.starts_at, meta.ends_at));
+        let stored = snapshot::snapshot(self.store, &plan.id)?.meta.map(|meta| (meta.starts_at, meta.ends_at));
         let (start, end) = stored.unwrap_or_default();
-        match starts_at.over(start).zip(ends_at.over(end)) {
-            Some((start, end)) if start >= end => {
-                let why = "adopt: the window ends before it starts".to_owned();
-                Err(StoreError::Server { kind: ServerKind::Usage, why })
-            }
-            _ => Ok(()),
-        }
+        preheat::check_window("adopt", plan.starts_at.over(start), plan.stored_end().over(end))
     }
 
     /// Restores the meta of an activity whose ledger says what it was. Nothing else is written.
@@ -211,7 +205,7 @@ impl<'a> Adoption<'a> {
                 Ok(Some(AdoptionEnd::Done(adopted, _))) => return Ok(AdoptionEnd::Done(adopted, Some(second))),
                 Ok(Some(end)) => return Ok(end),
                 Ok(None) => {}
-                // The window does not fit the stored one: the same command would end here each time.
+                // The stored window was changed meanwhile, and this one does not fit it any more.
                 Err(error @ StoreError::Server { kind: ServerKind::Usage, .. }) => {
                     self.undo(&found)?;
                     return Err(error);
@@ -299,7 +293,7 @@ impl<'a> Adoption<'a> {
             given(plan.per_user_limit),
             given(plan.title.clone()),
             given(plan.starts_at.map(Millis::get)),
-            given(plan.ends_at.map(|end| end.get().max(1))),
+            given(plan.stored_end().map(Millis::get)),
             if is_paused { "paused" } else { "live" }.to_owned(),
         ];
         let value = adopt(self.store, &plan.id, "switch", arguments)?;

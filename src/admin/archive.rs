@@ -107,7 +107,7 @@ impl Unarchivable {
 }
 
 /// What was asked for, unless the activity cannot be archived.
-pub(crate) type IfArchivable<T> = std::result::Result<T, Unarchivable>;
+pub(crate) type ArchiveResult<T> = std::result::Result<T, Unarchivable>;
 
 /// Where an archive is written. Nothing is removed from the server before its files can be read.
 pub(crate) trait ArchiveFiles {
@@ -160,7 +160,7 @@ struct Rest {
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn find_archivable(store: &mut Store, activity: &ActivityId) -> Result<IfArchivable<Archivable>> {
+pub(crate) fn find_archivable(store: &mut Store, activity: &ActivityId) -> Result<ArchiveResult<Archivable>> {
     let found = plan(store, activity)?;
     Ok(Err(match found.status {
         Status::Ok if !["ended", "paused"].contains(&found.state.as_str()) => {
@@ -181,7 +181,7 @@ pub(crate) fn find_archivable(store: &mut Store, activity: &ActivityId) -> Resul
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn audit(store: &mut Store, activity: &ActivityId) -> Result<IfArchivable<String>> {
+pub(crate) fn audit(store: &mut Store, activity: &ActivityId) -> Result<ArchiveResult<String>> {
     let audit = judge(read::audit(store, activity, None, None)?, MissingOrders::Repair);
     Ok(match audit.verdict {
         Verdict::Match => Ok(audit.proof.name().to_owned()),
@@ -193,7 +193,7 @@ pub(crate) fn audit(store: &mut Store, activity: &ActivityId) -> Result<IfArchiv
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn audit_whole(store: &mut Store, activity: &ActivityId) -> Result<IfArchivable<()>> {
+pub(crate) fn audit_whole(store: &mut Store, activity: &ActivityId) -> Result<ArchiveResult<()>> {
     let Some(list) = store.shards_of(activity)? else { return Ok(Ok(())) };
     let audit = judge_shards(shards::audit_shards(store, activity, &list, None, |_| None)?, MissingOrders::Repair);
     Ok(if audit.verdict == Verdict::Match { Ok(()) } else { Err(Unarchivable::Verdict(audit.verdict)) })
@@ -209,7 +209,7 @@ pub(crate) fn archive<F: ArchiveFiles>(
     activity: &ActivityId,
     reason: Option<&str>,
     files: &mut F,
-) -> Result<IfArchivable<Sealed>, F::Failure> {
+) -> Result<ArchiveResult<Sealed>, F::Failure> {
     for _ in 0..TRIES {
         match try_archive(store, activity, reason, files)? {
             Err(Unarchivable::Changed) => {}
@@ -224,7 +224,7 @@ fn try_archive<F: ArchiveFiles>(
     activity: &ActivityId,
     reason: Option<&str>,
     files: &mut F,
-) -> Result<IfArchivable<Sealed>, F::Failure> {
+) -> Result<ArchiveResult<Sealed>, F::Failure> {
     let mut watch = Watch::new(store, activity)?;
     let audited = match find_archivable(watch.store, activity)? {
         Ok(found) => found,
@@ -270,7 +270,7 @@ fn try_archive<F: ArchiveFiles>(
 
 /// Whether the shards of the same activity let this one be archived. All are over: the others would sell what is left without it. And
 /// none lent units which nobody knows to have arrived, be it to this shard or to another: what is in files can get none.
-fn other_shards(store: &mut Store, activity: &ActivityId) -> Result<IfArchivable<()>> {
+fn other_shards(store: &mut Store, activity: &ActivityId) -> Result<ArchiveResult<()>> {
     let Some((parent, _)) = activity.parent() else { return Ok(Ok(())) };
     let shards = snapshot::snapshot(store, &parent)?.meta.and_then(|meta| meta.shards);
     let ids: Vec<ActivityId> = shards.iter().flat_map(|shards| shards.ids(&parent)).collect();

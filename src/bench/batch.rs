@@ -8,7 +8,7 @@ use crate::bench::pace::{Pace, Turn};
 use crate::bench::{LoadOptions, Measured, Sale, TIMEOUTS, write_user};
 use crate::error::{Result, StoreError};
 use crate::model::{Interner, Status};
-use crate::sell::bulk::{Advanced, Job, Operation, OrderOptions, Run, status_of_items};
+use crate::sell::bulk::{Advance, Job, Operation, OrderOptions, Run, status_of_items};
 use crate::store::Store;
 
 /// The longest sleep, so that a run can be stopped.
@@ -83,13 +83,13 @@ pub(crate) fn load(
         // Nobody else orders before one of these is decided, or for a while: what waits is sent as it is.
         let flush = pushed == started.len();
         match run.advance(flush)? {
-            Advanced::Idle if started.is_empty() => {
+            Advance::Idle if started.is_empty() => {
                 std::thread::sleep(next_order.unwrap_or(now).saturating_duration_since(now).min(NAP));
             }
-            Advanced::Corrupt(corrupt) => _ = measured.corrupt.get_or_insert(corrupt),
-            Advanced::Rewind { activity, line } => return Err(StoreError::Lost { activity, line }),
-            Advanced::Continue | Advanced::Idle => {}
-            Advanced::Outage(_) => measured.retries += 1,
+            Advance::Corrupt(corrupt) => _ = measured.corrupt.get_or_insert(corrupt),
+            Advance::Rewind { activity, line } => return Err(StoreError::Lost { activity, line }),
+            Advance::Continue | Advance::Idle => {}
+            Advance::Outage(_) => measured.retries += 1,
         }
         let now = Instant::now();
         let mut ended = 0;

@@ -1,6 +1,5 @@
-//! The options that every command takes, and those of commands that change something.
-//!
-//! Variables of the environment: an empty one counts as unset, and none is misread.
+//! The options that every command takes, those of commands that change something, and the variables of the environment that stand for
+//! them: an empty one counts as unset, and none is misread.
 
 use std::env;
 use std::ops::RangeBounds;

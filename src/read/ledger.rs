@@ -34,7 +34,7 @@ pub(crate) fn entries_behind(store: &mut Store, activity: &ActivityId, after: En
 }
 
 /// A page behind an entry, for a group if one is named.
-fn page(store: &mut Store, activity: &ActivityId, group: Option<&str>, after: String) -> Result<Vec<EntryOrTrimmed>> {
+fn page(store: &mut Store, activity: &ActivityId, group: Option<&str>, after: String) -> Result<Vec<EntryById>> {
     let key = store.keys(activity).ledger;
     let command = read_command(group, None, std::slice::from_ref(&key), &[after]);
     let streams = streams(group, store.servers.command(&key, &command)?)?;
@@ -126,7 +126,7 @@ fn news(
     group: Option<&str>,
     keys: &[String],
     after: &[String],
-) -> Result<Vec<(usize, Vec<EntryOrTrimmed>)>> {
+) -> Result<Vec<(usize, Vec<EntryById>)>> {
     if keys.is_empty() {
         store.servers.system().sleep(MAX_BLOCK);
         return Ok(Vec::new());
@@ -143,8 +143,7 @@ fn news(
     let calls: Vec<Call> = keys.iter().zip(after).map(command).collect();
     let mut news = Vec::new();
     for (ledger, value) in store.servers.read_all(&calls)?.into_iter().enumerate() {
-        let entries: Vec<EntryOrTrimmed> =
-            streams(group, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
+        let entries: Vec<EntryById> = streams(group, value)?.into_iter().flat_map(|(_, entries)| entries).collect();
         if !entries.is_empty() {
             news.push((ledger, entries));
         }
@@ -243,10 +242,10 @@ fn read_name(group: Option<&str>) -> &'static str {
 }
 
 /// An entry with its id: one that was trimmed has nothing else.
-type EntryOrTrimmed = (EntryId, Option<Entry>);
+type EntryById = (EntryId, Option<Entry>);
 
 /// The streams of a reply that have entries, by key.
-fn streams(group: Option<&str>, value: Value) -> Result<Vec<(String, Vec<EntryOrTrimmed>)>> {
+fn streams(group: Option<&str>, value: Value) -> Result<Vec<(String, Vec<EntryById>)>> {
     let reply = Reply::of_command(read_name(group));
     if value == Value::Nil {
         return Ok(Vec::new());

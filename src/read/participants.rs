@@ -10,12 +10,12 @@ use crate::store::Store;
 
 /// Participants that were reported, by a fingerprint: two in a billion billion would have to share one.
 #[derive(Default)]
-struct Reported {
+struct ReportedUsers {
     seen: hashbrown::HashSet<(u64, u64)>,
     hashers: [hashbrown::DefaultHashBuilder; 2],
 }
 
-impl Reported {
+impl ReportedUsers {
     /// False if it is known already.
     fn insert(&mut self, user: &[u8]) -> bool {
         let [one, other] = &self.hashers;
@@ -39,7 +39,7 @@ pub(crate) fn each<E: From<StoreError>>(
     let Some(participants) = keys.participants else { return Ok(()) };
     let kind = store.layout.kind();
     store.servers.discover()?;
-    let (begins_again, mut known) = (store.servers.has_failover(), Reported::default());
+    let (begins_again, mut known) = (store.servers.has_failover(), ReportedUsers::default());
     // The units of a set are in a key of their own: a page of them is read for each page of the set, on another
     // connection, because the set's next page is under way.
     let mut beside = keys.units.map(|units| (store.unconnected_copy(), units));

@@ -27,7 +27,7 @@ pub struct Finished {
     pub arrived: u64,
     /// Transfers that a failover had lost, of which only the id was left.
     pub lost: u64,
-    /// Transfers that are younger, of which no replica has the first half, or whose donor or home is corrupt, archived or reset.
+    /// Transfers that are younger, whose first half no replica has, or whose donor or home is corrupt, archived or reset.
     pub left: u64,
 }
 

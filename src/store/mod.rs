@@ -34,7 +34,7 @@ pub struct Store {
     pub(crate) changes: Changes,
     /// The connections that last while no other server has taken over: nodes, and how often each was connected to. `None` if nobody
     /// waits for replicas, or may ask which servers there are.
-    lasting: Option<BTreeMap<usize, u64>>,
+    lasting_connections: Option<BTreeMap<usize, u64>>,
     /// Which activities are sharded.
     pub(crate) directory: Directory,
     /// What gets units from other shards.
@@ -53,8 +53,19 @@ impl Store {
             (Throttle::quick(servers.system()), Changes::default(), Directory::default());
         let borrower = ShardBorrower::new(operator.clone());
         let (knows_replicas, stop) = (false, Arc::new(|| false));
-        let lasting = None;
-        Self { servers, layout, operator, throttle, changes, lasting, directory, borrower, knows_replicas, stop }
+        let lasting_connections = None;
+        Self {
+            servers,
+            layout,
+            operator,
+            throttle,
+            changes,
+            lasting_connections,
+            directory,
+            borrower,
+            knows_replicas,
+            stop,
+        }
     }
 
     /// Long operations ask `stop` between two calls, and end early once it says true. Without it they never do.
@@ -103,7 +114,7 @@ impl Store {
             operator: self.operator.clone(),
             throttle: Throttle::quick(self.servers.system()),
             changes: self.changes.clone(),
-            lasting: None,
+            lasting_connections: None,
             directory: self.directory.clone(),
             borrower: ShardBorrower::new(self.operator.clone()),
             knows_replicas: false,
@@ -284,7 +295,7 @@ impl Store {
     /// each server: while that connection lasts, no other one has taken over.
     pub fn require_replicas(&mut self, replicas: Option<u32>) {
         self.changes.noted().replicas = replicas;
-        self.lasting = replicas.and_then(|_| match self.servers.discover() {
+        self.lasting_connections = replicas.and_then(|_| match self.servers.discover() {
             Ok(()) => Some(self.servers.connect_to_primaries()),
             Err(StoreError::Permission { .. }) => None,
             // What cannot be reached now does not last.
@@ -359,7 +370,7 @@ impl Store {
     fn still_lasts(&mut self, node: usize) -> bool {
         let server = self.servers.node(node);
         let (is_up, connected) = (!server.is_down && server.is_named(), server.connected);
-        self.lasting.as_mut().is_none_or(|lasting| lasting.insert(node, connected) == Some(connected) && is_up)
+        self.lasting_connections.as_mut().is_none_or(|known| known.insert(node, connected) == Some(connected) && is_up)
     }
 }
 

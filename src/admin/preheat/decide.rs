@@ -1,7 +1,8 @@
 //! What a preheat is to do to a sharded activity, from what is there. Asks nobody.
 
 use crate::admin::parent::ParentRecord;
-use crate::error::{Result, ServerKind, StoreError};
+use crate::admin::preheat::check_window;
+use crate::error::Result;
 use crate::model::activity::shard_plan::{spread, taken};
 use crate::model::number::signed;
 use crate::model::{
@@ -95,8 +96,7 @@ fn wanted(plan: &Plan, how: PreheatMode, before: Option<&ParentRecord>, epoch: u
         per_user_limit: plan.per_user_limit.map(Limit::get).over(kept.and_then(|it| it.rules.per_user_limit)),
         total: plan.total.map(Units::get).or(kept.map(|it| it.rules.total)).unwrap_or_default(),
         starts_at: plan.starts_at.over(kept.and_then(|it| it.rules.starts_at)),
-        // An end before 1970 must stay after its start.
-        ends_at: plan.ends_at.map(|end| Millis::new(end.get().max(1))).over(kept.and_then(|it| it.rules.ends_at)),
+        ends_at: plan.stored_end().over(kept.and_then(|it| it.rules.ends_at)),
     };
     let title = plan.title.clone().or(kept.map(|record| record.title.clone())).unwrap_or_default();
     (rules, title)
@@ -110,12 +110,7 @@ pub(super) fn decide(plan: &Plan, how: PreheatMode, found: &Found) -> Result<Dec
     let record = found.record.as_ref();
     let target =
         wanted(plan, how, record, if how == PreheatMode::Reset { found.epoch + 1 } else { found.epoch.max(1) });
-    if let (Some(start), Some(end)) = (target.0.starts_at, target.0.ends_at)
-        && start >= end
-    {
-        let why = "preheat: the window ends before it starts".to_owned();
-        return Err(StoreError::Server { kind: ServerKind::Usage, why });
-    }
+    check_window("preheat", target.0.starts_at, target.0.ends_at)?;
     let rules = record.map(|record| &record.rules);
     let refused = Preheated {
         total_before: rules.map(|rules| rules.total),

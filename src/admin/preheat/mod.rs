@@ -29,6 +29,20 @@ pub(crate) fn given<T: ToString>(field: impl Into<FieldChange<T>>) -> String {
     }
 }
 
+/// Refuses a window that ends before it starts, in the words of a script.
+///
+/// # Errors
+/// `Usage`.
+pub(crate) fn check_window(script: &str, start: Option<Millis>, end: Option<Millis>) -> Result<()> {
+    match start.zip(end) {
+        Some((start, end)) if start >= end => {
+            let why = format!("{script}: the window ends before it starts");
+            Err(StoreError::Server { kind: ServerKind::Usage, why })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Activities of one round trip: a few milliseconds of the server's time.
 const AT_ONCE: usize = 200;
 
@@ -194,8 +208,7 @@ impl Preheating<'_> {
             given(plan.per_user_limit),
             given(plan.title.as_deref()),
             given(plan.starts_at.map(Millis::get)),
-            // An end before 1970 must stay after its start.
-            given(plan.ends_at.map(|end| end.get().max(1))),
+            given(plan.stored_end().map(Millis::get)),
             given(plan.ledger.map(u8::from)),
             match self.how {
                 PreheatMode::UpdateFrom(total) => total.to_string(),

@@ -85,10 +85,7 @@ impl AuditRun<'_> {
                 continue;
             }
             let is_done = if is_whole { self.compare_with_ledger(first)? } else { self.compare_scans(first)? };
-            // Of users who were lost meanwhile pages show what is gone: a repair would bring some back, and leave out the others.
-            let lost =
-                self.evidence.end.as_ref().and_then(|end| end.lost_users.as_ref()).filter(|_| self.evidence.has_users);
-            if is_done && lost.is_none() {
+            if is_done && !self.evidence.has_lost_users() {
                 self.compare_order_parts()?;
                 purchases::read_purchases(self.store, &self.keys, &mut self.evidence)?;
                 self.evidence.note_orders_too_old();
@@ -417,6 +414,11 @@ fn stock_and_total(view: &Snapshot) -> (Option<u64>, Option<(u64, u64, bool)>) {
 }
 
 impl Evidence {
+    /// Whether the users on its pages are all lost by now: a repair would bring some of them back, and leave out the others.
+    fn has_lost_users(&self) -> bool {
+        self.has_users && self.end.as_ref().is_some_and(|end| end.lost_users.is_some())
+    }
+
     /// Takes over what was seen of the activity as a whole. False if there is nothing to audit.
     fn take(&mut self, seen: &Snapshot) -> bool {
         self.corrupt.clone_from(&seen.corrupt);

@@ -24,7 +24,7 @@ seckill pause --all --withdraw-stock --yes
 ")]
 pub struct PauseArgs {
     #[command(flatten)]
-    pub(super) which: WhichArgs,
+    pub(super) which: ActivityArgs,
     /// Stop plain scripts too: move the stock aside
     ///
     /// Until `resume` they find 0 units.
@@ -43,11 +43,11 @@ seckill resume --all
 ")]
 pub struct ResumeArgs {
     #[command(flatten)]
-    pub(super) which: WhichArgs,
+    pub(super) which: ActivityArgs,
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct WhichArgs {
+pub(super) struct ActivityArgs {
     /// Activities to pause or resume, or patterns such as 'sku-*'
     #[arg(value_name = "ACTIVITY", required_unless_present = "all")]
     pub(super) activities: Vec<ActivityId>,
@@ -77,7 +77,7 @@ pub fn resume(args: &ResumeArgs, store: &mut Store, out: &mut Output) -> Result<
     set(&args.which, Pause::Resume, store, out)
 }
 
-fn set(which: &WhichArgs, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
+fn set(which: &ActivityArgs, to: Pause, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let dry_run = which.mutating.dry_run;
     let pausing = Pausing { to, reason: which.mutating.reason.as_deref(), dry_run };
     let activities = chosen(which, to, store, out)?;
@@ -142,7 +142,7 @@ fn sells_elsewhere(paused: &[&ActivityId], store: &mut Store) -> bool {
 }
 
 /// The activities in the order of the arguments. Those that no argument names are changed after one question.
-fn chosen(which: &WhichArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
+fn chosen(which: &ActivityArgs, to: Pause, store: &mut Store, out: &Output) -> Result<Vec<ActivityId>> {
     let activities = selection::resolve(&which.activities, store)?;
     let (to_do, verb) = if to == Pause::Resume { ("resume", "Resume") } else { ("pause", "Pause") };
     if activities.is_empty() {

@@ -1,6 +1,4 @@
-//! Why an input cannot be used, in the words of who wrote it.
-//!
-//! What is wrong with a file, and where: collected, so that one run reports every mistake.
+//! Why an input cannot be used, in the words of who wrote it: what is wrong, and where, collected, so that one run reports every mistake.
 
 use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
 use std::{fmt, io};

@@ -1,9 +1,8 @@
-//! A terminal that is redrawn in place: on the alternate screen, one write a frame, without flicker.
+//! A terminal that is redrawn in place: on the alternate screen, one write a frame, without flicker; and its keys: letters, and those that
+//! move, which a terminal sends as several bytes.
 //!
 //! The terminal gets back what it was however the process ends: by itself, by a signal, by a panic, or when it is
 //! suspended.
-//!
-//! The keys of a screen: letters, and those that move, which a terminal sends as several bytes.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};

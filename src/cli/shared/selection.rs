@@ -1,6 +1,5 @@
-//! The activities that a command is for: by name, by pattern, or all that were preheated.
-//!
-//! Sharded activities in commands that take activities: which are, and which shards they have.
+//! The activities that a command is for: by name, by pattern, or all that were preheated; and which of them are sharded, with the shards
+//! that they have.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Display;

@@ -45,6 +45,11 @@ pub struct Plan {
 const LONGEST_SHARDED: usize = 120;
 
 impl Plan {
+    /// The end of its window as it is stored: one before 1970 must stay after its start.
+    pub(crate) fn stored_end(&self) -> FieldChange<Millis> {
+        self.ends_at.map(|end| Millis::new(end.get().max(1)))
+    }
+
     /// The plan as a layout can keep it: a limit of 1 if a user is recorded once.
     ///
     /// # Errors

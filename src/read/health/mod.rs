@@ -25,7 +25,7 @@ use crate::script::reply::Reply;
 use crate::store::Store;
 
 /// What was asked for, or why it is not known, in a few words.
-pub(crate) type Answered<T> = Result<T, String>;
+pub(crate) type NodeAnswer<T> = Result<T, String>;
 
 /// All servers of a store.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Node {
     /// The user who asks, if the URL names one.
     pub username: Option<String>,
     /// What it said, or why it cannot be reached.
-    pub reading: Answered<Reading>,
+    pub reading: NodeAnswer<Reading>,
 }
 
 /// Asks each server about itself, and whether this user has some rights there, such as `hset` or `xinfo|groups`; and tries
@@ -90,7 +90,7 @@ impl Node {
         Ok(Self::new(&target, Ok(Reading::of(server, rights, layout, unused_keys)?)))
     }
 
-    fn new(target: &Target, reading: Answered<Reading>) -> Self {
+    fn new(target: &Target, reading: NodeAnswer<Reading>) -> Self {
         let username = target.username().map(str::to_owned);
         Self { name: target.place(), redis_cli: target.redis_cli(), username, reading }
     }
@@ -98,7 +98,7 @@ impl Node {
 
 /// The next reply, to a command; one that was refused is not known, and the connection is as good as before. Without a login nothing
 /// is.
-fn known(server: &mut Server, command: &str) -> Result<Answered<Value>> {
+fn known(server: &mut Server, command: &str) -> Result<NodeAnswer<Value>> {
     let reply = server.read()?;
     match server.checked(reply) {
         Ok(value) => Ok(Ok(value)),
@@ -110,7 +110,7 @@ fn known(server: &mut Server, command: &str) -> Result<Answered<Value>> {
 }
 
 /// Sends a command that goes by this name, and reads its reply.
-fn ask(server: &mut Server, name: &str, command: &Cmd) -> Result<Answered<Value>> {
+fn ask(server: &mut Server, name: &str, command: &Cmd) -> Result<NodeAnswer<Value>> {
     server.write(&command.get_packed_command())?;
     known(server, name)
 }
@@ -159,17 +159,17 @@ pub(crate) type Settings = HashMap<&'static str, String>;
 #[derive(Debug)]
 pub(crate) struct Reading {
     /// The default sections of INFO.
-    pub info: Answered<Info>,
+    pub info: NodeAnswer<Info>,
     /// Its settings.
-    pub settings: Answered<Settings>,
+    pub settings: NodeAnswer<Settings>,
     /// The slow log, the newest first.
-    pub slow_calls: Answered<Vec<SlowCall>>,
+    pub slow_calls: NodeAnswer<Vec<SlowCall>>,
     /// Its clock.
-    pub clock: Answered<Clock>,
+    pub clock: NodeAnswer<Clock>,
     /// The rights that were asked for, in that order.
-    pub rights: Answered<Vec<Granted>>,
+    pub rights: NodeAnswer<Vec<Granted>>,
     /// What scripts do, tried here.
-    pub dry_run: Answered<DryRun>,
+    pub dry_run: NodeAnswer<DryRun>,
 }
 
 /// A call that took long.
@@ -234,7 +234,7 @@ impl Reading {
 }
 
 /// All settings, or why none is known.
-fn read_settings(replies: Vec<(&'static str, Answered<Value>)>) -> Answered<Settings> {
+fn read_settings(replies: Vec<(&'static str, NodeAnswer<Value>)>) -> NodeAnswer<Settings> {
     let mut settings = Settings::new();
     for (name, reply) in replies {
         if let Value::Array(pair) = reply?
@@ -247,7 +247,7 @@ fn read_settings(replies: Vec<(&'static str, Answered<Value>)>) -> Answered<Sett
     if settings.is_empty() { Err("the server does not show its settings".to_owned()) } else { Ok(settings) }
 }
 
-fn clock(server: &mut Server) -> Result<Answered<Clock>> {
+fn clock(server: &mut Server) -> Result<NodeAnswer<Clock>> {
     let system = Arc::clone(server.target.system());
     let now = || system.unix_time().as_micros();
     server.write(&redis::cmd("TIME").get_packed_command())?;
@@ -260,7 +260,7 @@ fn clock(server: &mut Server) -> Result<Answered<Clock>> {
     Ok(there.map(|there| Clock { ahead_us: signed(there).saturating_sub(here), uncertainty_us }))
 }
 
-fn slow_calls(value: Value) -> Answered<Vec<SlowCall>> {
+fn slow_calls(value: Value) -> NodeAnswer<Vec<SlowCall>> {
     let invalid = || "SLOWLOG GET replied with something unknown".to_owned();
     let Value::Array(entries) = value else { return Err(invalid()) };
     entries.iter().map(|entry| slow_call(entry).ok_or_else(invalid)).collect()

@@ -9,7 +9,7 @@
 use redis::Value;
 
 use crate::error::{Result, ServerKind, StoreError};
-use crate::read::health::{self, Answered, reason, text};
+use crate::read::health::{self, NodeAnswer, reason, text};
 use crate::redis::cluster::server::Server;
 use crate::script::Script;
 use crate::script::keys::Keys;
@@ -42,7 +42,7 @@ end
 return replies";
 
 /// Asks about each right.
-pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Answered<Vec<Granted>>> {
+pub(crate) fn ask(server: &mut Server, rights: &[String], keys: &[String]) -> Result<NodeAnswer<Vec<Granted>>> {
     let calls: Vec<Vec<Vec<String>>> = rights.iter().map(|right| calls(right, keys)).collect();
     let all: Vec<&Vec<String>> = calls.iter().flatten().collect();
     let json = serde_json::to_string(&all).unwrap_or_default();
@@ -106,7 +106,7 @@ fn on_key(right: &str, key: &str) -> Vec<String> {
 }
 
 /// Reads the user's own rules, on a server whose scripts cannot ask.
-fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<Answered<Vec<Granted>>> {
+fn by_user(server: &mut Server, rights: &[String], keys: &[String]) -> Result<NodeAnswer<Vec<Granted>>> {
     let mut request = |words: &[&str]| health::ask(server, &format!("ACL {}", words[0]), redis::cmd("ACL").arg(words));
     let name = match request(&["WHOAMI"])? {
         Ok(name) => text(&name),
@@ -244,7 +244,7 @@ pub(crate) fn dry_run(
     scripts: &[&'static Script],
     keys: &Keys,
     may: impl Fn(&str) -> bool,
-) -> Result<Answered<DryRun>> {
+) -> Result<NodeAnswer<DryRun>> {
     let keys: Vec<&str> = keys.all().collect();
     let calls: Vec<_> = CALLS.into_iter().filter(|(name, _)| may(name)).collect();
     let eval = |text: &str, keys: &[&str]| redis::cmd("EVAL").arg(text).arg(keys.len()).arg(keys).get_packed_command();

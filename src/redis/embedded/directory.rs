@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::error::cause;
 use crate::redis::embedded;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::{ASKED, EmbeddedError, LOCK, LOG, PREFIX, SOCKET, START, Wait};
+use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, REPLY, SOCKET, START, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.
@@ -69,7 +69,7 @@ impl Directory {
             let (deadline, holder) =
                 (Instant::now() + wait.at_most.max(START), "the server of a command that was killed");
             let mut is_reported = false;
-            while !embedded::shut_down(folder, ASKED) {
+            while !embedded::shut_down(folder, REPLY) {
                 if (wait.stop)() {
                     return Err(EmbeddedError::Stopped { path: path.to_owned() });
                 }

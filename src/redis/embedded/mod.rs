@@ -188,7 +188,7 @@ fn remove_if_stale(directory: &Path) {
     }
     if lock.is_ok() {
         Cluster::folders(directory).iter().map(PathBuf::as_path).chain([directory]).for_each(|folder| {
-            shut_down(folder, ASKED);
+            shut_down(folder, REPLY);
         });
         let _ = fs::remove_dir_all(directory);
     } else if fs::read_link(directory.join("data")).is_ok_and(|data| !in_use(&data)) {
@@ -204,8 +204,8 @@ fn in_use(data: &Path) -> bool {
 const START: Duration = Duration::from_secs(60);
 /// How long it may take to end.
 const END: Duration = Duration::from_secs(10);
-/// How long one may take to answer that its command left.
-const ASKED: Duration = Duration::from_secs(1);
+/// How long a server that its command left may take to reply.
+const REPLY: Duration = Duration::from_secs(1);
 
 /// A server that lives as long as this value.
 struct Server {
@@ -282,7 +282,7 @@ fn shut_down(folder: &Path, at_most: Duration) -> bool {
     let Ok(log) = File::options().write(true).open(folder.join(LOG)) else { return true };
     let (deadline, mut was_asked) = (Instant::now() + at_most, false);
     loop {
-        if ask_to_end(folder, ASKED) {
+        if ask_to_end(folder, REPLY) {
             was_asked = true;
         } else if was_asked || !matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
             // Its socket is the last that goes. Something that it started may still have the lock.

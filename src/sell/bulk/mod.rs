@@ -29,7 +29,7 @@ use crate::shards::transfer::ShardFault;
 
 /// What the run did.
 #[derive(Debug)]
-pub(crate) enum Advanced {
+pub(crate) enum Advance {
     /// It sent, received or waited.
     Continue,
     /// There is nothing to do: it wants more orders, or is done.
@@ -54,7 +54,7 @@ pub(crate) enum Verdict {
     Decided(Vec<Corrupt>),
     /// Its orders are decided or wait again, because of what happened to an earlier call, or because of the error.
     Retry(Option<StoreError>),
-    /// Its orders wait again; see [`Advanced::Rewind`].
+    /// Its orders wait again; see [`Advance::Rewind`].
     Rewind {
         /// The activity.
         index: u32,
@@ -112,16 +112,16 @@ impl Run {
     ///
     /// # Errors
     /// Any of [`StoreError`], if trying again did not help or would not.
-    pub(crate) fn advance(&mut self, flush: bool) -> Result<Advanced> {
+    pub(crate) fn advance(&mut self, flush: bool) -> Result<Advance> {
         if let Some(corrupt) = self.corrupt.pop_front() {
-            return Ok(Advanced::Corrupt(corrupt));
+            return Ok(Advance::Corrupt(corrupt));
         }
         if self.load_watermarks()? {
-            return Ok(Advanced::Continue);
+            return Ok(Advance::Continue);
         }
         self.distribute();
         if self.end_shortage(flush)? || self.decide_alone()? {
-            return Ok(Advanced::Continue);
+            return Ok(Advance::Continue);
         }
         let Self { orders, lanes, .. } = self;
         let advanced = lanes.advance(|lane, in_flight| {
@@ -219,16 +219,16 @@ impl Run {
     }
 
     /// Once all is decided: asks, if there was reason to doubt it, whether the server still has it. What a failover
-    /// loses of an activity's last call leaves no gap that a later call would notice. [`Advanced::Idle`] if nothing is lost.
+    /// loses of an activity's last call leaves no gap that a later call would notice. [`Advance::Idle`] if nothing is lost.
     ///
     /// # Errors
     /// As [`advance`](Self::advance).
-    pub(crate) fn check(&mut self) -> Result<Advanced> {
+    pub(crate) fn check(&mut self) -> Result<Advance> {
         if self.lanes.was_lost() || (self.check.is_none() && self.lanes.may_move()) {
             self.lanes.begin_check();
             self.check = Some(LossCheck::default());
         }
-        let Some(check) = &mut self.check else { return Ok(Advanced::Idle) };
+        let Some(check) = &mut self.check else { return Ok(Advance::Idle) };
         // Waits until there is a server again.
         if !self.lanes.can_read() {
             let (lane, event) = self.lanes.advance(|_, _| false)?;
@@ -236,11 +236,11 @@ impl Run {
         }
         if check.checked < self.orders.states.count_u32() {
             self.orders.states.check(check, &mut self.lanes)?;
-            return Ok(Advanced::Continue);
+            return Ok(Advance::Continue);
         }
         Ok(match check.lost.take() {
-            Some((index, line)) => Advanced::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line },
-            None => Advanced::Idle,
+            Some((index, line)) => Advance::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line },
+            None => Advance::Idle,
         })
     }
 
@@ -285,7 +285,7 @@ impl Run {
         self.orders.states.refused_before()
     }
 
-    fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Advanced> {
+    fn handle(&mut self, lane: usize, event: Event<OrderCall>) -> Result<Advance> {
         match event {
             Event::Reply(call, value) => {
                 let mut rewind = None;
@@ -301,15 +301,15 @@ impl Run {
                 self.orders.put_back(call);
                 self.lanes.redirected(lane, &to)?;
             }
-            Event::Outage(error) => return Ok(Advanced::Outage(error)),
-            Event::Idle => return Ok(Advanced::Idle),
+            Event::Outage(error) => return Ok(Advance::Outage(error)),
+            Event::Idle => return Ok(Advance::Idle),
             Event::Waited | Event::Send => {}
         }
-        Ok(Advanced::Continue)
+        Ok(Advance::Continue)
     }
 
     /// Does what a reply means; returns a step if the input must be read again.
-    fn obey(&mut self, lane: usize, verdict: Verdict) -> Option<Advanced> {
+    fn obey(&mut self, lane: usize, verdict: Verdict) -> Option<Advance> {
         match verdict {
             Verdict::Decided(corrupt) => {
                 self.lanes.succeeded(lane);
@@ -319,7 +319,7 @@ impl Run {
             Verdict::Retry(why) => self.lanes.pipeline(lane).retry(why),
             Verdict::Rewind { index, line } => {
                 self.lanes.pipeline(lane).retry(None);
-                return Some(Advanced::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line });
+                return Some(Advance::Rewind { activity: self.orders.states.shown_name(index).to_owned(), line });
             }
         }
         None

@@ -4,7 +4,7 @@ mod row;
 
 use std::path::{Path, PathBuf};
 
-use crate::admin::archive::{self, Archivable, ArchiveFiles, IfArchivable, Unarchivable};
+use crate::admin::archive::{self, Archivable, ArchiveFiles, ArchiveResult, Unarchivable};
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::row::{ArchiveRow, explain};
 use crate::cli::failure::{Exit, Failure, Result};
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether an activity can be archived to this directory. Nothing is written.
-    fn check(&mut self, activity: &ActivityId) -> Result<IfArchivable<Archivable>> {
+    fn check(&mut self, activity: &ActivityId) -> Result<ArchiveResult<Archivable>> {
         let found = match archive::find_archivable(self.store, activity)? {
             Ok(found) => found,
             refused => return Ok(refused),

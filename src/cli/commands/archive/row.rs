@@ -1,6 +1,4 @@
-//! The row of `archive`.
-//!
-//! Why an activity is not archived now, and what to do about it.
+//! The row of `archive`; and why an activity is not archived now, with what to do about it.
 
 use std::path::Path;
 

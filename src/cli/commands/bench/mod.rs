@@ -97,7 +97,7 @@ pub struct BenchArgs {
     /// are qps, mean, p50, p90, p99, p99.9, errors (as errors<0.5%:2%, of the orders) and retries (likewise).
     /// Orders without an answer count as errors, and are judged by `errors<0.5%:2%` unless another threshold is given.
     #[arg(long = "judge", value_name = "RULE")]
-    judges: Vec<Threshold>,
+    thresholds: Vec<Threshold>,
     /// Print what would be sold; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -123,10 +123,10 @@ impl BenchArgs {
     }
 
     /// The thresholds; errors always have one.
-    fn judges(&self) -> Vec<Threshold> {
-        let has_errors = self.judges.iter().any(|judge| judge.metric == Metric::Errors);
+    fn thresholds(&self) -> Vec<Threshold> {
+        let has_errors = self.thresholds.iter().any(|threshold| threshold.metric == Metric::Errors);
         let default = if has_errors { None } else { "errors<0.5%:2%".parse().ok() };
-        self.judges.iter().cloned().chain(default).collect()
+        self.thresholds.iter().cloned().chain(default).collect()
     }
 
     /// The strategies, each once.
@@ -214,7 +214,7 @@ type Left = Arc<Mutex<Vec<String>>>;
 struct Bench<'a> {
     args: &'a BenchArgs,
     terms: Terms,
-    judges: Vec<Threshold>,
+    thresholds: Vec<Threshold>,
     /// The ids of all activities of this run begin with it.
     prefix: String,
     left: Left,
@@ -235,7 +235,7 @@ impl<'a> Bench<'a> {
         let target = store.servers.node(node).connection()?.target.clone();
         let user = login.login_name(target.username());
         let redis_cli = Fixes::new("redis", &target.redis_cli(), user, false, &login);
-        Ok(Self { args, terms, judges: args.judges(), prefix, left, redis_cli })
+        Ok(Self { args, terms, thresholds: args.thresholds(), prefix, left, redis_cli })
     }
 
     /// Sells with one strategy, on activities that exist only meanwhile.
@@ -307,7 +307,7 @@ impl<'a> Bench<'a> {
             }
         }
         explain(strategy, &measured, out);
-        Ok(BenchRow::new(strategy, &measured, oversold, &self.judges))
+        Ok(BenchRow::new(strategy, &measured, oversold, &self.thresholds))
     }
 }
 

@@ -1,6 +1,5 @@
-//! One strategy's row: how fast, how good, and whether it sold what was not there.
-//!
-//! Thresholds: `p99<300ms:800ms` is `ok` below 300 ms, `warn` below 800 ms, else `fail`.
+//! One strategy's row: how fast, how good, and whether it sold what was not there. Its verdict is by thresholds: `p99<300ms:800ms` is
+//! `ok` below 300 ms, `warn` below 800 ms, else `fail`.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use crate::store::Store;
 
 row! {
     pub(super) struct BenchRow as row from (
-        strategy: StrategyName, measured: &Measured, oversold: u64, judges: &[Threshold]
+        strategy: StrategyName, measured: &Measured, oversold: u64, thresholds: &[Threshold]
     ) {
         table "" => row.rank.map_or_else(|| Cell::number("-").tone(Tone::Bad), Cell::number);
         pub strategy: StrategyName = strategy
@@ -42,7 +41,7 @@ row! {
     }
     where {
         let percentile = |percent| measured.percentile(percent).map(millis).map(rounded);
-        let judged = judges.iter().map(|judge| judge.verdict(measured)).max().unwrap_or(Verdict::Ok);
+        let judged = thresholds.iter().map(|threshold| threshold.verdict(measured)).max().unwrap_or(Verdict::Ok);
         let verdict = if oversold > 0 { Verdict::Fail } else { judged };
     }
 }
@@ -226,9 +225,9 @@ pub(super) fn millis(duration: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    fn verdicts<const N: usize>(judge: &str, values: [f64; N]) -> [Verdict; N] {
-        let judge: Threshold = judge.parse().unwrap();
-        values.map(|value| judge.verdict_of(value))
+    fn verdicts<const N: usize>(threshold: &str, values: [f64; N]) -> [Verdict; N] {
+        let threshold: Threshold = threshold.parse().unwrap();
+        values.map(|value| threshold.verdict_of(value))
     }
 
     #[test]

@@ -1,6 +1,4 @@
-//! A check and how it went.
-//!
-//! The checks for people: a short table, then what is wrong, why it matters, and what to paste.
+//! A check and how it went: rows for machines; for people a short table, then what is wrong, why it matters, and what to paste.
 
 use crate::cli::failure::Result;
 use crate::cli::output::{Cell, Output, Tone, counted, row, wrapped};

@@ -1,6 +1,5 @@
-//! The keys of a sale: missing, corrupt, about to expire.
-//!
-//! Ledgers: changes that they do not explain, and groups that do not read them.
+//! What is wrong with a sale: keys that are missing, corrupt or about to expire, changes that its ledger does not explain, and groups that
+//! do not read it.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;

@@ -133,7 +133,7 @@ pub struct InspectArgs {
     metrics: MetricsArgs,
 }
 
-/// Shows what the flags ask for: activities, one of them, users, holds, a request, why somebody may not buy, or a screen.
+/// Shows what the flags ask for: activities, one of them, users, holds, a request, why a user may not buy, or a screen.
 pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let of_users = [("--all", args.all), ("--holds", args.holds), ("--user", !args.user.is_empty())];
     let given = of_users.into_iter().find(|(_, is_given)| *is_given);

@@ -1,6 +1,5 @@
-//! A feed: a consumer group gets each row at least once, in the order of its activity.
-//!
-//! A loader: a shell command that gets rows on its standard input, and says by its exit status whether it has them.
+//! A feed: a consumer group gets each row at least once, in the order of its activity. The rows are printed, or a loader gets them: a shell
+//! command, whose exit status says whether it has them.
 
 use std::io;
 use std::process::{ChildStdin, Command, Stdio};

@@ -1,7 +1,7 @@
 //! How an audit is shown: a row of each activity, then everything that differs.
 //!
-//! Activities with sales that the order records do not name. A difference for each user would hide all else, and often it is the
-//! export that is at fault: so it is one difference with a count, and nothing is done about it unasked.
+//! Of an activity that has sales, and that the order records do not name, all is one difference with a count: often the export is at fault.
+//! Nothing is done about it unasked.
 
 use serde::Serialize;
 

@@ -1,6 +1,4 @@
-//! Everything that is known of a sale.
-//!
-//! The report of a sharded activity: its shards as one sale.
+//! Everything that is known of a sale; the shards of a sharded activity are one sale.
 
 use anyhow::Context;
 

@@ -1,6 +1,4 @@
-//! One step done: what was asked of the store, and how it ended.
-//!
-//! A rush: many buyers at once, over real connections of their own.
+//! One step done: what was asked of the store, and how it ended. A rush is many buyers at once, over real connections of their own.
 
 use std::num::NonZeroUsize;
 use std::time::Instant;

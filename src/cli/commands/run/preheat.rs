@@ -1,6 +1,4 @@
-//! The activities of a fixture, made what they should be before its steps are done.
-//!
-//! What a run would change that it did not create: it asks first, and invents no buyers for it.
+//! The activities of a fixture, made what they should be before its steps are done. Before a run changes what it did not create, it asks.
 
 use std::collections::HashSet;
 

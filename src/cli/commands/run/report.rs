@@ -1,6 +1,4 @@
-//! What a run shows when it is over: its steps, and the state of the sale.
-//!
-//! The state of a sale at the end of a run: the stock, and who bought most.
+//! What a run shows when it is over: its steps, and the state of the sale, with who bought most.
 
 use std::collections::HashSet;
 

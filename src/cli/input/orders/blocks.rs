@@ -1,7 +1,5 @@
-//! The bytes of an input, a block at a time. A regular file can be read twice, and the second time it must be what
-//! it was: every block is compared before anything in it is applied.
-//!
-//! A window over the blocks of an input: the record being read is always whole in it.
+//! The bytes of an input, a block at a time, and the window over them that has the record being read whole. A regular file can be read
+//! twice, and the second time it must be what it was: every block is compared before anything in it is applied.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};

@@ -1,7 +1,6 @@
-//! Files of orders: csv, tsv and jsonl, read a row at a time in constant memory.
+//! Files of orders: csv, tsv and jsonl, read a row at a time in constant memory. Which of them an input is, its name or first line says.
 //!
 //! A bulk run reads orders with it, and an audit reads order records: what differs is a [`Shape`].
-//! The form of an input, and how it is recognised.
 
 mod blocks;
 mod file_order;

@@ -12,7 +12,7 @@ use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
 use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, Summary, shows_rows, with_hint};
 use crate::error::StoreError;
 use crate::model::{HoldFor, Limit, RequestId, shell_quoted};
-use crate::sell::bulk::{Advanced, Job, Operation, OrderOptions, Run};
+use crate::sell::bulk::{Advance, Job, Operation, OrderOptions, Run};
 use crate::store::Store;
 
 /// What a command adds to its file.
@@ -159,28 +159,28 @@ impl<'o> Driver<'o> {
         let is_starving = self.read()?;
         let flush = self.has_ended || self.run.is_full() || (is_starving && self.run.is_idle());
         let mut step = self.run.advance(flush)?;
-        if matches!(step, Advanced::Idle) && self.has_ended && self.run.is_empty() {
+        if matches!(step, Advance::Idle) && self.has_ended && self.run.is_empty() {
             // The end is not the end if the server lost what it had decided last.
             step = self.run.check()?;
-            if matches!(step, Advanced::Idle) {
+            if matches!(step, Advance::Idle) {
                 return Ok(false);
             }
         }
         match step {
-            Advanced::Continue => (),
-            Advanced::Idle if is_starving => {
+            Advance::Continue => (),
+            Advance::Idle if is_starving => {
                 self.report.flush()?;
                 if let Some(input) = &mut self.input {
                     input.reader.lines.blocks.wait(Duration::from_millis(100));
                 }
             }
-            Advanced::Idle => (),
-            Advanced::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
-            Advanced::Corrupt(corrupt) => {
+            Advance::Idle => (),
+            Advance::Outage(error) => self.warn(&format!("{}; trying again", Failure::from(error).message)),
+            Advance::Corrupt(corrupt) => {
                 let text = format!("key `{}` {}; no order that needs it is applied", corrupt.key, corrupt.what);
                 self.progress.suspend(|| self.corrupt.warn(text));
             }
-            Advanced::Rewind { activity, line } => self.rewind(activity, line)?,
+            Advance::Rewind { activity, line } => self.rewind(activity, line)?,
         }
         self.report()?;
         Ok(true)

@@ -1,6 +1,5 @@
-//! The file of a run: what is read of it, and what becomes of its bad lines.
-//!
-//! The check of a file: it is read whole, and what is wrong with it is reported before anything is applied.
+//! The file of a run: what is read of it, and what becomes of its bad lines. Its check reads it whole, and reports what is wrong with it
+//! before anything is applied.
 
 use std::collections::HashMap;
 

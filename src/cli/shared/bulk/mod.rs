@@ -1,6 +1,4 @@
-//! `--from FILE`: many orders as fast as the server accepts them, each applied exactly once.
-//!
-//! Flags of files of orders.
+//! `--from FILE` and its flags: many orders as fast as the server accepts them, each applied exactly once.
 
 mod driver;
 mod input;

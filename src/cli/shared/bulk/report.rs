@@ -1,7 +1,5 @@
-//! What is shown of a run: a row an order while it runs, or a summary at its end.
-//!
-//! The summary of a run: orders and units by activity and status. Its counts add up to the lines.
-//! How a run ended: its summary, its failure with a hint how to resume, its exit code.
+//! What is shown of a run: a row an order while it runs, or at its end a summary by activity and status, whose counts add up to the lines;
+//! then its failure, with a hint how to resume, and its exit code.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,4 @@
-//! When an activity will be sold out, if it sells on as it does.
-//!
-//! Units a second, from how many were sold at each reading.
+//! When an activity will be sold out, if it sells on as it does: by units a second, from how many were sold at each reading.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,6 +1,4 @@
-//! One activity at one reading: a row of the frame, or of the output.
-//!
-//! What an operator should look at, of one activity.
+//! One activity at one reading: a row of the frame, or of the output, with what an operator should look at.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,4 @@
-//! The frame that a person sees.
-//!
-//! Which rows of a long table the screen shows.
+//! The frame that a person sees, and which rows of a long table it has.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};

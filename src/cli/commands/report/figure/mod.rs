@@ -1,6 +1,4 @@
-//! The report as a picture: figures, the sale over time, units a user, the largest buyers.
-//!
-//! Units a user and the largest buyers, side by side, as bars with names.
+//! The report as a picture: figures, the sale over time (`plot`), and side by side, as bars, units a user and the largest buyers.
 
 mod plot;
 

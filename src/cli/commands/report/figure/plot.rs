@@ -1,6 +1,4 @@
-//! The sale over time: units sold, units a second, and what an operator did.
-//!
-//! An axis of numbers.
+//! The sale over time: units sold, units a second, and what an operator did, over an axis of numbers.
 
 use std::fmt::Display;
 
