@@ -17,6 +17,7 @@ use super::calls::Activity;
 use super::keys::{Bytes, Context, Data, Keys, Reply, StreamId, is_write};
 use super::script::{Engine, Right, Rights, asks_at_one_key, sha1_hex};
 use super::search::given;
+use super::transcript::script_of;
 
 /// A layout, as the tables name it.
 #[derive(Clone, Copy, PartialEq)]
@@ -70,17 +71,6 @@ impl Layout {
     /// Whether a user can order once only.
     fn records_once(self) -> bool {
         matches!(self.kind, "set" | "coupon")
-    }
-}
-
-/// The script of a call: many orders have more arguments than one.
-fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
-    match name {
-        "deduct" if args.len() > 8 => "deduct_file",
-        "refund" if args.len() > 8 => "refund_file",
-        "hold" if args.len() > 11 => "hold_file",
-        "settle" if args.len() > 8 => "settle_file",
-        name => name,
     }
 }
 

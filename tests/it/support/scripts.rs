@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use redis::{Client, Connection, RedisResult, Value};
 
 use super::layout::{COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
+use super::transcript::script_of;
 use super::{TestRedis, seckill};
 
 /// The names of all scripts.
@@ -88,17 +89,6 @@ pub fn every_build() -> impl Iterator<Item = (&'static str, &'static str)> {
     let by_kind = built_by_kind().flat_map(|name| [SKU, COUPON, PRODUCT].map(|layout| (name, layout)));
     let by_kind = by_kind.filter(|(name, layout)| layout_has(*layout, name));
     every_script().map(|name| (name, SECKILL)).chain(by_kind).map(|(name, layout)| (name, shown_of(name, layout)))
-}
-
-/// The script of a call: many orders have more arguments than one.
-pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
-    match name {
-        "deduct" if args.len() > 8 => "deduct_file",
-        "refund" if args.len() > 8 => "refund_file",
-        "hold" if args.len() > 11 => "hold_file",
-        "settle" if args.len() > 8 => "settle_file",
-        name => name,
-    }
 }
 
 /// The commands that a script's header names, for a kind of activity.

@@ -94,3 +94,14 @@ pub fn is_as_stored<P: Player>(path: &Path, player: impl Fn(&str) -> Option<P>) 
 pub fn is_text_as_stored(path: &Path, text: &str) {
     Assert::new().action_env("SNAPSHOTS").eq(text, Data::read_from(path, None).raw());
 }
+
+/// The script of a call: many orders have more arguments than one.
+pub fn script_of<T>(name: &'static str, args: &[T]) -> &'static str {
+    match name {
+        "deduct" if args.len() > 8 => "deduct_file",
+        "refund" if args.len() > 8 => "refund_file",
+        "hold" if args.len() > 11 => "hold_file",
+        "settle" if args.len() > 8 => "settle_file",
+        name => name,
+    }
+}
