@@ -76,6 +76,8 @@ pub struct Order {
     pub is_releasing: bool,
     /// A confirmation was sent, and not answered since.
     pub is_confirming: bool,
+    /// It was confirmed or released before its own answer came, which waits for replicas.
+    pub is_settled_first: bool,
     /// A call that takes its units was cut.
     pub was_cut: bool,
     /// A repair took units from its user that order records did not have: it may be reversed.
@@ -115,6 +117,7 @@ impl Order {
     pub fn hear(&mut self, status: i64, deadline: Option<u64>, is_retry: bool, now: u64) -> Result<(), Broken> {
         let was_certain = self.is_certain(now);
         match (status, self.heard) {
+            (OK, Heard::Bought | Heard::Ended) if self.is_settled_first => self.is_settled_first = false,
             (OK, Heard::Bought | Heard::Held(_) | Heard::Ended) => return self.broken("one id is one order", status),
             (OK | REPLAYED, Heard::Refused(_)) => return self.broken("a refused retry stays refused", status),
             (REPLAYED, Heard::Ended) => return self.broken("what has ended never comes back", status),
@@ -162,6 +165,7 @@ impl Order {
     /// A reply to a confirmation.
     pub fn hear_confirm(&mut self, status: i64, now: u64) -> Result<(), Broken> {
         let was_certain = self.is_certain(now);
+        self.is_settled_first |= status == OK && self.heard == Heard::Nothing;
         match (status, self.heard) {
             (OK | REPLAYED, Heard::Ended) => return self.broken("what has ended is never confirmed", status),
             (OK | REPLAYED, Heard::Refused(_)) => return self.broken("a refused retry stays refused", status),
@@ -185,6 +189,7 @@ impl Order {
 
     /// A reply to a release.
     pub fn hear_release(&mut self, status: i64) -> Result<(), Broken> {
+        self.is_settled_first |= status == OK && self.heard == Heard::Nothing;
         match (status, self.heard) {
             (OK | REPLAYED | NOT_HELD | EXPIRED, Heard::Bought) => self.broken("a confirmation is final", status),
             (OK | REPLAYED | EXPIRED, _) => {

@@ -84,7 +84,7 @@ impl Night<'_> {
                 break;
             }
             self.wait(Duration::from_millis(1500));
-            for (requests, user) in self.orphans() {
+            for (requests, user) in self.orphans(false) {
                 let command: Vec<Bytes> = vec!["HDEL".into(), requests.into(), [b"\to:", &user[..]].concat()];
                 self.tell(|| format!("an operator: {}", crate::server::shown(&command, None)));
                 self.world.run_now(ALONE, &command);
@@ -101,7 +101,7 @@ impl Night<'_> {
 
     /// An audit that found nothing to repair: then nothing is damaged any more.
     pub fn hear_match(&mut self, task: &Task) -> Result<(), Broken> {
-        let (damage, turns, has_orphans) = (self.damage(), self.turns, !self.orphans().is_empty());
+        let (damage, turns, has_orphans) = (self.damage(), self.turns, !self.orphans(true).is_empty());
         let Some(harm) = self.harm.as_mut().filter(|harm| harm.until.is_none() && harm.at <= task.turns) else {
             return Ok(());
         };
@@ -124,8 +124,9 @@ impl Night<'_> {
         }
     }
 
-    /// Counts of users who hold nothing open, with the key that has each: no audit looks for them, and only an operator removes them.
-    fn orphans(&self) -> Vec<(String, Bytes)> {
+    /// Counts of users who hold nothing open, with the key that has each: no audit looks for them, and only an operator removes them,
+    /// unless a call has begun there that may write more.
+    fn orphans(&self, has_begun: bool) -> Vec<(String, Bytes)> {
         let keys = &self.engine.server.borrow().keys;
         let sale = &self.activities[0];
         let of_part = |part: &Activity| {
@@ -136,7 +137,8 @@ impl Night<'_> {
             users.map(|user| (requests.clone(), user)).collect::<Vec<_>>()
         };
         let parts = std::iter::once(sale).chain(&sale.parts);
-        parts.filter(|part| keys.field(&part.keys.requests, b"\tbegun").is_none()).flat_map(of_part).collect()
+        let is_done = |part: &&Activity| has_begun || keys.field(&part.keys.requests, b"\tbegun").is_none();
+        parts.filter(is_done).flat_map(of_part).collect()
     }
 
     /// What is wrong in the keys of the first activity. What a call is about to write, no audit knows.
