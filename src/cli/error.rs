@@ -11,11 +11,12 @@ impl From<EmbeddedError> for Failure {
     fn from(error: EmbeddedError) -> Self {
         let exit = match error {
             EmbeddedError::Stopped { .. } => Exit::Interrupted,
-            EmbeddedError::Nodes { .. } => Exit::Usage,
+            EmbeddedError::Nodes { .. } | EmbeddedError::Foreign { .. } => Exit::Usage,
             _ => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());
         match error {
+            EmbeddedError::Foreign { .. } => failure.hint("give another one, which it makes if it is not there"),
             EmbeddedError::Directory { .. } => failure.hint("give a directory that you may write to"),
             EmbeddedError::InUse { .. } => failure.hint("wait until it has ended, or wait longer with `--timeout 60s`"),
             EmbeddedError::Nodes { .. } => failure.hint("leave `--nodes` out, or take another directory"),

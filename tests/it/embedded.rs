@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
@@ -69,7 +69,12 @@ fn without_a_directory_data_is_discarded_and_nothing_stays() {
         .stdout_has("create")
         .stderr_has("discarded");
     tmp.assert_nothing_is_left();
+    // One that stays is none of them, whatever its name.
+    let (kept, embedded) = tmp.directory("seckill-sale");
+    tmp.seckill(["preheat", &embedded, "--id", "1", "--stock", "5"]).code(0);
+    fs::File::open(&kept).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     tmp.seckill(["inspect", "1", "--embedded"]).code(3);
+    tmp.seckill(["inspect", "1", &embedded]).code(0);
 }
 
 #[test]
@@ -121,8 +126,7 @@ fn what_a_killed_command_left_is_swept_by_the_next() {
         assert_eq!(left.len(), 1);
         assert!(has_processes(&left[0]), "a server that is killed with its command would need no sweep");
         // Young directories are spared: their command may be about to lock them.
-        let long_ago = SystemTime::now() - Duration::from_secs(60);
-        fs::File::open(&left[0]).unwrap().set_modified(long_ago).unwrap();
+        fs::File::open(&left[0]).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         tmp.seckill(["inspect", "--embedded"]).code(0);
         assert!(tmp.private_directories().is_empty());
         wait_until("its servers are gone", || !has_processes(tmp.0.path()));

@@ -63,7 +63,7 @@ impl ActivitySelector {
             let pattern = is_pattern(argument).then(|| Pattern::new(argument.as_str())).transpose();
             pattern.map(|pattern| (argument.clone(), pattern)).map_err(|error| {
                 Failure::usage(format!("`{argument}` is no pattern: {}", error.msg))
-                    .hint("`*` means any text, `?` for one character, `[ab]` for one of them, `[*]` for `*` itself")
+                    .hint("`*` means any text, `?` for one character, `[ab]` for one of them, `[*]` for `*` itself, `[[]` for `[`")
             })
         };
         Ok(Self { arguments: arguments.iter().map(read).collect::<Result<_>>()? })

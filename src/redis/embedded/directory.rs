@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::error::cause;
 use crate::redis::embedded;
 use crate::redis::embedded::cluster::Cluster;
-use crate::redis::embedded::{EmbeddedError, LOCK, LOG, PREFIX, REPLY, SOCKET, START, Wait};
+use crate::redis::embedded::{DISCARDED_LOCK, EmbeddedError, LOCK, LOG, PREFIX, REPLY, SOCKET, START, Wait};
 
 /// A socket address holds 108 bytes, with its final zero: what is left for the directory's path, if behind it comes
 /// `/node-100/server.sock`.
@@ -34,7 +34,7 @@ impl Directory {
     pub(super) fn discarded() -> Result<Self, EmbeddedError> {
         let short = fresh()?;
         let path = short.path().to_owned();
-        let lock = File::create(path.join(LOCK)).map_err(|error| unusable(&path, &error))?;
+        let lock = File::create(path.join(DISCARDED_LOCK)).map_err(|error| unusable(&path, &error))?;
         // Only a sweep that takes us for stale could hold it, and nobody else knows the directory yet.
         lock.lock().map_err(|error| unusable(&path, &error))?;
         Ok(Self { path, kept: false, _short: Some(short), _lock: lock })
@@ -45,6 +45,11 @@ impl Directory {
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| unusable(path, &error))?;
         let data = path.canonicalize().map_err(|error| unusable(path, &error))?;
         let lock_path = data.join(LOCK);
+        let mut files = fs::read_dir(&data).map_err(|error| unusable(&data, &error))?;
+        // Our first file there is the lock.
+        if files.next().is_some() && !lock_path.exists() {
+            return Err(EmbeddedError::Foreign { path: path.to_owned() });
+        }
         let mut lock = File::options()
             .create(true)
             .truncate(false)

@@ -29,6 +29,8 @@ const SOCKET: &str = "server.sock";
 const LOG: &str = "server.log";
 /// Held for as long as a command uses the directory.
 const LOCK: &str = "seckill.lock";
+/// The same of a discarded directory: only what has it is ever removed.
+const DISCARDED_LOCK: &str = "discarded.lock";
 /// How the names of discarded directories begin.
 const PREFIX: &str = "seckill-";
 /// How often a cluster's start is tried, each time with other ports.
@@ -133,6 +135,9 @@ pub(crate) enum EmbeddedError {
     /// Its directory cannot be made or used.
     #[error("cannot use the directory `{}`: {why}", path.display())]
     Directory { path: PathBuf, why: String },
+    /// The directory has files, and none of a private server.
+    #[error("`{}` has files of something else: `--embedded` needs a directory of its own", path.display())]
+    Foreign { path: PathBuf },
     /// Another command used the directory for longer than the caller waits.
     #[error("`{}` is in use by {holder}", path.display())]
     InUse { path: PathBuf, holder: String },
@@ -176,7 +181,7 @@ fn remove_if_stale(directory: &Path) {
     if !about.is_dir() || age.is_none_or(|age| age < YOUNG) {
         return;
     }
-    let lock = File::open(directory.join(LOCK));
+    let lock = File::open(directory.join(DISCARDED_LOCK));
     if let Ok(lock) = &lock
         && lock.try_lock().is_err()
     {
