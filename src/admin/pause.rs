@@ -39,8 +39,8 @@ pub(crate) struct Paused {
     pub moved: u64,
     /// Whether it is `not_preheated` because another system created it.
     pub is_foreign: bool,
-    /// Whether it is `not_preheated` because its stock key is gone, so that no units can move.
-    pub is_stock_lost: bool,
+    /// What is `not_preheated` because its stock key is gone, so that no units can move: the activity, or a shard.
+    pub lost_stock: Option<ActivityId>,
     /// Whether it is `not_preheated` because a preheat of its shards is unfinished.
     pub is_unfinished: bool,
     /// Whether a shard refused it, or was not reached, and others are paused nevertheless.
@@ -54,9 +54,9 @@ pub(crate) struct Paused {
 impl Paused {
     /// Nothing changed.
     pub(crate) fn refused(status: Status) -> Self {
-        let (is_foreign, is_stock_lost, is_unfinished, is_partial) = (false, false, false, false);
-        let (state, unreached, corrupt) = (None, None, None);
-        Self { status, state, moved: 0, is_foreign, is_stock_lost, is_unfinished, is_partial, unreached, corrupt }
+        let (is_foreign, is_unfinished, is_partial) = (false, false, false);
+        let (state, lost_stock, unreached, corrupt) = (None, None, None, None);
+        Self { status, state, moved: 0, is_foreign, lost_stock, is_unfinished, is_partial, unreached, corrupt }
     }
 }
 
@@ -125,7 +125,7 @@ fn pause_one(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> 
         Status::Corrupt | Status::Exists | Status::Sharded => {}
         Status::NotPreheated => {
             paused.is_foreign = reply.text(values.get(2))?.is_some();
-            paused.is_stock_lost = reply.text(values.get(1))?.is_some();
+            paused.lost_stock = reply.text(values.get(1))?.map(|_| activity.clone());
         }
         _ => {
             paused.state = reply.text(values.get(1))?;
@@ -214,6 +214,14 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
             let archived =
                 || Paused { state: Some(State::Archived.name().to_owned()), ..Paused::refused(Status::Ended) };
             return Ok(Some(lost.unwrap_or_else(archived)));
+        }
+        // Nor if one of them refuses it.
+        if pausing.to == Pause::Resume && !pausing.dry_run {
+            let shards = ids.iter().cloned().zip(found.iter().cloned());
+            let (tried, mut unchanged) = (Pausing { dry_run: true, ..pausing }, result.clone());
+            if let Some(refused) = pause_shards(store, shards, None, tried, &mut unchanged)? {
+                return Ok(Some(refused));
+            }
         }
         if let Some(refused) = pause_shards(store, ids.into_iter().zip(found), lost, pausing, &mut result)? {
             return Ok(Some(refused));

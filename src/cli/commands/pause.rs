@@ -162,8 +162,8 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
         out.hint(format!("`seckill preheat --id {activity:#} --adopt` takes it over; then it can be paused"));
     }
-    if paused.is_stock_lost {
-        out.warn(format!("the stock key of `{activity}` is gone (evicted? expired?): no units can move"));
+    if let Some(lost) = &paused.lost_stock {
+        out.warn(format!("the stock key of `{lost}` is gone (evicted? expired?): no units can move"));
         out.hint(format!(
             "`seckill reconcile {activity:#} --fix` restores it if a whole ledger proves how many are left"
         ));
