@@ -7,6 +7,7 @@ use redis::Value;
 use crate::error::{Recovery, Result, StoreError};
 use crate::model::order::hold::{Expired, LeftHold, OpenCounts, Recounted};
 use crate::model::{ActivityId, Shards, Status, StoredUser};
+use crate::redis::call::retry::Answer;
 use crate::script::SETTLE;
 use crate::script::keys::Keys;
 use crate::script::reply::Reply;
@@ -71,14 +72,19 @@ fn expire_one(
 ) -> Result<Result<Expired, Shards>> {
     let keys = store.keys(activity);
     // What a call that was lost has expired is not overdue for the next.
-    let value = settle_many(store, &keys, ["expire", &AT_ONCE.to_string()], reason, &[], dry_run)?;
+    let answer = settle_many(store, &keys, ["expire", &AT_ONCE.to_string()], reason, &[], dry_run);
+    if matches!(answer, Err(StoreError::Unknown { .. })) {
+        store.changed(activity);
+    }
+    let answer = answer?;
+    let was_resent = answer.was_resent && !dry_run;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
-    let values = reply.array(value)?;
+    let values = reply.array(answer.value())?;
     let status = reply.status(values.first())?;
     if let Some(shards) = reply.shards(&values)? {
         return Ok(Err(shards));
     }
-    let mut expired = Expired::nothing(status);
+    let mut expired = Expired { was_resent, ..Expired::nothing(status) };
     match status {
         Status::Ok => {
             expired.holds = reply.count(values.get(2))?.unwrap_or_default();
@@ -92,7 +98,7 @@ fn expire_one(
                     Ok(LeftHold { activity: activity.clone(), request, order: reply.text(pair.get(1))? })
                 })
                 .collect::<Result<_>>()?;
-            if expired.holds > 0 && !dry_run {
+            if was_resent || expired.holds > 0 && !dry_run {
                 store.changed(activity);
             }
         }
@@ -121,9 +127,9 @@ pub(crate) fn recount(
     let keys = store.keys(activity);
     let expected_text = expected.map(|[uncounted, beyond]| format!("{uncounted} {beyond}"));
     let step = ["recount", &most.to_string()];
-    let value = settle_many(store, &keys, step, expected_text.as_deref(), found, expected.is_none())?;
+    let answer = settle_many(store, &keys, step, expected_text.as_deref(), found, expected.is_none())?;
     let reply = Reply::of(SETTLE.of(store.layout.kind()));
-    let values = reply.array(value)?;
+    let values = reply.array(answer.value())?;
     match reply.status(values.first())? {
         Status::Ok => {}
         Status::Corrupt => return Ok(Recounted::Corrupt(reply.corrupt(&values, &keys)?)),
@@ -153,9 +159,9 @@ fn settle_many(
     reason: Option<&str>,
     found: &[Vec<u8>],
     dry_run: bool,
-) -> Result<Value> {
+) -> Result<Answer> {
     let step = [most, step, "", reason.unwrap_or_default()];
     let rest: Vec<&[u8]> = iter::once(&b""[..]).chain(found.iter().map(Vec::as_slice)).collect();
     let call = SingleCall::settle(store, Recovery::SameCall, step, &rest, dry_run);
-    store.servers.call(&call.call(keys, Modes::of_activity(dry_run)))
+    store.servers.send(&[call.call(keys, Modes::of_activity(dry_run))], None, None)
 }

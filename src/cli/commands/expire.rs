@@ -14,7 +14,7 @@ use crate::cli::shared::session::own_clock;
 use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
 use crate::model::order::hold::{LeftHold, Step};
-use crate::model::{ActivityId, Millis, Status};
+use crate::model::{ActivityId, Corrupt, Millis, Status};
 use crate::sell::{holds, multi_orders};
 use crate::store::Store;
 
@@ -59,6 +59,8 @@ row! {
         hidden pub(crate) is_cut_short: bool = false;
         /// Whether overdue holds are left: those that cannot be expired, and those that a dry run does not ask about.
         hidden is_left: bool = false;
+        /// Whether more may have expired than is counted.
+        hidden was_resent: bool = false;
         /// Items whose primary was not reached. The server leaves them alone for 5 seconds.
         hidden undecided: Vec<LeftHold> = Vec::new();
     }
@@ -97,9 +99,10 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     let missing = activities.iter().zip(&rows).filter(|(_, row)| row.status == Status::NotPreheated);
     let missing: Vec<&ActivityId> = missing.map(|(activity, _)| activity).collect();
     let is_left = rows.iter().any(|row| row.is_left);
+    let was_resent = rows.iter().any(|row| row.was_resent);
     rows.retain(|row| row.has_news(&args.activities));
     match (rows.is_empty() && failed.is_none(), out.format()) {
-        (true, Format::Table) if activities.is_empty() || dry_run && is_left => {}
+        (true, Format::Table) if activities.is_empty() || was_resent || dry_run && is_left => {}
         (true, Format::Table) if dry_run => out.note("no hold would expire"),
         (true, Format::Table) => out.note("no hold expired"),
         _ => out.array_until(&rows, failed)?,
@@ -166,11 +169,20 @@ pub(crate) fn expire(
         *row = ExpireRow::new(activity);
     }
     loop {
-        let (expired, unreached) = holds::expire(store, activity, reason, dry_run)?;
+        let expired = holds::expire(store, activity, reason, dry_run);
+        let failure = expired.as_ref().map_or_else(Some, |(_, unreached)| unreached.as_ref());
+        row.was_resent |= matches!(failure, Some(StoreError::Unknown { .. }));
+        let (expired, unreached) = expired?;
         (row.status, row.stock) = (expired.status, expired.stock);
         row.holds += expired.holds;
         row.units += expired.units;
-        warn_of_corrupt(warnings, expired.corrupt.as_ref());
+        row.was_resent |= expired.was_resent;
+        match expired.corrupt {
+            Some(Corrupt { key, what }) if row.holds > 0 => {
+                warnings.warn(format!("key `{key}` {what}"));
+            }
+            corrupt => warn_of_corrupt(warnings, corrupt.as_ref()),
+        }
         items.extend(expired.left);
         if dry_run {
             // Which way they were decided, only a write says for certain.
@@ -193,6 +205,11 @@ pub(crate) fn expire(
         // A dry run finds the same again.
         row.is_cut_short = expired.has_more && interrupt::requested();
         if !expired.has_more || dry_run || row.is_cut_short {
+            if row.was_resent {
+                warnings.warn(format!(
+                    "`{activity}`: a reply was lost; what that call expired is not counted here: `seckill ledger {activity:#}` shows it"
+                ));
+            }
             return failed.map_or(Ok(()), Err);
         }
     }

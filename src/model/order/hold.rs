@@ -76,6 +76,8 @@ pub(crate) struct Expired {
     pub stock: Option<u64>,
     /// Whether another call may find others.
     pub has_more: bool,
+    /// Whether a reply was lost, so that more may have expired than is counted here.
+    pub was_resent: bool,
     /// Overdue holds that are left.
     pub left: Vec<LeftHold>,
 }
@@ -94,7 +96,8 @@ pub(crate) struct LeftHold {
 impl Expired {
     /// Nothing, and why.
     pub(crate) fn nothing(status: Status) -> Self {
-        Self { status, corrupt: None, holds: 0, units: 0, stock: None, has_more: false, left: Vec::new() }
+        let (corrupt, stock, has_more, was_resent) = (None, None, false, false);
+        Self { status, corrupt, holds: 0, units: 0, stock, has_more, was_resent, left: Vec::new() }
     }
 
     /// Adds what another shard says. Its status counts if it is worse.
@@ -107,6 +110,7 @@ impl Expired {
         self.units += other.units;
         self.stock = self.stock.into_iter().chain(other.stock).reduce(|one, more| one + more);
         self.has_more |= other.has_more;
+        self.was_resent |= other.was_resent;
         self.left.extend(other.left);
     }
 }
