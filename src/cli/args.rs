@@ -101,7 +101,7 @@ impl Global {
             self.timeout = parsed("SECKILL_TIMEOUT", |text| timeout(text).ok(), TIMEOUT)?;
         }
         if self.timezone.is_none() {
-            self.zone_of_environment = parsed("TZ", |name| name.parse().ok(), UnknownZone::EXPECTED)?;
+            self.zone_of_environment = parsed("TZ", Zone::of_environment, UnknownZone::EXPECTED)?;
         }
         Ok(())
     }

@@ -41,6 +41,16 @@ impl Zone {
         named.or_else(|| of_file(Path::new(LOCAL), "")).unwrap_or_else(Self::utc)
     }
 
+    /// What `TZ` may have: as other programs read it, `UTC+8` too.
+    pub(crate) fn of_environment(text: &str) -> Option<Self> {
+        text.parse().ok().or_else(|| Self::of_posix(text))
+    }
+
+    /// A rule such as `CST-8`.
+    fn of_posix(rule: &str) -> Option<Self> {
+        TimeZone::posix(rule).ok().map(|zone| Self(zone, rule.to_owned()))
+    }
+
     fn utc() -> Self {
         Self(TimeZone::UTC, "UTC".to_owned())
     }
@@ -85,7 +95,8 @@ impl Zone {
 impl FromStr for Zone {
     type Err = UnknownZone;
 
-    /// A name, a POSIX rule such as `CST-8`, a file's path, or an offset; with or without the `:` that `TZ` may have.
+    /// A name, a POSIX rule such as `CST-8`, a file's path, or an offset; with or without the `:` that `TZ` may have. `UTC+8`
+    /// is none: POSIX reads it as 8 hours behind Greenwich, and who types it means 8 hours ahead.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let name = text.strip_prefix(':').unwrap_or(text);
         let path = Path::new(name);
@@ -93,6 +104,7 @@ impl FromStr for Zone {
             return of_file(path, name).ok_or_else(|| UnknownZone(text.to_owned()));
         }
         let named = |zone| Self(zone, name.to_owned());
+        let is_greenwich = |name: &str| name.starts_with("UTC") || name.starts_with("GMT");
         let is_plain = !name.is_empty() && !name.split('/').any(|part| part.is_empty() || part.starts_with('.'));
         // The system's first: it may be newer than what was built in.
         is_plain
@@ -100,7 +112,7 @@ impl FromStr for Zone {
             .flatten()
             .or_else(|| TimeZone::get(name).ok().map(named))
             .or_else(|| of_offset(name))
-            .or_else(|| TimeZone::posix(name).ok().map(named))
+            .or_else(|| if is_greenwich(name) { None } else { Self::of_posix(name) })
             .ok_or_else(|| UnknownZone(text.to_owned()))
     }
 }
