@@ -239,7 +239,7 @@ const ALIASES: [(&str, &str); 11] = [
     ),
     (
         "quantity",
-        "qty quant quantities count cnt num number units amount pieces pcs buynum buycount itemcount \
+        "qty quant quantities count cnt num number units amount bought pieces pcs buynum buycount itemcount \
          goodsnum 数量 件数 购买数量",
     ),
     ("request", "requestid requestno req reqid idempotencykey idempotencyid 请求id"),

@@ -256,7 +256,9 @@ pub(crate) fn expected(column: Column, quantities: Quantities) -> &'static str {
         (Column::User, _) => UserId::EXPECTED,
         (Column::Request, _) => "a request id: 1 to 128 printable ASCII characters, without a space at either end",
         (Column::Quantity, Quantities::Orders) => Quantity::EXPECTED,
-        (Column::Quantity, Quantities::Records) => "a whole number, negative for a refund, without leading zero",
+        (Column::Quantity, Quantities::Records) => {
+            "a whole number of at most 9007199254740991, negative for a refund, without leading zero"
+        }
         (Column::Reason, _) => "a reason of 1 to 1,024 bytes without a tab",
         (Column::Ledger, _) => "the id of a ledger entry, such as 1762790400000-0",
         (Column::Items, _) => "an object of activities and quantities, such as {\"1001\":2}",
