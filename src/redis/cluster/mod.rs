@@ -205,7 +205,13 @@ impl Servers {
         if self.topology == Topology::Single || self.has_map {
             return Ok(());
         }
-        match self.read_map(None) {
+        let mut read = self.read_map(None);
+        if read.as_ref().is_err_and(|error| error.is_transient() && !self.is_cluster()) {
+            // A server that is busy says neither: a call that is sent again waits for it.
+            drop(self.ask_any(redis::cmd("CLUSTER").arg("SLOTS")));
+            read = self.read_map(None);
+        }
+        match read {
             Ok(()) => self.check_layout(),
             Err(error) if error.is_connection() => Err(self.explained(error)),
             Err(error) if self.is_cluster() => self.check_layout().and(Err(error)),
