@@ -348,6 +348,15 @@ pub(crate) enum BorrowOutcome {
     SoldOut(SoldOut),
 }
 
+impl BorrowOutcome {
+    pub(crate) fn sold_out(self) -> Option<SoldOut> {
+        match self {
+            Self::SoldOut(sold_out) => Some(sold_out),
+            Self::Decided(_) | Self::Here => None,
+        }
+    }
+}
+
 /// The proof that there was an instant at which fewer units existed than were requested.
 #[derive(Debug)]
 pub(crate) struct SoldOut {

@@ -175,13 +175,17 @@ fn repair_units(
         let with = |answer: Repaired| chunk.iter().copied().filter(|at| done[*at] == answer).collect::<Vec<_>>();
         let short = with(Repaired::OutOfStock);
         let quantity = short.iter().map(|at| repairs[*at].stock_change.unsigned_abs()).sum();
-        if !short.is_empty() && !was_short && borrow(store, activity, (&repairs[short[0]].id, quantity), dry_run)? {
-            if dry_run {
-                short.iter().for_each(|at| done[*at] = Repaired::Ok);
-            } else {
+        if !short.is_empty() && !was_short {
+            let borrowed = match borrow(store, activity, (&repairs[short[0]].id, quantity), dry_run) {
+                // What is done already is shown, and the next audit meets the reason.
+                Err(StoreError::NoUnits { .. }) if done.iter().any(|repaired| repaired.is_done()) => Repaired::Stale,
+                borrowed => borrowed?,
+            };
+            if borrowed == Repaired::Ok && !dry_run {
                 queue.push_front(([short, with(Repaired::Stale)].concat(), true));
                 continue;
             }
+            short.iter().for_each(|at| done[*at] = borrowed);
         }
         all_in_force &= chunk.iter().all(|at| repairs[*at].raises_stock() || done[*at].is_done());
     }
@@ -206,26 +210,26 @@ fn repair_units(
     Ok(done)
 }
 
-/// Gets units from other shards for repairs that take more than their shard has; with `dry_run` only looks for them. False if
-/// there are too few, the user asks to stop, or it is no shard.
-fn borrow(store: &mut Store, shard: &ActivityId, wanted: (&str, u64), dry_run: bool) -> Result<bool> {
-    let Some((activity, number)) = shard.parent() else { return Ok(false) };
-    let Some(shards) = store.shards_of(&activity)? else { return Ok(false) };
-    let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return Ok(false) };
+/// Gets units from other shards for repairs that take more than their shard has; with `dry_run` only looks for them. `OutOfStock` if
+/// there are too few, or it is no shard, and `Stale` if the user asks to stop.
+fn borrow(store: &mut Store, shard: &ActivityId, wanted: (&str, u64), dry_run: bool) -> Result<Repaired> {
+    const SHORT: Result<Repaired> = Ok(Repaired::OutOfStock);
+    let Some((activity, number)) = shard.parent() else { return SHORT };
+    let Some(shards) = store.shards_of(&activity)? else { return SHORT };
+    let Some(home) = shards.numbers().iter().position(|known| *known == number) else { return SHORT };
     let place = (&activity, &shards, home);
     let request = BorrowRequest::new(&store.servers, place, wanted, &*store.stop);
-    if dry_run {
-        return match store.borrower.find_sold_out(&mut store.servers, &request) {
-            Ok(sold_out) => Ok(sold_out.is_none()),
-            Err(ShardFault::Stopped) => Ok(false),
-            Err(fault) => Err(fault.into_error(&activity)),
-        };
-    }
-    let ended = store.borrower.borrow(&mut store.servers, &request);
-    store.borrower.ack_transfers(&mut store.servers);
-    match ended {
-        Ok(outcome) => Ok(!matches!(outcome, BorrowOutcome::SoldOut(_))),
-        Err(ShardFault::Stopped | ShardFault::Store(StoreError::NoUnits { .. })) => Ok(false),
+    let sold_out = if dry_run {
+        store.borrower.find_sold_out(&mut store.servers, &request)
+    } else {
+        let ended = store.borrower.borrow(&mut store.servers, &request);
+        store.borrower.ack_transfers(&mut store.servers);
+        ended.map(BorrowOutcome::sold_out)
+    };
+    match sold_out {
+        Ok(None) => Ok(Repaired::Ok),
+        Ok(Some(_)) => SHORT,
+        Err(ShardFault::Stopped) => Ok(Repaired::Stale),
         Err(fault) => Err(fault.into_error(&activity)),
     }
 }
@@ -346,7 +350,7 @@ pub fn repair_transfer(store: &mut Store, transfer: &BrokenTransfer) -> Result<R
     let forget = context.lend_call(&TransferRequest { id: "", need: 0, finished: std::slice::from_ref(id), ..known });
     store.servers.look_for_replicas()?;
     let mut lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
-    if need > 0 && lent.status == Some(Status::OutOfStock) && borrow(store, donor, (id, need), false)? {
+    if need > 0 && lent.status == Some(Status::OutOfStock) && borrow(store, donor, (id, need), false)? == Repaired::Ok {
         lent = call_shard(store, &LEND, context.lend_call(&known), context.patience)?;
     }
     if !lent.status.is_some_and(Status::is_done) {
