@@ -1,5 +1,6 @@
 //! Numbers that a seed decides: SplitMix64.
 
+#[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
