@@ -79,7 +79,7 @@ for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return unfit(invalid, 2) end
 if rules.state == 'archived' then return {NOT_PREHEATED} end
-local withdrawn = withdrawn_units(meta.withdrawn)
+local withdrawn = whole(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
 local return_to = string.match(meta.adopt or 'live 1', '^(%a+) [01]$')
 if return_to ~= 'live' and return_to ~= 'paused' and return_to ~= 'withdrawn' then return unfit(meta.adopt, 2) end

@@ -86,7 +86,7 @@ local stock_text = redis.pcall('GET', KEYS[1])
 if not stock_text then return {step == 'plan' and NOT_PREHEATED or STALE} end
 local stock = whole(stock_text)
 if not stock then return unfit(stock_text, 1) end
-local withdrawn = withdrawn_units(meta.withdrawn)
+local withdrawn = whole(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
 local holds = redis.pcall('HGET', KEYS[3], '\tholds') or '0'
 if not whole(holds) then return unfit(holds, 3) end

@@ -59,7 +59,7 @@ if bad then return bad end
 if not rules.total then return {NOT_PREHEATED, false, type(stock_text) == 'string' and stock_text} end
 local stock = whole(stock_text)
 if stock_text and not stock then return unfit(stock_text, 1) end
-local withdrawn = withdrawn_units(fields[2])
+local withdrawn = whole(fields[2])
 if fields[2] and not withdrawn then return unfit(fields[2], 2) end
 local units = (stock or 0) + (withdrawn or 0)
 if units > MOST_UNITS then return unfit(fields[2], 2) end

@@ -44,7 +44,7 @@ local meta = {}
 for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
 local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
 if not rules then return corrupt(invalid, 2) end
-if meta.withdrawn and not withdrawn_units(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
+if meta.withdrawn and not whole(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
 local found = redis.pcall('HMGET', KEYS[3], '\tholds', '\tbegun')
 if found.err or found[1] and not whole(found[1]) then return corrupt(found.err and found or found[1], 3) end
 if found[1] then flat[#flat + 1], flat[#flat + 2] = 'holds', found[1] end

@@ -1,4 +1,5 @@
--- What preheat wrote about an activity, as every operation reads it: meta's `rules`, and units that are withdrawn.
+-- What preheat wrote about an activity, as every operation reads it: meta's `rules`. Units that `pause --withdraw-stock`
+-- moved from KEYS[1] to meta's `withdrawn` are still for sale later, so whatever counts the stock adds them.
 --- @use "entry_fields"
 
 -- The rules in a text: `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none. Nil if it is
@@ -34,14 +35,6 @@ local function rules_of(text, has_meta)
   if text then return parse_rules(text), text end
   if has_meta then return nil, 'no rules' end
   return {}
-end
-
--- Units that `pause --withdraw-stock` moved from KEYS[1] to meta's `withdrawn`, from the text of that field: nil if it is
--- absent; nil and the text if it is no number. They are still for sale later, so whatever counts the stock adds them. Only
--- purchases need not look: they are refused while the activity is paused, and without it they only find fewer units.
-local function withdrawn_units(text)
-  if not text then return nil end
-  return whole(text), text
 end
 
 -- Why nobody may buy now, or nil. The clock is the server's, read only if a window is set.

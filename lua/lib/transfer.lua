@@ -25,7 +25,7 @@ local function read_shard(epoch)
   if bad then return nil, bad end
   if rules.state == 'archived' then return nil, {ENDED, false} end
   if not (stock_text and rules.total and rules.ledger) then return nil, {NOT_PREHEATED, false} end
-  local stock, withdrawn = whole(stock_text), withdrawn_units(fields[2])
+  local stock, withdrawn = whole(stock_text), whole(fields[2])
   if not stock then return nil, unfit(stock_text, 1) end
   if fields[2] and not withdrawn then return nil, unfit(fields[2], 2) end
   if epoch and digits(rules.epoch) ~= epoch then return nil, {OTHER_EPOCH, digits(rules.epoch)} end
