@@ -240,8 +240,7 @@ local returns = pages ~= '' and state ~= 'withdrawn'
 local set = {'rules', rules_text(rules), 'adopted', name}
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
 if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
-local clock = redis.call('TIME')
-local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+local now = digits(unix_ms())
 persist_keys()
 if with_ledger then
   -- Behind the last id there is no next entry: the ledger begins anew.

@@ -45,6 +45,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "denied"
+--- @use "shown_state"
 
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -122,13 +123,9 @@ local seen = concat({stock_text, last, digits(redis.call('HLEN', KEYS[3])), digi
   digits(groups)}, ' ')
 local its_epoch = digits(rules.epoch)
 if meta.adopt then return {EXISTS} end
-local window = closed({starts = rules.starts, ends = rules.ends})
 local units_left = stock + (withdrawn or 0)
-if step == 'plan' then
-  local state = window == ENDED and 'ended' or rules.state == 'paused' and 'paused' or window == NOT_STARTED and 'upcoming'
-    or units_left == 0 and 'sold_out' or 'live'
-  return {OK, state, its_epoch, seen, archive, holds, unread}
-end
+local state = shown_state(rules.state, rules, units_left)
+if step == 'plan' then return {OK, state, its_epoch, seen, archive, holds, unread} end
 
 local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4], 'UNLINK', KEYS[5],
   'UNLINK', KEYS[6], 'UNLINK', KEYS[7])
@@ -143,10 +140,9 @@ if step == 'mark' then
 end
 
 -- Remove: only what is as the files have it, and still over.
-local is_over = window == ENDED or rules.state == 'paused'
+local is_over = state == 'ended' or state == 'paused'
 if archive ~= name or expected ~= seen or unread or not is_over or holds ~= '0' then return {STALE} end
-local clock = redis.call('TIME')
-local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+local now = digits(unix_ms())
 -- First what says that the files have it, so that the same call again removes what a cut left.
 rules.state = 'archived'
 local buyers = kind == 'counter' and '-' or digits(participants)

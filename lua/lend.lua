@@ -82,8 +82,7 @@ local total = shard.rules.total - units
 if total < 0 then return unfit(digits(shard.rules.total) .. ' in all, with ' .. digits(shard.stock) .. ' left', 2) end
 local denied = (known_units or units > 0 or is_shorter) and denied_move(false) or denied_command(units > 0 and 'DECRBY', KEYS[1])
 if denied then return forbidden(denied) end
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = unix_ms()
 
 -- Write: the stock first.
 local set = {}

@@ -41,6 +41,7 @@
 --- @use "meta"
 --- @use "denied"
 --- @use "mark_first"
+--- @use "shown_state"
 
 local state, by, reason, dry, withdraw = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
 if state ~= 'paused' and state ~= 'live' then return usage('pause: ARGV[1] is not paused or live') end
@@ -71,9 +72,7 @@ if state == 'live' then moved = withdrawn end
 if (withdraw or moved) and not stock then return {NOT_PREHEATED, rules.state} end
 if state == 'live' and fields[3] then return {EXISTS, false, false} end
 
-local window = closed({starts = rules.starts, ends = rules.ends})
-local state_after = window == ENDED and 'ended' or state == 'paused' and 'paused' or window == NOT_STARTED and 'upcoming'
-  or units == 0 and 'sold_out' or 'live'
+local state_after = shown_state(state, rules, units)
 local is_stopped = rules.ledger or withdraw or (withdrawn and stock == 0)
 local status = state == 'paused' and not is_stopped and PAUSED_HERE_ONLY
 if rules.state == state and not moved then return {status or REPLAYED, state_after, 0} end

@@ -40,6 +40,4 @@ for from = 1, #ids, 1000 do
     for _, text in ipairs({ids[i], units, home, ms}) do transfers[#transfers + 1] = text end
   end
 end
-local clock = redis.call('TIME')
-return {OK, digits(shard.units), shard.last or false, digits(shard.rules.epoch),
-  digits(clock[1] * 1000 + math.floor(clock[2] / 1000)), transfers}
+return {OK, digits(shard.units), shard.last or false, digits(shard.rules.epoch), digits(unix_ms()), transfers}

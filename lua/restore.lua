@@ -178,8 +178,7 @@ if type(requests) == 'table' then return unfit(requests, 3) end
 local seen = concat({last, digits(requests), digits(entries), digits(participants), digits(units)}, ' ')
 -- A stock that somebody made meanwhile, as a plain refund does, is not ours to replace. The same one is of a call that was cut.
 if stock_text and stock_text ~= ARGV[6] or seen ~= expected then return {STALE, seen .. (stock_text and ' stock' or '')} end
-local clock = redis.call('TIME')
-local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+local now = digits(unix_ms())
 for i = 1, #listed, 2 do
   local made = redis.pcall('XGROUP', 'CREATE', KEYS[4], listed[i], listed[i + 1])
   if type(made) == 'table' and made.err and not find(made.err, 'BUSYGROUP', 1, true) then return made end

@@ -28,8 +28,7 @@
 
 local kind = ARGV[1]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('snapshot: kind and number of keys do not fit') end
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local now = unix_ms()
 local function corrupt(value, key)
   local reply = unfit(value, key)
   if reply[1] then reply[2] = now end

@@ -150,8 +150,7 @@ if step == 'switch' then
   local first_kept = string.match(sums, '^%S+')
   if first_of(first_kept) ~= first_kept then return {STALE} end
   if (draft ~= name or open ~= '1' or draft_pages ~= pages) and not (pages == 0 and not draft) then return {STALE} end
-  local clock = redis.call('TIME')
-  local now = digits(clock[1] * 1000 + math.floor(clock[2] / 1000))
+  local now = digits(unix_ms())
   local words = concat({digits(removed), name, digits(pages), its_epoch, sums, now, by}, ' ')
   -- In one write: a draft that is the checkpoint too would be cleared.
   local old = active ~= '' and active .. ' ' .. active_pages or 'none 0'

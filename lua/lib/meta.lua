@@ -37,15 +37,10 @@ local function rules_of(text, has_meta)
   return {}
 end
 
--- Why nobody may buy now, or nil. The clock is the server's, read only if a window is set.
-local function closed(rules)
-  if rules.state == 'archived' then return ENDED end
-  if rules.state == 'paused' then return PAUSED end
-  if not (rules.starts or rules.ends) then return nil end
+-- The server's clock, in Unix ms.
+local function unix_ms()
   local clock = redis.call('TIME')
-  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  if rules.starts and now < rules.starts then return NOT_STARTED end
-  if rules.ends and now >= rules.ends then return ENDED end
+  return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
 -- The refusal of who reads KEYS[4], whose TYPE is given: it must be a stream or nothing, and a ledger beside no meta means that
