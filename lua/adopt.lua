@@ -72,12 +72,7 @@ if redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], 
 local stock_text = redis.pcall('GET', KEYS[1])
 local stock = whole(stock_text)
 if stock_text and not stock then return unfit(stock_text, 1) end
-local flat = redis.pcall('HGETALL', KEYS[2])
-if flat.err then return unfit(flat, 2) end
-local meta = {}
-for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
-if not rules then return unfit(invalid, 2) end
+--- @include "all_meta"
 if rules.state == 'archived' then return {NOT_PREHEATED} end
 local withdrawn = whole(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
@@ -88,13 +83,7 @@ if not repairs then return unfit(meta.repairs, 2) end
 local requests_type, ledger_type = redis.call('TYPE', KEYS[3]).ok, redis.call('TYPE', KEYS[4]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
 if ledger_type ~= 'none' and ledger_type ~= 'stream' then return unfit({}, 4) end
-local participants = 0
-if kind == 'hash' then
-  participants = redis.pcall('HLEN', KEYS[5])
-elseif kind ~= 'counter' then
-  participants = redis.pcall('SCARD', KEYS[5])
-end
-if type(participants) == 'table' then return unfit(participants, 5) end
+--- @include "participants"
 if kind == 'set' then
   local units_type = redis.call('TYPE', KEYS[6]).ok
   if units_type ~= 'none' and units_type ~= 'hash' then return unfit({}, 6) end

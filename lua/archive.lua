@@ -56,12 +56,7 @@ local sha256, expected, by = ARGV[5] or '', ARGV[6], ARGV[7] or ''
 if step == 'remove' and not (#sha256 == 64 and find(sha256, '^%x+$') and expected) then return usage('archive: ARGV[5] is no SHA-256, or ARGV[6] nothing') end
 
 -- Read, and check, everything.
-local flat = redis.pcall('HGETALL', KEYS[2])
-if flat.err then return unfit(flat, 2) end
-local meta = {}
-for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
-if not rules then return unfit(invalid, 2) end
+--- @include "all_meta"
 if not rules.total then return ledger_closed(false, rules, redis.pcall('XLEN', KEYS[4])) or {NOT_PREHEATED} end
 local archive = meta.archive or false
 -- All keys in one command, then all of meta but what is left of it.
@@ -94,17 +89,7 @@ if not whole(holds) then return unfit(holds, 3) end
 local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
 local bad = ledger_closed(stock_text, rules, entries, at_last_id)
 if bad then return bad end
-local participants, units = 0, 0
-if kind == 'hash' then
-  participants = redis.pcall('HLEN', KEYS[5])
-elseif kind ~= 'counter' then
-  participants = redis.pcall('SCARD', KEYS[5])
-end
-if type(participants) == 'table' then return unfit(participants, 5) end
-if kind == 'set' then
-  units = redis.pcall('HLEN', KEYS[6])
-  if type(units) == 'table' then return unfit(units, 6) end
-end
+--- @include "participants"
 
 -- The ledger: its last entry, and whether each consumer group has read and acknowledged everything.
 local last, groups, unread = '-', 0, false

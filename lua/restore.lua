@@ -47,12 +47,7 @@
 local kind, step, sha256 = ARGV[1], ARGV[2], ARGV[3] or ''
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('restore: kind and number of keys do not fit') end
 if #sha256 ~= 64 or not find(sha256, '^%x+$') then return usage('restore: ARGV[3] is no SHA-256') end
-local flat = redis.pcall('HGETALL', KEYS[2])
-if flat.err then return unfit(flat, 2) end
-local meta = {}
-for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
-if not rules then return unfit(invalid, 2) end
+--- @include "all_meta"
 local is_under_way = meta.restore and string.sub(meta.restore, 1, 65) == sha256 .. ' ' and rules.state == 'archived'
 
 if step == 'page' then
@@ -164,15 +159,7 @@ if ledger_type == 'stream' then
   local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
   last = newest and newest[1] or '-'
 end
-local participants, units = 0, 0
-if kind == 'hash' then
-  participants = redis.pcall('HLEN', KEYS[5])
-elseif kind ~= 'counter' then
-  participants = redis.pcall('SCARD', KEYS[5])
-end
-if type(participants) == 'table' then return unfit(participants, 5) end
-if kind == 'set' then units = redis.pcall('HLEN', KEYS[6]) end
-if type(units) == 'table' then return unfit(units, 6) end
+--- @include "participants"
 local requests = redis.pcall('HLEN', KEYS[3])
 if type(requests) == 'table' then return unfit(requests, 3) end
 local seen = concat({last, digits(requests), digits(entries), digits(participants), digits(units)}, ' ')

@@ -29,23 +29,20 @@
 local kind = ARGV[1]
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('snapshot: kind and number of keys do not fit') end
 local now = unix_ms()
-local function corrupt(value, key)
-  local reply = unfit(value, key)
+-- A refusal has the time, too.
+local timeless = unfit
+local function unfit(value, key)
+  local reply = timeless(value, key)
   if reply[1] then reply[2] = now end
   return reply
 end
 
 local stock_text = redis.pcall('GET', KEYS[1])
-if stock_text and not whole(stock_text) then return corrupt(stock_text, 1) end
-local flat = redis.pcall('HGETALL', KEYS[2])
-if flat.err then return corrupt(flat, 2) end
-local meta = {}
-for i = 1, #flat, 2 do meta[flat[i]] = flat[i + 1] end
-local rules, invalid = rules_of(meta.rules, next(meta) ~= nil)
-if not rules then return corrupt(invalid, 2) end
-if meta.withdrawn and not whole(meta.withdrawn) then return corrupt(meta.withdrawn, 2) end
+if stock_text and not whole(stock_text) then return unfit(stock_text, 1) end
+--- @include "all_meta"
+if meta.withdrawn and not whole(meta.withdrawn) then return unfit(meta.withdrawn, 2) end
 local found = redis.pcall('HMGET', KEYS[3], '\tholds', '\tbegun')
-if found.err or found[1] and not whole(found[1]) then return corrupt(found.err and found or found[1], 3) end
+if found.err or found[1] and not whole(found[1]) then return unfit(found.err and found or found[1], 3) end
 if found[1] then flat[#flat + 1], flat[#flat + 2] = 'holds', found[1] end
 if found[2] then flat[#flat + 1], flat[#flat + 2] = 'begun', found[2] end
 local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
@@ -57,13 +54,7 @@ if entries > 0 then
   last = newest[1] and newest[1][1] or false
 end
 
-local participants = 0
-if kind == 'hash' then
-  participants = redis.pcall('HLEN', KEYS[5])
-elseif kind ~= 'counter' then
-  participants = redis.pcall('SCARD', KEYS[5])
-end
-if type(participants) == 'table' then return corrupt(participants, 5) end
+--- @include "participants"
 local held = {}
 -- unpack takes so many.
 for from = 2, kind == 'counter' and 0 or #ARGV, 2000 do
@@ -74,7 +65,7 @@ for from = 2, kind == 'counter' and 0 or #ARGV, 2000 do
   else
     local is_in = redis.call('SMISMEMBER', KEYS[5], unpack(ARGV, from, upto))
     local units = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(ARGV, from, upto)) or {}
-    if units.err then return corrupt(units, 6) end
+    if units.err then return unfit(units, 6) end
     for i = 1, #is_in do held[#held + 1] = is_in[i] == 1 and (units[i] or kind == 'set' and '?' or '1') end
   end
 end
