@@ -57,7 +57,7 @@ if step == 'remove' and not (#sha256 == 64 and find(sha256, '^%x+$') and expecte
 
 -- Read, and check, everything.
 --- @include "all_meta"
-if not rules.total then return ledger_closed(false, rules, redis.pcall('XLEN', KEYS[4])) or {NOT_PREHEATED} end
+if not rules.total then return read_ledger(false, rules) or {NOT_PREHEATED} end
 local archive = meta.archive or false
 -- All keys in one command, then all of meta but what is left of it.
 local function remove_rest()
@@ -86,16 +86,13 @@ local withdrawn = whole(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
 local holds = redis.pcall('HGET', KEYS[3], '\tholds') or '0'
 if not whole(holds) then return unfit(holds, 3) end
-local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
-local bad = ledger_closed(stock_text, rules, entries, at_last_id)
+local bad, entries, last = read_ledger(stock_text, rules)
 if bad then return bad end
 --- @include "participants"
 
--- The ledger: its last entry, and whether each consumer group has read and acknowledged everything.
-local last, groups, unread = '-', 0, false
+-- Whether each consumer group of the ledger has read and acknowledged everything.
+local groups, unread = 0, false
 if entries > 0 then
-  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
-  last = newest and newest[1] or '-'
   for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[4])) do
     local about = {}
     for i = 1, #group, 2 do about[group[i]] = group[i + 1] end
@@ -104,7 +101,7 @@ if entries > 0 then
     if about.pending > 0 or #behind > 0 then unread = unread or about.name end
   end
 end
-local seen = concat({stock_text, last, digits(redis.call('HLEN', KEYS[3])), digits(entries), digits(participants), digits(units),
+local seen = concat({stock_text, last or '-', digits(redis.call('HLEN', KEYS[3])), digits(entries), digits(participants), digits(units),
   digits(groups)}, ' ')
 local its_epoch = digits(rules.epoch)
 if meta.adopt then return {EXISTS} end

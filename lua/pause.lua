@@ -54,8 +54,7 @@ local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'no
 if not rules then return unfit(invalid, 2) end
 if rules.state == 'archived' then return {ENDED, 'archived', 0} end
 local stock_text = redis.pcall('GET', KEYS[1])
-local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
-local bad = ledger_closed(stock_text, rules, entries, at_last_id)
+local bad = read_ledger(stock_text, rules)
 if bad then return bad end
 if not rules.total then return {NOT_PREHEATED, false, type(stock_text) == 'string' and stock_text} end
 local stock = whole(stock_text)

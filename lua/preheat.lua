@@ -101,8 +101,7 @@ if mode ~= 'reset' then
   if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
   pending = whole(meta.update or '0')
   if not pending then return unfit(meta.update, 2) end
-  local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
-  local bad = ledger_closed(stock_text, old, entries, at_last_id)
+  local bad = read_ledger(stock_text, old)
   if bad then return bad end
   if stock_text and not stock then return unfit(stock_text, 1) end
   local requests_type = redis.call('TYPE', KEYS[3]).ok

@@ -45,15 +45,8 @@ local found = redis.pcall('HMGET', KEYS[3], '\tholds', '\tbegun')
 if found.err or found[1] and not whole(found[1]) then return unfit(found.err and found or found[1], 3) end
 if found[1] then flat[#flat + 1], flat[#flat + 2] = 'holds', found[1] end
 if found[2] then flat[#flat + 1], flat[#flat + 2] = 'begun', found[2] end
-local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
-local bad = ledger_closed(stock_text, rules, entries, at_last_id)
+local bad, entries, last = read_ledger(stock_text, rules)
 if bad then return bad.err and bad or {CORRUPT, now, false, bad[4], bad[5]} end
-local last = false
-if entries > 0 then
-  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
-  last = newest[1] and newest[1][1] or false
-end
-
 --- @include "participants"
 local held = {}
 -- unpack takes so many.
@@ -69,4 +62,4 @@ for from = 2, kind == 'counter' and 0 or #ARGV, 2000 do
     for i = 1, #is_in do held[#held + 1] = is_in[i] == 1 and (units[i] or kind == 'set' and '?' or '1') end
   end
 end
-return {stock_text and OK or NOT_PREHEATED, now, stock_text, flat, participants, last, entries, held}
+return {stock_text and OK or NOT_PREHEATED, now, stock_text, flat, participants, last or false, entries, held}

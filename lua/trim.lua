@@ -57,8 +57,8 @@ if fields.err then return unfit(fields, 2) end
 local rules, invalid = rules_of(fields[1], redis.call('TYPE', KEYS[2]).ok ~= 'none')
 if not rules then return unfit(invalid, 2) end
 local ledger_type = redis.call('TYPE', KEYS[4]).ok
-local bad = ledger_unfit(ledger_type, rules)
-if bad then return bad end
+if ledger_type == 'stream' and not rules.total then return unfit('nothing, beside a ledger', 2) end
+if ledger_type ~= 'none' and ledger_type ~= 'stream' then return unfit({}, 4) end
 local requests_type = redis.call('TYPE', KEYS[3]).ok
 if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
 if not rules.total then return {NOT_PREHEATED} end

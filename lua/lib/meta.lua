@@ -43,21 +43,21 @@ local function unix_ms()
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
--- The refusal of who reads KEYS[4], whose TYPE is given: it must be a stream or nothing, and a ledger beside no meta means that
--- the limit was lost.
-local function ledger_unfit(kind, rules)
-  if kind == 'none' or (kind == 'stream' and rules.total) then return nil end
-  if kind == 'stream' then return unfit('nothing, beside a ledger', 2) end
-  return {CORRUPT, false, false, 4, false}
-end
-
--- The refusal if KEYS[4] takes no entry, from its XLEN and what it has at LAST_ID, both asked by pcall. A stock and a meta
--- beside no ledger mean that its entries were lost: the next one would begin another.
-local function ledger_closed(stock, rules, entries, at_last_id)
+-- Reads KEYS[4], beside a stock (false: none). Returns the refusal if it takes no entry, or nil, how many entries it has, and the id
+-- of the last one (nil: none). A ledger beside no meta means that the limit was lost. A stock and a meta beside no ledger mean that
+-- its entries were: the next one would begin another.
+local function read_ledger(stock, rules)
+  local entries, last = redis.pcall('XLEN', KEYS[4]), nil
   if type(entries) == 'table' then return unfit(entries, 4) end
-  if not rules.total then return entries > 0 and unfit('nothing, beside a ledger', 2) or nil end
-  if not (stock and rules.ledger) or rules.state == 'archived' then return nil end
-  if entries == 0 then return unfit('nothing, though meta has a ledger', 4) end
-  if at_last_id.err then return unfit(at_last_id, 4) end
-  if #at_last_id > 0 then return unfit(LAST_ID, 4) end
+  if not rules.total and entries > 0 then return unfit('nothing, beside a ledger', 2) end
+  if entries > 0 then
+    local newest = redis.pcall('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
+    if newest.err then return unfit(newest, 4) end
+    last = newest[1][1]
+  end
+  if stock and rules.ledger and rules.state ~= 'archived' then
+    if entries == 0 then return unfit('nothing, though meta has a ledger', 4) end
+    if last == LAST_ID then return unfit(LAST_ID, 4) end
+  end
+  return nil, entries, last
 end

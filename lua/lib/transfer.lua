@@ -20,8 +20,7 @@ local function read_shard(epoch)
   if fields.err then return nil, unfit(fields, 2) end
   local rules, invalid = rules_of(fields[1], not fields[1] and redis.call('TYPE', KEYS[2]).ok ~= 'none')
   if not rules then return nil, unfit(invalid, 2) end
-  local entries, at_last_id = redis.pcall('XLEN', KEYS[4]), redis.pcall('XREVRANGE', KEYS[4], LAST_ID, LAST_ID, 'COUNT', 1)
-  local bad = ledger_closed(stock_text, rules, entries, at_last_id)
+  local bad, _, last = read_ledger(stock_text, rules)
   if bad then return nil, bad end
   if rules.state == 'archived' then return nil, {ENDED, false} end
   if not (stock_text and rules.total and rules.ledger) then return nil, {NOT_PREHEATED, false} end
@@ -29,6 +28,5 @@ local function read_shard(epoch)
   if not stock then return nil, unfit(stock_text, 1) end
   if fields[2] and not withdrawn then return nil, unfit(fields[2], 2) end
   if epoch and digits(rules.epoch) ~= epoch then return nil, {OTHER_EPOCH, digits(rules.epoch)} end
-  local newest = redis.call('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)[1]
-  return {stock = stock, withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules, last = newest and newest[1]}
+  return {stock = stock, withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules, last = last}
 end
