@@ -220,8 +220,7 @@ end
 local after = whole(wanted) or units
 local state = string.match(meta.adopt or '', '^%a+') or 'live'
 local with_ledger = pages == '' or string.match(meta.adopt, '%d$') == '0' or rules.ledger
-local fields = entry('adopt', by, reason, digits(after), 'total', total_text)
-fields[#fields + 1], fields[#fields + 2] = 'epoch', digits(epoch)
+local fields = entry('adopt', by, reason, digits(after), 'total', total_text, 'epoch', digits(epoch))
 rules.total, rules.ledger, rules.epoch = total, with_ledger, epoch
 rules.state = rules.state or ARGV[16] == 'paused' and 'paused' or 'live'
 -- Until nothing is withdrawn it stays paused: a purchase from one that is live does not look.

@@ -248,9 +248,7 @@ if action == 'reset' then
   if kind == 'set' then redis.call('UNLINK', KEYS[7]) end
 end
 if plan.ledger == '1' then
-  local fields = entry('preheat', by, reason, stock_digits, 'total', total_text)
-  fields[#fields + 1] = 'epoch'
-  fields[#fields + 1] = digits(rules.epoch)
+  local fields = entry('preheat', by, reason, stock_digits, 'total', total_text, 'epoch', digits(rules.epoch))
   redis.call('XADD', KEYS[4], '*', unpack(fields))
 end
 redis.call('SET', KEYS[1], stock_digits)

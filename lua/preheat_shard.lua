@@ -108,10 +108,7 @@ if mode ~= 'update' then
   if title ~= '' then set[5], set[6] = 'title', title end
   redis.call('HSET', KEYS[2], unpack(set))
   local total = digits(units)
-  local fields = entry('preheat', by, reason, total, 'total', total)
-  fields[#fields + 1] = 'epoch'
-  fields[#fields + 1] = digits(epoch)
-  redis.call('XADD', KEYS[4], '*', unpack(fields))
+  redis.call('XADD', KEYS[4], '*', unpack(entry('preheat', by, reason, total, 'total', total, 'epoch', digits(epoch))))
   redis.call('SET', KEYS[1], total)
   return {OK, total, total, total}
 end

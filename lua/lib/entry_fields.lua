@@ -1,14 +1,11 @@
--- The arguments of one ledger entry after its id; empty ones are left out.
-local function entry(op, by, reason, stock, name, value)
-  local fields = {'op', op, 'stock', stock}
-  local function add(field, text)
-    if text and text ~= '' then
-      fields[#fields + 1] = field
-      fields[#fields + 1] = text
+-- The arguments of one ledger entry after its id, with more fields, each a name and a text; empty ones are left out.
+local function entry(op, by, reason, stock, ...)
+  local fields, given = {'op', op, 'stock', stock}, {'by', by, 'reason', reason, ...}
+  for i = 1, 4 + select('#', ...), 2 do
+    if given[i + 1] and given[i + 1] ~= '' then
+      fields[#fields + 1] = given[i]
+      fields[#fields + 1] = given[i + 1]
     end
   end
-  add('by', by)
-  add('reason', reason)
-  add(name, value)
   return fields
 end

@@ -68,8 +68,8 @@ if not call.dry and #ids > 0 then
         users[i], quantities[i] = hold.user, digits(hold.quantity)
         if quantities[i] ~= quantities[1] then common = nil end
       end
-      it.entry = entry('expire', call.by, call.reason or '', digits(call.stock + moved), 'quantity', common or concat(quantities, '\t'))
-      for _, text in ipairs({'users', concat(users, '\t'), 'requests', concat(it.ids, '\t')}) do it.entry[#it.entry + 1] = text end
+      it.entry = entry('expire', call.by, call.reason, digits(call.stock + moved), 'quantity', common or concat(quantities, '\t'),
+        'users', concat(users, '\t'), 'requests', concat(it.ids, '\t'))
     end
     give_units_back(call, it)
   end

@@ -17,7 +17,7 @@ end
 
 -- Writes what a change lacks behind its record: the total, and of an update the other rules; the entry; the stock, if that grows.
 local function write_move(shard, move)
-  local op, id, other, rules = move[1], move[2], move[4], shard.rules
+  local op, rules = move[1], shard.rules
   local adds = op == 'lend' and 0 or whole(move[3])
   rules.total, shard.units = whole(move[5]), shard.units + adds
   if op == 'update' then
@@ -27,10 +27,8 @@ local function write_move(shard, move)
   else
     redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
   end
-  local fields = entry(op, move[6], move[7], digits(shard.units), 'total', move[5])
-  if op ~= 'update' then
-    for _, text in ipairs({'transfer', id, 'shard', other, 'units', move[3]}) do fields[#fields + 1] = text end
-  end
+  local transfer = op == 'update' and {} or {'transfer', move[2], 'shard', move[4], 'units', move[3]}
+  local fields = entry(op, move[6], move[7], digits(shard.units), 'total', move[5], unpack(transfer))
   shard.last = redis.call('XADD', KEYS[4], '*', unpack(fields))
   if adds > 0 then return_units(shard.withdrawn, adds) end
   if shard.withdrawn then shard.withdrawn = shard.withdrawn + adds else shard.stock = shard.stock + adds end
