@@ -46,6 +46,7 @@
 --- @use "meta"
 --- @use "denied"
 --- @use "shown_state"
+--- @use "clear_meta"
 
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
 local kind, step, name, epoch = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -62,14 +63,7 @@ local archive = meta.archive or false
 -- All keys in one command, then all of meta but what is left of it.
 local function remove_rest()
   redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4], KEYS[7] or KEYS[4])
-  local left = {rules = true, title = true, archive = true}
-  local cleared = {}
-  for field in pairs(meta) do
-    if not left[field] then cleared[#cleared + 1] = field end
-  end
-  for from = 1, #cleared, 1000 do
-    redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
-  end
+  clear_meta(meta, {rules = true, title = true, archive = true})
 end
 if rules.state == 'archived' then
   local is_this = step == 'remove' and archive and string.sub(archive, 1, #name + 66) == name .. ' ' .. sha256 .. ' '

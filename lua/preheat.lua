@@ -49,6 +49,7 @@
 --- @use "denied"
 --- @use "mark_first"
 --- @use "unfinished_call"
+--- @use "clear_meta"
 
 local kind, by, reason, mode, dry, total_text = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 KEYS_OF = {hash = 6, set = 7, coupon = 6, counter = 4}
@@ -195,26 +196,18 @@ if dry or status ~= OK or action == 'unchanged' then return reply end
 local denied = denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2], 'XADD', KEYS[4],
   'UNLINK', KEYS[1], 'UNLINK', KEYS[2], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4], 'UNLINK', KEYS[5], 'UNLINK', KEYS[6], 'UNLINK', KEYS[7])
 if denied then return forbidden(denied) end
-local set, is_set, cleared = {}, {}, {}
-local function put(field, text)
-  set[#set + 1] = field
-  set[#set + 1] = text
-  is_set[field] = true
-end
+local set = plan.title and {'title', plan.title} or {}
 local rules = {state = 'live', ledger = plan.ledger == '1', limit = whole(plan.per_user_limit), total = total, starts = starts, ends = ends}
-if plan.title then put('title', plan.title) end
 local stock_digits = digits(stock_after)
 if action == 'update' then
   rules.state, rules.epoch = old.state, old.epoch
-  put('rules', rules_text(rules))
   local more = stock_after - units
   -- What is withdrawn shrinks behind the stock, and grows instead of it.
   local of_stock = (withdrawn and math.max(math.min(more, 0), -stock) or more) + 0
-  if withdrawn then put('withdrawn', digits(withdrawn + more - of_stock)) end
-  put('update', digits(math.max(of_stock, 0)))
+  if withdrawn then set[#set + 1], set[#set + 2] = 'withdrawn', digits(withdrawn + more - of_stock) end
   local marks = of_stock ~= 0 and mark_first(units, old.total)
   if of_stock < 0 then redis.call('DECRBY', KEYS[1], digits(-of_stock)) end
-  redis.call('HSET', KEYS[2], unpack(set))
+  redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'update', digits(math.max(of_stock, 0)), unpack(set))
   if plan.ledger == '1' then
     redis.call('XADD', KEYS[4], '*', unpack(entry('update', by, reason, stock_digits, 'total', total_text)))
   end
@@ -230,17 +223,10 @@ if action == 'reset' then
   -- The epoch outlives everything else: a bulk run of the old sale must not continue in the new one.
   if meta_type ~= 'hash' then redis.call('UNLINK', KEYS[2]) end
 end
-put('rules', rules_text(rules))
-put('repairs', '0')
 -- Whatever else meta had belongs to the old sale: checkpoint, draft, withdrawn units, what another system wrote.
 -- `archive` goes behind the rules: until they change, its files bring the sale back.
-for field in pairs(meta) do
-  if not is_set[field] and field ~= 'archive' then cleared[#cleared + 1] = field end
-end
-for from = 1, #cleared, 1000 do
-  redis.call('HDEL', KEYS[2], unpack(cleared, from, math.min(from + 999, #cleared)))
-end
-redis.call('HSET', KEYS[2], unpack(set))
+clear_meta(meta, {rules = true, repairs = true, title = plan.title, archive = true})
+redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'repairs', '0', unpack(set))
 if meta.archive then redis.call('HDEL', KEYS[2], 'archive') end
 if action == 'reset' then
   redis.call('UNLINK', KEYS[3], KEYS[4])
@@ -248,8 +234,7 @@ if action == 'reset' then
   if kind == 'set' then redis.call('UNLINK', KEYS[7]) end
 end
 if plan.ledger == '1' then
-  local fields = entry('preheat', by, reason, stock_digits, 'total', total_text, 'epoch', digits(rules.epoch))
-  redis.call('XADD', KEYS[4], '*', unpack(fields))
+  redis.call('XADD', KEYS[4], '*', unpack(entry('preheat', by, reason, stock_digits, 'total', total_text, 'epoch', digits(rules.epoch))))
 end
 redis.call('SET', KEYS[1], stock_digits)
 return reply
