@@ -1,6 +1,6 @@
--- Ends overdue holds, at most MOST, up to the time NOW, unless this is a dry run. Reads call, and DENIED, what the caller may not run;
--- sets ids, those that were looked at; holds, those whose units return, and moved, how many; left, ids that stay, with their order:
--- items of multi-orders, and records that are not what they should be (false); and returned, the units by user.
+-- Ends overdue holds, at most MOST, up to the time NOW, unless this is a dry run. Reads call; sets ids, those that
+-- were looked at; holds, those whose units return, and moved, how many; left, ids that stay, with their order: items of multi-orders, and
+-- records that are not what they should be (false); and returned, the units by user.
 local ids = redis.call('ZRANGEBYSCORE', KEYS[DEADLINES], '-inf', digits(NOW), 'LIMIT', '0', MOST)
 local records, holds, left, users, open_fields, stale = {}, {}, {}, {}, {}, {}
 for i = 1, #ids do records[i] = '\th:' .. ids[i] end
@@ -57,7 +57,12 @@ end
 it.units = digits(moved)
 it.set[#it.set + 1], it.set[#it.set + 2] = '\tholds', digits(call.holds - moved)
 if not call.dry and #ids > 0 then
-  local denied = DENIED
+  local allowed = redis.acl_check_cmd
+  local denied = may_not_return(KIND, call.withdrawn, {units = '1', ids = {'m'}, entry = call.rules.ledger})
+    or allowed and not allowed('ZADD', KEYS[DEADLINES], '1', 'm') and 'ZADD'
+    --- @if hold hold_file
+    or allowed and (not allowed('DECRBY', KEYS[1], '1') and 'DECRBY' or not allowed('EXISTS', KEYS[5]) and 'EXISTS')
+    --- @end
   --- @include "forbidden"
   if #stale > 0 then redis.call('ZREM', KEYS[DEADLINES], unpack(stale)) end
   if #holds > 0 then

@@ -24,12 +24,6 @@ if call.begun then
 else
   --- @use "entry_fields"
   --- @use "holds"
-  -- What the caller may not run of what ending holds takes.
-  local function may_not_end()
-    local allowed = redis.acl_check_cmd
-    return may_not_return(KIND, call.withdrawn, {units = '1', ids = {'m'}, entry = call.rules.ledger})
-      or allowed and not allowed('ZADD', KEYS[DEADLINES], '1', 'm') and 'ZADD'
-  end
   --- @if settle
   if step == 'recount' then
     --- @include "recount"
@@ -38,7 +32,6 @@ else
   local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
   --- @let NOW = now_ms
   --- @let MOST = digits(most)
-  --- @let DENIED = may_not_end()
   --- @include "expire_holds"
   -- Those that only their order or an audit can decide are left alone for 5 seconds, so that they do not hold up the others.
   local later = {}
@@ -48,10 +41,8 @@ else
   for i = 1, #left do answer[4 + 2 * i], answer[5 + 2 * i] = left[i][1], left[i][2] end
   return answer
   --- @else
-  local allowed = redis.acl_check_cmd
   --- @let NOW = call.now_ms
   --- @let MOST = '16'
-  --- @let DENIED = may_not_end() or allowed and (not allowed('DECRBY', KEYS[1], '1') and 'DECRBY' or not allowed('EXISTS', KEYS[5]) and 'EXISTS')
   --- @include "expire_holds"
   -- What is left for others is postponed by the step `expire` alone.
   --- @if hold

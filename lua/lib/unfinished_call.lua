@@ -123,13 +123,11 @@ local function finish_begun(call, text)
       or before and kind ~= 'counter' and not allowed('EXISTS', KEYS[5]) and 'EXISTS')
   if denied then
     if call.op ~= 'deduct' and call.op ~= 'multi_deduct' then return forbidden(denied) end
-    local is_own = {}
-    for i = 1, #call.users do is_own[call.users[i]] = true end
-    for i = 1, #it.users, 2 do
-      if is_own[it.users[i]] then return forbidden(denied) end
-    end
-    for i = 1, #it.gone do
-      if is_own[it.gone[i]] then return forbidden(denied) end
+    local is_concerned = {}
+    for i = 1, #it.users, 2 do is_concerned[it.users[i]] = true end
+    for i = 1, #it.gone do is_concerned[it.gone[i]] = true end
+    for i = 1, #call.users do
+      if is_concerned[call.users[i]] then return forbidden(denied) end
     end
     return nil
   end
