@@ -43,6 +43,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "denied"
+--- @use "earlier"
 
 local kind, step, sha256 = ARGV[1], ARGV[2], ARGV[3] or ''
 if #KEYS ~= (KEYS_OF[kind] or -1) then return usage('restore: kind and number of keys do not fit') end
@@ -64,19 +65,15 @@ if step == 'page' then
   elseif part == 'units' and kind == 'set' then
     written = redis.pcall('HSET', KEYS[6], unpack(ARGV, 5))
   elseif part == 'ledger' then
-    -- Ids only grow: of a page that is sent twice, what is there already is passed over. The parts of an id may pass what
-    -- Lua counts exactly, so texts are compared.
+    -- Ids only grow: of a page that is sent twice, what is there already is passed over.
     local newest = redis.pcall('XREVRANGE', KEYS[4], '+', '-', 'COUNT', 1)
     if newest.err then return unfit(newest, 4) end
-    local ms, n = string.match(newest[1] and newest[1][1] or '0-0', '^(%d+)%-(%d+)$')
+    local last = newest[1] and newest[1][1] or '0-0'
     local at = 5
     while at <= #ARGV do
       local id, texts = ARGV[at], whole(ARGV[at + 1])
-      local its_ms, its_n = string.match(id, '^(%d+)%-(%d+)$')
-      if not (its_ms and texts and at + 1 + texts <= #ARGV) then return usage('restore: entries of a page') end
-      local one, other = its_ms, ms
-      if its_ms == ms then one, other = its_n, n end
-      if #one > #other or (#one == #other and one > other) then
+      if not (find(id, '^%d+%-%d+$') and texts and at + 1 + texts <= #ARGV) then return usage('restore: entries of a page') end
+      if earlier(last, id) then
         written = redis.pcall('XADD', KEYS[4], id, unpack(ARGV, at + 2, at + 1 + texts))
         if type(written) == 'table' and written.err then break end
       end

@@ -46,6 +46,7 @@
 --- @use "values"
 --- @use "meta"
 --- @use "denied"
+--- @use "earlier"
 
 local step, epoch, name = ARGV[1], ARGV[2], ARGV[3]
 -- What one call may take: a millisecond or two.
@@ -79,14 +80,6 @@ if fields[3] then
 end
 -- Of what is archived nothing is left that a page, or what clears it, could be of: a restore would take it for another sale's.
 if step ~= 'plan' and rules.state == 'archived' or epoch ~= '' and epoch ~= its_epoch then return {STALE} end
-
--- Whether one id comes before another. Their parts may pass what Lua counts exactly, so texts are compared.
-local function earlier(one, other)
-  local ms, n = string.match(one, '^(%d+)%-(%d+)$')
-  local other_ms, other_n = string.match(other, '^(%d+)%-(%d+)$')
-  if ms == other_ms then ms, other_ms = n, other_n end
-  return #ms < #other_ms or (#ms == #other_ms and ms < other_ms)
-end
 
 -- The id of the first entry in a range, or nil.
 local function first_of(from)

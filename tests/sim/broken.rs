@@ -442,7 +442,7 @@ const RULES_OF_ARCHIVES: [Rule; 6] = [
     (
         "entries of a page that is sent twice are written twice",
         "restore",
-        &[("if #one > #other or (#one == #other and one > other) then", "if true then")],
+        &[("if earlier(last, id) then", "if true then")],
     ),
     (
         "a restore that was cut in the end stays under way",
