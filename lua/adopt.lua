@@ -76,7 +76,8 @@ if stock_text and not stock then return unfit(stock_text, 1) end
 if rules.state == 'archived' then return {NOT_PREHEATED} end
 local withdrawn = whole(meta.withdrawn)
 if meta.withdrawn and not withdrawn then return unfit(meta.withdrawn, 2) end
-local return_to = string.match(meta.adopt or 'live 1', '^(%a+) [01]$')
+-- The state to return to, and whether there was a meta before.
+local return_to, had = string.match(meta.adopt or 'live 1', '^(%a+) ([01])$')
 if return_to ~= 'live' and return_to ~= 'paused' and return_to ~= 'withdrawn' then return unfit(meta.adopt, 2) end
 local repairs = whole(meta.repairs or '0')
 if not repairs then return unfit(meta.repairs, 2) end
@@ -123,7 +124,7 @@ end
 if not stock and kind == 'counter' and stage ~= 'whole' and stage ~= 'ledger' then return {NOT_PREHEATED} end
 local epoch = rules.epoch or begins or 1
 local function seen()
-  local has_total = rules.total and not string.match(meta.adopt or '', '0$')
+  local has_total = rules.total and had == '1'
   local expires = redis.call('PTTL', KEYS[1]) >= 0 or redis.call('PTTL', KEYS[2]) >= 0
     or redis.call('PTTL', KEYS[3]) >= 0 or redis.call('PTTL', KEYS[4]) >= 0
     or KEYS[5] and redis.call('PTTL', KEYS[5]) >= 0 or KEYS[6] and redis.call('PTTL', KEYS[6]) >= 0
@@ -168,8 +169,7 @@ end
 
 if step == 'undo' then
   if not meta.adopt then return {OK, digits(units)} end
-  local state, had = string.match(meta.adopt, '^(%a+) ([01])$')
-  if state == 'withdrawn' then
+  if return_to == 'withdrawn' then
     redis.call('HDEL', KEYS[2], 'adopt')
     return {OK, digits(units)}
   end
@@ -178,7 +178,7 @@ if step == 'undo' then
   if had == '0' and repairs == 0 and length > 0 then redis.call('UNLINK', KEYS[4]) end
   redis.call('HDEL', KEYS[2], 'withdrawn')
   if had == '1' then
-    rules.state = state
+    rules.state = return_to
     redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
     redis.call('HDEL', KEYS[2], 'adopt')
   else
@@ -218,13 +218,12 @@ elseif rules.total or not begins then
 end
 -- For a stock key that was lost, what nobody holds is for sale.
 local after = whole(wanted) or units
-local state = string.match(meta.adopt or '', '^%a+') or 'live'
-local with_ledger = pages == '' or string.match(meta.adopt, '%d$') == '0' or rules.ledger
+local with_ledger = pages == '' or had == '0' or rules.ledger
 local fields = entry('adopt', by, reason, digits(after), 'total', total_text, 'epoch', digits(epoch))
 rules.total, rules.ledger, rules.epoch = total, with_ledger, epoch
 rules.state = rules.state or ARGV[16] == 'paused' and 'paused' or 'live'
 -- Until nothing is withdrawn it stays paused: a purchase from one that is live does not look.
-local returns = pages ~= '' and state ~= 'withdrawn'
+local returns = pages ~= '' and return_to ~= 'withdrawn'
 local set = {'rules', rules_text(rules), 'adopted', name}
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
 if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
@@ -245,17 +244,17 @@ if with_ledger then
 end
 -- Pages of a checkpoint that does not count any more are a draft that `trim` clears.
 local old, old_pages = string.match(meta.checkpoint or '', '^%d+ (%S+) (%d+) ')
-if state == 'withdrawn' then set[#set + 1], set[#set + 2] = 'withdrawn', digits(after) end
+if return_to == 'withdrawn' then set[#set + 1], set[#set + 2] = 'withdrawn', digits(after) end
 if pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', (old and old .. ' ' .. old_pages or 'none 0') .. ' 0' end
 local marks = mark_first(after, total)
 redis.call('HSET', KEYS[2], unpack(set))
-if state == 'withdrawn' then
+if return_to == 'withdrawn' then
   redis.call('HDEL', KEYS[2], 'adopt')
 else
   redis.call('HDEL', KEYS[2], 'adopt', 'withdrawn')
 end
-if returns and state ~= rules.state then
-  rules.state = state
+if returns and return_to ~= rules.state then
+  rules.state = return_to
   redis.call('HSET', KEYS[2], 'rules', rules_text(rules))
 end
 if returns and (after > 0 or not stock) then redis.call('INCRBY', KEYS[1], digits(after)) end
