@@ -48,8 +48,6 @@
   XRANGE XREVRANGE TIME PTTL DECRBY INCRBY PERSIST HSET HDEL UNLINK XADD; sets also SADD SREM.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 --- @use "denied"
 --- @use "unfinished_call"

@@ -41,8 +41,6 @@
   TIME HSET HDEL UNLINK; sets also SCARD.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 --- @use "denied"
 --- @use "shown_state"

@@ -29,9 +29,6 @@
   HSET HDEL XADD.
 ]]
 --- @use "codes"
-
---- @use "values"
---- @use "meta"
 --- @use "total_change"
 
 local by, id, epoch, donor, units = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5])

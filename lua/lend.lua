@@ -35,9 +35,6 @@
   DECRBY INCRBY HSET HDEL XADD.
 ]]
 --- @use "codes"
-
---- @use "values"
---- @use "meta"
 --- @use "total_change"
 
 local by, id, epoch, home, need, want, finished = ARGV[1], ARGV[2], ARGV[3], ARGV[4], whole(ARGV[5]), whole(ARGV[6]), ARGV[7]

@@ -31,7 +31,6 @@
   Commands it needs (checked before the first write from Redis 7.0 on): TYPE EXISTS HMGET HGETALL HSET HDEL; clear also UNLINK.
 ]]
 --- @use "codes"
-
 --- @use "values"
 --- @use "denied"
 

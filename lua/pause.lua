@@ -36,8 +36,6 @@
   INCRBY HSET HDEL XADD. EXISTS HGET are for a cut before anybody bought, which leaves the activity corrupt without them.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 --- @use "denied"
 --- @use "mark_first"

@@ -16,9 +16,6 @@
   Commands it needs: GET HGET HMGET TYPE TIME XLEN XREVRANGE.
 ]]
 --- @use "codes"
-
---- @use "values"
---- @use "meta"
 --- @use "transfer"
 
 if #KEYS ~= 4 then return usage('peek: 4 keys are wanted, not ' .. #KEYS) end

@@ -43,8 +43,6 @@
   DECRBY INCRBY HSET HDEL UNLINK XADD; sets also SADD SREM.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 --- @use "denied"
 --- @use "mark_first"

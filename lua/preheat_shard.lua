@@ -44,9 +44,6 @@
   DECRBY INCRBY HSET HDEL UNLINK XADD.
 ]]
 --- @use "codes"
-
---- @use "values"
---- @use "meta"
 --- @use "total_change"
 
 local mode, by, reason, plan = ARGV[1], ARGV[2], ARGV[3], ARGV[5]

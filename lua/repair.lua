@@ -53,7 +53,6 @@
 ]]
 --- @use "codes"
 --- @use "denied"
---- @use "values"
 --- @use "unfinished_call"
 --- @use "columns"
 --- @use "status_letters"
@@ -128,9 +127,7 @@ for turn = 1, 2 do
   if refusal then return refusal end
   has_finished = true
 end
-if key then
-  --- @include "damaged"
-end
+if key then return unfit(value, key) end
 local counted = redis.call('HMGET', KEYS[2], 'repairs', 'update')
 local repairs_text = counted[1] or '0'
 local repaired = whole(repairs_text)

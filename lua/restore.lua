@@ -39,8 +39,6 @@
   HSET HDEL XADD XGROUP UNLINK SET; sets also SCARD SADD.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 --- @use "denied"
 --- @use "earlier"

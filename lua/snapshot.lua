@@ -22,8 +22,6 @@
   Commands it needs: GET HGETALL TIME HLEN HMGET XLEN XREVRANGE; sets also SCARD SMISMEMBER.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 
 local kind = ARGV[1]

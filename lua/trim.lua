@@ -42,8 +42,6 @@
   HSET HDEL XTRIM.
 ]]
 --- @use "codes"
-
---- @use "values"
 --- @use "meta"
 --- @use "denied"
 --- @use "earlier"

@@ -1,5 +1,6 @@
 -- What preheat wrote about an activity, as every operation reads it: meta's `rules`. Units that `pause --withdraw-stock`
 -- moved from KEYS[1] to meta's `withdrawn` are still for sale later, so whatever counts the stock adds them.
+--- @use "values"
 --- @use "entry_fields"
 
 -- The rules in a text: `state ledger epoch limit total starts ends`, separated by single spaces, `-` for none. Nil if it is

@@ -2,7 +2,6 @@
 -- overdue holds and sets has_expired, and in a dry run returned_units, which would return, and returned_to, those of users; settle gives
 -- back what call has as `returns`, or replies to the steps expire and recount. All that this takes is defined here, because most calls
 -- need none of it.
---- @use "values"
 --- @use "unfinished_call"
 --- @if settle
 if call.returns then

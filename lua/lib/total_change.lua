@@ -2,6 +2,7 @@
 -- texts: operation, id of the transfer or plan, units, other shard, total afterwards, by, reason, the ledger's last id before it; of
 -- an update also limit, start, end and title. Only a cut leaves it there, and whatever changes the total finishes it first. So the
 -- total is that before or after the change, and no other entry of that operation comes between that last id and its own.
+--- @use "meta"
 --- @use "columns"
 --- @use "denied"
 --- @use "stock"

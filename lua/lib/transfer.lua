@@ -1,6 +1,7 @@
 -- Shards of an activity lend each other units. KEYS[3] of the donor has `<tab>tt:<id>` -> `units home ms` and `<tab>lent`, the ids of
 -- open transfers, joined by spaces; that of the home has `<tab>tb:<id>` -> `units donor`. `tt:` and `tb:` stay until a reset, so
 -- that whatever comes late finds them.
+--- @use "meta"
 
 -- The id of a transfer: a SHA-1 in hexadecimal.
 local function is_transfer(id)

@@ -10,6 +10,7 @@
 -- The JSON has `units` that return; `entry` of the ledger, as XADD takes it, with the stock in the fourth place (absent: none);
 -- `users`, who hold units, with them; `joined`, members of a set who may be new (absent: none); `gone`, users who hold none; `set` and
 -- `cleared`, fields of KEYS[3]; `ids`, whose deadlines go; and `short`, whether units are missing then. Numbers are texts.
+--- @use "values"
 --- @use "stock"
 
 -- Whether nobody's units change: of a confirm. Its records are written together with what they lack, so that an audit never finds an
