@@ -69,9 +69,8 @@ if mode ~= 'remove' then
 end
 
 local function denied()
-  local command = denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2],
+  return denied_command('SET', KEYS[1], 'INCRBY', KEYS[1], 'DECRBY', KEYS[1], 'HSET', KEYS[2], 'HDEL', KEYS[2],
     'HSET', KEYS[3], 'HDEL', KEYS[3], 'XADD', KEYS[4], 'UNLINK', KEYS[1])
-  return command and forbidden(command)
 end
 
 -- A set and a removal look only for the epoch, which is the third word of the rules, even if the others are damaged.
@@ -81,8 +80,8 @@ if mode ~= 'update' then
   local has = whole(string.match(text, '^%S+ %S+ (%d+) '))
   local is_removed = find(text, REMOVED) ~= nil
   if has and (has > epoch or has == epoch and is_removed ~= (mode == 'remove')) then return {OTHER_EPOCH, digits(has)} end
-  local refused = denied()
-  if refused then return refused end
+  local command = denied()
+  if command then return forbidden(command) end
   if has == epoch then
     local known, stock = parse_rules(text), redis.pcall('GET', KEYS[1])
     if stock or is_removed then
@@ -116,8 +115,8 @@ if not shard then return reply end
 local record_key = '\tu:' .. plan
 local record = redis.pcall('HGET', KEYS[3], record_key)
 if type(record) == 'table' then return unfit(record, 3) end
-local refused = denied()
-if refused then return refused end
+local command = denied()
+if command then return forbidden(command) end
 reply = finish_move(shard)
 if reply then return reply end
 if record then
