@@ -54,8 +54,8 @@ local function finish_move(shard)
   if not (text or is_returning) then return nil end
   local move, near = text and read_column(text), nil
   if text then
-    local size = move and move[1] == 'update' and 12 or 8
-    if not move or #move ~= size or not (whole(move[3]) and whole(move[5])) then return unfit(text, 3) end
+    local size = move[1] == 'update' and 12 or 8
+    if #move ~= size or not (whole(move[3]) and whole(move[5])) then return unfit(text, 3) end
     near = redis.call('XRANGE', KEYS[4], move[8], '+', 'COUNT', 2)
     if not near[1] or near[1][1] ~= move[8] then return unfit(text, 3) end
   end
