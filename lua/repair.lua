@@ -371,8 +371,7 @@ if fresh and not dry then
       -- then: that mark stays.
       local may_be_last = #it.gone > 0 and call.rules.total and left < call.rules.total
       is_first = is_first or may_be_last
-      local allowed = redis.acl_check_cmd
-      --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
+      --- @let MAY_UNMARK = not denied_command('HDEL', KEYS[3], 'DECRBY', KEYS[1])
       --- @include "mark_nobody"
       take_units(call.stock, call.withdrawn, call.stock - left)
       write_users(kind, it)

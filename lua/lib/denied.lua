@@ -1,5 +1,5 @@
 -- What commands take behind their key, as an example; others take a number.
-local EXAMPLES = {HSET = {'f', 'v'}, HDEL = {'f'}, XADD = {'*', 'f', 'v'}, XTRIM = {'MINID', '0'}, UNLINK = {}, PERSIST = {}}
+local EXAMPLES = {HSET = {'f', 'v'}, HDEL = {'f'}, XADD = {'*', 'f', 'v'}, XTRIM = {'MINID', '0'}, UNLINK = {}, EXISTS = {}, PERSIST = {}}
 
 -- The first of some commands, each with its key behind it, that the caller may not run; nil if it may, or if the server does not
 -- say. A command that is false is not needed, nor one at a key that this kind has not.

@@ -3,9 +3,7 @@
 -- their users were lost. Returns whether it was written, to be removed in the end.
 local function mark_first(units, total)
   if total and units < total then return false end
-  local allowed = redis.acl_check_cmd
-  if not KEYS[5] or allowed and not (allowed('EXISTS', KEYS[5]) and allowed('HGET', KEYS[3], 'f')
-    and allowed('HSET', KEYS[3], 'f', 'v') and allowed('HDEL', KEYS[3], 'f')) then return false end
+  if not KEYS[5] or denied_command('EXISTS', KEYS[5], 'HGET', KEYS[3], 'HSET', KEYS[3], 'HDEL', KEYS[3]) then return false end
   if redis.call('EXISTS', KEYS[5]) == 1 or redis.pcall('HGET', KEYS[3], '\tbegun') ~= false then return false end
   redis.call('HSET', KEYS[3], '\tbegun', 'first')
   return true
