@@ -83,10 +83,6 @@ local requests_type, ledger_type = redis.call('TYPE', KEYS[3]).ok, redis.call('T
 if requests_type ~= 'none' and requests_type ~= 'hash' then return unfit({}, 3) end
 if ledger_type ~= 'none' and ledger_type ~= 'stream' then return unfit({}, 4) end
 --- @include "participants"
-if kind == 'set' then
-  local units_type = redis.call('TYPE', KEYS[6]).ok
-  if units_type ~= 'none' and units_type ~= 'hash' then return unfit({}, 6) end
-end
 local units = (stock or 0) + (withdrawn or 0)
 if units > MOST_UNITS then return unfit(meta.withdrawn, 2) end
 

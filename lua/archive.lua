@@ -93,7 +93,7 @@ if entries > 0 then
     if about.pending > 0 or #behind > 0 then unread = unread or about.name end
   end
 end
-local seen = concat({stock_text, last or '-', digits(redis.call('HLEN', KEYS[3])), digits(entries), digits(participants), digits(units),
+local seen = concat({stock_text, last or '-', digits(redis.call('HLEN', KEYS[3])), digits(entries), digits(participants), digits(with_units),
   digits(groups)}, ' ')
 local its_epoch = digits(rules.epoch)
 if meta.adopt then return {EXISTS} end

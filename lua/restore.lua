@@ -157,7 +157,7 @@ end
 --- @include "participants"
 local requests = redis.pcall('HLEN', KEYS[3])
 if type(requests) == 'table' then return unfit(requests, 3) end
-local seen = concat({last, digits(requests), digits(entries), digits(participants), digits(units)}, ' ')
+local seen = concat({last, digits(requests), digits(entries), digits(participants), digits(with_units)}, ' ')
 -- A stock that somebody made meanwhile, as a plain refund does, is not ours to replace. The same one is of a call that was cut.
 if stock_text and stock_text ~= ARGV[6] or seen ~= expected then return {STALE, seen .. (stock_text and ' stock' or '')} end
 local now = digits(unix_ms())

@@ -1,4 +1,4 @@
--- How many users are recorded: sets participants, and of an archive units, how many of a set have a number of units.
+-- How many users are recorded: sets participants, and with_units, how many of a set have units.
 local participants = 0
 if kind == 'hash' then
   participants = redis.pcall('HLEN', KEYS[5])
@@ -6,7 +6,7 @@ elseif kind ~= 'counter' then
   participants = redis.pcall('SCARD', KEYS[5])
 end
 if type(participants) == 'table' then return unfit(participants, 5) end
---- @if archive restore
-local units = kind == 'set' and redis.pcall('HLEN', KEYS[6]) or 0
-if type(units) == 'table' then return unfit(units, 6) end
+--- @if adopt archive restore
+local with_units = kind == 'set' and redis.pcall('HLEN', KEYS[6]) or 0
+if type(with_units) == 'table' then return unfit(with_units, 6) end
 --- @end
