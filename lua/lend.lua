@@ -3,7 +3,7 @@
   are in transit: in no stock, and in the donor's list of open transfers.
 
   KEYS[1]  stock     string  the donor's units left
-  KEYS[2]  meta      hash    rules, whose total this lowers by as much
+  KEYS[2]  meta      hash    rules, whose total this lowers by as much; withdrawn
   KEYS[3]  requests  hash    <tab>tt:<id> -> `units home ms`; <tab>lent -> ids of open transfers, joined by spaces; <tab>moving: a
                              change of the total that was cut
   KEYS[4]  ledger    stream  one entry, `lend`
@@ -20,7 +20,7 @@
   It lends the greater of need and half of the stock, not more than is wanted, and at most the stock: maybe less than is needed.
 
   Returns
-     1 ok             {1, units, stock}: units are in transit now; the stock after it
+     1 ok             {1, units, stock}: units are in transit now; the stock after it, with what is withdrawn
      2 replayed       {2, units, home}: this id lent them before; its record is written again, so that a WAIT that follows covers it
     -3 out_of_stock   {-3, stock}: there is nothing to lend, or need and want are 0 and the id is unknown
     -4 not_preheated  {-4, false}: this is no shard
@@ -28,8 +28,8 @@
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
    -21 other epoch    {-21, epoch}: the activity was reset
   The stock is written first, then the transfer, the total, the ledger: a cut leaves fewer units to sell, never more. What is cut behind
-  the transfer, whatever changes the total next finishes. Finished ids are removed whatever the reply. A pause refuses nothing here;
-  withdrawn stock is not lent.
+  the transfer, whatever changes the total next finishes. Finished ids are removed whatever the reply. A pause refuses nothing here, and
+  what it withdrew is lent too: a confirmation may need it.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET TYPE TIME XLEN XRANGE XREVRANGE
   DECRBY INCRBY HSET HDEL XADD.
@@ -71,12 +71,12 @@ reply = finish_move(shard)
 if reply then return reply end
 local units = 0
 if not known_units then
-  local half = math.floor(shard.stock / 2)
-  units = math.min(math.max(want, need), math.max(need, half), shard.stock)
+  local half = math.floor(shard.units / 2)
+  units = math.min(math.max(want, need), math.max(need, half), shard.units)
   if want == 0 and units < need then units = 0 end
 end
 local total = shard.rules.total - units
-if total < 0 then return unfit(digits(shard.rules.total) .. ' in all, with ' .. digits(shard.stock) .. ' left', 2) end
+if total < 0 then return unfit(digits(shard.rules.total) .. ' in all, with ' .. digits(shard.units) .. ' left', 2) end
 local denied = (known_units or units > 0 or is_shorter) and denied_move(false) or denied_command(units > 0 and 'DECRBY', KEYS[1])
 if denied then return forbidden(denied) end
 local now = unix_ms()
@@ -93,12 +93,12 @@ if (units > 0 or is_shorter) and #open > 0 then
   set[#set + 1] = concat(open, ' ')
 end
 if units > 0 then
-  redis.call('DECRBY', KEYS[1], digits(units))
+  take_units(shard.units, shard.withdrawn, units)
   shard.units = shard.units - units
   begin_move(shard, {'lend', id, digits(units), home, digits(total), by, ''}, set)
-  return {OK, units, shard.stock - units}
+  return {OK, units, shard.units}
 end
 if #set > 0 then redis.call('HSET', KEYS[3], unpack(set)) end
 if is_shorter and #open == 0 then redis.call('HDEL', KEYS[3], '\tlent') end
 if known_units then return {REPLAYED, known_units, known_home} end
-return {OUT_OF_STOCK, shard.stock}
+return {OUT_OF_STOCK, shard.units}

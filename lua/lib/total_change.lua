@@ -32,7 +32,7 @@ local function write_move(shard, move)
   local fields = entry(op, move[6], move[7], digits(shard.units), 'total', move[5], unpack(transfer))
   shard.last = redis.call('XADD', KEYS[4], '*', unpack(fields))
   if adds > 0 then return_units(shard.withdrawn, adds) end
-  if shard.withdrawn then shard.withdrawn = shard.withdrawn + adds else shard.stock = shard.stock + adds end
+  if shard.withdrawn then shard.withdrawn = shard.withdrawn + adds end
   redis.call('HDEL', KEYS[3], MOVING)
 end
 

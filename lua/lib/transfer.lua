@@ -13,8 +13,8 @@ local function is_shard(text)
   return whole(text) ~= nil and #text < 10
 end
 
--- Reads the shard that KEYS are of: stock, withdrawn units (nil: none are), rules, the ledger's last id. Returns nil and the reply that refuses the call
--- if it is none, none of this epoch (nil: of any), or archived.
+-- Reads the shard that KEYS are of: withdrawn units (nil: none are), units with what is in the stock, rules, the ledger's last id.
+-- Returns nil and the reply that refuses the call if it is none, none of this epoch (nil: of any), or archived.
 local function read_shard(epoch)
   local stock_text = redis.pcall('GET', KEYS[1])
   local fields = redis.pcall('HMGET', KEYS[2], 'rules', 'withdrawn')
@@ -29,5 +29,5 @@ local function read_shard(epoch)
   if not stock then return nil, unfit(stock_text, 1) end
   if fields[2] and not withdrawn then return nil, unfit(fields[2], 2) end
   if epoch and digits(rules.epoch) ~= epoch then return nil, {OTHER_EPOCH, digits(rules.epoch)} end
-  return {stock = stock, withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules, last = last}
+  return {withdrawn = withdrawn, units = stock + (withdrawn or 0), rules = rules, last = last}
 end

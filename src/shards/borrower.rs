@@ -62,8 +62,6 @@ impl ShardBorrower {
     ) -> Result<BorrowOutcome, ShardFault> {
         servers.look_for_replicas()?;
         let mut attempt = 0;
-        // Donors that had nothing to lend: what is withdrawn is not lent.
-        let mut refused: Vec<usize> = Vec::new();
         loop {
             let views = peek(servers, request.activity, request.shards)?;
             let finished = self.finish_stuck(servers, request.activity, request.shards, &views, STUCK)?;
@@ -77,7 +75,7 @@ impl ShardBorrower {
                 if let Some(sold_out) = self.prove_sold_out(servers, request, &views)? {
                     return Ok(BorrowOutcome::SoldOut(sold_out));
                 }
-            } else if let Some(donor) = richest(&views, request.home, &refused) {
+            } else if let Some(donor) = richest(&views, request.home) {
                 attempt += 1;
                 match self.transfer(servers, request, attempt, donor, &views)? {
                     Some(Transferred { order: Some(reply), .. }) if !is_short(&reply, request.quantity) => {
@@ -87,14 +85,9 @@ impl ShardBorrower {
                     // The next donor.
                     Some(Transferred { suffices: false, .. }) => continue,
                     // Others were quicker.
-                    Some(Transferred { .. }) => {}
-                    None => {
-                        refused.push(donor);
-                        continue;
-                    }
+                    Some(Transferred { .. }) | None => {}
                 }
             }
-            refused.clear();
             request.check_time(servers, || match in_transit(&views) {
                 0 => "others took them first".to_owned(),
                 1 => "1 unit is on its way between its shards".to_owned(),
@@ -264,10 +257,9 @@ fn in_transit(views: &[ShardView]) -> u64 {
     views.iter().flat_map(|view| &view.open).map(|open| open.units).sum()
 }
 
-/// The shard that has most, other than the home and these.
-fn richest(views: &[ShardView], home: usize, but: &[usize]) -> Option<usize> {
-    let is_other = |shard: &usize| *shard != home && !but.contains(shard);
-    let others = views.iter().enumerate().filter(|(shard, view)| is_other(shard) && view.stock > 0);
+/// The shard that has most, other than the home.
+fn richest(views: &[ShardView], home: usize) -> Option<usize> {
+    let others = views.iter().enumerate().filter(|(shard, view)| *shard != home && view.stock > 0);
     others.max_by_key(|(_, view)| view.stock).map(|(shard, _)| shard)
 }
 

@@ -141,7 +141,7 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     if let Some(row) = rows.iter().find(is_short) {
         out.hint(match row.class {
             Class::UnbackedTransfer => {
-                "its shards have too few units: `seckill resume` returns what a pause withdrew, `seckill refund` what is sold; then audit again"
+                "its shards have too few units: `seckill refund` returns what is sold; then audit again"
             }
             _ => {
                 "more is sold than there is: `seckill preheat --update --stock N` raises the total, or `seckill refund` gives units back; \
