@@ -46,17 +46,6 @@
 --- @use "codes"
 --- @use "numbers"
 --- @include "order"
---- @let SHOWN = had
---- @if counter
---- @let SHOWN = nil
---- @let SHOWN_AFTER = nil
---- @end
---- @if hash
---- @let SHOWN_AFTER = had + units
---- @end
---- @if set coupon
---- @let SHOWN_AFTER = units
---- @end
 local units = quantity == '1' and 1 or whole(quantity)
 if not units or units < 1 or units > MOST_QUANTITY then return redis.error_reply('USAGE deduct: quantity of order 1') end
 
@@ -67,13 +56,9 @@ for turn = 1, 2 do
     --- @let GIVEN = ARGV[8]
     --- @include "given_limit"
     --- @include "request"
-    --- @if hash set coupon
     --- @include "held"
-    --- @end
-    --- @if hash set coupon
     --- @let IS_NEW = not found and total
     --- @include "first_user"
-    --- @end
 
     -- Decide.
     local digest = quantity == '1' and user or quantity .. '\t' .. user
@@ -89,10 +74,8 @@ for turn = 1, 2 do
 
     -- Write: the stock first.
     --- @include "rights_to_take"
-    --- @if hash set coupon
     --- @let MAY_UNMARK = undoes and (not allowed or allowed('DECRBY', KEYS[1], '1'))
     --- @include "mark_nobody"
-    --- @end
     redis.call('DECRBY', KEYS[1], quantity)
     --- @let HELD_AFTER = had == 0 and quantity or format('%.0f', bought)
     --- @include "record_user"

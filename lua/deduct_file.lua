@@ -45,16 +45,6 @@
 ]]
 --- @kinds hash set coupon counter
 --- @let OP = deduct
---- @let FITS = had and had + units <= most
---- @if set
---- @let FITS = had == 0
---- @end
---- @if coupon
---- @let FITS = had == 0 and units == 1
---- @end
---- @if counter
---- @let FITS = true
---- @end
 --- @use "codes"
 -- Those of one activity: of several, they are set for each in turn.
 local KEYS, ARGV, redis = KEYS, ARGV, redis
@@ -79,17 +69,13 @@ local function apply()
         if shut then return {shut, stock, line} end
         if before > line then return {GAP, line} end
       end
-      --- @if hash set coupon
       --- @include "held_many"
-      --- @end
 
       -- Decide, one order after the other.
       --- @include "tally"
       for i = 1, decided do
         local user, its_text, its_id = users[i], quantities and quantities[i] or common, requests and requests[i] or ''
-        --- @if hash set coupon
         --- @include "units_before"
-        --- @end
         -- A repair may have taken it back since.
         known = its_id ~= '' and found[i + 2]
         letters[i] = known and settled(known, its_text == '1' and user or its_text .. '\t' .. user) == REVERSED and 'b' or 'r'
@@ -98,9 +84,7 @@ local function apply()
       for i = decided + 1, count do
         local user = users[i]
         --- @include "next_order"
-        --- @if hash set coupon
         --- @include "units_before"
-        --- @end
         if FITS and units <= left and not known then
           --- @include "take_order"
           if request ~= '' then
@@ -110,13 +94,9 @@ local function apply()
           end
         else
           local digest, status = text == '1' and user or text .. '\t' .. user, nil
-          --- @if hash set
           if not had then
             status = CORRUPT
           elseif known then
-          --- @else
-          if known then
-          --- @end
             status = settled(known, digest)
           else
             status = not (FITS) and LIMIT_EXCEEDED or OUT_OF_STOCK
@@ -131,10 +111,8 @@ local function apply()
         end
         --- @include "units_after"
       end
-      --- @if hash set coupon
       --- @let IS_NEW = total
       --- @include "first_user"
-      --- @end
 
       -- Write: the stock first.
       if applied > 0 then
@@ -142,15 +120,9 @@ local function apply()
         --- @let SELLS = true
         --- @include "rights_of_orders"
         --- @include "forbidden"
-        --- @if hash set coupon
-        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f') and allowed('DECRBY', KEYS[1], '1'))
         --- @include "mark_nobody"
-        --- @end
         redis.call('DECRBY', KEYS[1], digits(stock - left))
         --- @include "file_users"
-        --- @if hash set coupon
-        if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
-        --- @end
       end
       --- @include "file_line"
       if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end

@@ -61,10 +61,6 @@
 --- @use "numbers"
 --- @include "order"
 --- @let SHOWN = had, false
---- @let SHOWN_AFTER = units
---- @if hash
---- @let SHOWN_AFTER = had + units
---- @end
 local units, duration = quantity == '1' and 1 or whole(quantity), whole(ARGV[8])
 if not units or units < 1 or units > MOST_QUANTITY then wrong = 'quantity of order 1'
 elseif request == '' then wrong = 'order 1 has no request id'

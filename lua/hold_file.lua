@@ -32,13 +32,8 @@
 --- @kinds hash set coupon
 --- @let OP = hold
 --- @let DEADLINES = 6
---- @let FITS = had and had + units <= most
 --- @if set
 --- @let DEADLINES = 7
---- @let FITS = had == 0
---- @end
---- @if coupon
---- @let FITS = had == 0 and units == 1
 --- @end
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
@@ -126,13 +121,9 @@ for turn = 1, 3 do
         kept_size = kept_size + 6
       else
         local digest, status = digest_head .. user, nil
-        --- @if hash set
         if not had then
           status = CORRUPT
         elseif known then
-        --- @else
-        if known then
-        --- @end
           local record, its_deadline = not once[request] and records[i], nil
           --- @include "known_hold"
           if once[request] and status == REPLAYED then its_deadline = deadline_text end
@@ -167,11 +158,9 @@ for turn = 1, 3 do
       --- @include "rights_of_orders"
       --- @include "forbidden"
       redis.call('ZADD', KEYS[DEADLINES], unpack(due, 1, 2 * applied))
-      --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
       --- @include "mark_nobody"
       redis.call('DECRBY', KEYS[1], digits(stock - left))
       --- @include "file_users"
-      if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
       kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds + (stock - left)), kept_size + 2
     end
     --- @include "file_line"

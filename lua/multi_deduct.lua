@@ -48,15 +48,6 @@
 --- @use "codes"
 --- @use "numbers"
 local keys, redis, digest = KEYS, redis, nil
---- @let HAD = had
---- @let BOUGHT = units
---- @if hash
---- @let BOUGHT = had + units
---- @end
---- @if counter
---- @let HAD = ''
---- @let BOUGHT = ''
---- @end
 
 -- One activity of the order. Returns its item, with what writes it, the refusal of the whole activity, or an error.
 local function read(KEYS, ARGV)
@@ -67,15 +58,13 @@ local function read(KEYS, ARGV)
     repeat
       --- @include "activity"
       --- @include "request"
-      --- @if hash set coupon
       --- @include "held"
       --- @let IS_NEW = not found and total
       --- @include "first_user"
-      --- @end
       --- @include "closed_now"
       local status = shut
       --- @include "exceeds_limit_or_stock"
-      local item = {stock = stock, had = HAD, left = stock - units, bought = BOUGHT, status = status}
+      local item = {stock = stock, had = SHOWN, left = stock - units, bought = SHOWN_AFTER, status = status}
       if known then
         local code, rest = string.match(known, '^(%-%d+)\t(.*)$')
         item.was = known == digest and REPLAYED or rest == digest and tonumber(code) or REQUEST_CONFLICT
@@ -91,11 +80,8 @@ local function read(KEYS, ARGV)
         redis.call('HSET', KEYS[3], request, record)
       end
       item.take = function()
-        --- @if hash set coupon
-        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
         --- @include "mark_nobody"
         has_mark = marks
-        --- @end
         redis.call('DECRBY', KEYS[1], quantity)
       end
       item.record = function()

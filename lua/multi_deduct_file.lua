@@ -44,16 +44,6 @@
 ]]
 --- @kinds hash set coupon counter
 --- @let OP = multi_deduct
---- @let FITS = had and had + units <= most
---- @if set
---- @let FITS = had == 0
---- @end
---- @if coupon
---- @let FITS = had == 0 and units == 1
---- @end
---- @if counter
---- @let FITS = true
---- @end
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
@@ -90,11 +80,9 @@ local function sell(KEYS, ARGV)
       --- @include "job"
       --- @include "closed_now"
       if before > line and not shut then return {GAP, line} end
-      --- @if hash set coupon
       --- @include "held_many"
       --- @let IS_NEW = total
       --- @include "first_user"
-      --- @end
 
       -- Decide: all items at once, if all can be had; else one after the other, each with the rest of its order.
       --- @include "tally"
@@ -103,9 +91,7 @@ local function sell(KEYS, ARGV)
         for i = 1, (takes_all or attempt == 2) and count or 0 do
           local user, digest = users[i], digests[i]
           --- @include "next_order"
-          --- @if hash set coupon
           --- @include "units_before"
-          --- @end
           local takes = FITS and units <= left and not known
           if attempt == 2 then
             local item = {status = shut or not (FITS) and LIMIT_EXCEEDED or units > left and OUT_OF_STOCK or nil, shut = shut}
@@ -135,12 +121,9 @@ local function sell(KEYS, ARGV)
         end
         if attempt == 1 and yield(takes_all) then break end
         if attempt == 1 then
-          left, applied, kept_size, once = stock, 0, 0, {}
+          left, applied, kept_size, once, size = stock, 0, 0, {}, 0
           --- @if hash set coupon
           now = {}
-          --- @end
-          --- @if hash set
-          size = 0
           --- @end
         end
       end
@@ -151,17 +134,14 @@ local function sell(KEYS, ARGV)
       --- @include "rights_of_orders"
       yield(denied)
       if applied > 0 then
-        --- @if hash set coupon
-        --- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
         --- @include "mark_nobody"
         has_mark = marks
-        --- @end
         redis.call('DECRBY', KEYS[1], digits(stock - left))
       end
       yield()
       if applied > 0 then
+        local marks = has_mark
         --- @include "file_users"
-        if has_mark then redis.call('HDEL', KEYS[3], '\tbegun') end
       end
       if not shut then
         --- @include "file_line"

@@ -71,10 +71,8 @@ for turn = 1, 2 do
     -- Decide. How much a member of a set without units holds is unknown.
     local digest = 'refund ' .. quantity .. '\t' .. user
     --- @include "known"
-    --- @if hash set coupon
     --- @let IS_NEW = not found and total
     --- @include "first_user"
-    --- @end
     local status
     --- @if counter
     if stock + units > (total or MOST_UNITS) then status = EXCEEDS_BOUGHT end

@@ -58,10 +58,8 @@ local function apply()
       local gone, is_unsaid, taken, has_refusal = {}, ARGV[14] == '1', {}, false
       --- @end
       for i = 1, decided do
-        --- @if hash set coupon
         local user = users[i]
         --- @include "units_before"
-        --- @end
         letters[i] = 'r'
         --- @include "units_after"
       end
@@ -103,9 +101,7 @@ local function apply()
         else
           local digest = 'refund ' .. text .. '\t' .. user
           local status = known and settled(known, digest) or EXCEEDS_BOUGHT
-          --- @if hash set
           if not had then status = CORRUPT end
-          --- @end
           --- @if hash set coupon
           has_refusal = has_refusal or not known
           --- @end

@@ -1,4 +1,4 @@
--- Records whose the units of orders are: users with what they hold then, or users alone.
+-- Records whose the units of orders are: users with what they hold then, or users alone; and removes the mark of the first user.
 --- @if deduct_file hold_file multi_deduct_file
 --- @let HOLDERS_UNITS = unpack(set, 1, size)
 --- @let HOLDERS = unpack(members, 1, applied)
@@ -13,3 +13,4 @@ redis.call('HSET', KEYS[6], HOLDERS_UNITS)
 --- @if set coupon
 redis.call('SADD', KEYS[5], HOLDERS)
 --- @end
+if marks then redis.call('HDEL', KEYS[3], '\tbegun') end

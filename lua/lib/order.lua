@@ -4,8 +4,15 @@
 --- @if set
 --- @let KEY_COUNT = 6
 --- @end
+--- @let SHOWN = had
+--- @let SHOWN_AFTER = units
+--- @if hash
+--- @let SHOWN_AFTER = had + units
+--- @end
 --- @if counter
 --- @let KEY_COUNT = 4
+--- @let SHOWN = nil
+--- @let SHOWN_AFTER = nil
 --- @end
 --- @if hold
 --- @let KEY_COUNT = 6

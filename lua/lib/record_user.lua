@@ -10,6 +10,4 @@ redis.call('HSET', KEYS[6], user, quantity)
 --- @if set coupon
 redis.call('SADD', KEYS[5], user)
 --- @end
---- @if hash set coupon
 if marks then redis.call('HDEL', KEYS[3], '\tbegun') end
---- @end

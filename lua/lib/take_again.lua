@@ -5,10 +5,8 @@ local allowed = redis.acl_check_cmd
 --- @let SELLS = true
 --- @include "rights_of_orders"
 --- @include "forbidden"
---- @let MAY_UNMARK = (not allowed or allowed('HDEL', KEYS[3], 'f'))
 --- @include "mark_nobody"
 take_units(stock, withdrawn, taken)
 --- @let HOLDERS_UNITS = unpack(takers_units)
 --- @let HOLDERS = unpack(takers)
 --- @include "file_users"
-if marks then redis.call('HDEL', KEYS[3], '\tbegun') end

@@ -30,13 +30,17 @@ const ALL: [(&[Rule], Run); 10] = [
 ];
 
 const RULES: [Rule; 31] = [
-    ("an order takes one unit more than is left", "deduct", &[("units > stock then", "units > stock + 1 then")]),
+    ("an order takes one unit more than is left", "deduct", &[("units > stock and", "units > stock + 1 and")]),
     (
         "an order of a file takes one unit more than is left",
         "deduct_file",
         &[("units <= left and not known", "units <= left + 1 and not known")],
     ),
-    ("a limit is one unit higher", "*", &[("(limit or MOST_UNITS) then", "(limit or MOST_UNITS) + 1 then")]),
+    (
+        "a limit is one unit higher",
+        "*",
+        &[("local most = limit or MOST_UNITS", "local most = (limit or MOST_UNITS) + 1")],
+    ),
     (
         "a refused retry is not kept",
         "deduct",
@@ -328,11 +332,15 @@ const RULES_OF_REPLIES: [Rule; 4] = [
 
 /// Rules of orders, of several activities, and of what operators change.
 const RULES_OF_ORDERS: [Rule; 13] = [
-    ("a user of a set buys twice", "*", &[("if not status and had ~= 0 then status = LIMIT_EXCEEDED end\n", "")]),
+    (
+        "a user of a set buys twice",
+        "*",
+        &[("if not status then status = not (had == 0) and", "if not status then status = false and")],
+    ),
     (
         "a user gets two coupons",
         "*",
-        &[("if not status and (had ~= 0 or units > 1) then status = LIMIT_EXCEEDED end\n", "")],
+        &[("if not status then status = not (had == 0 and units == 1) and", "if not status then status = false and")],
     ),
     (
         "a request id is anybody's order",
@@ -355,7 +363,7 @@ const RULES_OF_ORDERS: [Rule; 13] = [
     (
         "several activities are refused though the last units are left",
         "multi_deduct",
-        &[("if not status and units > stock then", "if not status and units >= stock then")],
+        &[("units > stock and", "units >= stock and")],
     ),
     ("an order without its entry is not undone", "*", &[("redis.call('DECRBY', KEYS[1], '-' .. quantity)", "do end")]),
     (

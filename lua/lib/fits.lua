@@ -1,0 +1,11 @@
+-- Whether the limit lets a user buy more: FITS. Reads had, what the user holds (nil: it is damaged), units and most, the limit.
+--- @let FITS = true
+--- @if hash
+--- @let FITS = had and had + units <= most
+--- @end
+--- @if set
+--- @let FITS = had == 0
+--- @end
+--- @if coupon
+--- @let FITS = had == 0 and units == 1
+--- @end
