@@ -125,12 +125,7 @@ local function apply()
         --- @include "file_users"
       end
       --- @include "file_line"
-      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-      if applied > 0 and has_ledger then
-        --- @include "file_entry"
-        redis.call('XADD', KEYS[4], '*', unpack(entry))
-      end
-      --- @include "file_reply"
+      --- @include "file_end"
     until true
     if key then break end
   end

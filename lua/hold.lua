@@ -53,10 +53,6 @@
   ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon
---- @let DEADLINES = 6
---- @if set
---- @let DEADLINES = 7
---- @end
 --- @use "codes"
 --- @use "numbers"
 --- @include "order"

@@ -31,10 +31,6 @@
 ]]
 --- @kinds hash set coupon
 --- @let OP = hold
---- @let DEADLINES = 6
---- @if set
---- @let DEADLINES = 7
---- @end
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
@@ -164,12 +160,7 @@ for turn = 1, 3 do
       kept[kept_size + 1], kept[kept_size + 2], kept_size = '\tholds', digits(holds + (stock - left)), kept_size + 2
     end
     --- @include "file_line"
-    if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-    if applied > 0 and has_ledger then
-      --- @include "file_entry"
-      redis.call('XADD', KEYS[4], '*', unpack(entry))
-    end
-    --- @include "file_reply"
+    --- @include "file_end"
   until true
   if key then break end
 end

@@ -146,13 +146,8 @@ local function sell(KEYS, ARGV)
       if not shut then
         --- @include "file_line"
       end
-      if kept_size > 0 then redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size)) end
-      if applied > 0 and has_ledger then
-        --- @let OP = deduct
-        --- @include "file_entry"
-        redis.call('XADD', KEYS[4], '*', unpack(entry))
-      end
-      --- @include "file_reply"
+      --- @let OP = deduct
+      --- @include "file_end"
     until true
     if key then break end
   end

@@ -70,12 +70,10 @@
   ZADD ZREM ZRANGEBYSCORE XLEN XRANGE XREVRANGE XADD; sets also SMISMEMBER SADD SREM.
 ]]
 --- @kinds hash set coupon
---- @let DEADLINES = 6
 --- @let PARTICIPANTS = 5
 --- @let RECORDED = found
 --- @let FITS = units > 0 and had + units <= (limit or MOST_UNITS)
 --- @if set
---- @let DEADLINES = 7
 --- @let PARTICIPANTS = 6
 --- @let RECORDED = found and (its_units or 'true')
 --- @end
@@ -87,6 +85,7 @@
 --- @end
 --- @use "codes"
 --- @use "numbers"
+--- @use "key_count"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 local by, request, step, order = ARGV[2], ARGV[3], ARGV[4], ARGV[5] or ''
 local mode, reason, owner = ARGV[6] or 'first', ARGV[7] or '', ARGV[8] or ''

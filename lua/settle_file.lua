@@ -30,11 +30,9 @@
 ]]
 --- @kinds hash set coupon
 --- @let OP = settle
---- @let DEADLINES = 6
 --- @let HELD = numbers[held[place]]
 --- @let FITS = units > 0 and has + units <= (limit or MOST_UNITS)
 --- @if set
---- @let DEADLINES = 7
 --- @let HELD = numbers[held[place] == 1 and (units_of[place] or true)]
 --- @end
 --- @if coupon
@@ -44,6 +42,7 @@
 --- @let FITS = units > 0 and has == 0
 --- @end
 --- @use "codes"
+--- @use "key_count"
 local KEYS, ARGV, redis, sub = KEYS, ARGV, redis, string.sub
 --- @use "values"
 --- @use "columns"
@@ -128,8 +127,19 @@ for turn = 1, 2 do
     local closed, retaken, taken, takes = 0, 0, 0, {}
     local kept, kept_size = {unpack(requests)}, 0
     quantity = nil
-    if decided > 0 then
-      --- @include "decided_holds"
+    local void, of_void = {}, {}
+    for i = 1, decided do
+      letters[i] = 'r'
+      local place = at[users[i]]
+      local had = HELD or 0
+      if bought then bought[i] = texts[had] or digits(had) end
+      if confirms and states[i] == 'void' then void[#void + 1], of_void[#of_void + 1] = i, requests[i] end
+    end
+    if #void > 0 then
+      local known = redis.call('HMGET', KEYS[3], unpack(of_void))
+      for n, i in ipairs(void) do
+        if known[n] and find(known[n], '^%-16\t') then letters[i] = 'V' end
+      end
     end
     for i = decided + 1, count do
       local state, place, letter, record = states[i], at[users[i]], nil, nil

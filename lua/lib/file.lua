@@ -3,19 +3,7 @@
 -- other) and first, the first of them; shows, whether the reply says what users hold; repeats, whether a user or a request id may
 -- come twice. Of settle_file there are no users and quantities, but step, owners, whose the holds are (nil: anybody's), and fields,
 -- those of the holds. What is damaged sets key, the number of a key, and value, what it holds.
---- @let KEY_COUNT = 5
---- @if set
---- @let KEY_COUNT = 6
---- @end
---- @if counter
---- @let KEY_COUNT = 4
---- @end
---- @if hold_file settle_file
---- @let KEY_COUNT = 6
---- @if set
---- @let KEY_COUNT = 7
---- @end
---- @end
+--- @use "key_count"
 local by, borrows, reason, key, value = ARGV[2], ARGV[15] == 'borrow', ARGV[12] or '', nil, nil
 if #ARGV < 9 then return usage('OP: at least 9 arguments are wanted, not ' .. #ARGV) end
 if ARGV[1] ~= KIND then return usage('OP: ARGV[1] is not ' .. KIND .. ', the kind of this script') end
@@ -89,16 +77,14 @@ local common, amounts = ARGV[4], {}
 for i = 1, quantities and count or 1 do
   if quantities then common = quantities[i] end
   if not amounts[common] then
+    local units = whole(common)
     --- @if refund_file
-    local units = common == 'all' and 0 or whole(common)
-    if not units or units < 1 and common ~= 'all' or units > MOST_QUANTITY then return usage('OP: quantity of order ' .. i) end
+    if common == 'all' then units = 0 end
     --- @if counter
     if common == 'all' then return usage('OP: all, but no user is recorded') end
     --- @end
-    --- @else
-    local units = whole(common)
-    if not units or units < 1 or units > MOST_QUANTITY then return usage('OP: quantity of order ' .. i) end
     --- @end
+    if not units or units < 1 and common ~= 'all' or units > MOST_QUANTITY then return usage('OP: quantity of order ' .. i) end
     amounts[common] = units
   end
 end

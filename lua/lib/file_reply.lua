@@ -1,22 +1,20 @@
 -- The reply: a letter an order, the stock, how many the job refused, of holds the deadlines or the quantities, and what each user holds.
 local reply = string.rep('o', count)
---- @if hold_file
--- Of holds also the deadline of each, or one if all are equal (0: none).
-local deadlines = (count > 0 or not bought) and deadline_text or ''
-if bought and next(letters) then
-  for i = 1, count do held_until[i] = held_until[i] or letters[i] and '0' or deadline_text end
-  deadlines = held_until[1]
-  for i = 2, count do
-    if held_until[i] ~= deadlines then deadlines = concat(held_until, ',', 1, count) break end
-  end
-end
---- @end
 if next(letters) then
   for i = 1, count do letters[i] = letters[i] or 'o' end
   reply = concat(letters, '', 1, count)
 end
 reply = reply .. ' ' .. digits(stock) .. ' ' .. digits(refused)
 --- @if hold_file
+-- The deadline of each, or one if all are equal (0: none).
+local deadlines = (count > 0 or not bought) and deadline_text or ''
+if bought and next(letters) then
+  for i = 1, count do held_until[i] = held_until[i] or letters[i] ~= 'o' and '0' or deadline_text end
+  deadlines = held_until[1]
+  for i = 2, count do
+    if held_until[i] ~= deadlines then deadlines = concat(held_until, ',', 1, count) break end
+  end
+end
 reply = reply .. ' ' .. deadlines
 --- @end
 --- @if settle_file

@@ -1,24 +1,14 @@
 -- One order. Reads KEYS and ARGV; sets by, user, quantity, request, mode and reason. What is
 -- damaged sets key, the number of a key, and value, what it holds.
---- @let KEY_COUNT = 5
---- @if set
---- @let KEY_COUNT = 6
---- @end
+--- @use "key_count"
 --- @let SHOWN = had
 --- @let SHOWN_AFTER = units
 --- @if hash
 --- @let SHOWN_AFTER = had + units
 --- @end
 --- @if counter
---- @let KEY_COUNT = 4
 --- @let SHOWN = nil
 --- @let SHOWN_AFTER = nil
---- @end
---- @if hold
---- @let KEY_COUNT = 6
---- @if set
---- @let KEY_COUNT = 7
---- @end
 --- @end
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 local by, user, quantity, request, mode, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] or 'first', ARGV[7] or ''

@@ -1,0 +1,16 @@
+-- How many keys an activity has, KEY_COUNT; with holds the last is that of deadlines, DEADLINES.
+--- @let KEY_COUNT = 5
+--- @if set
+--- @let KEY_COUNT = 6
+--- @end
+--- @if counter
+--- @let KEY_COUNT = 4
+--- @end
+--- @if hold hold_file settle settle_file
+--- @let KEY_COUNT = 6
+--- @let DEADLINES = 6
+--- @if set
+--- @let KEY_COUNT = 7
+--- @let DEADLINES = 7
+--- @end
+--- @end
