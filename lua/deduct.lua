@@ -49,7 +49,6 @@
 local units = quantity == '1' and 1 or whole(quantity)
 if not units or units < 1 or units > MOST_QUANTITY then return redis.error_reply('USAGE deduct: quantity of order 1') end
 
--- The first turn finishes what was cut; then everything is read again.
 for turn = 1, 2 do
   repeat
     --- @include "activity"
@@ -66,9 +65,7 @@ for turn = 1, 2 do
     --- @include "closed_now"
     local status = shut
     --- @include "exceeds_limit_or_stock"
-    if status then
-      --- @include "refused"
-    end
+    --- @include "refused"
     local left, bought = stock - units, SHOWN_AFTER
     if mode == 'dry' then return {OK, left, bought} end
 

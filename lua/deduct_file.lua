@@ -48,16 +48,12 @@
 --- @use "codes"
 -- Those of one activity: of several, they are set for each in turn.
 local KEYS, ARGV, redis = KEYS, ARGV, redis
---- @use "values"
---- @use "columns"
 --- @use "is_graphic"
---- @use "status_letters"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()
   --- @include "file"
 
-  -- The first turn finishes what was cut; then everything is read again.
   for turn = 1, 2 do
     repeat
       --- @include "activity"

@@ -121,9 +121,7 @@ for turn = 1, 3 do
       if items and record and status == REPLAYED and mode ~= 'dry' then redis.call('HSET', KEYS[3], '\th:' .. request, record) end
       return {status, stock, had, its_deadline and its_deadline + 0}
     end
-    if status then
-      --- @include "refused"
-    end
+    --- @include "refused"
     local left, bought, deadline = stock - units, SHOWN_AFTER, now_ms + duration
     if mode == 'dry' then return {OK, left, bought, deadline} end
 

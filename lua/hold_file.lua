@@ -33,10 +33,7 @@
 --- @let OP = hold
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
---- @use "values"
---- @use "columns"
 --- @use "is_graphic"
---- @use "status_letters"
 --- @include "file"
 -- Six values an order are written at once, and unpack fails near 8,000.
 if count > 1000 then return usage('hold: more than 1000 orders in one call') end

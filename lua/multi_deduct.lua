@@ -53,7 +53,6 @@ local keys, redis, digest = KEYS, redis, nil
 local function read(KEYS, ARGV)
   --- @include "order"
   local units = quantity + 0
-  -- The first turn finishes what was cut; then everything is read again.
   for turn = 1, 2 do
     repeat
       --- @include "activity"

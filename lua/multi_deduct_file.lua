@@ -46,10 +46,7 @@
 --- @let OP = multi_deduct
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
---- @use "values"
---- @use "columns"
 --- @use "is_graphic"
---- @use "status_letters"
 
 -- Mostly, orders of a file name the same activities, which then have the same columns: each is read once.
 local function once_a_text(read)
@@ -73,7 +70,6 @@ local function sell(KEYS, ARGV)
     stock_key = KEYS[1], users = users, quantities = quantities, common = common, requests = requests, reasons = reasons,
     lines = lines, first = first, lines_text = ARGV[9],
   })
-  -- The first turn finishes what was cut; then everything is read again.
   for turn = 1, 2 do
     repeat
       --- @include "activity"

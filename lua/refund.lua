@@ -55,7 +55,6 @@ if not all and (units < 1 or units > MOST_QUANTITY) then return usage('refund: q
 if all then return usage('refund: all, but no user is recorded') end
 --- @end
 
--- The first turn finishes what was cut; then everything is read again.
 for turn = 1, 2 do
   repeat
     --- @include "activity"
@@ -73,24 +72,15 @@ for turn = 1, 2 do
     --- @include "known"
     --- @let IS_NEW = not found and total
     --- @include "first_user"
-    local status
-    --- @if counter
-    if stock + units > (total or MOST_UNITS) then status = EXCEEDS_BOUGHT end
-    --- @else
-    local taken, free = units, (had == '?' and MOST_UNITS or had) - open_units
+    local taken, rest, status = units, nil, nil
+    --- @if hash set coupon
+    local free = (had == '?' and MOST_UNITS or had) - open_units
     if all then taken = math.max(free, 0) end
-    if taken > free or taken == 0 or stock + taken > (total or MOST_UNITS) or had == '?' and (all or ARGV[8] == '1') then
-      status = EXCEEDS_BOUGHT
-    end
+    if taken > free or taken == 0 or had == '?' and (all or ARGV[8] == '1') then status = EXCEEDS_BOUGHT end
+    rest = had == '?' and 0 or had - taken
     --- @end
-    if status then
-      --- @include "refused"
-    end
-    --- @if counter
-    local taken, rest = units, nil
-    --- @else
-    local rest = had == '?' and 0 or had - taken
-    --- @end
+    if stock + taken > (total or MOST_UNITS) then status = EXCEEDS_BOUGHT end
+    --- @include "refused"
     local left, quantity = stock + taken, digits(taken)
     if mode == 'dry' then return {OK, left, rest, taken} end
 

@@ -128,15 +128,10 @@ for turn = 1, 3 do
     end
 
     -- The hold. That of another user is none, and to an abort that of another order.
-    -- Nearly all are open, of few units, and no item of a multi-order: their numbers need no closer look.
-    local state, its_order, units = 'held', '-', 1
-    local quantity, deadline, user = string.match(record or '', '^held ([1-9]%d?%d?) ([1-9]%d%d%d%d%d%d%d%d%d%d%d%d) %- (.+)$')
-    if not user then
-      state, quantity, deadline, its_order, user = string.match(record or '', '^(%l+) (%d+) (%d+) (%S+) (.*)$')
-      if record and not (whole(quantity) and whole(deadline) and (state == 'held' or state == 'confirmed' or state == 'released'
-        or state == 'expired' or state == 'void')) then key, value = 3, record break end
-    end
-    if quantity and quantity ~= '1' then units = quantity + 0 end
+    local state, quantity, deadline, its_order, user = string.match(record or '', '^(%l+) (%d+) (%d+) (%S+) (.*)$')
+    local units = whole(quantity)
+    if record and not (units and whole(deadline) and (state == 'held' or state == 'confirmed' or state == 'released'
+      or state == 'expired' or state == 'void')) then key, value = 3, record break end
     -- What a repair took back has a code in front of that.
     local stored, whose = step == 'abort' and redis.call('HGET', KEYS[3], request), user
     if step == 'abort' then whose = stored and stored ~= 'void\t' and string.sub(stored, -#owner) or owner end

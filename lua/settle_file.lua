@@ -46,7 +46,6 @@
 local KEYS, ARGV, redis, sub = KEYS, ARGV, redis, string.sub
 --- @use "values"
 --- @use "columns"
---- @use "is_graphic"
 --- @use "unfinished_call"
 
 -- The text that all are, or nil.
@@ -74,7 +73,6 @@ local numbers = setmetatable({[true] = math.huge, [false] = 0}, {__index = funct
   return number or false
 end})
 
--- The first turn finishes what was cut; then everything is read again.
 for turn = 1, 2 do
   repeat
     count = #requests
@@ -218,11 +216,10 @@ for turn = 1, 2 do
     --- @include "file_line"
     if closed > 0 then
       if has_ledger then
-        local left, applied, common = confirms and stock or left, closed, common
-        local users, quantities, requests, reasons = users, quantities, requests, reasons
-        --- @let ENTRY = step
+        local left, applied = confirms and stock or left, closed
         --- @let LETTER = nil
         --- @include "file_entry"
+        entry[2] = step
         it.entry = entry
       end
       it.set = {unpack(kept, 1, kept_size)}
@@ -248,11 +245,10 @@ for turn = 1, 2 do
       redis.call('HSET', KEYS[3], unpack(kept, 1, kept_size))
     end
     if retaken > 0 and has_ledger then
-      local applied, users, quantities, requests, reasons = retaken, users, quantities, requests, reasons
-      local common = common
-      --- @let ENTRY = 'deduct'
+      local applied = retaken
       --- @let LETTER = 'O'
       --- @include "file_entry"
+      entry[2] = 'deduct'
       redis.call('XADD', KEYS[4], '*', unpack(entry))
     end
     --- @include "file_reply"

@@ -8,12 +8,9 @@
 --- @let USERS_TEXT = ARGV[3]
 --- @let REQUESTS_TEXT = ARGV[10]
 --- @end
---- @if settle_file
-local entry = {'op', ENTRY, 'stock', digits(left)}
---- @else
 local entry = {'op', 'OP', 'stock', digits(left)}
---- @end
 do
+  local users, quantities, requests, reasons, common = users, quantities, requests, reasons, common
   local users_text, requests_text, lines_text = USERS_TEXT, REQUESTS_TEXT, ARGV[9]
   if applied < #users then
     local numbers = {}
