@@ -159,11 +159,7 @@ for turn = 1, 3 do
       if open < units then key, value = 3, 'no open units of the user' break end
       -- What is not there was returned, and sold again.
       local covers = step == 'confirm' and open or units
-      --- @if set
       local is_covered = had == '?' and step == 'confirm' or had and had ~= '?' and had >= covers
-      --- @else
-      local is_covered = had and had >= covers
-      --- @end
       if not is_covered then key, value = PARTICIPANTS, RECORDED or 'nothing' break end
       status, ends = OK, step == 'confirm' and 'confirmed' or step == 'release' and 'released' or 'void'
       if step ~= 'confirm' then

@@ -62,17 +62,13 @@ if stock > MOST_UNITS then key, value = 1, stock_text break end
 --- @if hold hold_file settle settle_file
 if not total then return {NOT_PREHEATED, stock, false} end
 --- @end
+--- @let MAY_BE_WITHDRAWN = state == 'paused'
 --- @if refund refund_file repair settle settle_file
---- @else
-if state == 'paused' then
+--- @let MAY_BE_WITHDRAWN = true
 --- @end
-  local text = redis.call('HGET', KEYS[2], 'withdrawn')
-  if text then
-    withdrawn = whole(text)
-    if not withdrawn then key, value = 2, text break end
-    stock = stock + withdrawn
-  end
---- @if refund refund_file repair settle settle_file
---- @else
+local withdrawn_text = MAY_BE_WITHDRAWN and redis.call('HGET', KEYS[2], 'withdrawn')
+if withdrawn_text then
+  withdrawn = whole(withdrawn_text)
+  if not withdrawn then key, value = 2, withdrawn_text break end
+  stock = stock + withdrawn
 end
---- @end

@@ -1,5 +1,5 @@
--- Writes the ledger entry of one order, and undoes the order if it is refused, the stock last: nobody was told of it. Reads what `entry`
--- reads, has_ledger and undoes.
+-- Writes the ledger entry of one order, and undoes the order if it is refused, the stock last: nobody was told of it. Reads what
+-- `entry` reads, has_ledger and undoes.
 if has_ledger then
   --- @include "entry"
   --- @if hold
