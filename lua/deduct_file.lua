@@ -112,7 +112,6 @@ local function apply()
 
       -- Write: the stock first.
       if applied > 0 then
-        local allowed = redis.acl_check_cmd
         --- @let SELLS = true
         --- @include "rights_of_orders"
         --- @include "forbidden"

@@ -146,7 +146,6 @@ for turn = 1, 3 do
 
     -- Write: the deadlines, then the stock.
     if applied > 0 then
-      local allowed = redis.acl_check_cmd
       --- @let SELLS = true
       --- @include "rights_of_orders"
       --- @include "forbidden"

@@ -125,7 +125,7 @@ local function sell(KEYS, ARGV)
       end
 
       -- Write: the stock of each activity first.
-      local allowed, has_mark = redis.acl_check_cmd, false
+      local has_mark = false
       --- @let SELLS = applied > 0
       --- @include "rights_of_orders"
       yield(denied)

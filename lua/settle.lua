@@ -71,17 +71,15 @@
 ]]
 --- @kinds hash set coupon
 --- @let PARTICIPANTS = 5
+--- @let RECORDED = found and '1'
+--- @let FITS = units > 0 and had == 0
+--- @if hash
 --- @let RECORDED = found
 --- @let FITS = units > 0 and had + units <= (limit or MOST_UNITS)
+--- @end
 --- @if set
 --- @let PARTICIPANTS = 6
 --- @let RECORDED = found and (its_units or 'true')
---- @end
---- @if coupon
---- @let RECORDED = found and '1'
---- @end
---- @if set coupon
---- @let FITS = units > 0 and had == 0
 --- @end
 --- @use "codes"
 --- @use "numbers"
@@ -168,11 +166,8 @@ for turn = 1, 3 do
       end
     elseif state == 'expired' then
       -- A confirm takes the units again.
-      local fits = false
-      if step == 'confirm' then
-        if not had then key, value = PARTICIPANTS, RECORDED break end
-        fits = FITS
-      end
+      if step == 'confirm' and not had then key, value = PARTICIPANTS, RECORDED break end
+      local fits = step == 'confirm' and FITS
       if fits and units <= stock then
         status, ends, left, bought = OK, 'confirmed', stock - units, had + units
       elseif fits and mode == 'borrow' then

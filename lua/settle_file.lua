@@ -30,16 +30,14 @@
 ]]
 --- @kinds hash set coupon
 --- @let OP = settle
+--- @let HELD = held[place]
+--- @let FITS = units > 0 and has == 0
+--- @if hash
 --- @let HELD = numbers[held[place]]
 --- @let FITS = units > 0 and has + units <= (limit or MOST_UNITS)
+--- @end
 --- @if set
 --- @let HELD = numbers[held[place] == 1 and (units_of[place] or true)]
---- @end
---- @if coupon
---- @let HELD = held[place]
---- @end
---- @if set coupon
---- @let FITS = units > 0 and has == 0
 --- @end
 --- @use "codes"
 --- @use "key_count"

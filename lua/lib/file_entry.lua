@@ -1,17 +1,14 @@
 -- The ledger entry of the orders that were applied: those without a letter. Reads the columns, letters, applied, how many were, and
 -- left, the stock after them; sets entry. What is empty is left out. Those of settle have a letter if their units were taken again.
---- @if settle_file
---- @let USERS_TEXT = concat(users, '\t')
---- @let REQUESTS_TEXT = ARGV[3]
---- @else
---- @let LETTER = nil
---- @let USERS_TEXT = ARGV[3]
---- @let REQUESTS_TEXT = ARGV[10]
---- @end
 local entry = {'op', 'OP', 'stock', digits(left)}
 do
   local users, quantities, requests, reasons, common = users, quantities, requests, reasons, common
-  local users_text, requests_text, lines_text = USERS_TEXT, REQUESTS_TEXT, ARGV[9]
+  local users_text, requests_text, lines_text = ARGV[3], ARGV[10], ARGV[9]
+  --- @if settle_file
+  users_text, requests_text = concat(users, '\t'), ARGV[3]
+  --- @else
+  --- @let LETTER = nil
+  --- @end
   if applied < #users then
     local numbers = {}
     local function of(values)

@@ -6,7 +6,9 @@
 --- @if hash
 --- @let SHOWN_AFTER = had + units
 --- @end
+--- @let PLAIN = '^%w+$'
 --- @if counter
+--- @let PLAIN = '^%w*$'
 --- @let SHOWN = nil
 --- @let SHOWN_AFTER = nil
 --- @end
@@ -26,11 +28,7 @@ elseif mode ~= 'first' and mode ~= 'retry' and mode ~= 'borrow' and mode ~= 'dry
 elseif mode ~= 'first' and mode ~= 'retry' and mode ~= 'dry' then wrong = 'the mode is not first, retry or dry'
 --- @end
 -- Most user ids need no closer look.
---- @if counter
-elseif #user > 256 or user ~= '' and not find(user, '^%w+$') and not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then
---- @else
-elseif #user > 256 or not find(user, '^%w+$') and not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then
---- @end
+elseif #user > 256 or not find(user, PLAIN) and not find(user, '^%f[^%s%c][^%c]*[^%s%c]$') then
   wrong = 'user id of order 1'
 elseif #request > 128 or not find(request, '^[ -~]*$') then wrong = 'request id of order 1' end
 if wrong then return redis.error_reply('USAGE SCRIPT: ' .. wrong) end

@@ -1,4 +1,5 @@
--- What the caller may not run of what orders take: sets denied. Reads allowed, has_ledger, withdrawn and SELLS, whether units are taken.
+-- What the caller may not run of what orders take: sets denied. Reads has_ledger, withdrawn and SELLS, whether units are taken.
+local allowed = redis.acl_check_cmd
 local denied = allowed and (not allowed('HSET', KEYS[3], 'f', 'v') and 'HSET'
   or SELLS and (not allowed('DECRBY', KEYS[1], '1') and 'DECRBY'
     or withdrawn and not allowed('HSET', KEYS[2], 'f', 'v') and 'HSET'

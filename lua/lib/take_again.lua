@@ -1,7 +1,6 @@
 -- Takes the units of expired holds again, the stock first. Reads begun, is_first, stock, withdrawn, taken, how many units, and whose they are:
 -- takers, and takers_units, users with what they hold then.
 --- @include "stock"
-local allowed = redis.acl_check_cmd
 --- @let SELLS = true
 --- @include "rights_of_orders"
 --- @include "forbidden"

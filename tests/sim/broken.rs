@@ -294,7 +294,10 @@ const RULES_OF_HOLDS: [Rule; 14] = [
     (
         "a payment of an expired hold ignores the limit",
         "*",
-        &[("fits = units > 0 and had + units <= (limit or MOST_UNITS)", "fits = units > 0")],
+        &[(
+            "step == 'confirm' and units > 0 and had + units <= (limit or MOST_UNITS)",
+            "step == 'confirm' and units > 0",
+        )],
     ),
     ("what expires looks at deadlines alone", "*", &[("or state and state ~= 'held' then", "or state == 'void' then")]),
     (

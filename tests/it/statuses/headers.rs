@@ -234,7 +234,7 @@ fn each_layout_has_its_own_build_of_a_script_and_nothing_of_other_kinds() {
             assert!(!code.contains("--- @"), "{layout:?} {name}: a line for the builder is left");
             // Names that stand for a text are words of capitals that no code declares.
             let words_for_texts = "KIND SCRIPT OP FITS KEY_COUNT DEADLINES SHOWN SHOWN_AFTER PARTICIPANTS RECORDED HELD ASKED \
-                                   LETTER USERS_TEXT REQUESTS_TEXT IS_NEW SELLS MAY_UNMARK NOW MOST HELD_AFTER \
+                                   LETTER PLAIN IS_NEW SELLS MAY_UNMARK NOW MOST HELD_AFTER \
                                    GIVEN HOLDERS HOLDERS_UNITS MAY_BE_WITHDRAWN";
             for word in words_for_texts.split(' ') {
                 let mut words = code.split(|c: char| c != '_' && !c.is_ascii_alphanumeric());
