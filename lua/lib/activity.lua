@@ -62,9 +62,10 @@ if stock > MOST_UNITS then key, value = 1, stock_text break end
 --- @if hold hold_file settle settle_file
 if not total then return {NOT_PREHEATED, stock, false} end
 --- @end
---- @let MAY_BE_WITHDRAWN = state == 'paused'
 --- @if refund refund_file repair settle settle_file
 --- @let MAY_BE_WITHDRAWN = true
+--- @else
+--- @let MAY_BE_WITHDRAWN = state == 'paused'
 --- @end
 local withdrawn_text = MAY_BE_WITHDRAWN and redis.call('HGET', KEYS[2], 'withdrawn')
 if withdrawn_text then

@@ -1,4 +1,4 @@
--- Whether the limit lets a user buy more: FITS. Reads had, what the user holds (nil: it is damaged), units and most, the limit.
+-- Whether an order fits the limit. Reads had, what the user holds (nil: it is damaged), units and most, the limit.
 --- @let FITS = true
 --- @if hash
 --- @let FITS = had and had + units <= most

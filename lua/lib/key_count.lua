@@ -1,4 +1,4 @@
--- How many keys an activity has, KEY_COUNT; with holds the last is that of deadlines, DEADLINES.
+-- How many keys an activity has; with holds the last of them is that of deadlines.
 --- @let KEY_COUNT = 5
 --- @if set
 --- @let KEY_COUNT = 6

@@ -1,4 +1,4 @@
--- Before units leave a stock beside which nobody is recorded, a mark says so, if the caller may remove it (MAY_UNMARK): why,
+-- Before units leave a stock beside which nobody is recorded, a mark says so, if the caller may remove it: why,
 -- `lib/unfinished_call.lua` says. Reads allowed, is_first and begun; sets marks, whether the mark is to be removed behind the first
 -- user.
 --- @if counter
