@@ -17,7 +17,7 @@
   ARGV[3]  by             who runs this, for the ledger; may be empty
   ARGV[4]  reason         why, for the ledger; may be empty
   ARGV[5]  name           of the adoption, letters, digits and dashes; of no use to plan
-  ARGV[6]  total          switch: the total; else of no use
+  ARGV[6]  total          switch: the total; withdraw: live or paused, if no meta says it; else of no use
   ARGV[7]  held           switch: units that participants hold; else of no use, as are those that follow
   ARGV[8]  units          switch: units for sale, withdrawn ones included; empty: as many as there are
   ARGV[9]  participants   switch: how many there are, as they were scanned; empty: not compared
@@ -148,7 +148,7 @@ if step == 'withdraw' then
   persist_keys()
   local marks = mark_first(units, rules.total)
   if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
-  local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or 'live'
+  local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or total_text == 'paused' and 'paused' or 'live'
   local adopt = meta.adopt or state .. (rules.total and ' 1' or ' 0')
   local count = digits(rules.total and repairs or length)
   -- Until the switch a total that nobody knows refuses no refund; if nobody is recorded, nothing counts as sold.
@@ -221,6 +221,8 @@ local returns = pages ~= '' and return_to ~= 'withdrawn'
 local set = {'rules', rules_text(rules), 'adopted', name}
 if given.title then set[#set + 1], set[#set + 2] = 'title', given.title end
 if not meta.repairs then set[#set + 1], set[#set + 2] = 'repairs', digits(length) end
+-- Units that an update which was cut has not added are in this total.
+if meta.update then set[#set + 1], set[#set + 2] = 'update', '0' end
 local now = digits(unix_ms())
 persist_keys()
 if with_ledger then

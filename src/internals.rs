@@ -61,7 +61,7 @@ pub fn adopt(store: &mut Store, plan: &Plan) -> Result<Status> {
         Prospect::Whole => return Ok(Status::Exists),
         Prospect::Refused(why) => AdoptionEnd::Refused(why),
         Prospect::Ledger { adopted, is_paused } => adoption.restore_meta(&found, adopted, is_paused)?,
-        Prospect::Scanned { .. } => adoption.take_over()?,
+        Prospect::Scanned { is_paused, .. } => adoption.take_over(is_paused)?,
     };
     Ok(match ended {
         AdoptionEnd::Done(..) => Status::Ok,

@@ -11,11 +11,11 @@ use crate::audit::read::fold;
 use crate::error::{Result, ServerKind, StoreError};
 use crate::model::number::{MAX_UNITS, signed};
 use crate::model::status::call_code::STALE;
-use crate::model::{ActivityId, Corrupt, Kind, Millis, Plan, Status, Units};
+use crate::model::{ActivityId, Corrupt, Entry, EntryId, Kind, Millis, Op, Plan, Status, StoredState, Units};
 use crate::names;
 use crate::read::checkpoint::encode_page;
 use crate::read::holders::Holders;
-use crate::read::{holds, snapshot};
+use crate::read::{holds, ledger, snapshot};
 use crate::redis::call::Call;
 use crate::script::ADOPT;
 use crate::script::keys::Keys;
@@ -99,7 +99,7 @@ pub(crate) enum Prospect {
     /// Its meta, as its ledger has it.
     Ledger { adopted: Adopted, is_paused: bool },
     /// It becomes what participants and the stock come to.
-    Scanned { adopted: Adopted, holders: Holders },
+    Scanned { adopted: Adopted, holders: Holders, is_paused: bool },
     /// Nothing.
     Refused(Unadoptable),
 }
@@ -148,11 +148,33 @@ impl<'a> Adoption<'a> {
             let adopted = Adopted { total, held, units: found.units.unwrap_or_default() };
             return Ok(Prospect::Ledger { adopted, is_paused: ledger.is_paused });
         }
+        let (is_paused, left) = if found.stage == Stage::Lost { self.read_pause(found)? } else { (false, None) };
+        if let Some(left) = left.filter(|left| *left > found.units.unwrap_or_default()) {
+            return Ok(Prospect::Refused(Unadoptable::Withdrawn(left)));
+        }
         let holders = (self.scan)(self.store)?.unwrap_or_default();
         Ok(match self.sum(found, &holders) {
-            Ok(adopted) => Prospect::Scanned { adopted, holders },
+            Ok(adopted) => Prospect::Scanned { adopted, holders, is_paused },
             Err(why) => Prospect::Refused(why),
         })
+    }
+
+    /// What the rest of a ledger says of an activity whose meta was lost: whether it is paused, and how many units were left while its
+    /// stock was withdrawn.
+    fn read_pause(&mut self, found: &Adoptable) -> Result<(bool, Option<u64>)> {
+        let Some(last) = found.last.as_deref().and_then(|last| last.parse().ok()) else { return Ok((false, None)) };
+        let (mut is_paused, mut is_withdrawn, mut left) = (false, false, None);
+        let key = self.store.keys(&self.plan.id).ledger;
+        ledger::each_entry_of(self.store, &key, EntryId::ZERO, last, |entry| {
+            match entry.known_op() {
+                Some(Op::Pause) => (is_paused, is_withdrawn) = (true, is_withdrawn || entry.withdrawn.is_some()),
+                Some(Op::Resume | Op::Preheat) => (is_paused, is_withdrawn) = (false, false),
+                _ => {}
+            }
+            left = Entry::count(entry.stock.as_deref()).or(left);
+            true
+        })?;
+        Ok((is_paused, left.filter(|_| is_withdrawn)))
     }
 
     /// Refuses a window that is given in part, and does not fit what is stored of the other part.
@@ -174,15 +196,16 @@ impl<'a> Adoption<'a> {
         Ok(self.switch(found, adopted, None, is_paused)?.unwrap_or(AdoptionEnd::Moving))
     }
 
-    /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock.
+    /// Withdraws the stock, scans until two scans agree, writes what they found and returns the stock. With `is_paused` nobody buys
+    /// afterwards, if no meta says otherwise.
     ///
     /// # Errors
     /// Any of `StoreError`. The sale may be stopped then, until another call resumes.
-    pub(crate) fn take_over(&mut self) -> Result<AdoptionEnd> {
+    pub(crate) fn take_over(&mut self, is_paused: bool) -> Result<AdoptionEnd> {
         for _ in 0..TRIES {
             // A page of the last try that comes late is none of this one.
             self.name = new_name(self.store);
-            let Some(found) = self.withdraw()? else { return Ok(AdoptionEnd::Overtaken) };
+            let Some(found) = self.withdraw(is_paused)? else { return Ok(AdoptionEnd::Overtaken) };
             if found.status != Status::Ok {
                 return Ok(AdoptionEnd::Refused(Unadoptable::Unfit(found.status, found.corrupt)));
             }
@@ -235,10 +258,10 @@ impl<'a> Adoption<'a> {
     }
 
     /// Moves the stock out of reach and pauses the activity; `None` if another adoption has taken it over meanwhile.
-    fn withdraw(&mut self) -> Result<Option<Adoptable>> {
+    fn withdraw(&mut self, is_paused: bool) -> Result<Option<Adoptable>> {
         let activity = &self.plan.id;
         preheat::add_to_index(self.store, [activity])?;
-        let arguments = vec![String::new(), self.name.clone()];
+        let arguments = vec![String::new(), self.name.clone(), state(is_paused)];
         let value = adopt(self.store, activity, "withdraw", arguments)?;
         if is_stale(&value) { Ok(None) } else { adoptable(value, &self.store.keys(activity)).map(Some) }
     }
@@ -294,7 +317,7 @@ impl<'a> Adoption<'a> {
             given(plan.title.clone()),
             given(plan.starts_at.map(Millis::get)),
             given(plan.stored_end().map(Millis::get)),
-            if is_paused { "paused" } else { "live" }.to_owned(),
+            state(is_paused),
         ];
         let value = adopt(self.store, &plan.id, "switch", arguments)?;
         if is_stale(&value) {
@@ -319,6 +342,11 @@ impl<'a> Adoption<'a> {
         trim::clear(self.store, &keys, &found.epoch)?;
         adopt(self.store, &self.plan.id, "undo", vec![String::new(), self.name.clone()]).map(drop)
     }
+}
+
+/// As the script has it.
+fn state(is_paused: bool) -> String {
+    if is_paused { StoredState::Paused } else { StoredState::Live }.name().to_owned()
 }
 
 fn new_name(store: &Store) -> String {
@@ -404,6 +432,8 @@ pub(crate) enum Unadoptable {
     Evicted,
     /// The total differs from stock plus holdings, which are this many units.
     OtherTotal(u64),
+    /// A pause had withdrawn the stock, of which so many units were left, and only the lost meta had them.
+    Withdrawn(u64),
     /// The stock is gone, and without all holdings nobody can say what it was.
     StockLost,
 }

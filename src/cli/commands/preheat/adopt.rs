@@ -10,7 +10,8 @@ use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::error::{Result as StoreResult, ServerKind, StoreError};
 use crate::model::{
-    Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState, Units,
+    Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState,
+    Units, shell_quoted,
 };
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
@@ -22,6 +23,8 @@ struct AdoptCommand<'a> {
     plan: Plan,
     store: Store,
     out: &'a mut Output,
+    /// Whether its ledger says that it is paused, and no meta does.
+    is_paused: bool,
 }
 
 /// Takes an activity over.
@@ -35,7 +38,7 @@ pub(super) fn run(args: &PreheatArgs, activity: &ActivityId, session: &mut Sessi
         return Err(failure);
     }
     let out = &mut session.out;
-    AdoptCommand { args, plan, store, out }.run()
+    AdoptCommand { args, plan, store, out, is_paused: false }.run()
 }
 
 impl AdoptCommand<'_> {
@@ -45,21 +48,26 @@ impl AdoptCommand<'_> {
         match self.adoption(|adoption| adoption.prospect(&found))? {
             Prospect::Whole => self.nothing_to_do(&found),
             Prospect::Refused(why) => self.refused(&found, why),
-            Prospect::Ledger { adopted, .. } | Prospect::Scanned { adopted, .. } if self.args.mutating.dry_run => {
+            Prospect::Ledger { adopted, is_paused } | Prospect::Scanned { adopted, is_paused, .. }
+                if self.args.mutating.dry_run =>
+            {
+                self.is_paused = is_paused;
                 self.done(&found, adopted, Status::Ok)
             }
             Prospect::Ledger { adopted, is_paused } => {
                 self.ask(&found, adopted, &format!("its ledger is whole, sold: {}", counted(adopted.held, "unit")))?;
+                self.is_paused = is_paused;
                 let ended = self.adoption(|adoption| adoption.restore_meta(&found, adopted, is_paused))?;
                 self.ended(&found, ended)
             }
-            Prospect::Scanned { adopted, holders } => {
+            Prospect::Scanned { adopted, holders, is_paused } => {
+                self.is_paused = is_paused;
                 let (buyers, units) = (counted(holders.holders(), "buyer"), counted(adopted.held, "unit"));
                 let hold = if holders.holders() == 1 { "holds" } else { "hold" };
                 self.ask(&found, adopted, &format!("{buyers} {hold} {units}"))?;
                 // From here on a Ctrl-C must not leave the activity without its stock.
                 interrupt::stop_gracefully();
-                let ended = self.adoption(|adoption| adoption.take_over()).map_err(Failure::from);
+                let ended = self.adoption(|adoption| adoption.take_over(is_paused)).map_err(Failure::from);
                 let ended = ended.and_then(|ended| self.ended(&found, ended));
                 // What does not fit was undone.
                 let is_undone =
@@ -231,6 +239,17 @@ impl AdoptCommand<'_> {
                 });
                 self.refuse(found, Status::Exists, None, vec![difference])
             }
+            Unadoptable::Withdrawn(left) => {
+                let (before, after) = (found.units.unwrap_or_default().to_string(), left.to_string());
+                let difference = FieldDifference { field: "stock".to_owned(), before, after, is_given: true };
+                let key = self.store.keys(&id).stock;
+                self.out.hint(format!(
+                    "a pause had withdrawn its stock, and the meta that had it is lost: `SET {} {left}` brings back what its ledger says \
+                     was left, then the same command again; it stays paused",
+                    shell_quoted(&key)
+                ));
+                self.refuse(found, Status::Exists, None, vec![difference])
+            }
             Unadoptable::StockLost => {
                 let field = "stock key".to_owned();
                 let difference = FieldDifference { field, before: String::new(), after: String::new(), is_given: true };
@@ -283,6 +302,10 @@ impl AdoptCommand<'_> {
                 "limit, title and window were lost with its meta: `seckill preheat --id {id:#} --update` sets those that \
                  are not given"
             ));
+        }
+        if self.is_paused {
+            let id = &self.plan.id;
+            self.out.note(format!("it is paused, as its ledger says: `seckill resume {id:#}` ends that"));
         }
         let row = Preheated {
             status,
