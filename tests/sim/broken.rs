@@ -202,7 +202,7 @@ const RULES_OF_SHARDS: [Rule; 3] = [
         "borrow",
         &[("if found then\n  redis.call('HSET', KEYS[3], field, record)", "if false then")],
     ),
-    ("a shard lends what stays in its stock", "lend", &[("redis.call('DECRBY', KEYS[1], digits(units))", "")]),
+    ("a shard lends what stays in its stock", "lend", &[("take_units(shard.units, shard.withdrawn, units)", "")]),
 ];
 
 /// Rules of how the total of a shard changes.
