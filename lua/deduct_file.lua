@@ -48,6 +48,9 @@
 --- @use "codes"
 -- Those of one activity: of several, they are set for each in turn.
 local KEYS, ARGV, redis = KEYS, ARGV, redis
+--- @use "values"
+--- @use "columns"
+--- @use "status_letters"
 --- @use "is_graphic"
 
 -- Orders of one activity; returns the reply to them.

@@ -33,6 +33,9 @@
 --- @let OP = hold
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
+--- @use "values"
+--- @use "columns"
+--- @use "status_letters"
 --- @use "is_graphic"
 --- @include "file"
 -- Six values an order are written at once, and unpack fails near 8,000.

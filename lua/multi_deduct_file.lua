@@ -46,6 +46,9 @@
 --- @let OP = multi_deduct
 --- @use "codes"
 local KEYS, ARGV, redis = KEYS, ARGV, redis
+--- @use "values"
+--- @use "columns"
+--- @use "status_letters"
 --- @use "is_graphic"
 
 -- Mostly, orders of a file name the same activities, which then have the same columns: each is read once.

@@ -29,6 +29,9 @@
 --- @use "codes"
 -- Those of one activity: of several, they are set for each in turn.
 local KEYS, ARGV, redis = KEYS, ARGV, redis
+--- @use "values"
+--- @use "columns"
+--- @use "status_letters"
 --- @use "is_graphic"
 --- @use "unfinished_call"
 

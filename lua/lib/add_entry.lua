@@ -1,4 +1,4 @@
--- Writes the ledger entry of one order, and undoes the order if it is refused, the stock last: nobody was told of it. Reads what
+-- Writes the ledger entry of one order, and undoes the order if it is refused, the stock last: nobody knows of it. Reads what
 -- `entry` reads, has_ledger and undoes.
 if has_ledger then
   --- @include "entry"

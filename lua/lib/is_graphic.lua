@@ -1,7 +1,3 @@
---- @use "values"
---- @use "columns"
---- @use "status_letters"
-
 -- Whether a column has neither white space nor control characters but its tabs. Of a long text, a search for
 -- each of them takes a fraction of a pattern's time.
 local function is_graphic(text)

@@ -432,7 +432,7 @@ pub(crate) enum Unadoptable {
     Evicted,
     /// The total differs from stock plus holdings, which are this many units.
     OtherTotal(u64),
-    /// A pause had withdrawn the stock, of which so many units were left, and only the lost meta had them.
+    /// A pause had withdrawn the stock, and only the lost meta had what was left of it: these units.
     Withdrawn(u64),
     /// The stock is gone, and without all holdings nobody can say what it was.
     StockLost,

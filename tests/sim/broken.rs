@@ -335,16 +335,8 @@ const RULES_OF_REPLIES: [Rule; 4] = [
 
 /// Rules of orders, of several activities, and of what operators change.
 const RULES_OF_ORDERS: [Rule; 13] = [
-    (
-        "a user of a set buys twice",
-        "*",
-        &[("if not status then status = not (had == 0) and", "if not status then status = false and")],
-    ),
-    (
-        "a user gets two coupons",
-        "*",
-        &[("if not status then status = not (had == 0 and units == 1) and", "if not status then status = false and")],
-    ),
+    ("a user of a set buys twice", "*", &[("status then status = not (had == 0)", "status then status = false")]),
+    ("a user gets two coupons", "*", &[("then status = not (had == 0 and units == 1)", "then status = false")]),
     (
         "a request id is anybody's order",
         "deduct",

@@ -178,9 +178,7 @@ pub(crate) fn expire(
         row.units += expired.units;
         row.was_resent |= expired.was_resent;
         match expired.corrupt {
-            Some(Corrupt { key, what }) if row.holds > 0 => {
-                warnings.warn(format!("key `{key}` {what}"));
-            }
+            Some(Corrupt { key, what }) if row.holds > 0 => warnings.warn(format!("key `{key}` {what}")),
             corrupt => warn_of_corrupt(warnings, corrupt.as_ref()),
         }
         items.extend(expired.left);

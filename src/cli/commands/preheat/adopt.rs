@@ -45,23 +45,21 @@ impl AdoptCommand<'_> {
     fn run(&mut self) -> Result<Exit> {
         let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
         hints::order_sets([&self.plan.id], &mut self.store, self.out);
-        match self.adoption(|adoption| adoption.prospect(&found))? {
+        let prospect = self.adoption(|adoption| adoption.prospect(&found))?;
+        self.is_paused =
+            matches!(prospect, Prospect::Ledger { is_paused: true, .. } | Prospect::Scanned { is_paused: true, .. });
+        match prospect {
             Prospect::Whole => self.nothing_to_do(&found),
             Prospect::Refused(why) => self.refused(&found, why),
-            Prospect::Ledger { adopted, is_paused } | Prospect::Scanned { adopted, is_paused, .. }
-                if self.args.mutating.dry_run =>
-            {
-                self.is_paused = is_paused;
+            Prospect::Ledger { adopted, .. } | Prospect::Scanned { adopted, .. } if self.args.mutating.dry_run => {
                 self.done(&found, adopted, Status::Ok)
             }
             Prospect::Ledger { adopted, is_paused } => {
                 self.ask(&found, adopted, &format!("its ledger is whole, sold: {}", counted(adopted.held, "unit")))?;
-                self.is_paused = is_paused;
                 let ended = self.adoption(|adoption| adoption.restore_meta(&found, adopted, is_paused))?;
                 self.ended(&found, ended)
             }
             Prospect::Scanned { adopted, holders, is_paused } => {
-                self.is_paused = is_paused;
                 let (buyers, units) = (counted(holders.holders(), "buyer"), counted(adopted.held, "unit"));
                 let hold = if holders.holders() == 1 { "holds" } else { "hold" };
                 self.ask(&found, adopted, &format!("{buyers} {hold} {units}"))?;
