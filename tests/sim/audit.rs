@@ -179,10 +179,8 @@ pub fn heal(history: &mut History<'_>) -> Result<(), Broken> {
                 _ if is_overdrawn(&history.oracle, activity) && audit.plan.repairs.is_empty() => break,
                 verdict if round == ROUNDS => {
                     let kept = &audit.plan.kept;
-                    return broken(
-                        "repairs end",
-                        format!("{verdict:?} {:?} {kept:?} {:?}", audit.differences, audit.notes),
-                    );
+                    let what = format!("{verdict:?} {:?} {kept:?} {:?}", audit.differences, audit.notes);
+                    return broken("repairs end", what);
                 }
                 _ => {}
             }
@@ -207,10 +205,8 @@ pub fn end(history: &mut History<'_>) -> Result<(), Broken> {
         }
         let bought: i64 = history.oracle.bought(number).values().sum();
         if found.for_sale + bought != found.total {
-            return broken(
-                "nothing is lost",
-                format!("{}: {bought} bought and {} for sale of {}", activity.id, found.for_sale, found.total),
-            );
+            let what = format!("{}: {bought} bought and {} for sale of {}", activity.id, found.for_sale, found.total);
+            return broken("nothing is lost", what);
         }
     }
     Ok(())

@@ -1512,6 +1512,7 @@ impl Night<'_> {
             match self.oracle.orders[order].heard {
                 _ if self.oracle.orders[order].is_nameless || self.oracle.orders[order].is_lost => {}
                 Heard::Rejected => {}
+                Heard::Nothing if (0..self.activities.len()).any(|activity| self.oracle.waits(order, activity)) => {}
                 Heard::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
                 Heard::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),
                 _ => todo.push(self.order(order)),
@@ -1527,14 +1528,10 @@ impl Night<'_> {
         let Some(found) = Found::read(&self.activities[activity], &server.keys)? else { return Ok(()) };
         let bought = self.oracle.bought(activity);
         let sum: i64 = bought.values().sum();
-        if bought.values().all(|units| *units >= 0) && found.for_sale + sum != found.total {
-            return broken(
-                "nothing is lost",
-                format!(
-                    "{}: {sum} bought and {} for sale of {}",
-                    self.activities[activity].id, found.for_sale, found.total
-                ),
-            );
+        let waits = (0..self.oracle.orders.len()).any(|order| self.oracle.waits(order, activity));
+        if !waits && bought.values().all(|units| *units >= 0) && found.for_sale + sum != found.total {
+            let what = format!("{sum} bought and {} for sale of {}", found.for_sale, found.total);
+            return broken("nothing is lost", format!("{}: {what}", self.activities[activity].id));
         }
         Ok(())
     }

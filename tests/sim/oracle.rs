@@ -300,6 +300,15 @@ impl Oracle {
         self.sums(activity, |order| order.heard == Heard::Bought && !order.is_lost)
     }
 
+    /// Whether an order that is in doubt has an item in an activity, and waits for a human: its user gave back more than was bought, with
+    /// units of its hold.
+    pub fn waits(&self, order: usize, activity: usize) -> bool {
+        let Order { user, items, heard, .. } = &self.orders[order];
+        let is_overdrawn = |of: usize| self.bought(of).get(&user[..]).is_some_and(|units| *units < 0);
+        let is_waiting = *heard == Heard::Nothing && items.iter().any(|(of, _)| is_overdrawn(*of));
+        is_waiting && items.iter().any(|(of, _)| *of == activity)
+    }
+
     fn sums(&self, activity: usize, counts: impl Fn(&Order) -> bool) -> BTreeMap<&[u8], i64> {
         let mut sums: BTreeMap<&[u8], i64> = BTreeMap::new();
         for order in self.orders.iter().filter(|order| counts(order)) {
@@ -343,19 +352,15 @@ impl Oracle {
         let promised = self.promised(number, now);
         let sum: i64 = promised.values().map(|units| (*units).max(0)).sum();
         if sum + found.for_sale > found.most {
-            return broken(
-                "never more than there is",
-                format!("{}: {sum} promised and {} for sale of {}", activity.id, found.for_sale, found.most),
-            );
+            let what = format!("{}: {sum} promised and {} for sale of {}", activity.id, found.for_sale, found.most);
+            return broken("never more than there is", what);
         }
         for (user, units) in promised.into_iter().filter(|_| activity.layout.kind().has_users()) {
             let name = String::from_utf8_lossy(user);
             let held = found.held.get(user).copied().unwrap_or_default();
             if held < units {
-                return broken(
-                    "an answer stays true",
-                    format!("{}: {name} was promised {units} and has {held}", activity.id),
-                );
+                let what = format!("{}: {name} was promised {units} and has {held}", activity.id);
+                return broken("an answer stays true", what);
             }
             // Of who is recorded once it is the number of orders.
             let limit = found.limit.filter(|_| activity.layout.kind() == Kind::Hash);

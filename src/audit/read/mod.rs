@@ -339,8 +339,8 @@ impl AuditRun<'_> {
         }
     }
 
-    /// Scans until two scans are equal in stock, total, sum and digest, and the stock at each page of them, comparing with the order
-    /// records. False if it is gone meanwhile.
+    /// Scans until two scans are equal in stock, total, sum and digest, and the stock at each page of them, and the last has all users,
+    /// comparing with the order records. False if it is gone meanwhile.
     fn compare_scans(&mut self, first: Snapshot) -> Result<bool> {
         let hasher = hashbrown::DefaultHashBuilder::default();
         let lost_beginning = first.meta.as_ref().is_some_and(|meta| meta.ledger);
@@ -350,7 +350,7 @@ impl AuditRun<'_> {
         let mut before = None;
         let mut tries = 0;
         'scans: while tries < TRIES {
-            let (mut tally, mut digest) = (Tally::default(), 0u64);
+            let (mut tally, mut digest, mut scanned) = (Tally::default(), 0u64, 0u64);
             self.evidence.ledger.begin_again();
             self.evidence.mismatches.clear();
             self.evidence.without_units = 0;
@@ -376,6 +376,7 @@ impl AuditRun<'_> {
                     self.evidence.has_users = true;
                     let user = ledger.user(name);
                     if ledger.mark_seen(user) {
+                        scanned += 1;
                         digest = digest.wrapping_add(hasher.hash_one((name, &holds)));
                         tally.add(&holds, ledger, user);
                         self.evidence.without_units += u64::from(holds == Holding::Unknown);
@@ -390,7 +391,9 @@ impl AuditRun<'_> {
             view = end;
             let seen = (began, stock_and_total(&view), tally, digest);
             self.evidence.held = tally;
-            self.evidence.settled = is_steady && seen.0 == seen.1 && before == Some(seen);
+            // The stock may be the same again after a purchase and a return.
+            let is_whole = view.buyers.is_none_or(|buyers| buyers == scanned);
+            self.evidence.settled = is_steady && is_whole && seen.0 == seen.1 && before == Some(seen);
             if self.evidence.settled {
                 break;
             }

@@ -100,13 +100,13 @@ impl Night<'_> {
         let is_lost = self.oracle.orders.iter().any(|order| order.is_lost);
         let is_known = !self.is_resetting && self.oracle.refunds.is_empty() && !is_lost;
         if let Some(total) = gone.total.filter(|total| is_known && bought + found.for_sale > *total) {
-            return broken(
-                "nothing is sold twice",
-                format!("{bought} bought and {} for sale of {total}", found.for_sale),
-            );
+            let what = format!("{bought} bought and {} for sale of {total}", found.for_sale);
+            return broken("nothing is sold twice", what);
         }
         let held: i64 = found.held.values().filter(|units| **units < i64::MAX).sum();
-        if held + found.for_sale > found.most {
+        // A reset that was cut has the new total and the old users, and nothing for sale.
+        let may_sell = !self.is_resetting || found.for_sale > 0;
+        if may_sell && held + found.for_sale > found.most {
             let what = format!("{held} held and {} for sale of {}", found.for_sale, found.most);
             return broken("never more than there is", what);
         }
