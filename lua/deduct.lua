@@ -39,8 +39,8 @@
   more. A refund, release or expiry that was cut is finished first, but for deadlines; not by a dry run.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME XLEN
-  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if HDEL is allowed too.
-  INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
+  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. Plain orders are quicker if HDEL is allowed too;
+  Redis 6.2 needs it. INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
 --- @kinds hash set coupon counter
 --- @use "codes"
@@ -52,8 +52,6 @@ if not units or units < 1 or units > MOST_QUANTITY then return redis.error_reply
 for turn = 1, 2 do
   repeat
     --- @include "activity"
-    --- @let GIVEN = ARGV[8]
-    --- @include "given_limit"
     --- @include "request"
     --- @include "held"
     --- @let IS_NEW = not found and total
@@ -62,6 +60,8 @@ for turn = 1, 2 do
     -- Decide.
     local digest = quantity == '1' and user or quantity .. '\t' .. user
     --- @include "known"
+    --- @let GIVEN = ARGV[8]
+    --- @include "given_limit"
     --- @include "closed_now"
     local status = shut
     --- @include "exceeds_limit_or_stock"

@@ -40,8 +40,8 @@
   or expiry that was cut is finished first, but for deadlines.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HMGET HGET TYPE EXISTS TIME XLEN
-  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. With HDEL, the first user is recorded behind a mark.
-  INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
+  XREVRANGE DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. With HDEL, which Redis 6.2 needs, the first user is recorded
+  behind a mark. INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
 --- @kinds hash set coupon counter
 --- @let OP = deduct

@@ -39,8 +39,8 @@
   never more. A refund, release or expiry that was cut is finished first, as by deduct.
 
   Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HMGET TYPE EXISTS TIME XLEN XREVRANGE
-  DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. With HDEL, the first user is recorded behind a mark.
-  INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
+  DECRBY HSET XADD; sets also SMISMEMBER SADD SREM. With HDEL, which Redis 6.2 needs, the first user is recorded
+  behind a mark. INCRBY HDEL XRANGE finish what was cut: without them orders of its users are refused.
 ]]
 --- @kinds hash set coupon counter
 --- @let OP = multi_deduct

@@ -21,7 +21,7 @@
 
   unsaid is 1 if the quantity is a default that nobody gave. A member of a set that another script recorded, without units,
   holds an unknown number: of it any given quantity up to the total less the stock is refunded, neither `all` nor one that
-  is unsaid, and then the user is no member any more.
+  is unsaid, nor anything while the user holds units open; and then the user is no member any more.
 
   Returns for one order {status, stock, bought, quantity}, with stock and bought after it (bought is `?` if it is unknown;
   quantity is false if `all` gave nothing back now):
@@ -47,7 +47,7 @@
 --- @include "order"
 --- @let SHOWN = had, not all and units
 --- @if counter
---- @let SHOWN = nil
+--- @let SHOWN = false, units
 --- @end
 local all, units = quantity == 'all', whole(quantity) or 0
 if not all and (units < 1 or units > MOST_QUANTITY) then return usage('refund: quantity of order 1') end
@@ -72,11 +72,11 @@ for turn = 1, 2 do
     --- @include "known"
     --- @let IS_NEW = not found and total
     --- @include "first_user"
-    local taken, rest, status = units, nil, nil
+    local taken, rest, status = units, false, nil
     --- @if hash set coupon
     local free = (had == '?' and MOST_UNITS or had) - open_units
     if all then taken = math.max(free, 0) end
-    if taken > free or taken == 0 or had == '?' and (all or ARGV[8] == '1') then status = EXCEEDS_BOUGHT end
+    if taken > free or taken == 0 or had == '?' and (all or ARGV[8] == '1' or open_units > 0) then status = EXCEEDS_BOUGHT end
     rest = had == '?' and 0 or had - taken
     --- @end
     if stock + taken > (total or MOST_UNITS) then status = EXCEEDS_BOUGHT end

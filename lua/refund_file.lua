@@ -71,7 +71,8 @@ local function apply()
         --- @include "units_before"
         local free = (had or 0) - (open[i] or 0)
         if text == 'all' then units = math.max(free, 0) end
-        local fits = had and units <= free and units > 0 and left + units <= most and not (is_unsaid and had == math.huge)
+        local fits = had and units <= free and units > 0 and left + units <= most
+          and not (had == math.huge and (is_unsaid or (open[i] or 0) > 0))
         --- @end
         if fits and not known then
           left, applied = left + units, applied + 1

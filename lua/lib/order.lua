@@ -9,8 +9,8 @@
 --- @let PLAIN = '^%w+$'
 --- @if counter
 --- @let PLAIN = '^%w*$'
---- @let SHOWN = nil
---- @let SHOWN_AFTER = nil
+--- @let SHOWN = false
+--- @let SHOWN_AFTER = false
 --- @end
 local KEYS, ARGV, redis = KEYS, ARGV, redis
 local by, user, quantity, request, mode, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] or 'first', ARGV[7] or ''
