@@ -51,7 +51,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "status_letters"
---- @use "is_graphic"
 
 -- Orders of one activity; returns the reply to them.
 local function apply()
@@ -88,7 +87,9 @@ local function apply()
           --- @include "take_order"
           if request ~= '' then
             local digest = text == '1' and user or text .. '\t' .. user
-            kept[kept_size + 1], kept[kept_size + 2], kept_size = request, digest, kept_size + 2
+            kept_size = kept_size + 2
+            kept[kept_size - 1] = request
+            kept[kept_size] = digest
             if repeats then once[request] = digest end
           end
         else

@@ -36,7 +36,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "status_letters"
---- @use "is_graphic"
 --- @include "file"
 -- Six values an order are written at once, and unpack fails near 8,000.
 if count > 1000 then return usage('hold: more than 1000 orders in one call') end

@@ -49,18 +49,19 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "status_letters"
---- @use "is_graphic"
 
 -- Mostly, orders of a file name the same activities, which then have the same columns: each is read once.
 local function once_a_text(read)
   local known = {}
-  return function(text)
-    if #text < 300 then return read(text) end
-    if not known[text] then known[text] = {read(text)} end
-    return unpack(known[text])
+  return function(text, class)
+    if #text < 300 then return read(text, class) end
+    local of_class = known[class or ''] or {}
+    known[class or ''] = of_class
+    if not of_class[text] then of_class[text] = {read(text, class)} end
+    return unpack(of_class[text])
   end
 end
-local read_column, is_graphic = once_a_text(read_column), once_a_text(is_graphic)
+local read_column = once_a_text(read_column)
 
 -- One activity, a coroutine that waits for the others at each `yield`. It gives the columns of its items, and gets their digests;
 -- whether all of them can be had, and gets whether that is so of all activities; if not, each item, and gets the status of its order

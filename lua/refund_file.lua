@@ -32,7 +32,6 @@ local KEYS, ARGV, redis = KEYS, ARGV, redis
 --- @use "values"
 --- @use "columns"
 --- @use "status_letters"
---- @use "is_graphic"
 --- @use "unfinished_call"
 
 -- Orders of one activity; returns the reply to them.

@@ -10,7 +10,7 @@ if has_ledger then
   end
   --- @end
   local added = redis.pcall('XADD', KEYS[4], '*', unpack(entry))
-  if type(added) == 'table' then
+  if added.err then
     if not undoes then return added end
     --- @if hold
     -- Record and counts change together, as in every call.

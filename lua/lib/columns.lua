@@ -11,12 +11,14 @@ local function read_lines(text, count)
   return #lines == count and lines or nil
 end
 
--- The texts of a column, which tabs separate, as a list.
-local function read_column(text)
-  local texts, count = {}, 0
-  for part in string.gmatch(text .. '\t', '([^\t]*)\t') do
+-- The texts of a column, which tabs separate, as a list; the length of the longest; and whether all have characters of that class alone.
+local function read_column(text, class)
+  local texts, count, longest, are_plain = {}, 0, 0, true
+  for part, rest in string.gmatch(text .. '\t', class and '(' .. class .. '*)([^\t]*)\t' or '([^\t]*)\t') do
+    if rest and rest ~= '' then part, are_plain = part .. rest, false end
     count = count + 1
     texts[count] = part
+    if #part > longest then longest = #part end
   end
-  return texts
+  return texts, longest, are_plain
 end

@@ -21,15 +21,16 @@ if (ARGV[10] or '') ~= '' then
 end
 if step ~= 'confirm' and step ~= 'release' then return usage('OP: ARGV[4] is not confirm or release') end
 --- @else
-local users = read_column(ARGV[3])
+-- Nearly always one look at a column is enough for all its texts.
+local users, longest_user, are_graphic = read_column(ARGV[3], '[!-~\128-\255]')
 local count = #users
 -- HMGET and HSET take two values an order, and unpack fails near 8,000.
 if count > 2000 then return usage('OP: more than 2000 orders in one call') end
-local quantities, requests, reasons
+local quantities, requests, reasons, longest_request, are_plain
 if find(ARGV[4], '\t', 1, true) then quantities = read_column(ARGV[4]) end
 if quantities and #quantities ~= count then return usage('OP: ARGV[4] has not as many quantities as users') end
 if (ARGV[10] or '') ~= '' then
-  requests = read_column(ARGV[10])
+  requests, longest_request, are_plain = read_column(ARGV[10], '[ -~]')
   if #requests ~= count then return usage('OP: ARGV[10] has not as many requests as users') end
 end
 --- @end
@@ -45,8 +46,8 @@ if not before or not lines and not (last and last - first + 1 == count) then ret
 if not borrows and (ARGV[15] or '') ~= '' then return usage('OP: ARGV[15] is not borrow') end
 local shows, repeats = ARGV[11] == '1', ARGV[16] ~= '1'
 
--- Nearly always a look at each column is enough for all its texts, but for their length.
 --- @if settle_file
+-- Nearly always a look at the column is enough for all its texts, but for their length.
 local are_plain = find(ARGV[3], '^[!-~\t]*$') and not find('\t' .. ARGV[3] .. '\t', '\t\t', 1, true)
 local fields = {unpack(requests)}
 for i = 1, count do
@@ -55,23 +56,18 @@ for i = 1, count do
   fields[i] = '\th:' .. request
 end
 --- @else
-local has_plain, are_plain = is_graphic(ARGV[3]), find(ARGV[10] or '', '^[!-~\t]*$')
 --- @if hash set coupon
-has_plain = has_plain and not find('\t' .. ARGV[3] .. '\t', '\t\t', 1, true)
+are_graphic = are_graphic and not find('\t' .. ARGV[3] .. '\t', '\t\t', 1, true)
 --- @end
-for i = 1, count do
-  local user = users[i]
+local are_users, are_requests = are_graphic and longest_user <= 256, not requests or are_plain and longest_request <= 128
+for i = 1, are_users and are_requests and 0 or count do
+  local user, request = users[i], requests and requests[i] or ''
   --- @if counter
-  if (not has_plain or #user > 256) and user ~= '' and not is_user(user) then return usage('OP: user id of order ' .. i) end
+  if not are_users and user ~= '' and not is_user(user) then return usage('OP: user id of order ' .. i) end
   --- @else
-  if (not has_plain or #user > 256) and not is_user(user) then return usage('OP: user id of order ' .. i) end
+  if not are_users and not is_user(user) then return usage('OP: user id of order ' .. i) end
   --- @end
-  if requests then
-    local request = requests[i]
-    if (not are_plain or #request > 128) and request ~= '' and not is_request(request) then
-      return usage('OP: request id of order ' .. i)
-    end
-  end
+  if not are_requests and request ~= '' and not is_request(request) then return usage('OP: request id of order ' .. i) end
 end
 local common, amounts = ARGV[4], {}
 for i = 1, quantities and count or 1 do

@@ -2,8 +2,8 @@
 -- settle it is nil if it is damaged, which only some states of a hold need to know.
 --- @if hash
 local found, had = redis.pcall('HGET', KEYS[5], user), 0
-if type(found) == 'table' then key, value = 5, found break end
 if found then
+  if found.err then key, value = 5, found break end
   had = found == '1' and 1 or whole(found)
   --- @if deduct multi_deduct refund hold
   if not had then key, value = 5, found break end

@@ -6,5 +6,5 @@ if quantities then
 end
 if requests then
   request = requests[i]
-  known = request ~= '' and (once[request] or found[i + 2])
+  known = request ~= '' and (repeats and once[request] or found[i + 2])
 end

@@ -8,7 +8,8 @@ local find, format = string.find, string.format
 
 -- The number a text is, or nil. Matched as text first: tonumber alone takes `0x10`, `1e3`, ` 5 ` and `nan`.
 local function whole(text)
-  if type(text) ~= 'string' or #text > 16 or not (text == '0' or find(text, '^[1-9]%d*$')) then return nil end
-  local number = tonumber(text)
+  if text == '0' then return 0 end
+  if type(text) ~= 'string' or #text > 16 or not find(text, '^[1-9]%d*$') then return nil end
+  local number = text + 0
   return number <= MOST_UNITS and number or nil
 end

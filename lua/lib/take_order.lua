@@ -11,7 +11,9 @@ if not numeral then
   numeral = digits(had)
   texts[had] = numeral
 end
-set[size + 1], set[size + 2], size = user, numeral, size + 2
+size = size + 2
+set[size - 1] = user
+set[size] = numeral
 --- @end
 --- @if set coupon
 members[applied] = user
