@@ -17,7 +17,7 @@ use crate::audit::plan::repair::{Audited, Repair, Repaired};
 use crate::audit::read::participants::{NOBODY, read_instant};
 use crate::error::{Result, StoreError};
 use crate::model::id::{ActivityId, StoredUser};
-use crate::model::ledger::Op;
+use crate::model::ledger::{EntryId, Op};
 use crate::model::number::signed;
 use crate::model::order::hold::Recounted;
 use crate::model::status::call_code::STALE;
@@ -78,10 +78,15 @@ pub fn repair(
     let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
     let late = returned_since(store, activity, repairs)?;
     let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| late[*at]);
-    for at in &late {
-        // That of a call whose reply was lost was applied nevertheless.
-        let answers = repair_once(store, activity, &[repairs[*at]], None, None, reason)?;
-        done[*at] = answers.into_iter().find(|answer| *answer == Repaired::Replayed).unwrap_or(Repaired::Changed);
+    for chunk in divide(&late, repairs) {
+        let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
+        for (at, answer) in chunk.into_iter().zip(repair_once(store, activity, &rows, None, None, reason)?) {
+            done[at] = match answer {
+                // That of a call whose reply was lost was applied nevertheless.
+                Repaired::Replayed | Repaired::Stale | Repaired::NotPreheated | Repaired::Corrupt => answer,
+                _ => Repaired::Changed,
+            };
+        }
     }
     let all_counted = all_counted && late.iter().all(|at| repairs[*at].raises_stock() || done[*at].is_done());
     let of_units: Vec<&Repair> = units.iter().map(|at| repairs[*at]).collect();
@@ -115,24 +120,30 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
 }
 
 /// Which repairs end orders of users who gave units back since the audit, or of anybody in a sale without users: who has as many units
-/// again has them by another order. Without a ledger nothing says so.
+/// again has them by another order. All of them, if the audit's last entry is gone: nobody knows what came since. Without a ledger nothing
+/// says so.
 fn returned_since(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
-    let mut seen = repairs.iter().filter(|repair| repair.ends_orders()).filter_map(|it| it.audited_entry.as_ref());
-    let Some(after) = seen.next().and_then(|entry| entry.parse().ok()) else { return Ok(vec![false; repairs.len()]) };
+    let ends = |repair: &Repair| repair.ends_orders();
+    let seen = repairs.iter().filter(|repair| ends(repair)).filter_map(|it| it.audited_entry.as_ref());
+    let Some(after) = seen.filter_map(|entry| entry.parse().ok()).min() else { return Ok(vec![false; repairs.len()]) };
     let last = read_instant(store, activity, NOBODY)?.0.ledger_last.unwrap_or(after);
-    let mut users: HashSet<Vec<u8>> = HashSet::new();
+    let (mut users, mut is_there): (HashSet<Vec<u8>>, bool) = (HashSet::new(), false);
     let key = store.keys(activity).ledger;
-    ledger::each_entry_of(store, &key, after, last, |entry| {
-        if matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
+    ledger::each_entry_of(store, &key, EntryId::previous(after), last, |entry| {
+        is_there |= entry.id == after;
+        if entry.id > after && matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
             users.extend(entry.rows().unwrap_or_default().iter().map(|row| row.user().to_vec()));
         }
-        true
+        is_there
     })?;
+    if !is_there {
+        return Ok(repairs.iter().map(|repair| ends(repair)).collect());
+    }
     let has_returned = |user: &Option<StoredUser>| match user {
         Some(user) => users.contains(user.as_bytes()),
         None => !users.is_empty(),
     };
-    Ok(repairs.iter().map(|repair| repair.ends_orders() && has_returned(&repair.user)).collect())
+    Ok(repairs.iter().map(|repair| ends(repair) && has_returned(&repair.user)).collect())
 }
 
 /// Applies repairs of units. `all_in_force`: whether those that must come before are.

@@ -71,19 +71,26 @@ impl Mismatch {
         self.orders.map(|orders| orders.saturating_add(self.newer.net))
     }
 
-    /// What the order records say, with what the ledger has that is newer. Where they may have what is held open, or was, or not,
-    /// what is nearer to the units held, or, of a counter that was lost, to what the ledger says; what is held open at least.
+    /// What the order records say, with what the ledger has that is newer. Where they may have what is held open, or was, or not, where
+    /// a refund since may be of what they lack, and a repair of what is newer: what is nearest to the units held, or, of a counter that
+    /// was lost, to what the ledger says; what is held open at least.
     pub(crate) fn ordered_now(&self) -> Option<i64> {
         let recorded = self.recorded_now()?;
         match self.written() {
             Some(units) => {
-                let open = self.open.max(0);
-                let most = recorded.saturating_add(open.saturating_add(self.newer.closed).max(0));
+                let (open, NewerMoves { taken, given, .. }) = (self.open.max(0), self.newer);
+                let more = self.unrecorded().saturating_add(given);
+                let (least, most) = (recorded.saturating_add(taken), recorded.saturating_add(more));
                 let near = self.ledger.filter(|_| units == 0 || units < open).unwrap_or(units);
-                Some(near.clamp(recorded, most).max(open))
+                Some(near.clamp(least, most).max(open))
             }
             None => Some(recorded),
         }
+    }
+
+    /// Units that records may lack without being wrong: what was held open when they were written, and what was refunded since.
+    fn unrecorded(&self) -> i64 {
+        self.open.max(0).saturating_add(self.newer.closed).max(0).saturating_add(self.newer.returned)
     }
 
     /// Whether the user holds more than order records, or else the ledger, say, or held more by the ledger: a repair may take some of
@@ -114,9 +121,11 @@ impl Mismatch {
         if orders == units || (units - self.open..=units).contains(&orders) {
             return None;
         }
-        // What Redis held when the records were written.
-        let then = units - self.newer.net;
-        if (then + self.newer.low..=then + self.newer.high).contains(&orders) {
+        // What Redis held when the records were written. What they lacked then may have been refunded, or repaired, since.
+        let NewerMoves { net, low, high, taken, given, .. } = self.newer;
+        let then = units - net - taken - given;
+        let (least, most) = (then + low.min(-self.unrecorded()) + taken, then + high + given);
+        if (least..=most).contains(&orders) {
             return Some(Class::Timing);
         }
         Some(match (then, orders) {
@@ -266,7 +275,7 @@ mod tests {
             holds: Holding::Units(units),
             ledger: Some(5),
             orders: Some(orders),
-            newer: NewerMoves { net, low, high, closed: 0 },
+            newer: NewerMoves { net, low, high, ..NewerMoves::default() },
             open: 0,
         }
     }
@@ -299,6 +308,28 @@ mod tests {
         }
     }
 
+    /// What is not to be repaired twice, nor taken though the records have it.
+    #[test]
+    fn what_was_refunded_or_repaired_since_the_records_may_be_what_they_lack() {
+        use Class::{QuantityMismatch, Timing};
+        let newer = |net, low, high| NewerMoves { net, low, high, ..NewerMoves::default() };
+        for (units, orders, newer, class, to) in [
+            // Six of nine lacked, then three were refunded: of the six, or of the three recorded ones.
+            (6, 3, NewerMoves { returned: 3, ..newer(-3, -3, 0) }, QuantityMismatch, 3),
+            // Two lacked, then two were bought, and two refunded.
+            (2, 0, NewerMoves { returned: 2, ..newer(0, 0, 2) }, Timing, 2),
+            // Two of ten lacked and were taken, while twenty were bought.
+            (28, 8, NewerMoves { taken: -2, ..newer(20, 0, 20) }, Timing, 28),
+            // The same, where three lacked.
+            (28, 7, NewerMoves { taken: -2, ..newer(20, 0, 20) }, QuantityMismatch, 27),
+            // The same records once more, behind newer ones that had two of five again.
+            (5, 3, NewerMoves { taken: -2, given: 2, ..newer(0, 0, 0) }, Timing, 5),
+        ] {
+            let found = Mismatch { newer, ..found(units, orders, (0, 0, 0)) };
+            assert_eq!((found.against_orders(), found.ordered_now()), (Some(class), Some(to)), "{newer:?}");
+        }
+    }
+
     #[test]
     fn order_records_have_what_is_held_open_or_not() {
         // Five units, of which two are held open, and nothing moved since the records.
@@ -320,7 +351,7 @@ mod tests {
         }
         // They were confirmed since: the records were right then without them, and are too old now.
         let ended = |units, orders, (net, low): (i64, i64)| Mismatch {
-            newer: NewerMoves { net, low, high: 0, closed: 2 },
+            newer: NewerMoves { net, low, closed: 2, ..NewerMoves::default() },
             ..found(units, orders, (0, 0, 0))
         };
         let confirmed = ended(5, 3, (0, -2));

@@ -74,7 +74,7 @@ pub(crate) struct LedgerState {
     /// Why what is newer cannot be distinguished from what differs: the checkpoint holds it, or the clock jumped back.
     pub(crate) orders_too_old: Option<String>,
     /// How far each user's units moved since then, as [`NewerMoves`] has it.
-    newer: Column<4>,
+    newer: Column<7>,
 }
 
 impl LedgerState {
@@ -287,7 +287,10 @@ impl LedgerState {
         for ((row, user), count) in rows.iter().zip(users).zip(counts) {
             match op {
                 Op::Deduct => self.move_units(user, count, 0),
-                Op::Refund => self.move_units(user, -count, 0),
+                Op::Refund => {
+                    self.move_units(user, -count, 0);
+                    self.add_newer(user, |newer| newer.returned += count);
+                }
                 Op::Hold => self.move_units(user, count, count),
                 Op::Confirm => self.move_units(user, 0, -count),
                 Op::Release | Op::Expire => self.move_units(user, -count, -count),
@@ -296,7 +299,11 @@ impl LedgerState {
                 Op::Repair => {
                     let to = row.to().ok_or("a repair without its end")?;
                     let from = if has_users { self.units(user) } else { count };
-                    self.move_units(user, to - from, 0);
+                    self.change_held(user, to - from);
+                    self.add_newer(user, |newer| {
+                        newer.taken += (to - from).min(0);
+                        newer.given += (to - from).max(0);
+                    });
                 }
                 Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow | Op::Pause | Op::Resume => (),
             }
@@ -316,6 +323,18 @@ impl LedgerState {
         if after != before {
             self.set_open(user, after);
         }
+        self.change_held(user, units);
+        self.add_newer(user, |newer| {
+            // The last state counts too, as `newer` adds it.
+            newer.low = newer.low.min(newer.net - before);
+            newer.net += units;
+            newer.high = newer.high.max(newer.net);
+            newer.closed += before - after;
+        });
+    }
+
+    /// Changes what a user holds, and with it the sum.
+    fn change_held(&mut self, user: u32, units: i64) {
         self.sum += units;
         if self.unknown.is_empty() || !self.unknown.remove(&user) {
             self.move_held(user, units);
@@ -324,12 +343,14 @@ impl LedgerState {
             self.move_held(user, units.max(0));
             self.sum_up_known();
         }
+    }
+
+    /// Adds to what a user did since the order records were written, if this entry is newer.
+    fn add_newer(&mut self, user: u32, add: impl FnOnce(&mut NewerMoves)) {
         if self.newer_from.is_some_and(|from| self.end >= from) {
-            let [net, low, high, closed] = self.newer.get(user);
-            // The last state counts too, as `newer` adds it.
-            let low = low.min(net - before);
-            let closed = closed + before - after;
-            self.newer.set(user, [net + units, low, high.max(net + units), closed]);
+            let mut newer = NewerMoves::of(self.newer.get(user));
+            add(&mut newer);
+            self.newer.set(user, newer.columns());
         }
     }
 
@@ -373,7 +394,7 @@ impl LedgerState {
 /// How far a user's units moved since the order records were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct NewerMoves {
-    /// In total.
+    /// In total, without repairs.
     pub net: i64,
     /// The lowest they were in between, from where they began, without what was held open: records need not have that.
     pub low: i64,
@@ -382,6 +403,22 @@ pub(crate) struct NewerMoves {
     /// Units of holds that ended meanwhile, less those of holds that began: with what is open now, what was open when the records were
     /// written. They may have that or not.
     pub closed: i64,
+    /// Units that refunds returned: of orders that the records have, or of such as they lack.
+    pub returned: i64,
+    /// Units that repairs took, 0 or less: of what these records lack, or of what is newer. They may have been given back since.
+    pub taken: i64,
+    /// Units that repairs gave.
+    pub given: i64,
+}
+
+impl NewerMoves {
+    fn of([net, low, high, closed, returned, taken, given]: [i64; 7]) -> Self {
+        Self { net, low, high, closed, returned, taken, given }
+    }
+
+    fn columns(self) -> [i64; 7] {
+        [self.net, self.low, self.high, self.closed, self.returned, self.taken, self.given]
+    }
 }
 
 /// Order records and how far the ledger may be newer than they are.
@@ -424,6 +461,11 @@ impl LedgerState {
         self.orders.as_ref().is_some_and(|orders| orders.rows == 0)
     }
 
+    /// Whether users are recorded.
+    pub(crate) fn has_users(&self) -> bool {
+        self.kind.has_users()
+    }
+
     /// Whether users are compared with the order records one by one.
     pub(crate) fn lists_users(&self) -> bool {
         self.has_orders() && (self.named || !self.is_unrecorded())
@@ -444,15 +486,9 @@ impl LedgerState {
         self.orders.as_ref().filter(|_| self.orders_too_old.is_none()).map(|orders| orders.of(user))
     }
 
-    /// What the order records say a user bought, with what the ledger has that is newer; 0 if there are none.
-    pub(crate) fn ordered_now(&self, user: u32) -> i64 {
-        let ordered = self.orders.as_ref().map_or(0, |orders| orders.of(user));
-        ordered.saturating_add(self.newer(user).net)
-    }
-
     /// How far a user's units moved since the order records were written.
     pub(crate) fn newer(&self, user: u32) -> NewerMoves {
-        let [net, low, high, closed] = self.newer.get(user);
-        NewerMoves { net, low: low.min(net - self.open(user)), high, closed }
+        let newer = NewerMoves::of(self.newer.get(user));
+        NewerMoves { low: newer.low.min(newer.net - self.open(user)), ..newer }
     }
 }

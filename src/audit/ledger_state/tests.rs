@@ -88,7 +88,7 @@ fn what_is_newer_than_the_order_records_is_told_apart() {
     assert_eq!((state.units(a), state.ordered(a), state.newer(a)), (2, Some(2), NewerMoves::default()));
     assert_eq!(
         (state.units(b), state.ordered(b), state.newer(b)),
-        (0, Some(0), NewerMoves { net: -1, low: -1, high: 4, closed: 0 })
+        (0, Some(0), NewerMoves { net: -1, low: -1, high: 4, returned: 5, ..NewerMoves::default() })
     );
     state.begin_again();
     assert_eq!((state.units(a), state.ordered(a), state.entries), (0, Some(2), 0));
@@ -159,7 +159,7 @@ fn order_records_may_lack_what_is_held_open() {
     let newer = |entries: &[(&str, &str, &str)]| {
         let mut state = ledger(Kind::Hash, Some(Compared::unread(None, "5-0".parse().unwrap(), true)), entries);
         let a = state.user(b"a");
-        let NewerMoves { net, low, high, closed } = state.newer(a);
+        let NewerMoves { net, low, high, closed, .. } = state.newer(a);
         (net, low, high, closed)
     };
     let held = ("4-0", "hold", "a 4");
@@ -168,6 +168,17 @@ fn order_records_may_lack_what_is_held_open() {
     assert_eq!(newer(&[held, ("6-0", "release", "a 4")]), (-4, -4, 0, 4));
     assert_eq!(newer(&[("4-0", "deduct", "a 3"), held, ("6-0", "refund", "a 3")]), (-3, -7, 0, 0));
     assert_eq!(newer(&[("6-0", "hold", "a 4")]), (4, 0, 4, -4));
+}
+
+/// The same records must not take again what a repair took, nor what was refunded of an order that they lack.
+#[test]
+fn a_repair_since_the_order_records_is_no_move_and_a_refund_may_be_of_any_order() {
+    let entries =
+        [("4-0", "deduct", "a 3"), ("6-0", "refund", "a 1"), ("7-0", "repair", "a 2 1"), ("8-0", "deduct", "a 4")];
+    let mut state = ledger(Kind::Hash, Some(Compared::unread(None, "5-0".parse().unwrap(), true)), &entries);
+    let a = state.user(b"a");
+    let moves = NewerMoves { net: 3, low: -1, high: 3, returned: 1, taken: -1, ..NewerMoves::default() };
+    assert_eq!((state.units(a), state.newer(a)), (5, moves));
 }
 
 #[test]

@@ -164,7 +164,10 @@ impl<'a> Changes<'a> {
             return self.plan.keep(Class::Conservation, TOTALS_DIFFER);
         }
         let ledger = evidence.by_ledger.then_some(evidence.ledger.sum);
-        let recorded = evidence.ledger.lists_users().then(|| evidence.ledger.ordered_now(0));
+        let recorded = evidence.ledger.ordered(0).filter(|_| evidence.ledger.lists_users()).and_then(|orders| {
+            let agrees = || evidence.ledger.compare(0, evidence.ledger.holding(0), evidence.by_ledger, Some(orders));
+            mismatch.cloned().unwrap_or_else(agrees).ordered_now()
+        });
         let Some(stock) = evidence.stock() else {
             let Some(recorded) = recorded else { return self.plan.keep(Class::Conservation, UNPROVEN) };
             // What the database is given again stays sold.

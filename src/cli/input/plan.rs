@@ -14,16 +14,21 @@ pub fn read(path: &str) -> Result<Vec<Repair>> {
     let source = Source::read(path)?;
     let mut problems = Problems::of(&source.name);
     let mut repairs = Vec::new();
-    // The line of each: two of the same units, as two plans of one audit have them, would each be applied to what was found.
-    let mut lines = HashMap::new();
+    // The line of each: two of the same units, or of two audits, would each be applied to what one of them found.
+    let (mut lines, mut audits) = (HashMap::new(), HashMap::new());
     for (text, line) in source.text.lines().zip(1..).filter(|(text, _)| !text.trim().is_empty()) {
         match repair(text) {
             Ok(repair) => {
-                let units = repair.user.as_ref().map_or_else(|| repair.id.clone(), StoredUser::hex);
-                let of = (repair.layout, repair.activity.clone(), repair.epoch, repair.repairs, units);
-                if let Some(first) = lines.insert(of, line) {
-                    let why =
-                        format!("a repair of the same units is on line {first}: are there two plans in the file?");
+                let of = (repair.layout, repair.activity.clone(), repair.epoch, repair.repairs);
+                let units = repair.user.as_ref().map_or_else(|| repair.class.name().to_owned(), StoredUser::hex);
+                let seen = repair.audited_entry.clone().map(|entry| (line, entry));
+                let other = seen.and_then(|seen| {
+                    let first = audits.entry(of.clone()).or_insert_with(|| seen.clone());
+                    (first.1 != seen.1).then_some((first.0, "of another audit"))
+                });
+                let same = lines.insert((of, units), line).map(|first| (first, "of the same units"));
+                if let Some((first, what)) = same.or(other) {
+                    let why = format!("a repair {what} is on line {first}: are there two plans in the file?");
                     problems.report(Problem::new(Location { line, column: 1 }, why));
                 }
                 repairs.push(repair);
@@ -140,6 +145,7 @@ fn complete(repair: &mut Repair) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::class::Class;
 
     #[test]
     fn a_repair_is_an_object_whose_user_is_a_text_or_bytes_in_hex() {
@@ -149,5 +155,25 @@ mod tests {
         assert_eq!(repair(&row).ok(), Some(given));
         assert!(repair(&row.replace("\"user\":\"a\"", "\"user\":\"a\",\"user_hex\":\"61\"")).is_err());
         assert!(repair("1").unwrap_err().1.contains("expected an object"));
+    }
+
+    #[test]
+    fn a_file_has_the_plan_of_one_audit() {
+        let of = |class, entry: &str| {
+            let audited_entry = Some(entry.to_owned());
+            let lowers = Repair { class, user: None, stock_change: -1, audited_entry, ..Repair::sample() };
+            serde_json::to_string(&lowers.named(7)).unwrap() + "\n"
+        };
+        let read_both = |rows: [String; 2]| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), rows.concat()).unwrap();
+            read(file.path().to_str().unwrap()).map(|repairs| repairs.len()).map_err(|failure| failure.message)
+        };
+        let first = of(Class::Conservation, "5-0");
+        assert_eq!(read_both([first.clone(), of(Class::CounterDrift, "5-0")]), Ok(2));
+        assert!(read_both([first.clone(), first.clone()]).unwrap_err().contains("of the same units is on line 1"));
+        assert!(
+            read_both([first, of(Class::CounterDrift, "6-0")]).unwrap_err().contains("of another audit is on line 1")
+        );
     }
 }

@@ -200,10 +200,12 @@ fn ready_of(audit: &Audit, is_ready: impl Fn(String) -> bool) -> (Vec<&Repair>, 
 /// Names what a repair corrects, and the orders that it ends: the next order on its way to the database has as many units, and is
 /// another. It stays the same if the user buys meanwhile.
 fn key(repair: &Repair) -> String {
-    let gained = repair.from.map(|from| signed(repair.to) - signed(from));
-    let user = repair.user.as_ref().map(ToString::to_string).unwrap_or_default();
     let ended = repair.reversed().join("\t");
-    format!("{}\t{}\t{user}\t{gained:?}\t{}\t{ended}", repair.activity, repair.class.name(), repair.stock_change)
+    // What is refunded meanwhile makes no other repair of the same orders.
+    let gained = repair.from.filter(|_| ended.is_empty()).map(|from| signed(repair.to) - signed(from));
+    let change = if ended.is_empty() { repair.stock_change } else { 0 };
+    let user = repair.user.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("{}\t{}\t{user}\t{gained:?}\t{change}\t{ended}", repair.activity, repair.class.name())
 }
 
 fn key_of_transfer(transfer: &BrokenTransfer) -> String {

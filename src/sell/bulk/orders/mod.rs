@@ -280,7 +280,7 @@ impl JobOrders {
         let line = self.window.row(number).line;
         // Rows that will be shown are sent again for their stock and units, and those with an id because a repair may have taken
         // them back.
-        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.states.operation.settles());
+        let may_be_reversed = state.is_repaired && (self.encoder.has_requests || self.states.operation.has_holds());
         let is_decided = line <= state.watermark && (!self.has_rows && !may_be_reversed || line <= self.popped);
         match state.refusal {
             _ if is_decided => {
