@@ -1459,7 +1459,8 @@ impl Night<'_> {
                 continue;
             }
             // Order records of a user below zero are for a human.
-            let is_overdrawn = self.oracle.bought(activity).values().any(|units| *units < 0);
+            let waits = (0..self.oracle.orders.len()).any(|order| self.waits(order, activity));
+            let is_overdrawn = waits || self.oracle.bought(activity).values().any(|units| *units < 0);
             let Some(planned) =
                 self.planned.take().filter(|it| round < ROUNDS || !is_overdrawn || it.plan.kept.is_empty())
             else {
@@ -1512,7 +1513,7 @@ impl Night<'_> {
             match self.oracle.orders[order].heard {
                 _ if self.oracle.orders[order].is_nameless || self.oracle.orders[order].is_lost => {}
                 Heard::Rejected => {}
-                Heard::Nothing if (0..self.activities.len()).any(|activity| self.oracle.waits(order, activity)) => {}
+                Heard::Nothing if (0..self.activities.len()).any(|activity| self.waits(order, activity)) => {}
                 Heard::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
                 Heard::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),
                 _ => todo.push(self.order(order)),
@@ -1528,7 +1529,7 @@ impl Night<'_> {
         let Some(found) = Found::read(&self.activities[activity], &server.keys)? else { return Ok(()) };
         let bought = self.oracle.bought(activity);
         let sum: i64 = bought.values().sum();
-        let waits = (0..self.oracle.orders.len()).any(|order| self.oracle.waits(order, activity));
+        let waits = (0..self.oracle.orders.len()).any(|order| self.waits(order, activity));
         if !waits && bought.values().all(|units| *units >= 0) && found.for_sale + sum != found.total {
             let what = format!("{sum} bought and {} for sale of {}", found.for_sale, found.total);
             return broken("nothing is lost", format!("{}: {what}", self.activities[activity].id));

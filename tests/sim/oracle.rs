@@ -300,15 +300,6 @@ impl Oracle {
         self.sums(activity, |order| order.heard == Heard::Bought && !order.is_lost)
     }
 
-    /// Whether an order that is in doubt has an item in an activity, and waits for a human: its user gave back more than was bought, with
-    /// units of its hold.
-    pub fn waits(&self, order: usize, activity: usize) -> bool {
-        let Order { user, items, heard, .. } = &self.orders[order];
-        let is_overdrawn = |of: usize| self.bought(of).get(&user[..]).is_some_and(|units| *units < 0);
-        let is_waiting = *heard == Heard::Nothing && items.iter().any(|(of, _)| is_overdrawn(*of));
-        is_waiting && items.iter().any(|(of, _)| *of == activity)
-    }
-
     fn sums(&self, activity: usize, counts: impl Fn(&Order) -> bool) -> BTreeMap<&[u8], i64> {
         let mut sums: BTreeMap<&[u8], i64> = BTreeMap::new();
         for order in self.orders.iter().filter(|order| counts(order)) {

@@ -77,6 +77,14 @@ impl Night<'_> {
         self.has_cut_shard || self.harm.as_ref().is_some_and(meets)
     }
 
+    /// Whether an order in doubt has an item in an activity, and waits for a human: a refund, behind damage, took units of its hold.
+    pub fn waits(&self, order: usize, activity: usize) -> bool {
+        let Order { user, items, heard, .. } = &self.oracle.orders[order];
+        let has = |wanted: usize| items.iter().any(|(of, _)| *of == wanted);
+        let is_of = |it: &Refund| it.heard == Heard::Ended && it.user == *user && has(it.activity);
+        self.harm.is_some() && *heard == Heard::Nothing && has(activity) && self.oracle.refunds.iter().any(is_of)
+    }
+
     /// An operator repairs what another program damaged, before anything expires.
     pub fn mend(&mut self) -> Result<(), Broken> {
         for _ in 0..3 {
