@@ -5,4 +5,8 @@ public class JedisConnectionException extends JedisException {
     public JedisConnectionException(String message) {
         super(message);
     }
+
+    public JedisConnectionException(String message, Throwable cause) {
+        super(message, cause);
+    }
 }

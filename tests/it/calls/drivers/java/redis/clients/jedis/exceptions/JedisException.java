@@ -5,4 +5,8 @@ public class JedisException extends RuntimeException {
     public JedisException(String message) {
         super(message);
     }
+
+    public JedisException(String message, Throwable cause) {
+        super(message, cause);
+    }
 }
