@@ -4,7 +4,7 @@ use crate::cli::failure::{Cause, Exit, Failure};
 use crate::error::{
     CertificateFault, Recovery, SentinelFault, ServerKind, StoreError, TlsFault, names_unknown_command, own_limit,
 };
-use crate::model::shell_quoted;
+use crate::model::{option, shell_quoted};
 use crate::redis::embedded::EmbeddedError;
 
 impl From<EmbeddedError> for Failure {
@@ -114,8 +114,8 @@ fn meaning(error: &StoreError) -> (Exit, Option<String>) {
         ),
         StoreError::Unsettled { request, .. } => {
             let advice = format!(
-                "send the same command again with `--request {}`: it settles what can be settled, and buys nothing twice",
-                shell_quoted(request)
+                "send the same command again with `{}`: it settles what can be settled, and buys nothing twice",
+                option("--request", request)
             );
             return (Exit::Unknown, Some(advice));
         }
@@ -156,8 +156,8 @@ pub(crate) fn advice_to_recover(recovery: &Recovery) -> String {
     match recovery {
         Recovery::SameRequest(id) => {
             format!(
-                "send the same command again with `--request {}`: it changes nothing if it was applied",
-                shell_quoted(id)
+                "send the same command again with `{}`: it changes nothing if it was applied",
+                option("--request", id)
             )
         }
         Recovery::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),

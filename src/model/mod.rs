@@ -21,7 +21,7 @@ pub(crate) use crate::model::activity::rules::{PackedRules, StoredState};
 pub(crate) use crate::model::activity::shard_plan::ShardPlan;
 pub(crate) use crate::model::activity::{Action, FieldDifference, Meta, Plan, PreheatMode, Preheated, Snapshot, State};
 pub(crate) use crate::model::id::interner::Interner;
-pub(crate) use crate::model::id::{ActivityId, RequestId, StoredUser, UserId, shell_quoted};
+pub(crate) use crate::model::id::{ActivityId, RequestId, StoredUser, UserId, option, shell_quoted};
 pub(crate) use crate::model::layout::{Kind, Layout};
 pub(crate) use crate::model::ledger::checkpoint::Checkpoint;
 pub(crate) use crate::model::ledger::{Entry, EntryId, Op};

@@ -15,6 +15,10 @@ use crate::model::{ActivityId, Kind, Layout};
 /// A custom layout names the two first; ours are `<stock>:meta` and so on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
+    /// Whose keys they are.
+    pub activity: ActivityId,
+    /// The activity that they are of as a shard; the same, if it is none.
+    pub whole: ActivityId,
     /// `KEYS[1]`: units left, a string.
     pub stock: String,
     /// `KEYS[2]`: what preheat wrote, a hash.
@@ -46,6 +50,8 @@ impl Keys {
         let units = (layout.kind() == Kind::Set).then(|| own("units"));
         let deadlines = layout.kind().has_users().then(|| own("deadlines"));
         Self {
+            activity: activity.clone(),
+            whole: layout.whole(activity),
             stock: format!("{before}{activity}{after}"),
             meta: own("meta"),
             requests: own("requests"),

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::error::{Result, StoreError};
 use crate::model::number::{MAX_UNITS, whole_bytes};
-use crate::model::{ActivityId, Bought, Corrupt, Entry, EntryId, Shards, Status};
+use crate::model::{Bought, Corrupt, Entry, EntryId, Shards, Status, option};
 use crate::script::Script;
 use crate::script::keys::Keys;
 
@@ -117,18 +117,15 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// The ways out of a stock below zero, of lost participants, and of a shard that lost its meta or ledger.
-const OVERSOLD: &str = "0 or more; units were sold past it: `SET` it to 0, then `seckill reconcile` shows what differs";
-const RESTORE: &str =
-    "`seckill reconcile --fix` restores it from a whole ledger, or from order records (`--orders FILE`)";
-const START_OVER: &str = "`seckill preheat --reset --starts-at +1h` starts the whole sale over, and `seckill reconcile --orders FILE --fix` \
-                          records its orders before anybody buys";
-
 /// What `KEYS[number]` should hold, and what it holds: `None` for a wrong type.
 pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrupt {
+    let id = &keys.whole;
+    let oversold = format!(
+        "0 or more; units were sold past it: `SET` it to 0, then `seckill reconcile {id:#}` shows what differs"
+    );
     let (kind, expected) = match number {
         number if keys.deadlines.as_deref() == Some(keys.numbered(number)) => ("sorted set", "deadlines of holds"),
-        1 if value.is_some_and(|value| value.starts_with('-')) => ("string", OVERSOLD),
+        1 if value.is_some_and(|value| value.starts_with('-')) => ("string", &*oversold),
         1 => ("string", "a whole number from 0 to 9007199254740991"),
         2 => ("hash", "what a preheat writes"),
         3 => ("hash", "request ids"),
@@ -136,21 +133,25 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         5 => ("hash or set of the layout", "for each user a whole number of units, no fewer than are held open"),
         _ => ("hash", "for each user a whole number of units, no fewer than are held open"),
     };
-    // Nothing takes over a shard, whose activity is in braces.
-    let is_shard = keys.meta.split_once('}').is_some_and(|(id, _)| ActivityId::validated(id.as_bytes()).is_part());
-    let adopt = |what| if is_shard { START_OVER.to_owned() } else { format!("`seckill preheat --adopt` {what}") };
+    let restore = || {
+        format!(
+            "`seckill reconcile {id:#} --fix` restores it from a whole ledger, or from order records (`--orders FILE`)"
+        )
+    };
     let lost = |what, way_out| format!("holds {}: {what} lost; {way_out}", value.unwrap_or_default());
     let what = match value {
-        Some("nothing, beside a ledger") => lost("its meta was", adopt("takes over what is left")),
-        Some("nothing, though units were sold") => lost("it was", RESTORE.to_owned()),
-        Some("nothing, though meta has a ledger") => lost("its entries were", adopt("begins another")),
+        Some("nothing, beside a ledger") => lost("its meta was", adopt(keys, "takes over what is left")),
+        Some("nothing, though units were sold") => lost("it was", restore()),
+        Some("nothing, though meta has a ledger") => lost("its entries were", adopt(keys, "begins another")),
         Some(value) if number == 4 && value == EntryId::LAST.to_string() => format!(
-            "holds the last id that there is, so that no entry can follow: {}, and `seckill ledger` exports this one before",
-            adopt("begins another")
+            "holds the last id that there is, so that no entry can follow: {}, and `seckill ledger {:#}` exports this one before",
+            adopt(keys, "begins another"),
+            keys.activity
         ),
-        Some("no rules") => {
-            "holds no field `rules`, as data of version 0.1: `seckill preheat --reset` starts the sale over".to_owned()
-        }
+        Some("no rules") => format!(
+            "holds no field `rules`, as data of version 0.1: `seckill preheat {} --stock N --reset` starts the sale over",
+            option("--id", id)
+        ),
         Some(value) if number == 2 && is_of_a_later_version(value) => {
             format!("holds `{}`: a later version of seckill wrote it: use that one", value.escape_debug())
         }
@@ -161,6 +162,19 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         Some(value) => format!("holds `{}`: expected {expected}", value.escape_debug()),
     };
     Corrupt { key: keys.numbered(number).to_owned(), what }
+}
+
+/// The way out of a lost meta or ledger. Nothing takes over a shard.
+fn adopt(keys: &Keys, what: &str) -> String {
+    let id = &keys.whole;
+    let named = option("--id", id);
+    match *id != keys.activity {
+        true => format!(
+            "`seckill preheat {named} --stock N --shards N --reset --starts-at +1h`, with its limit and title, starts the whole sale over, \
+             and `seckill reconcile {id:#} --orders FILE --fix` records its orders before anybody buys"
+        ),
+        false => format!("`seckill preheat {named} --adopt` {what}"),
+    }
 }
 
 /// Whether `rules` begin with a version, such as `v2`: those of 0.2 begin with the state.

@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{each_reached, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
-use crate::model::{ActivityId, Corrupt, Snapshot, Status};
+use crate::model::{ActivityId, Corrupt, Snapshot, Status, option};
 use crate::read::whole;
 use crate::store::Store;
 
@@ -27,7 +27,7 @@ pub struct PauseArgs {
     pub(super) which: ActivityArgs,
     /// Stop plain scripts too: move the stock aside
     ///
-    /// Until `resume` they find 0 units.
+    /// Until `resume` they find 0 units, and what they give back themselves: pause again then.
     #[arg(long)]
     withdraw_stock: bool,
 }
@@ -160,7 +160,10 @@ fn chosen(which: &ActivityArgs, to: Pause, store: &mut Store, out: &Output) -> R
 fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out: &Output) {
     if paused.is_foreign {
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
-        out.hint(format!("`seckill preheat --id {activity:#} --adopt` takes it over; then it can be paused"));
+        out.hint(format!(
+            "`seckill preheat {named} --adopt` takes it over; then it can be paused",
+            named = option("--id", activity)
+        ));
     }
     if let Some(lost) = &paused.lost_stock {
         out.warn(format!("the stock key of `{lost}` is gone (evicted? expired?): no units can move"));
@@ -185,7 +188,10 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
     }
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
-        out.hint(format!("`seckill preheat --id {activity:#} --adopt` resumes the adoption, which returns the stock"));
+        out.hint(format!(
+            "`seckill preheat {named} --adopt` resumes the adoption, which returns the stock",
+            named = option("--id", activity)
+        ));
     }
     if paused.status == Status::PausedHereOnly {
         out.warn(format!(

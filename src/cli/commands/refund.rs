@@ -93,7 +93,7 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     };
     let outcome = orders::place(store, &refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
-    if is_unknown && args.quantity.is_none() {
+    if is_unknown && args.quantity.is_none() && open_units(&refund, outcome.status, store).is_none() {
         return Err(unknown_units(&refund, store)?);
     }
     explain_open(&refund, outcome.status, store, out);
@@ -112,14 +112,18 @@ pub(crate) fn user_hex(hex: &str) -> Result<StoredUser, String> {
     }
 }
 
-/// Says how many of the units are held open, if that is why they cannot be refunded. A server that does not let us ask is not worth
-/// an error.
-fn explain_open(refund: &Order, status: Status, store: &mut Store, out: &Output) {
+/// How many of the units are held open, if that is why they cannot be refunded. A server that does not let us ask is not worth an error.
+fn open_units(refund: &Order, status: Status, store: &mut Store) -> Option<u64> {
     let user = refund.user.as_ref().and_then(StoredUser::text).and_then(|user| user.parse::<UserId>().ok());
-    let (Status::ExceedsBought, Some(user)) = (status, user) else { return };
-    let Ok(holdings) = whole::holdings(store, &refund.activity, std::slice::from_ref(&user)) else { return };
-    if let Some(open @ 1..) = holdings.open.first() {
-        let are = if *open == 1 { "1 unit is" } else { &*format!("{open} units are") };
+    let user = user.filter(|_| status == Status::ExceedsBought)?;
+    let holdings = whole::holdings(store, &refund.activity, std::slice::from_ref(&user)).ok()?;
+    holdings.open.first().copied().filter(|open| *open > 0)
+}
+
+/// Says that they are.
+fn explain_open(refund: &Order, status: Status, store: &mut Store, out: &Output) {
+    if let Some(open) = open_units(refund, status, store) {
+        let are = if open == 1 { "1 unit is" } else { &*format!("{open} units are") };
         out.note(format!("{are} held open, which no refund touches"));
         out.hint(format!(
             "`seckill inspect {:#} --holds` lists them; `seckill release` returns them, and `seckill expire` those of an order over several \

@@ -7,7 +7,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
 use crate::cli::shared::outcome::{OutcomeRow, show};
-use crate::model::{ActivityId, Order, Outcome, RequestId, Status, StoredUser, UserId, Wish, shell_quoted};
+use crate::model::{ActivityId, Order, Outcome, RequestId, Status, StoredUser, UserId, Wish, option, shell_quoted};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -124,12 +124,13 @@ fn explain(Order { activity, request, wish, .. }: &Order, settled: &Outcome, dry
         (Status::Expired, _) => out.note("its units returned at the deadline, or by a repair"),
         (Status::Confirmed, _) => {
             let user = settled.user.as_ref().map(|user| match user.text() {
-                Some(text) => format!("--user {}", shell_quoted(text)),
+                Some(text) => option("--user", text),
                 None => format!("--user-hex {}", user.hex()),
             });
             let (user, quantity) = (user.unwrap_or_default(), settled.quantity.unwrap_or(1));
             out.hint(format!(
-                "it was bought: `seckill refund {activity:#} {user} --quantity {quantity}` returns its units"
+                "it was bought: `seckill refund {} {user} --quantity {quantity}` returns its units",
+                shell_quoted(activity.as_str())
             ));
         }
         (Status::NotHeld, _) if settled.user.is_some() => out.note(format!("the hold `{request}` was released")),

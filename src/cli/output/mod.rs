@@ -132,10 +132,6 @@ impl Output {
     /// come with it. A reader that closed the pipe changes nothing.
     pub fn end(&mut self, ended: Result<Exit>) -> Result<Exit> {
         self.sink.show();
-        let ended = ended.map_err(|failure| {
-            let hint = failure.hint.map(|hint| self.terminal.with_options(&hint));
-            Failure { hint, ..failure }
-        });
         if self.is_dry && self.format != Format::Table && ended.is_ok() {
             self.note("dry run: nothing was changed");
         }
@@ -143,6 +139,10 @@ impl Output {
             Some((why, changes)) => Err(sink::output_lost(why, changes, ended)),
             None => ended,
         };
+        let ended = ended.map_err(|failure| {
+            let hint = failure.hint.map(|hint| self.terminal.with_options(&hint));
+            Failure { hint, ..failure }
+        });
         match (ended, self.target.take()) {
             (Err(failure), target) => Err(Failure { on: target, ..failure }),
             (Ok(exit), target) => {

@@ -7,6 +7,7 @@ use std::{env, io};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::output::text::{Tone, escape, hanging, labelled};
 use crate::error::cause;
+use crate::model::option;
 
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -240,7 +241,7 @@ impl Terminal {
             return Err(Failure::usage(format!(
                 "`{name}` is protected: its change needs confirmation, but stdin is no terminal"
             ))
-            .hint(format!("`--confirm {name}` answers for scripts; `--yes` alone does not")));
+            .hint(format!("`{}` answers for scripts; `--yes` alone does not", option("--confirm", name))));
         }
         let question = format!("{shown} is protected. Type `{name}` to change it:");
         let answer = self.ask(&question)?;

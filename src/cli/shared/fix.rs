@@ -1,11 +1,8 @@
 //! Commands that correct what was found, or remove what is left, as they can be pasted into a shell.
 
-use glob::Pattern;
-
 use crate::cli::args::Global;
-use crate::cli::shared::selection::is_pattern;
 use crate::cli::shared::target::{self, Login, PasswordSource};
-use crate::model::{ActivityId, shell_quoted};
+use crate::model::{ActivityId, Kind, Meta, Millis, option, shell_quoted};
 
 /// How commands for one server begin.
 #[derive(Debug, Clone)]
@@ -19,6 +16,8 @@ pub struct Fixes {
     options: Options,
     /// `user@` in a URL.
     user: String,
+    /// `/3` in a URL, of another database than the first.
+    database: String,
 }
 
 /// What command lines for the same server and layout need besides the server's address.
@@ -92,6 +91,12 @@ impl Fixes {
             elsewhere: redis_cli(&tls, of_others, login),
             options: options.clone(),
             user: user.map(|user| format!("{user}@")).unwrap_or_default(),
+            database: place
+                .iter()
+                .skip_while(|word| *word != "-n")
+                .nth(1)
+                .map(|number| format!("/{number}"))
+                .unwrap_or_default(),
         }
     }
 
@@ -135,19 +140,13 @@ impl Fixes {
 
     /// A command of this tool about one activity: `before` and `after` its id.
     pub fn seckill(&self, before: &str, activity: &ActivityId, after: &str) -> String {
-        let (id, options) = (activity.as_str(), &self.options.seckill);
         let after = if after.is_empty() { String::new() } else { format!(" {after}") };
-        let has_dash = id.starts_with('-');
-        if before.ends_with("--id") {
-            return format!("{SECKILL}{before}{}{activity:#}{options}{after}", if has_dash { '=' } else { ' ' });
-        }
         // Other commands read an id as a pattern.
-        let id = if is_pattern(activity) { Pattern::escape(id) } else { id.to_owned() };
-        let id = shell_quoted(&id);
-        match has_dash {
-            true => format!("{SECKILL}{before}{options}{after} -- {id}"),
-            false => format!("{SECKILL}{before} {id}{options}{after}"),
-        }
+        let line = match before.strip_suffix("--id") {
+            Some(before) => format!("{before}{}", option("--id", activity)),
+            None => format!("{before} {activity:#}"),
+        };
+        format!("{SECKILL}{line}{}{after}", self.options.seckill)
     }
 
     /// A command of this tool about all activities.
@@ -157,13 +156,42 @@ impl Fixes {
 
     /// `seckill doctor` of another server with the same login.
     pub fn doctor_at(&self, scheme: &str, place: &str) -> String {
-        let url = format!("{scheme}://{}{place}", self.user);
+        let url = format!("{scheme}://{}{place}{}", self.user, self.database);
         format!("{SECKILL}doctor --url {}{}", shell_quoted(&url), self.options.other_server)
     }
 
     /// Puts a key out of the way, then runs another command.
     pub fn after_renaming(&self, key: &str, then: &str) -> String {
         format!("{} && {then}", self.administer(&["RENAME", key, &format!("corrupt:{key}")]))
+    }
+}
+
+/// The flags of a `preheat` that makes a sale like one that there was.
+pub struct PreheatFlags {
+    /// Limit and title.
+    pub rules: String,
+    pub starts: Option<String>,
+    pub ends: Option<String>,
+}
+
+impl PreheatFlags {
+    /// As what a preheat wrote says it, in a layout of that kind.
+    pub fn of(meta: &Meta, kind: Kind) -> Self {
+        let limit =
+            meta.per_user_limit.filter(|_| kind == Kind::Hash).map(|limit| format!(" --per-user-limit {limit}"));
+        let title = Some(&meta.title).filter(|title| !title.is_empty());
+        let title = title.map(|title| format!(" --title={}", shell_quoted(title)));
+        let at = |flag, at: Option<Millis>| Some(format!(" {flag} {}", serde_json::to_value(at?).ok()?.as_str()?));
+        Self {
+            rules: [limit, title].into_iter().flatten().collect(),
+            starts: at("--starts-at", meta.starts_at),
+            ends: at("--ends-at", meta.ends_at),
+        }
+    }
+
+    /// All of them.
+    pub fn all(self) -> String {
+        [Some(self.rules), self.starts, self.ends].into_iter().flatten().collect()
     }
 }
 
@@ -196,8 +224,8 @@ mod tests {
         let activity = "a b".replace(' ', "_").parse().unwrap();
         assert_eq!(fixes.seckill("reconcile", &activity, "--fix"), "seckill reconcile a_b -l sku --fix");
         for (id, reconcile, preheat) in [
-            ("-x", "reconcile -l sku --fix -- -x", "preheat --id=-x -l sku --adopt"),
-            ("a*[b]", "reconcile 'a[*][[]b[]]' -l sku --fix", "preheat --id 'a*[b]' -l sku --adopt"),
+            ("-x", "reconcile '[-]x' -l sku --fix", "preheat --id=-x -l sku --adopt"),
+            ("a*[b]", "reconcile 'a[*][[]b]' -l sku --fix", "preheat --id 'a*[b]' -l sku --adopt"),
         ] {
             let id = id.parse().unwrap();
             assert_eq!(fixes.seckill("reconcile", &id, "--fix"), format!("seckill {reconcile}"));

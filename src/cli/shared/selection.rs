@@ -89,10 +89,12 @@ impl ActivitySelector {
                 continue;
             }
             // Another system may have created one of that very name.
-            if snapshot::snapshot(store, argument)?.status == Status::NotPreheated {
-                return Err(nothing_fits(argument, &preheated, store));
-            }
-            found.push(argument.clone());
+            let names = [Some(argument.clone()), ActivityId::of_pattern(argument)];
+            let there = names.into_iter().flatten().find_map(|name| match snapshot::snapshot(store, &name) {
+                Ok(found) => (found.status != Status::NotPreheated).then_some(Ok(name)),
+                Err(error) => Some(Err(error)),
+            });
+            found.push(there.transpose()?.ok_or_else(|| nothing_fits(argument, &preheated, store))?);
         }
         Ok(found)
     }

@@ -89,10 +89,10 @@ impl Session {
     }
 
     fn store_at(&mut self, target: Target, layout: Layout) -> Result<Store> {
-        // That of a fixture or an archive; one of a file has no name.
-        let named = Layout::named(layout.name()).filter(|_| self.layout(None).is_ok_and(|given| given != layout));
-        if let Some(of_file) = named {
-            self.out.name_commands_with(format!(" -l {}{}", of_file.name(), target::options(&self.global)));
+        // That of a fixture or an archive; one of their own keys has no name.
+        if self.layout(None).is_ok_and(|given| given != layout) {
+            let name = Layout::named(layout.name()).map_or("FILE", |named| named.name());
+            self.out.name_commands_with(format!(" -l {name}{}", target::options(&self.global)));
         }
         self.out.detail(format!("server {}, layout {}", target.shown, layout.name()));
         let store = Store::new(target, layout, operator()?).stop_when(interrupt::requested);

@@ -62,7 +62,7 @@ pub fn find<'a>(contexts: &'a Contexts, name: &str) -> Result<&'a Context> {
         let failure = Failure::usage(format!("there is no context `{}`", name.escape_debug()));
         let known: Vec<&str> = contexts.all.iter().map(|context| context.name.as_str()).collect();
         failure.hint(match known.is_empty() {
-            true => format!("`seckill context add {} --url URL` makes it", name.escape_debug()),
+            true => format!("`seckill context add {} --url URL` makes it", shell_quoted(name)),
             false => format!("there are `{}`; `seckill context list` shows them", known.join("`, `")),
         })
     })

@@ -33,15 +33,25 @@ fn shown(text: &str) -> String {
 /// A word of a command in a hint, as a shell takes it.
 pub(crate) fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=./:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    // zsh looks up what follows `=` at the beginning.
+    if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('=') {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// An option of a command in a hint.
+pub(crate) fn option(name: &str, value: impl fmt::Display) -> String {
+    let value = value.to_string();
+    format!("{name}{}{}", if value.starts_with('-') { '=' } else { ' ' }, shell_quoted(&value))
+}
+
 /// Defines one kind of id: a text with a rule, read by `parse`, shown as it was written.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $expected:expr, $fits:expr) => {
+        id! { $(#[$doc])* $name, $expected, $fits, str::to_owned }
+    };
+    ($(#[$doc:meta])* $name:ident, $expected:expr, $fits:expr, $argument:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
@@ -79,10 +89,14 @@ macro_rules! id {
             }
         }
 
-        /// `{:#}` is a word of a command, as a shell takes it.
+        /// `{:#}` is an argument of a command, as a shell takes it.
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                if formatter.alternate() { formatter.write_str(&shell_quoted(&self.0)) } else { formatter.pad(&self.0) }
+                let argument: fn(&str) -> String = $argument;
+                match formatter.alternate() {
+                    true => formatter.write_str(&shell_quoted(&argument(&self.0))),
+                    false => formatter.pad(&self.0),
+                }
             }
         }
     };
@@ -93,7 +107,8 @@ id! {
     ActivityId,
     "an activity id: 1 to 128 bytes without white space, control characters, `{` or `}`",
     |text| (1..=128).contains(&text.len())
-        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '{' || c == '}')
+        && !text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '{' || c == '}'),
+    as_pattern
 }
 
 id! {
@@ -110,7 +125,32 @@ id! {
     |text| (1..=128).contains(&text.len()) && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
+/// Characters that mean something in a pattern.
+const SPECIAL: [char; 3] = ['*', '?', '['];
+
+/// An id as commands take it that read patterns: in brackets what is special there, and a dash that would begin an option.
+fn as_pattern(id: &str) -> String {
+    let is_special = |at: usize, c: char| SPECIAL.contains(&c) || at == 0 && c == '-';
+    id.char_indices().map(|(at, c)| if is_special(at, c) { format!("[{c}]") } else { c.to_string() }).collect()
+}
+
 impl ActivityId {
+    /// The id that a pattern is, if all that is special there is in brackets.
+    pub(crate) fn of_pattern(pattern: &Self) -> Option<Self> {
+        let (mut id, mut rest) = (String::new(), pattern.0.chars());
+        while let Some(c) = rest.next() {
+            match c {
+                '[' => {
+                    let inner = rest.next().filter(|inner| SPECIAL.contains(inner) || *inner == '-')?;
+                    (rest.next()? == ']').then(|| id.push(inner))?;
+                }
+                '*' | '?' => return None,
+                _ => id.push(c),
+            }
+        }
+        Some(Self(id))
+    }
+
     /// An id that was validated when it was read, and kept as bytes since.
     pub fn validated(bytes: &[u8]) -> Self {
         Self(String::from_utf8_lossy(bytes).into_owned())
@@ -248,6 +288,22 @@ mod tests {
         assert_eq!(shell_quoted(""), "''");
         let id: ActivityId = "a$1".parse().unwrap();
         assert_eq!(format!("`{id}` {id:#}"), "`a$1` 'a$1'");
+        assert_eq!(shell_quoted("=ls"), "'=ls'");
+        assert_eq!([option("--id", "-x"), option("--id", "a b")], ["--id=-x", "--id 'a b'"]);
+    }
+
+    #[test]
+    fn an_argument_finds_the_activity_alone_that_it_names() {
+        for (id, argument) in [("v*", "'v[*]'"), ("-all", "'[-]all'"), ("a?[b]-", "'a[?][[]b]-'"), ("a]", "'a]'")] {
+            let id: ActivityId = id.parse().unwrap();
+            assert_eq!(format!("{id:#}"), argument);
+            let pattern: ActivityId = argument.trim_matches('\'').parse().unwrap();
+            assert!(glob::Pattern::new(pattern.as_str()).unwrap().matches(id.as_str()));
+            assert_eq!(ActivityId::of_pattern(&pattern), Some(id));
+        }
+        for pattern in ["a*", "?", "[ab]", "[!*]", "a["] {
+            assert_eq!(ActivityId::of_pattern(&pattern.parse().unwrap()), None);
+        }
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 mod row;
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::admin::archive::{self, Archivable, ArchiveFiles, ArchiveResult, Unarchivable};
 use crate::cli::args::Mutating;
 use crate::cli::commands::archive::row::{ArchiveRow, explain};
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::input::archive::Archive;
+use crate::cli::input::archive::{Archive, find};
 use crate::cli::interrupt;
 use crate::cli::output::format::archive::{ArchiveDirectory, ArchiveWriter};
 use crate::cli::output::{Output, Progress, counted};
@@ -16,7 +17,7 @@ use crate::cli::shared::selection::expand;
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::archive::{Digest, FileSum, Manifest, Part, Sealed, folder_name};
-use crate::model::{ActivityId, Layout, Status, shell_quoted};
+use crate::model::{ActivityId, Layout, Status, option, shell_quoted};
 use crate::store::Store;
 
 /// Move activities that are over into files; free the server
@@ -49,9 +50,6 @@ pub struct ArchiveArgs {
     #[command(flatten)]
     pub(super) mutating: Mutating,
 }
-
-/// Activities that a hint names; if they are more, it is of all that the directory has of the layout.
-const MAX_NAMED: usize = 5;
 
 /// Archives.
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
@@ -208,28 +206,27 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What `preheat --restore` takes to bring back what was archived now, whatever else is in the directory.
-    fn to_restore(&self) -> String {
-        let new: Vec<&ArchiveRow<'_>> = self.rows.iter().filter(|row| row.is_new()).collect();
-        if let [ArchiveRow { folder: Some(folder), .. }] = &new[..] {
-            return shell_quoted(folder);
+    /// What `preheat --restore` takes to bring back what was archived now, and nothing else of the directory; `None` if it takes each folder
+    /// by itself, because one of an earlier sale is beside it.
+    fn to_restore(&self) -> Option<String> {
+        let mut new = self.rows.iter().filter(|row| row.is_new()).filter_map(|row| row.folder.as_deref());
+        if let (Some(folder), None) = (new.next(), new.next()) {
+            return Some(shell_quoted(folder));
         }
         let layout = self.store.layout();
-        let mut flags: Vec<String> = Vec::new();
-        for activity in &self.archived {
-            let flag = format!(" --activity {:#}", layout.whole(activity));
-            if !flags.contains(&flag) {
-                flags.push(flag);
-            }
-        }
-        if flags.len() > MAX_NAMED {
-            flags.clear();
-        }
+        let wholes: BTreeSet<ActivityId> = self.archived.iter().map(|activity| layout.whole(activity)).collect();
+        let there = find(&self.args.to).ok()?;
+        let ours = there
+            .iter()
+            .filter(|it| it.sealed.manifest.layout == layout && wholes.contains(&layout.whole(&it.id)))
+            .map(|it| &it.id);
+        let (count, ids) = (ours.clone().count(), ours.collect::<HashSet<_>>());
         // A layout of a file has no name; one that was given is named anyway.
         let named = Layout::named(layout.name()).filter(|_| !self.out.options.starts_with(" -l "));
-        let named = named.map(|layout| format!(" --layout {}", layout.name()));
+        let named = named.map(|layout| format!(" --layout {}", layout.name())).unwrap_or_default();
+        let flags: String = wholes.iter().map(|whole| format!(" {}", option("--activity", whole))).collect();
         let directory = shell_quoted(&self.args.to.display().to_string());
-        format!("{directory}{}{}", named.unwrap_or_default(), flags.concat())
+        (count == ids.len()).then(|| format!("{directory}{named}{flags}"))
     }
 
     /// Shows the rows, also of what was done before an error; then what they have no room for.
@@ -243,7 +240,11 @@ impl<'a> Run<'a> {
         hints::warn_of_dry_replica(dry_run, self.store, self.out);
         shown?;
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
-            self.out.note(format!("`seckill preheat --restore {}` brings it back", self.to_restore()));
+            self.out.note(match self.to_restore() {
+                Some(what) => format!("`seckill preheat --restore {what}` brings it back"),
+                None => "`seckill preheat --restore FOLDER` brings each back by its folder: others of them are in the directory"
+                    .to_owned(),
+            });
         }
         Ok(Exit::done_if(self.rows.iter().all(ArchiveRow::is_done)))
     }

@@ -8,7 +8,7 @@ use crate::cli::output::{Cell, Output, Tone, counted, row};
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::model::activity::Archived;
 use crate::model::archive::{Manifest, Part};
-use crate::model::{ActivityId, State, Status};
+use crate::model::{ActivityId, State, Status, option};
 
 row! {
     /// The outcome for one activity.
@@ -135,11 +135,9 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.hint(match verdict {
                 Verdict::Unproven => format!(
                     "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; `seckill preheat \
-                     --id {whole:#} --stock N --reset` begins another sale"
-                ),
+                     {named} --stock N --reset` begins another sale", named = option("--id", &whole)),
                 Verdict::Unsettled => format!(
-                    "`seckill reconcile {whole:#}` says why; `seckill preheat --id {whole:#} --adopt` takes over a ledger without its beginning"
-                ),
+                    "`seckill reconcile {whole:#}` says why; `seckill preheat {named} --adopt` takes over a ledger without its beginning", named = option("--id", &whole)),
                 _ => format!("`seckill reconcile {whole:#}` shows what differs, and `--fix` repairs it"),
             });
         }
@@ -149,7 +147,10 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         }
         Unarchivable::Status(status, _) => {
             out.warn(format!("an adoption of `{activity}` is unfinished ({status}), so it has no whole ledger yet"));
-            out.hint(format!("`seckill preheat --id {activity:#} --adopt` resumes the adoption"));
+            out.hint(format!(
+                "`seckill preheat {named} --adopt` resumes the adoption",
+                named = option("--id", activity)
+            ));
         }
     }
 }

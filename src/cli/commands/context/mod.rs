@@ -12,7 +12,7 @@ use crate::cli::input::yaml::contexts::{self, Context, Contexts, check, name};
 use crate::cli::input::yaml::layouts;
 use crate::cli::output::{Cell, Format, Output, PrivateFile, Tone, row, unencodable};
 use crate::cli::shared::target::{URL_VARIABLES, find};
-use crate::model::Layout;
+use crate::model::{Layout, shell_quoted};
 use crate::redis::connect::Target;
 
 /// Name servers, and choose one
@@ -249,7 +249,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
     }
     let Some(url) = global.url.clone() else {
         return Err(Failure::usage(format!("context `{name}` needs the URL of its server"))
-            .hint(format!("seckill context add {name} --url redis://10.0.0.5:6379")));
+            .hint(format!("seckill context add {} --url redis://10.0.0.5:6379", shell_quoted(&name))));
     };
     Target::new(&url, "the value of `--url`", global.timeout())?;
     let kept = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
@@ -291,7 +291,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
         out.note(format!("the URL's password is in `{}` now, which only you may read", path()?.display()));
     }
     if !is_current {
-        out.hint(format!("`seckill context use {name}` makes it the current one"));
+        out.hint(format!("`seckill context use {}` makes it the current one", shell_quoted(&context.name)));
     }
     Ok(Exit::Done)
 }

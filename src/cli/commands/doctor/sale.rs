@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::cli::commands::doctor::row::Finding;
 use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
-use crate::cli::shared::fix::{Fixes, SECKILL};
+use crate::cli::shared::fix::{Fixes, PreheatFlags, SECKILL};
 use crate::model::ledger::unexplained_changes;
 use crate::model::{ActivityId, Corrupt, Entry, EntryId, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
@@ -79,7 +79,7 @@ pub(super) fn keys(
     let fault = |snapshot: &Snapshot| {
         let is_lost = lost.contains(&whole(snapshot));
         let found = without_parent(snapshot)
-            .or_else(|| fault_of(snapshot, is_lost, store, fixes))
+            .or_else(|| fault_of(snapshot, is_lost.then_some(snapshots), store, fixes))
             .or_else(|| without_meta(snapshot))?;
         Some((snapshot.activity.to_string(), found))
     };
@@ -109,24 +109,36 @@ fn is_of_later_version(corrupt: &Corrupt) -> bool {
     corrupt.what.ends_with(": use that one")
 }
 
-/// What is wrong with an activity; if it is lost, order records are all that restores it.
-fn fault_of(snapshot: &Snapshot, is_lost: bool, store: &Store, fixes: &Fixes) -> Option<Finding> {
+/// What is wrong with an activity; if it is lost, order records are all that restores it, and `lost_in` are all that were read.
+fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
     let whole = store.layout().whole(activity);
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
     let restore = || {
-        if !is_lost {
-            return fixes.seckill("reconcile", &whole, "--fix");
-        }
+        let Some(all) = lost_in else { return fixes.seckill("reconcile", &whole, "--fix") };
+        // A shard is lost, and its activity may be there.
+        let known = all.iter().find(|it| it.activity == whole).and_then(|it| it.meta.as_ref());
+        let known = known.and_then(|meta| Some((meta, meta.shards.as_ref()?.numbers().len())));
+        let (sale, window) = match known {
+            Some((meta, shards)) => {
+                let PreheatFlags { rules, starts, ends } = PreheatFlags::of(meta, store.layout().kind());
+                let starts = starts.unwrap_or_else(|| " --starts-at none".to_owned());
+                (format!("--stock {} --shards {shards}{rules}", meta.total), starts + &ends.unwrap_or_default())
+            }
+            None => (
+                format!("--stock N{}", if is_parent || is_shard { " --shards N" } else { "" }),
+                " --starts-at none".to_owned(),
+            ),
+        };
         // Nobody buys before the orders are recorded.
-        let shards = if is_parent || is_shard { "--shards N " } else { "" };
         [
-            fixes.seckill("preheat --id", &whole, &format!("--stock N {shards}--reset --starts-at +1h")),
+            fixes.seckill("preheat --id", &whole, &format!("{sale} --reset --starts-at +1h")),
             fixes.seckill("reconcile", &whole, "--orders FILE --fix"),
-            fixes.seckill("preheat --id", &whole, "--update --starts-at none"),
+            fixes.seckill("preheat --id", &whole, &format!("--update{window}")),
         ]
         .join(" && ")
     };
+    let is_lost = lost_in.is_some();
     if let Some(corrupt) = &snapshot.corrupt {
         let found = format!("`{}` {}", corrupt.key, corrupt.what);
         let keys = store.keys(activity);

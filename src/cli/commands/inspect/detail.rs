@@ -7,7 +7,7 @@ use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::output::{Warnings, counted, row};
 use crate::cli::shared::hints;
-use crate::model::{ActivityId, Bought, Kind, PackedRules, ShardPlan, Snapshot, Status, StoredUser};
+use crate::model::{ActivityId, Bought, Kind, PackedRules, ShardPlan, Snapshot, Status, StoredUser, option};
 use crate::read::participants;
 use crate::store::Store;
 
@@ -93,9 +93,8 @@ fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
         )),
         Some(ShardPlan::Update { rules: PackedRules { total, .. }, .. }) => warnings.warn(format!(
             "an update of `{activity}` from {} units to {total} is unfinished, so what is in transit is not known: `seckill preheat \
-             --id {activity:#} --stock {total} --update` finishes it",
-            meta.total
-        )),
+             {named} --stock {total} --update` finishes it",
+            meta.total, named = option("--id", activity))),
         None => {}
     }
     if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {

@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Format, Output, counted, hanging, row};
 use crate::cli::shared::hints;
 use crate::model::number::MAX_QUANTITY;
-use crate::model::{ActivityId, Bought, Entry, Kind, Meta, Millis, Snapshot, Status, StoredState, UserId};
+use crate::model::{ActivityId, Bought, Entry, Kind, Meta, Millis, Snapshot, Status, StoredState, UserId, option};
 use crate::read::history::TrimmedUnits;
 use crate::read::{snapshot, whole};
 use crate::store::Store;
@@ -98,7 +98,8 @@ fn show_in_words(why: &WhyRow, activity: &ActivityId, user: &UserId, out: &mut O
         out.table(Some(&format!("Orders of {user}")), &why.entries)?;
     }
     if why.more > 0 {
-        out.note(format!("{} older orders: `seckill ledger {activity:#} --user {user:#}` shows all", why.more));
+        let of_user = option("--user", user);
+        out.note(format!("{} older orders: `seckill ledger {activity:#} {of_user}` shows all", why.more));
     }
     Ok(())
 }
@@ -174,7 +175,10 @@ impl Question<'_> {
                 format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
             });
             let why = match meta.is_adopting {
-                true => format!("Its adoption is unfinished: `seckill preheat --id {id:#} --adopt` resumes it."),
+                true => format!(
+                    "Its adoption is unfinished: `seckill preheat {named} --adopt` resumes it.",
+                    named = option("--id", id)
+                ),
                 false => {
                     format!("The activity was paused{}; `seckill resume {id:#}` ends that.", by.unwrap_or_default())
                 }

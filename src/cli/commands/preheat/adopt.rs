@@ -11,7 +11,7 @@ use crate::cli::shared::session::Session;
 use crate::error::{Result as StoreResult, ServerKind, StoreError};
 use crate::model::{
     Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState,
-    Units, shell_quoted,
+    Units, option, shell_quoted,
 };
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
@@ -126,7 +126,7 @@ impl AdoptCommand<'_> {
                  then the same command again",
                 self.store.keys(&id).stock
             ),
-            _ => format!("sales of `{id}` may be stopped: `seckill preheat --id {id:#} --adopt` resumes"),
+            _ => format!("sales of `{id}` may be stopped: `seckill preheat {named} --adopt` resumes", named = option("--id", &id)),
         });
     }
 
@@ -157,7 +157,10 @@ impl AdoptCommand<'_> {
             None => {
                 let id = &self.plan.id;
                 self.out.note("it has no limit per user");
-                self.out.hint(format!("`seckill preheat --id {id:#} --update --per-user-limit N` sets one"));
+                self.out.hint(format!(
+                    "`seckill preheat {named} --update --per-user-limit N` sets one",
+                    named = option("--id", id)
+                ));
             }
             Some((_, 0)) => {}
             Some((limit, above)) => self.out.warn(format!(
@@ -216,10 +219,9 @@ impl AdoptCommand<'_> {
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
                 self.out.hint(format!(
                     "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and of `ledger: false` with \
-                     `--orders FILE` from complete order records; else `seckill preheat --id {id:#} --stock TOTAL --reset \
+                     `--orders FILE` from complete order records; else `seckill preheat {named} --stock TOTAL --reset \
                      --starts-at +1h` starts over, and `seckill reconcile {id:#} --orders FILE --fix` records its orders before \
-                     anybody buys"
-                ));
+                     anybody buys", named = option("--id", &id)));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }
             Unadoptable::OtherTotal(known) => {
@@ -297,8 +299,9 @@ impl AdoptCommand<'_> {
         if matches!(found.stage, Stage::Ledger | Stage::Lost) {
             let id = &self.plan.id;
             self.out.note(format!(
-                "limit, title and window were lost with its meta: `seckill preheat --id {id:#} --update` sets those that \
-                 are not given"
+                "limit, title and window were lost with its meta: `seckill preheat {named} --update` with `--per-user-limit N` and the like \
+                 sets those that are not given",
+                named = option("--id", id)
             ));
         }
         if self.is_paused {

@@ -3,11 +3,11 @@
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
 use crate::cli::output::{Cell, Output, counted, named, row};
-use crate::model::number;
 use crate::model::{
     Action, ActivityId, Bought, FieldChange, FieldDifference, Kind, Millis, Plan, PreheatMode, Preheated, Snapshot,
     Status, StoredState,
 };
+use crate::model::{number, option};
 use crate::read::{participants, snapshot, whole};
 use crate::store::Store;
 
@@ -102,12 +102,10 @@ fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<Strin
         ),
         "stock key" => format!(
             "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger that equals every counter, and with \
-             `--orders FILE` from complete order records; without a ledger, `seckill preheat --id {activity:#} --adopt` restores it from \
-             total and participants, where these are recorded; else `--reset` starts over"
-        ),
+             `--orders FILE` from complete order records; without a ledger, `seckill preheat {named} --adopt` restores it from \
+             total and participants, where these are recorded; else `--reset` starts over", named = option("--id", activity)),
         "preheated" => format!(
-            "`seckill preheat --id {activity:#} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over"
-        ),
+            "`seckill preheat {named} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over", named = option("--id", activity)),
         "plan" => format!(
             "`seckill inspect {activity:#}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
              starts over"
@@ -115,7 +113,7 @@ fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<Strin
         "shard" => "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--shards N \
                     --reset` starts over"
             .to_owned(),
-        "adopt" => format!("`seckill preheat --id {activity:#} --adopt` resumes"),
+        "adopt" => format!("`seckill preheat {named} --adopt` resumes", named = option("--id", activity)),
         "if_total" => format!(
             "look at it with `seckill inspect {activity:#}`; then `--if-total {}` updates it as it is now",
             difference.before

@@ -11,11 +11,11 @@ use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
+use crate::cli::shared::fix::PreheatFlags;
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::Session;
-use crate::model::activity::Meta;
 use crate::model::archive::Part;
-use crate::model::{Action, ActivityId, Kind, Layout, Millis, Preheated, Status, StoredState, shell_quoted};
+use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState, option};
 use crate::read::snapshot;
 use crate::shards;
 use crate::store::Store;
@@ -62,11 +62,8 @@ fn note_pauses(restored: &[Archive], results: &[Preheated], named: &[ActivityId]
     if !paused.is_empty() {
         let names: Vec<&str> = paused.iter().map(ActivityId::as_str).collect();
         let quoted: Vec<String> = paused.iter().map(|id| format!("{id:#}")).collect();
-        // A layout of a file has no name.
-        let is_unnamed = Layout::named(layout.name()).is_none() && !out.options.starts_with(" -l ");
-        let file = if is_unnamed { " --layout FILE" } else { "" };
         let names = names.join("`, `");
-        out.note(format!("paused, as before: `{names}`; `seckill resume {}{file}` ends that", quoted.join(" ")));
+        out.note(format!("paused, as before: `{names}`; `seckill resume {}` ends that", quoted.join(" ")));
     }
 }
 
@@ -87,24 +84,15 @@ fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result
         // After a reset to another number of shards they have other numbers, and nothing makes a parent of those.
         if is_first_choice && shards.len() > 1 {
             let meta = snapshot::snapshot(store, &shards[0].id)?.meta;
-            let like_it = meta.map(|meta| flags_of(&meta, layout.kind())).unwrap_or_default();
+            let like_it = meta.map(|meta| PreheatFlags::of(&meta, layout.kind()).all()).unwrap_or_default();
             out.hint(format!(
-                "`seckill preheat --id {parent:#} --stock {total} --shards {}{like_it}` makes it",
-                shards.len()
+                "`seckill preheat {named} --stock {total} --shards {}{like_it}` makes it",
+                shards.len(),
+                named = option("--id", parent)
             ));
         }
     }
     Ok(())
-}
-
-/// The flags of a `preheat` for limit, title and window.
-fn flags_of(meta: &Meta, kind: Kind) -> String {
-    let limit = meta.per_user_limit.filter(|_| kind == Kind::Hash).map(|limit| format!(" --per-user-limit {limit}"));
-    let title = Some(&meta.title).filter(|title| !title.is_empty());
-    let title = title.map(|title| format!(" --title={}", shell_quoted(title)));
-    let at = |flag, at: Option<Millis>| Some(format!(" {flag} {}", serde_json::to_value(at?).ok()?.as_str()?));
-    let window = [at("--starts-at", meta.starts_at), at("--ends-at", meta.ends_at)];
-    [limit, title].into_iter().chain(window).flatten().collect()
 }
 
 /// The layouts of some archives, each once, in words.

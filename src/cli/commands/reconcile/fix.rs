@@ -14,6 +14,7 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, OutputFile, counted};
 use crate::cli::shared::outcome::until_failed;
 use crate::model::number::between;
+use crate::model::shell_quoted;
 use crate::store::Store;
 
 /// Flags about repairs.
@@ -84,7 +85,11 @@ impl FixArgs {
         out.note(match (count, is_all) {
             (0, true) => format!("`{path}` is empty: there is nothing to repair"),
             (0, false) => format!("`{path}` is empty: it has no repair of what differs"),
-            _ => format!("{} written: `seckill repair {path}` applies what it has", counted(count, "repair")),
+            _ => format!(
+                "{} written: `seckill repair {}` applies what it has",
+                counted(count, "repair"),
+                shell_quoted(&path)
+            ),
         });
         Ok(())
     }

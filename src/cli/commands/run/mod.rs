@@ -102,7 +102,7 @@ fn drive(
         let is_sold = |it: &Preheated| it.action == Action::Unchanged && it.stock != it.total;
         for step in &fixture.steps {
             if interrupt::requested() {
-                return Ok(interrupted(left, out));
+                return Ok(interrupted(left, fixture, out));
             }
             left -= 1;
             if args.mutating.dry_run {
@@ -110,7 +110,7 @@ fn drive(
                 continue;
             }
             if !perform::waited(&step.operation) {
-                return Ok(interrupted(left + 1, out));
+                return Ok(interrupted(left + 1, fixture, out));
             }
             let may_rush = |activity: &ActivityId| args.mutating.yes || created.contains(activity);
             let number = steps.len() + 1;
@@ -124,7 +124,7 @@ fn drive(
             let passed = (!observed.cut_short).then_some(differences.is_empty());
             steps.push(StepRow::done(number, step, &observed, passed));
             if observed.cut_short {
-                return Ok(interrupted(left, out));
+                return Ok(interrupted(left, fixture, out));
             }
             if differences.is_empty() {
                 continue;
@@ -132,8 +132,7 @@ fn drive(
             exit = Exit::Failed;
             out.warn(format!("step {number} at {}:{}: {}", fixture.file, step.at, differences.join(", ")));
             if preheated.iter().any(is_sold) {
-                let file = if fixture.file == STDIN { "-".to_owned() } else { shell_quoted(&fixture.file) };
-                out.hint(format!("units were sold before this run; `seckill preheat --reset {file}` starts over"));
+                out.hint(format!("units were sold before this run; {}", how_to_start_over(fixture)));
             }
             if !args.keep_going {
                 if left > 0 {
@@ -166,10 +165,15 @@ fn differences(step: &Step, observed: &Observed) -> Vec<String> {
 }
 
 /// Ctrl-C came between two steps, or ended a rush.
-fn interrupted(left: usize, out: &Output) -> Exit {
+fn interrupted(left: usize, fixture: &Fixture, out: &Output) -> Exit {
     out.warn(format!("interrupted; {}", not_run(left)));
-    out.hint("what was done stays; `seckill inspect` shows it, `seckill preheat --reset` starts over");
+    out.hint(format!("what was done stays; `seckill inspect` shows it, {}", how_to_start_over(fixture)));
     Exit::Interrupted
+}
+
+fn how_to_start_over(fixture: &Fixture) -> String {
+    let file = if fixture.file == STDIN { "-".to_owned() } else { shell_quoted(&fixture.file) };
+    format!("`seckill preheat --reset {file}` starts over")
 }
 
 fn not_run(left: usize) -> String {

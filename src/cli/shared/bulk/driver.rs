@@ -11,7 +11,7 @@ use crate::cli::shared::bulk::RunArgs;
 use crate::cli::shared::bulk::input::{BadLines, CheckedInput, Input, check};
 use crate::cli::shared::bulk::report::{Report, ReportedLines, RunOutcome, Summary, shows_rows, with_hint};
 use crate::error::StoreError;
-use crate::model::{HoldFor, Limit, RequestId, shell_quoted};
+use crate::model::{HoldFor, Limit, RequestId, option};
 use crate::sell::bulk::{Advance, Job, Operation, OrderOptions, Run};
 use crate::store::Store;
 
@@ -59,8 +59,8 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
     let how_to_resume = match checked.content {
         Some(_) => "the same command resumes; what was applied is not applied again".to_owned(),
         None => format!(
-            "to resume, give the whole input again with `--job {}`; what was applied is not applied again",
-            shell_quoted(&job.name)
+            "to resume, give the whole input again with `{}`; what was applied is not applied again",
+            option("--job", &job.name)
         ),
     };
     if checked.content.is_none() && args.job.is_none() {
