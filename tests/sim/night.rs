@@ -1113,6 +1113,8 @@ impl Night<'_> {
         let (now, code) = (self.now(), status.code());
         match task.about {
             _ if Self::is_of_archive(task, status) => Ok(()),
+            // A failover lost the call that ended a reset which was cut.
+            About::Order(_) | About::Refund(_) if self.is_resetting && status == Status::NotPreheated => Ok(()),
             // It was answered before a replica was waited for, or by a server that is gone, and somebody else since.
             About::Order(of) | About::Confirm(of) | About::Release(of)
                 if (task.waits || self.has_failed_since(task)) && self.may_be_older(task, of) =>
