@@ -149,7 +149,6 @@ fn what_archive_prints_brings_back_what_it_archived_and_nothing_else() {
         let restored = rows.as_array().unwrap().iter().filter(|row| row["action"] == "restore").count();
         assert_eq!(restored, if hint.contains(&"cluster".to_owned()) { 3 } else { *activities }, "{hint:?}");
     }
-    // However many there are.
     let named = (3..=8).map(|id| format!("--activity {id}")).collect::<Vec<_>>().join(" ");
     assert!(hints[3].0.join(" ").ends_with(&format!(" preheat --restore {to} {named}")), "{hints:?}");
     redis.seckill([]).args(&hints[3].0).code(0);

@@ -30,7 +30,9 @@ impl Night<'_> {
         if self.is_resetting || self.is_repairing() {
             return Ok(());
         }
-        let Some(found) = Found::read(&self.activities[0], &self.engine.server.borrow().keys)? else { return Ok(()) };
+        // What a removal that was cut left of an archived sale is in files already.
+        let found = Found::read(&self.activities[0], &self.engine.server.borrow().keys)?;
+        let Some(found) = found.filter(|found| !found.is_archived) else { return Ok(()) };
         match self.in_hand {
             InHand::Units(_) if self.random.percent(10) => _ = self.give_back(),
             InHand::Nothing if self.has_ledger[0] && !found.held.is_empty() => self.take_in_hand(),
