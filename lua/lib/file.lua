@@ -60,14 +60,16 @@ end
 are_graphic = are_graphic and not find('\t' .. ARGV[3] .. '\t', '\t\t', 1, true)
 --- @end
 local are_users, are_requests = are_graphic and longest_user <= 256, not requests or are_plain and longest_request <= 128
-for i = 1, are_users and are_requests and 0 or count do
-  local user, request = users[i], requests and requests[i] or ''
-  --- @if counter
-  if not are_users and user ~= '' and not is_user(user) then return usage('OP: user id of order ' .. i) end
-  --- @else
-  if not are_users and not is_user(user) then return usage('OP: user id of order ' .. i) end
-  --- @end
-  if not are_requests and request ~= '' and not is_request(request) then return usage('OP: request id of order ' .. i) end
+if not (are_users and are_requests) then
+  for i = 1, count do
+    local user, request = users[i], requests and requests[i] or ''
+    --- @if counter
+    if not are_users and user ~= '' and not is_user(user) then return usage('OP: user id of order ' .. i) end
+    --- @else
+    if not are_users and not is_user(user) then return usage('OP: user id of order ' .. i) end
+    --- @end
+    if not are_requests and request ~= '' and not is_request(request) then return usage('OP: request id of order ' .. i) end
+  end
 end
 local common, amounts = ARGV[4], {}
 for i = 1, quantities and count or 1 do

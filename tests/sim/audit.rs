@@ -46,8 +46,7 @@ fn audit(history: &mut History<'_>, activity: usize, with_records: bool, cut: Op
     note_reversals(&mut history.oracle, activity, &repairs);
     if with_records && layout == Layout::Product && repairs.iter().any(|repair| repair.stock_change > 0) {
         // A counter records nobody whose request ids could end.
-        let of_activity = history.oracle.orders.iter_mut();
-        let of_activity = of_activity.filter(|order| order.items.iter().any(|(of, _)| *of == activity));
+        let of_activity = history.oracle.orders.iter_mut().filter(|order| order.is_in(activity));
         of_activity.for_each(|order| order.may_be_void |= order.heard != Heard::Bought);
     }
     history.engine.server.borrow_mut().cut_after = cut;
@@ -87,8 +86,7 @@ pub fn note_reversals(oracle: &mut Oracle, activity: usize, repairs: &[&Repair])
             Some(user) => order.user == user.as_bytes(),
             None => repair.reversed().contains(&order.request),
         };
-        let of_user = oracle.orders.iter_mut().filter(is_concerned);
-        for order in of_user.filter(|order| order.items.iter().any(|(of, _)| *of == activity)) {
+        for order in oracle.orders.iter_mut().filter(is_concerned).filter(|order| order.is_in(activity)) {
             order.may_be_reversed |= order.heard != Heard::Bought;
         }
     }

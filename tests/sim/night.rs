@@ -1460,17 +1460,15 @@ impl Night<'_> {
                 self.steps_alone(vec![update])?;
                 continue;
             }
-            // Order records of a user below zero are for a human.
-            let waits = (0..self.oracle.orders.len()).any(|order| self.waits(order, activity));
-            let is_overdrawn = waits || self.oracle.bought(activity).values().any(|units| *units < 0);
+            let needs_human = self.needs_human(activity);
             let Some(planned) =
-                self.planned.take().filter(|it| round < ROUNDS || !is_overdrawn || it.plan.kept.is_empty())
+                self.planned.take().filter(|it| round < ROUNDS || !needs_human || it.plan.kept.is_empty())
             else {
                 if !self.matches && self.cancel_lost(activity) {
                     has_cancelled = true;
                     continue;
                 }
-                if !self.matches && !is_overdrawn {
+                if !self.matches && !needs_human {
                     return broken("repairs lead to a match", "nothing is left to repair");
                 }
                 break;
@@ -1515,7 +1513,7 @@ impl Night<'_> {
             match self.oracle.orders[order].heard {
                 _ if self.oracle.orders[order].is_nameless || self.oracle.orders[order].is_lost => {}
                 Heard::Rejected => {}
-                Heard::Nothing if (0..self.activities.len()).any(|activity| self.waits(order, activity)) => {}
+                Heard::Nothing if self.waits(&self.oracle.orders[order]) => {}
                 Heard::Nothing => return broken("nothing stays in doubt", self.oracle.orders[order].request.clone()),
                 Heard::Bought if self.oracle.orders[order].is_hold => todo.push(self.settle(order, true)),
                 _ => todo.push(self.order(order)),
@@ -1529,10 +1527,8 @@ impl Night<'_> {
     fn end(&mut self, activity: usize) -> Result<(), Broken> {
         let server = self.engine.server.borrow();
         let Some(found) = Found::read(&self.activities[activity], &server.keys)? else { return Ok(()) };
-        let bought = self.oracle.bought(activity);
-        let sum: i64 = bought.values().sum();
-        let waits = (0..self.oracle.orders.len()).any(|order| self.waits(order, activity));
-        if !waits && bought.values().all(|units| *units >= 0) && found.for_sale + sum != found.total {
+        let sum: i64 = self.oracle.bought(activity).values().sum();
+        if !self.needs_human(activity) && found.for_sale + sum != found.total {
             let what = format!("{sum} bought and {} for sale of {}", found.for_sale, found.total);
             return broken("nothing is lost", format!("{}: {what}", self.activities[activity].id));
         }

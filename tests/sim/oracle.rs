@@ -96,6 +96,11 @@ impl Order {
         Self { request: format!("r{number}"), user, items, may_expire_at: u64::MAX, ..Self::default() }
     }
 
+    /// Whether it has an item in an activity.
+    pub fn is_in(&self, activity: usize) -> bool {
+        self.items.iter().any(|(of, _)| *of == activity)
+    }
+
     /// Whether its units are the user's now, as far as the caller knows.
     pub fn is_certain(&self, now: u64) -> bool {
         match self.heard {
@@ -315,8 +320,7 @@ impl Oracle {
 
     /// An activity is reset: nothing that was answered is true any more, and what is sent again is as good as new.
     pub fn forget(&mut self, activity: usize) {
-        let of_activity = |order: &&mut Order| order.items.iter().any(|(of, _)| *of == activity);
-        for order in self.orders.iter_mut().filter(of_activity) {
+        for order in self.orders.iter_mut().filter(|order| order.is_in(activity)) {
             // A copy of a confirmation may still come, and find a hold that was made since.
             let heard = if order.is_plain { Heard::Rejected } else { Heard::Nothing };
             (order.heard, order.is_confirming, order.is_lost) = (heard, order.is_hold, false);
@@ -371,8 +375,7 @@ impl Oracle {
         let named = named_by(keys.0.get(activity.keys.ledger.as_bytes()));
         let is_named =
             |ops: &[&str], request: &str| ops.iter().any(|op| named.contains(&(op.as_bytes(), request.as_bytes())));
-        let of_activity = |order: &&Order| order.items.iter().any(|(of, _)| *of == number);
-        for order in self.orders.iter().filter(of_activity).filter(|order| order.heard == Heard::Bought) {
+        for order in self.orders.iter().filter(|order| order.is_in(number) && order.heard == Heard::Bought) {
             let ops: &[&str] = if order.is_hold { &["confirm", "deduct"] } else { &["deduct"] };
             if !order.was_cut && !order.is_nameless && !is_named(ops, &order.request) {
                 return broken("the ledger names what was answered", format!("{ops:?} of {}", order.request));

@@ -123,27 +123,26 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
 /// again has them by another order. All of them, if the audit's last entry is gone: nobody knows what came since. Without a ledger nothing
 /// says so.
 fn returned_since(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
-    let ends = |repair: &Repair| repair.ends_orders();
-    let seen = repairs.iter().filter(|repair| ends(repair)).filter_map(|it| it.audited_entry.as_ref());
-    let Some(after) = seen.filter_map(|entry| entry.parse().ok()).min() else { return Ok(vec![false; repairs.len()]) };
+    let seen = repairs.iter().filter(|repair| repair.ends_orders()).filter_map(|it| it.audited_entry.as_ref());
+    let Some(after) = seen.filter_map(|entry| entry.parse::<EntryId>().ok()).min() else {
+        return Ok(vec![false; repairs.len()]);
+    };
     let last = read_instant(store, activity, NOBODY)?.0.ledger_last.unwrap_or(after);
     let (mut users, mut is_there): (HashSet<Vec<u8>>, bool) = (HashSet::new(), false);
     let key = store.keys(activity).ledger;
-    ledger::each_entry_of(store, &key, EntryId::previous(after), last, |entry| {
+    ledger::each_entry_of(store, &key, after.previous(), last, |entry| {
         is_there |= entry.id == after;
         if entry.id > after && matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
             users.extend(entry.rows().unwrap_or_default().iter().map(|row| row.user().to_vec()));
         }
         is_there
     })?;
-    if !is_there {
-        return Ok(repairs.iter().map(|repair| ends(repair)).collect());
-    }
     let has_returned = |user: &Option<StoredUser>| match user {
+        _ if !is_there => true,
         Some(user) => users.contains(user.as_bytes()),
         None => !users.is_empty(),
     };
-    Ok(repairs.iter().map(|repair| ends(repair) && has_returned(&repair.user)).collect())
+    Ok(repairs.iter().map(|repair| repair.ends_orders() && has_returned(&repair.user)).collect())
 }
 
 /// Applies repairs of units. `all_in_force`: whether those that must come before are.

@@ -68,7 +68,6 @@ impl Purchases {
             Some(records) => records.lacks(user, ledger.users.name(user), &purchase.request),
             None => !purchase.has_entry,
         };
-        let is_each_named = || ledger.records().is_none_or(|records| records.names_all(user));
         // Of an order of several activities its row has the units.
         let is_named = |purchase: &Purchase| {
             ledger.records().is_some_and(|records| records.names(ledger.users.name(user), &purchase.request))
@@ -77,10 +76,10 @@ impl Purchases {
             of.iter().map(|purchase| purchase.units.or_else(|| is_named(purchase).then_some(0))).sum::<Option<i64>>()
         };
         let taken = mismatch.units().map(|units| units.saturating_sub(to));
-        // Rows without an id may be of any order, also of one with an id; what no ledger has is of none. In a sale without users most is
-        // sold without ids.
+        // A row without an id may be of an order that has one. What no ledger has is of none, and in a sale without users most have none.
         let has_more = taken > Some(0) && mismatch.ledger.is_none_or(|ledger| ledger > to);
-        let may_lack_named = has_more && ledger.has_users() && !is_each_named();
+        let has_unnamed = ledger.records().is_some_and(|records| !records.names_all(user));
+        let may_lack_named = has_more && has_unnamed && ledger.has_users();
         // What is reversed, and what is kept: with `all` everything that is not newer is.
         let divided = |all: bool| -> (Vec<&Purchase>, Vec<&Purchase>) {
             of_user.purchases.iter().partition(|purchase| !purchase.is_newer && (all || has_no_row(purchase)))

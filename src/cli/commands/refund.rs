@@ -93,10 +93,11 @@ pub fn run(args: &RefundArgs, store: &mut Store, out: &mut Output) -> Result<Exi
     };
     let outcome = orders::place(store, &refund, dry_run)?;
     let is_unknown = outcome.status == Status::ExceedsBought && outcome.bought == Some(Bought::Unknown);
-    if is_unknown && args.quantity.is_none() && open_units(&refund, outcome.status, store).is_none() {
+    let open = open_units(&refund, outcome.status, store);
+    if is_unknown && args.quantity.is_none() && open.is_none() {
         return Err(unknown_units(&refund, store)?);
     }
-    explain_open(&refund, outcome.status, store, out);
+    explain_open(&refund, open, out);
     if args.user_hex.is_some() {
         out.choose(OutcomeRow::STORED);
     }
@@ -121,8 +122,8 @@ fn open_units(refund: &Order, status: Status, store: &mut Store) -> Option<u64> 
 }
 
 /// Says that they are.
-fn explain_open(refund: &Order, status: Status, store: &mut Store, out: &Output) {
-    if let Some(open) = open_units(refund, status, store) {
+fn explain_open(refund: &Order, open: Option<u64>, out: &Output) {
+    if let Some(open) = open {
         let are = if open == 1 { "1 unit is" } else { &*format!("{open} units are") };
         out.note(format!("{are} held open, which no refund touches"));
         out.hint(format!(

@@ -84,6 +84,8 @@ impl Fixes {
         let redis_cli = |place: &[String], password: &str, login: &str| {
             format!("{password}{family}-cli{}{certificates}{login}", quoted(place))
         };
+        let number = place.iter().skip_while(|word| *word != "-n").skip(1).take(1);
+        let database = number.map(|number| format!("/{number}")).collect();
         let (of_others, login) = if is_administrator { (&*password, &*own) } else { ("", ASKS) };
         Self {
             redis_cli: redis_cli(place, &password, &own),
@@ -91,12 +93,7 @@ impl Fixes {
             elsewhere: redis_cli(&tls, of_others, login),
             options: options.clone(),
             user: user.map(|user| format!("{user}@")).unwrap_or_default(),
-            database: place
-                .iter()
-                .skip_while(|word| *word != "-n")
-                .nth(1)
-                .map(|number| format!("/{number}"))
-                .unwrap_or_default(),
+            database,
         }
     }
 

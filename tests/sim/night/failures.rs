@@ -144,9 +144,7 @@ impl Night<'_> {
 
     /// A human cancels orders that were lost, and that no repair can take from the stock; false if there is none.
     pub fn cancel_lost(&mut self, activity: usize) -> bool {
-        let is_lost = |order: &&mut Order| {
-            order.is_lost && order.heard == Heard::Bought && order.items.iter().any(|(of, _)| *of == activity)
-        };
+        let is_lost = |order: &&mut Order| order.is_lost && order.heard == Heard::Bought && order.is_in(activity);
         let cancelled = self.oracle.orders.iter_mut().filter(is_lost).map(|order| order.heard = Heard::Ended).count();
         self.tell(|| format!("{cancelled} lost orders are cancelled"));
         cancelled > 0

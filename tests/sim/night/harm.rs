@@ -77,12 +77,16 @@ impl Night<'_> {
         self.has_cut_shard || self.harm.as_ref().is_some_and(meets)
     }
 
-    /// Whether an order in doubt has an item in an activity, and waits for a human: a refund, behind damage, took units of its hold.
-    pub fn waits(&self, order: usize, activity: usize) -> bool {
-        let Order { user, items, heard, .. } = &self.oracle.orders[order];
-        let has = |wanted: usize| items.iter().any(|(of, _)| *of == wanted);
-        let is_of = |it: &Refund| it.heard == Heard::Ended && it.user == *user && has(it.activity);
-        self.harm.is_some() && *heard == Heard::Nothing && has(activity) && self.oracle.refunds.iter().any(is_of)
+    /// Whether an order in doubt waits for a human: a refund, behind damage, took units of its hold.
+    pub fn waits(&self, order: &Order) -> bool {
+        let is_of = |it: &Refund| it.heard == Heard::Ended && it.user == order.user && order.is_in(it.activity);
+        self.harm.is_some() && order.heard == Heard::Nothing && self.oracle.refunds.iter().any(is_of)
+    }
+
+    /// Whether one with an item in this activity does, or order records of a user are below zero, which are for a human, too.
+    pub fn needs_human(&self, activity: usize) -> bool {
+        let waits = self.oracle.orders.iter().any(|order| order.is_in(activity) && self.waits(order));
+        waits || self.oracle.bought(activity).values().any(|units| *units < 0)
     }
 
     /// An operator repairs what another program damaged, before anything expires.

@@ -135,9 +135,14 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.hint(match verdict {
                 Verdict::Unproven => format!(
                     "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; `seckill preheat \
-                     {named} --stock N --reset` begins another sale", named = option("--id", &whole)),
+                     {named} --stock N --reset` begins another sale",
+                    named = option("--id", &whole)
+                ),
                 Verdict::Unsettled => format!(
-                    "`seckill reconcile {whole:#}` says why; `seckill preheat {named} --adopt` takes over a ledger without its beginning", named = option("--id", &whole)),
+                    "`seckill reconcile {whole:#}` says why; `seckill preheat {named} --adopt` takes over a ledger without its \
+                     beginning",
+                    named = option("--id", &whole)
+                ),
                 _ => format!("`seckill reconcile {whole:#}` shows what differs, and `--fix` repairs it"),
             });
         }

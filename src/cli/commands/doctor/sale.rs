@@ -114,29 +114,9 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fi
     let activity = &snapshot.activity;
     let whole = store.layout().whole(activity);
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
-    let restore = || {
-        let Some(all) = lost_in else { return fixes.seckill("reconcile", &whole, "--fix") };
-        // A shard is lost, and its activity may be there.
-        let known = all.iter().find(|it| it.activity == whole).and_then(|it| it.meta.as_ref());
-        let known = known.and_then(|meta| Some((meta, meta.shards.as_ref()?.numbers().len())));
-        let (sale, window) = match known {
-            Some((meta, shards)) => {
-                let PreheatFlags { rules, starts, ends } = PreheatFlags::of(meta, store.layout().kind());
-                let starts = starts.unwrap_or_else(|| " --starts-at none".to_owned());
-                (format!("--stock {} --shards {shards}{rules}", meta.total), starts + &ends.unwrap_or_default())
-            }
-            None => (
-                format!("--stock N{}", if is_parent || is_shard { " --shards N" } else { "" }),
-                " --starts-at none".to_owned(),
-            ),
-        };
-        // Nobody buys before the orders are recorded.
-        [
-            fixes.seckill("preheat --id", &whole, &format!("{sale} --reset --starts-at +1h")),
-            fixes.seckill("reconcile", &whole, "--orders FILE --fix"),
-            fixes.seckill("preheat --id", &whole, &format!("--update{window}")),
-        ]
-        .join(" && ")
+    let restore = || match lost_in {
+        Some(all) => start_over(&whole, is_parent || is_shard, all, store, fixes),
+        None => fixes.seckill("reconcile", &whole, "--fix"),
     };
     let is_lost = lost_in.is_some();
     if let Some(corrupt) = &snapshot.corrupt {
@@ -203,6 +183,27 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fi
         return Some(Finding::fail(found, restore()));
     }
     None
+}
+
+/// Makes a sale anew and records its orders before anybody buys, then sets its window: by what its own key says, if a shard alone is lost.
+fn start_over(whole: &ActivityId, is_sharded: bool, all: &[Snapshot], store: &Store, fixes: &Fixes) -> String {
+    let known = all.iter().find(|it| it.activity == *whole).and_then(|it| it.meta.as_ref());
+    let known = known.and_then(|meta| Some((meta, meta.shards.as_ref()?.numbers().len())));
+    let any_time = || " --starts-at none".to_owned();
+    let (sale, window) = match known {
+        Some((meta, shards)) => {
+            let PreheatFlags { rules, starts, ends } = PreheatFlags::of(meta, store.layout().kind());
+            let window = starts.unwrap_or_else(any_time) + &ends.unwrap_or_default();
+            (format!("--stock {} --shards {shards}{rules}", meta.total), window)
+        }
+        None => (format!("--stock N{}", if is_sharded { " --shards N" } else { "" }), any_time()),
+    };
+    [
+        fixes.seckill("preheat --id", whole, &format!("{sale} --reset --starts-at +1h")),
+        fixes.seckill("reconcile", whole, "--orders FILE --fix"),
+        fixes.seckill("preheat --id", whole, &format!("--update{window}")),
+    ]
+    .join(" && ")
 }
 
 /// Activities whose window is over.

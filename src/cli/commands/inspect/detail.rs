@@ -94,7 +94,9 @@ fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
         Some(ShardPlan::Update { rules: PackedRules { total, .. }, .. }) => warnings.warn(format!(
             "an update of `{activity}` from {} units to {total} is unfinished, so what is in transit is not known: `seckill preheat \
              {named} --stock {total} --update` finishes it",
-            meta.total, named = option("--id", activity))),
+            meta.total,
+            named = option("--id", activity)
+        )),
         None => {}
     }
     if let Some(units @ ..=-1) = snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {

@@ -235,7 +235,10 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
              be written down"
         ))
         .hint(match activity.parent() {
-            None => format!("`seckill preheat {named} --adopt` begins a ledger from what participants hold", named = option("--id", activity)),
+            None => format!(
+                "`seckill preheat {named} --adopt` begins a ledger from what participants hold",
+                named = option("--id", activity)
+            ),
             Some(_) => "an audit of it is `unsettled`; `preheat --reset` begins anew".to_owned(),
         }),
         Untrimmed::Overdrawn => Failure::failed(format!(

@@ -126,7 +126,10 @@ impl AdoptCommand<'_> {
                  then the same command again",
                 self.store.keys(&id).stock
             ),
-            _ => format!("sales of `{id}` may be stopped: `seckill preheat {named} --adopt` resumes", named = option("--id", &id)),
+            _ => format!(
+                "sales of `{id}` may be stopped: `seckill preheat {named} --adopt` resumes",
+                named = option("--id", &id)
+            ),
         });
     }
 
@@ -221,7 +224,9 @@ impl AdoptCommand<'_> {
                     "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and of `ledger: false` with \
                      `--orders FILE` from complete order records; else `seckill preheat {named} --stock TOTAL --reset \
                      --starts-at +1h` starts over, and `seckill reconcile {id:#} --orders FILE --fix` records its orders before \
-                     anybody buys", named = option("--id", &id)));
+                     anybody buys",
+                    named = option("--id", &id)
+                ));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }
             Unadoptable::OtherTotal(known) => {

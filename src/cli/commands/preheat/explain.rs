@@ -103,9 +103,13 @@ fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<Strin
         "stock key" => format!(
             "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger that equals every counter, and with \
              `--orders FILE` from complete order records; without a ledger, `seckill preheat {named} --adopt` restores it from \
-             total and participants, where these are recorded; else `--reset` starts over", named = option("--id", activity)),
+             total and participants, where these are recorded; else `--reset` starts over",
+            named = option("--id", activity)
+        ),
         "preheated" => format!(
-            "`seckill preheat {named} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over", named = option("--id", activity)),
+            "`seckill preheat {named} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over",
+            named = option("--id", activity)
+        ),
         "plan" => format!(
             "`seckill inspect {activity:#}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
              starts over"
