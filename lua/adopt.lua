@@ -164,7 +164,8 @@ end
 if step == 'undo' then
   if not meta.adopt then return {OK, digits(units)} end
   if return_to == 'withdrawn' then
-    redis.call('HDEL', KEYS[2], 'adopt')
+    -- What a pause withdrew meanwhile has no rules to return to: it waits for another adoption.
+    if had == '1' then redis.call('HDEL', KEYS[2], 'adopt') end
     return {OK, digits(units)}
   end
   local marks = mark_first(units, rules.total)

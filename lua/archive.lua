@@ -24,21 +24,22 @@
   back, and sends `remove` in a transaction, which does nothing if any key was written since, whoever wrote it. `remove`
   compares once more what it can see at once. Rules, title and `archive` are left of meta; the state is archived. Each
   `mark` writes meta, and so voids a `remove` that is still to come, of whichever run: only then may files be replaced, or go.
+  The same `remove` again removes what a cut left, if it is as it was; keys that were written since are in no file.
 
   Returns {status, ...}
      1 ok             plan: {1, state, epoch, seen, name, holds, unread}: the state (ended, paused, upcoming, sold_out or
                       live), texts, false if there is none; `unread` is a consumer group that has not read and acknowledged all
                       mark: {1, name}, the name in force, that of an earlier run if there was one
                       remove: {1}
-     2 replayed       remove: it was archived under this name and sha256
+     2 replayed       remove: it was archived under this name and sha256, and nothing else is there
     -4 not_preheated  KEYS[2] is absent, and no ledger is there, or plan: KEYS[1] is absent
     -6 ended          {-6, archive, epoch}: it is archived, with meta's `archive` or false
    -10 exists         an adoption of it is unfinished
    -11 corrupt        {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
-   -23 stale          mark, remove: it changed since it was read
+   -23 stale          mark, remove: it changed since it was read, or since it was archived
 
-  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL HLEN XLEN XRANGE XREVRANGE XINFO
-  TIME HSET HDEL UNLINK; sets also SCARD.
+  Commands it needs (checked before the first write from Redis 7.0 on): GET HGET HGETALL HLEN EXISTS XLEN XRANGE XREVRANGE
+  XINFO TIME HSET HDEL UNLINK; sets also SCARD.
 ]]
 --- @use "codes"
 --- @use "meta"
@@ -58,17 +59,26 @@ if step == 'remove' and not (#sha256 == 64 and find(sha256, '^%x+$') and expecte
 --- @include "all_meta"
 if not rules.total then return read_ledger(false, rules) or {NOT_PREHEATED} end
 local archive = meta.archive or false
+local denied = step ~= 'plan' and denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4],
+  'UNLINK', KEYS[5], 'UNLINK', KEYS[6], 'UNLINK', KEYS[7])
+if denied then return forbidden(denied) end
 -- All keys in one command, then all of meta but what is left of it.
 local function remove_rest()
   redis.call('UNLINK', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4], KEYS[7] or KEYS[4])
   clear_meta(meta, {rules = true, title = true, archive = true})
 end
-if rules.state == 'archived' then
+local is_archived = rules.state == 'archived'
+if is_archived then
   local is_this = step == 'remove' and archive and string.sub(archive, 1, #name + 66) == name .. ' ' .. sha256 .. ' '
   if not is_this then return {ENDED, archive, digits(rules.epoch)} end
-  -- What a call that was cut left; not the pages of a restore.
-  if not meta.restore then remove_rest() end
-  return {REPLAYED}
+  -- Pages of a restore are not what a cut left.
+  if meta.restore then return {REPLAYED} end
+  if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4], KEYS[5] or KEYS[4], KEYS[6] or KEYS[4], KEYS[7] or KEYS[4]) == 0 then
+    remove_rest()
+    return {REPLAYED}
+  end
+  -- A removal that came to its end left nothing of meta but this.
+  if not meta.repairs then return {STALE} end
 end
 local stock_text = redis.pcall('GET', KEYS[1])
 if not stock_text then return {step == 'plan' and NOT_PREHEATED or STALE} end
@@ -98,12 +108,15 @@ local seen = concat({stock_text, last or '-', digits(redis.call('HLEN', KEYS[3])
 local its_epoch = digits(rules.epoch)
 if meta.adopt then return {EXISTS} end
 local units_left = stock + (withdrawn or 0)
+local left = concat({digits(units_left), kind == 'counter' and '-' or digits(participants), digits(entries)}, ' ')
+if is_archived then
+  if string.match(archive, '^%S+ %S+ %S+ (%S+ %S+ %S+) ') ~= left then return {STALE} end
+  remove_rest()
+  return {REPLAYED}
+end
 local state = shown_state(rules.state, rules, units_left)
 if step == 'plan' then return {OK, state, its_epoch, seen, archive, holds, unread} end
 
-local denied = denied_command('HSET', KEYS[2], 'HDEL', KEYS[2], 'UNLINK', KEYS[1], 'UNLINK', KEYS[3], 'UNLINK', KEYS[4], 'UNLINK', KEYS[5],
-  'UNLINK', KEYS[6], 'UNLINK', KEYS[7])
-if denied then return forbidden(denied) end
 if epoch ~= its_epoch then return {STALE} end
 if step == 'mark' then
   -- An archive that was restored has more words: it is another one.
@@ -119,8 +132,6 @@ if archive ~= name or expected ~= seen or unread or not is_over or holds ~= '0' 
 local now = digits(unix_ms())
 -- First what says that the files have it, so that the same call again removes what a cut left.
 rules.state = 'archived'
-local buyers = kind == 'counter' and '-' or digits(participants)
-redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'archive',
-  concat({name, sha256, now, digits(units_left), buyers, digits(entries), by}, ' '))
+redis.call('HSET', KEYS[2], 'rules', rules_text(rules), 'archive', concat({name, sha256, now, left, by}, ' '))
 remove_rest()
 return {OK}

@@ -4,7 +4,8 @@
 
   KEYS[1]  stock   string  units left; 0 while they are withdrawn
   KEYS[2]  meta    hash    rules, whose state this changes; withdrawn: units of the stock, present only while it is
-                           withdrawn; adopt: present until an adoption of the activity is finished
+                           withdrawn; adopt: present until an adoption of the activity is finished: the state that it
+                           ends in, which a pause changes
   KEYS[3]  requests  hash  <tab>begun, while units move and nobody is recorded in KEYS[5]
   KEYS[4]  ledger  stream  one entry if something changed; `withdrawn` in it: units that moved
   KEYS[5]  participants, and further keys of the activity: may be left out
@@ -16,7 +17,7 @@
   ARGV[5]  withdraw  1: with paused, withdraw the stock; may be left out. With live it always returns
 
   Returns {status, state, moved}: the state afterwards (archived, ended, paused, upcoming, sold_out or live) and how many units moved
-     1 ok                the state changed, or units moved
+     1 ok                the state changed, or that in which an adoption ends, or units moved
      2 replayed          it was so already
     -4 not_preheated     {-4, false, stock}: KEYS[2] is absent; an activity of another system has a stock. Or {-4, state}:
                          units cannot move because KEYS[1] is absent. Nothing changed
@@ -68,11 +69,14 @@ if withdraw and (not withdrawn or stock ~= 0) then moved = stock end
 if state == 'live' then moved = withdrawn end
 if (withdraw or moved) and not stock then return {NOT_PREHEATED, rules.state} end
 if state == 'live' and fields[3] then return {EXISTS, false, false} end
+local return_to, had = string.match(fields[3] or '', '^(%a+) ([01])$')
+local returns = (withdraw or return_to == 'withdrawn') and 'withdrawn' or 'paused'
+local adopts = return_to and return_to ~= returns
 
 local state_after = shown_state(state, rules, units)
 local is_stopped = rules.ledger or withdraw or (withdrawn and stock == 0)
 local status = state == 'paused' and not is_stopped and PAUSED_HERE_ONLY
-if rules.state == state and not moved then return {status or REPLAYED, state_after, 0} end
+if rules.state == state and not moved and not adopts then return {status or REPLAYED, state_after, 0} end
 local reply = {status or OK, state_after, moved or 0}
 if dry then return reply end
 
@@ -82,6 +86,7 @@ local denied = denied_command('HSET', KEYS[2], rules.ledger and 'XADD', KEYS[4],
 if denied then return forbidden(denied) end
 -- All of it, by a difference: an expiry that a backend set stays.
 local marks = moved and mark_first(units, rules.total)
+if adopts then redis.call('HSET', KEYS[2], 'adopt', returns .. ' ' .. had) end
 if withdraws then redis.call('DECRBY', KEYS[1], digits(moved)) end
 if resumes then redis.call('HDEL', KEYS[2], 'withdrawn') end
 if rules.state ~= state then

@@ -95,6 +95,8 @@ pub(crate) enum Unarchivable {
     Verdict(Verdict),
     /// Another client wrote to it each time.
     Changed,
+    /// Another client wrote keys of it since it was archived, which no file has.
+    Reused,
     /// Not there, corrupt, or an adoption is unfinished; and which key is corrupt.
     Status(Status, Option<Corrupt>),
 }
@@ -438,15 +440,16 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Removes what a removal that was cut left of an archived activity.
+/// Removes what a removal that was cut left of an archived activity. `false` if something else is there, which is in no file and stays.
 ///
 /// # Errors
 /// Any of [`StoreError`].
-pub(crate) fn remove_rest(store: &mut Store, activity: &ActivityId, found: &Archivable) -> Result<()> {
+pub(crate) fn remove_rest(store: &mut Store, activity: &ActivityId, found: &Archivable) -> Result<bool> {
     let words: Vec<&str> = found.archive.iter().flat_map(|archive| archive.splitn(3, ' ')).collect();
-    let [name, sha256, _] = words[..] else { return Ok(()) };
+    let [name, sha256, _] = words[..] else { return Ok(true) };
     let arguments = [name, &found.epoch.to_string(), sha256, "-"].map(str::to_owned);
-    call(store, &store.keys(activity), "remove", &arguments).map(|_| ())
+    let value = call(store, &store.keys(activity), "remove", &arguments)?;
+    Ok(Reply::of(&ARCHIVE).array(value)?.first() == Some(&Value::Int(Status::Replayed.code())))
 }
 
 fn call(store: &mut Store, keys: &Keys, step: &str, more: &[String]) -> Result<Value> {

@@ -184,7 +184,7 @@ impl<'a> Run<'a> {
     }
 
     /// Keeps the row of what is not archived now. What is archived already in this directory is verified.
-    fn refuse(&mut self, activity: &'a ActivityId, why: Unarchivable) -> Result<()> {
+    fn refuse(&mut self, activity: &'a ActivityId, mut why: Unarchivable) -> Result<()> {
         if let Unarchivable::Archived(found) = &why {
             let folder = self.folder(activity, found);
             let here = folder
@@ -193,12 +193,12 @@ impl<'a> Run<'a> {
                 .and_then(|opened| opened.map_err(|failure| self.out.warn(failure.message)).ok());
             if let Some(archive) = here.filter(|it| Some(it.sealed.sha256.as_str()) == found.sha256()) {
                 archive.verify(|_| {})?;
-                if !self.args.mutating.dry_run {
-                    archive::remove_rest(self.store, activity, found)?;
+                if self.args.mutating.dry_run || archive::remove_rest(self.store, activity, found)? {
+                    let manifest = &archive.sealed.manifest;
+                    self.rows.push(ArchiveRow::archived(activity, Status::Replayed, manifest, &folder));
+                    return Ok(());
                 }
-                let manifest = &archive.sealed.manifest;
-                self.rows.push(ArchiveRow::archived(activity, Status::Replayed, manifest, &folder));
-                return Ok(());
+                why = Unarchivable::Reused;
             }
         }
         self.rows.push(ArchiveRow::refused(activity, &why));

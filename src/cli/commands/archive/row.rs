@@ -89,7 +89,7 @@ pub(super) fn status(why: &Unarchivable) -> &'static str {
         Unarchivable::UnreadGroup(_) => "unread",
         Unarchivable::Lent(_) => "in_transit",
         Unarchivable::Verdict(verdict) => verdict.name(),
-        Unarchivable::Changed => "changed",
+        Unarchivable::Changed | Unarchivable::Reused => "changed",
         Unarchivable::Status(status, _) => status.name(),
     }
 }
@@ -149,6 +149,16 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
         Unarchivable::Changed => {
             out.warn(format!("another client wrote to `{activity}` each time that it was read; nothing was removed"));
             out.hint("the same command tries again; refunds and a backend's own scripts write to it");
+        }
+        Unarchivable::Reused => {
+            out.warn(format!(
+                "`{activity}` was archived to this directory, and another client wrote to its keys since: no file has that, and nothing was \
+                 removed"
+            ));
+            out.hint(format!(
+                "`seckill preheat {named} --stock N --reset` begins the next sale of it, without what is there now",
+                named = option("--id", &whole)
+            ));
         }
         Unarchivable::Status(status, _) => {
             out.warn(format!("an adoption of `{activity}` is unfinished ({status}), so it has no whole ledger yet"));
