@@ -138,6 +138,16 @@ impl<'a> Adoption<'a> {
             return Ok(Prospect::Whole);
         }
         self.check_stored_window()?;
+        // Of a bare counter, units that only the lost meta had would be taken for sold.
+        let says_what_is_left = match found.stage {
+            Stage::Lost => true,
+            Stage::Ledger => !self.store.layout().kind().has_users(),
+            _ => false,
+        };
+        let (is_paused, left) = if says_what_is_left { self.read_pause(found)? } else { (false, None) };
+        if let Some(left) = left.filter(|left| *left > found.units.unwrap_or_default()) {
+            return Ok(Prospect::Refused(Unadoptable::Withdrawn(left)));
+        }
         if found.stage == Stage::Ledger
             && let Some(ledger) = self.fold_ledger(found)?
             && let (Some(total), Ok(held)) = (ledger.total, u64::try_from(ledger.sum))
@@ -147,10 +157,6 @@ impl<'a> Adoption<'a> {
             }
             let adopted = Adopted { total, held, units: found.units.unwrap_or_default() };
             return Ok(Prospect::Ledger { adopted, is_paused: ledger.is_paused });
-        }
-        let (is_paused, left) = if found.stage == Stage::Lost { self.read_pause(found)? } else { (false, None) };
-        if let Some(left) = left.filter(|left| *left > found.units.unwrap_or_default()) {
-            return Ok(Prospect::Refused(Unadoptable::Withdrawn(left)));
         }
         let holders = (self.scan)(self.store)?.unwrap_or_default();
         Ok(match self.sum(found, &holders) {

@@ -126,6 +126,8 @@ pub struct Audit {
     pub differences: Vec<Difference>,
     /// Warnings.
     pub notes: Vec<String>,
+    /// Whether the order records are older than the sale that they mention, and so perhaps of the one before.
+    pub records_are_older: bool,
     /// What would set it right.
     pub plan: RepairPlan,
     /// The order rows that would complete the order records, in no order. Of a user who has rows already, the rest.

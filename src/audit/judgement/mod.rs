@@ -61,6 +61,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
         drift,
         in_transit: None,
         differences,
+        records_are_older: evidence.ledger.preheated_since().is_some(),
         notes: evidence.notes,
     }
 }
@@ -235,27 +236,24 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
     if !evidence.settled || !evidence.ledger.is_unrecorded() || !evidence.ledger.has_orders() {
         return Vec::new();
     }
-    let difference = |class, count, redis| {
-        let ledger = evidence.by_ledger.then_some(RecordedUnits::Units(evidence.ledger.sum));
+    let difference = |class, count, units: [Option<i64>; 2]| {
+        let [redis, ledger] = units.map(|units| units.map(RecordedUnits::Units));
         Difference { orders: Some(RecordedUnits::Units(0)), count, ..Difference::of(class, redis, ledger) }
     };
     if evidence.kind == Kind::Counter {
         let class = evidence.mismatches.iter().find_map(Mismatch::against_orders);
-        return class
-            .map(|class| difference(class, None, evidence.sold().map(RecordedUnits::Units)))
-            .into_iter()
-            .collect();
+        let ledger = evidence.by_ledger.then_some(evidence.ledger.sum);
+        return class.map(|class| difference(class, None, [evidence.sold(), ledger])).into_iter().collect();
     }
     if !evidence.by_ledger {
-        let units = evidence.bought().map(RecordedUnits::Units);
-        let missing = difference(Class::MissingOrder, Some(evidence.held.users), units);
+        let missing = difference(Class::MissingOrder, Some(evidence.held.users), [evidence.bought(), None]);
         return if evidence.held.users == 0 { Vec::new() } else { vec![missing] };
     }
     // A user who is not among the mismatches holds what the ledger says.
     let holdings: HashMap<u32, &Holding> =
         evidence.mismatches.iter().map(|mismatch| (mismatch.user, &mismatch.holds)).collect();
-    let mut missing = (0, Some(0i64));
-    let mut newer = (0, Some(0i64));
+    let mut missing = (0, [Some(0i64); 2]);
+    let mut newer = missing;
     for user in evidence.ledger.everybody() {
         let holds = holdings.get(&user).map_or_else(|| evidence.ledger.holding(user), |&holds| holds.clone());
         let mismatch = evidence.ledger.compare(user, holds, true, Some(0));
@@ -264,12 +262,15 @@ fn unrecorded(evidence: &Evidence) -> Vec<Difference> {
             Some(Class::Timing) => &mut newer,
             Some(_) => &mut missing,
         };
-        *tally = (tally.0 + 1, tally.1.zip(mismatch.units()).map(|(sum, units)| sum.saturating_add(units)));
+        tally.0 += 1;
+        for (sum, units) in tally.1.iter_mut().zip([mismatch.units(), mismatch.ledger]) {
+            *sum = sum.zip(units).map(|(sum, units)| sum.saturating_add(units));
+        }
     }
     [(Class::MissingOrder, missing), (Class::Timing, newer)]
         .into_iter()
         .filter(|(_, (count, _))| *count > 0)
-        .map(|(class, (count, units))| difference(class, Some(count), units.map(RecordedUnits::Units)))
+        .map(|(class, (count, units))| difference(class, Some(count), units))
         .collect()
 }
 

@@ -304,6 +304,7 @@ pub fn judge_shards(found: ShardedEvidence, missing_orders: MissingOrders) -> Au
         false => Verdict::worst(parts.iter().map(JudgedShard::verdict).chain([own])),
     };
     let proof = parts.iter().map(|part| part.audit.proof).max_by_key(|proof| *proof as usize).unwrap_or(Proof::None);
+    let records_are_older = parts.iter().any(|part| part.audit.records_are_older);
     let mut missing = Vec::new();
     let mut said: Vec<(String, Vec<ActivityId>)> = Vec::new();
     for JudgedShard { audit: mut part, is_archived, is_cut } in parts {
@@ -350,6 +351,7 @@ pub fn judge_shards(found: ShardedEvidence, missing_orders: MissingOrders) -> Au
         in_transit: has_all_ledgers.then_some(in_transit),
         differences,
         notes,
+        records_are_older,
         plan,
         missing_orders: missing,
     }

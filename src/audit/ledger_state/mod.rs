@@ -65,6 +65,8 @@ pub(crate) struct LedgerState {
     pub(crate) began_at: Option<EntryId>,
     /// Entries that cannot be read, and why.
     pub unreadable: Vec<(EntryId, String)>,
+    /// The preheat that it begins with.
+    preheated_at: Option<EntryId>,
     /// The order records, if there are any.
     orders: Option<OrderSums>,
     /// The first entry that the order records cannot know.
@@ -261,6 +263,7 @@ impl LedgerState {
             self.total = Some(total);
             if op == Op::Preheat && is_first {
                 self.epoch = Entry::count(entry.epoch.as_deref());
+                self.preheated_at = Some(entry.id);
             }
             return Ok(());
         }
@@ -459,6 +462,11 @@ impl LedgerState {
     /// Whether order records were given, and no row of them mentions the activity.
     pub(crate) fn is_unrecorded(&self) -> bool {
         self.orders.as_ref().is_some_and(|orders| orders.rows == 0)
+    }
+
+    /// The preheat that began the sale behind the order records: rows that mention it are of a sale before.
+    pub(crate) fn preheated_since(&self) -> Option<EntryId> {
+        self.preheated_at.filter(|at| self.newer_from.is_some_and(|from| from <= *at) && !self.is_unrecorded())
     }
 
     /// Whether users are recorded.

@@ -54,7 +54,7 @@ impl<'a> ArchiveRow<'a> {
     /// It is as it was.
     pub(super) fn refused(activity: &'a ActivityId, why: &Unarchivable) -> Self {
         let state = match why {
-            Unarchivable::Archived(_) => Some(State::Archived.to_string()),
+            Unarchivable::Archived(_) | Unarchivable::Reused => Some(State::Archived.to_string()),
             Unarchivable::NotOver(live, state) if live == activity => Some(state.clone()),
             _ => None,
         };

@@ -7,9 +7,11 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Cell, Output, named, row};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
+use crate::model::id::StoredUser;
 use crate::model::ledger::OrderTexts;
 use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Snapshot, Status, UserId};
-use crate::read::{history, ledger, snapshot};
+use crate::read::history::{self, StoredRequest};
+use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 row! {
@@ -51,6 +53,10 @@ impl RequestRow {
         let by = self.ended_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         Some(format!("the hold `{}` {what} in `{}`{at}{by}", self.request, self.activity))
     }
+
+    fn is_of(&self, user: &StoredUser) -> bool {
+        self.user.as_deref() == user.text().filter(|user| !user.is_empty()) && self.user_hex == user.user_hex()
+    }
 }
 
 /// Finds it in the activities that were named, else in all that were preheated; that of the user, if one is given.
@@ -84,27 +90,21 @@ pub(super) fn run(
             continue;
         }
         let record = known.record.as_deref().and_then(RequestRecord::read);
-        let reversed = record.as_ref().filter(|record| record.status == Status::Reversed);
-        let state = known.hold.map(|hold| hold.state);
         let snapshot = snapshot::snapshot(store, activity)?;
         if let Some(corrupt) = hints::corrupt(&snapshot) {
             out.warn(corrupt);
             is_sound = false;
         }
-        match (find(request, &snapshot, state, reversed, store)?, record) {
-            (Some(mut row), record) => {
-                // The entry of an order of several activities is a `deduct`.
-                let is_multi = |record: &RequestRecord| record.status == Status::Ok && record.op == "multi_deduct";
-                row.op = record.filter(is_multi).map(|record| record.op).or(row.op);
-                row.activity = name.to_string();
-                rows.push(row);
+        let mut found = find(request, &snapshot, &known, record.as_ref(), store)?;
+        match record {
+            Some(record) if !found.iter().any(|row| row.is_of(&record.user)) => {
+                let state = known.hold.map(|hold| hold.state);
+                found.push(RequestRow { state, ..without_entry(request, &snapshot, record, store, out) });
             }
-            (None, Some(record)) => {
-                let row = without_entry(request, &snapshot, record, store, out);
-                rows.push(RequestRow { activity: name.to_string(), state, ..row });
-            }
-            (None, None) => decided += usize::from(known.is_decided),
+            None if found.is_empty() => decided += usize::from(known.is_decided),
+            _ => {}
         }
+        rows.extend(found.into_iter().map(|row| RequestRow { activity: name.to_string(), ..row }));
     }
     rows.retain(|row| user.is_none_or(|user| row.user.as_deref() == Some(user)));
     if let (true, Some(activity)) = (rows.is_empty(), unasked.first()) {
@@ -155,39 +155,50 @@ fn not_found(
     }))
 }
 
-/// The order as the ledger has it; a hold, which is in this state, with the last entry that names it; of one that a repair took
-/// back, that repair.
+/// The order as the ledger has it; a hold with the last entry that names it; of one that a repair took back, that repair. Files of
+/// several operations may have the line of one job, each for another user.
 fn find(
     request: &RequestId,
     snapshot: &Snapshot,
-    state: Option<HoldState>,
-    reversed: Option<&RequestRecord>,
+    known: &StoredRequest,
+    record: Option<&RequestRecord>,
     store: &mut Store,
-) -> Result<Option<RequestRow>> {
+) -> Result<Vec<RequestRow>> {
     let activity = &snapshot.activity;
-    let Some(last) = ledger::last_to_read(store, snapshot) else { return Ok(None) };
+    let Some(last) = ledger::last_to_read(store, snapshot) else { return Ok(Vec::new()) };
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
-    let mut found: Option<RequestRow> = None;
+    let reversed = record.filter(|record| record.status == Status::Reversed);
+    // The entry of an order of several activities is a `deduct`.
+    let multi = record.filter(|record| record.status == Status::Ok && record.op == "multi_deduct");
+    let mut found: Vec<RequestRow> = Vec::new();
     ledger::each_entry(store, activity, EntryId::ZERO, last, |entry| {
         let is_of_job = job.is_some() && entry.job.as_deref() == job;
         if let Some(record) = reversed
             && entry.reversed_ids().iter().any(|id| id == request.as_str())
         {
-            let row = found.take().unwrap_or_else(|| of_record(request, activity, record));
-            found = Some(taken_back(row, request, activity, entry));
-            return false;
-        }
-        if (is_of_job || names(entry.requests.as_deref(), request.as_str()))
+            let place = found.iter().position(|row| row.is_of(&record.user));
+            let row = place.map_or_else(|| of_record(request, activity, record), |place| found.remove(place));
+            found.push(taken_back(row, request, activity, entry));
+        } else if (is_of_job || names(entry.requests.as_deref(), request.as_str()))
             && let Some(row) = in_entry(request, activity, entry)
         {
-            let first = found.get_or_insert_with(|| RequestRow { state, ..row.clone() });
-            if state.is_some() && entry.known_op() != Some(Op::Hold) {
-                (first.ended_at, first.ended_by) = (row.time, row.by);
+            let hold = known.hold.as_ref().filter(|hold| row.is_of(&hold.user));
+            match found.iter_mut().find(|it| it.user == row.user && it.user_hex == row.user_hex) {
+                None => {
+                    let op = multi.filter(|record| row.is_of(&record.user)).map(|record| record.op.clone());
+                    found.push(RequestRow { state: hold.map(|hold| hold.state), op: op.or(row.op), ..row });
+                }
+                Some(first) if hold.is_some() && entry.known_op() != Some(Op::Hold) => {
+                    (first.ended_at, first.ended_by) = (row.time, row.by);
+                }
+                Some(_) => {}
             }
         }
-        reversed.is_some() || found.is_none() || state.is_some_and(|state| state != HoldState::Held)
+        let has_ended = || known.hold.as_ref().is_some_and(|hold| hold.state != HoldState::Held);
+        reversed.is_some() || found.is_empty() || known.is_decided || has_ended()
     })?;
-    Ok(found.filter(|row| reversed.is_none() || row.status == Status::Reversed))
+    found.retain(|row| reversed.is_none_or(|record| row.status == Status::Reversed || !row.is_of(&record.user)));
+    Ok(found)
 }
 
 /// The row of an order that the repair of an entry took back: the entry says when, by whom and why, but not of how many units.

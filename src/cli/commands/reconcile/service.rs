@@ -186,9 +186,13 @@ impl Service<'_> {
     }
 }
 
-/// What may be repaired of an activity now. What raises the stock waits for all of the others.
+/// What may be repaired of an activity now. What raises the stock waits for all of the others. Nothing by order records that are
+/// older than the sale: only a human knows whether they are of this one.
 fn ready_of(audit: &Audit, is_ready: impl Fn(String) -> bool) -> (Vec<&Repair>, Vec<&BrokenTransfer>) {
     let plan = &audit.plan;
+    if audit.records_are_older {
+        return Default::default();
+    }
     let mut repairs: Vec<&Repair> = plan.repairs.iter().filter(|repair| is_ready(key(repair))).collect();
     let transfers: Vec<_> = plan.transfers.iter().filter(|transfer| is_ready(key_of_transfer(transfer))).collect();
     if repairs.len() + transfers.len() < plan.repairs.len() + plan.transfers.len() {
@@ -198,14 +202,14 @@ fn ready_of(audit: &Audit, is_ready: impl Fn(String) -> bool) -> (Vec<&Repair>, 
 }
 
 /// Names what a repair corrects, and the orders that it ends: the next order on its way to the database has as many units, and is
-/// another. It stays the same if the user buys meanwhile.
+/// another, and so is that of the next sale. It stays the same if the user buys meanwhile.
 fn key(repair: &Repair) -> String {
     let ended = repair.reversed().join("\t");
     // What is refunded meanwhile makes no other repair of the same orders.
     let gained = repair.from.filter(|_| ended.is_empty()).map(|from| signed(repair.to) - signed(from));
     let change = if ended.is_empty() { repair.stock_change } else { 0 };
     let user = repair.user.as_ref().map(ToString::to_string).unwrap_or_default();
-    format!("{}\t{}\t{user}\t{gained:?}\t{change}\t{ended}", repair.activity, repair.class.name())
+    format!("{}\t{:?}\t{}\t{user}\t{gained:?}\t{change}\t{ended}", repair.activity, repair.epoch, repair.class.name())
 }
 
 fn key_of_transfer(transfer: &BrokenTransfer) -> String {
@@ -221,5 +225,6 @@ mod tests {
         let ending = |id: &str| Repair { reversed: Some(vec![id.to_owned()]), ..Repair::sample() };
         assert_eq!(key(&ending("r1")), key(&Repair { from: Some(3), to: 2, ..ending("r1") }));
         assert_ne!(key(&ending("r1")), key(&ending("r2")));
+        assert_ne!(key(&ending("r1")), key(&Repair { epoch: Some(9), ..ending("r1") }));
     }
 }
