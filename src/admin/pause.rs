@@ -146,8 +146,8 @@ fn pause_found(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>, w
     pause_shards(store, shards, None, pausing, &mut result)?.filter(|paused| paused.is_partial).ok_or(why)
 }
 
-/// Pauses or resumes shards one by one: `None` if all are then. A resume ends with the first that refuses it, or is not reached; others
-/// may be `lost`, or not reached, before.
+/// Pauses or resumes shards one by one: `None` if all are then. A resume ends with the first that refuses it, or is not reached, and says
+/// that those before it sell; others may be `lost`, or not reached, before.
 fn pause_shards(
     store: &mut Store,
     shards: impl IntoIterator<Item = (ActivityId, Result<Snapshot>)>,
@@ -163,10 +163,13 @@ fn pause_shards(
                 result.moved += paused.moved;
                 states.extend(paused.state);
             }
-            paused if pausing.to == Pause::Resume => return paused.map(Some),
+            paused if pausing.to == Pause::Resume && (states.is_empty() || pausing.dry_run) => return paused.map(Some),
             // What is there must not sell, whatever became of the others.
             Ok(paused) => refused = refused.or(Some(paused)),
             Err(error) => _ = result.unreached.get_or_insert(error),
+        }
+        if pausing.to == Pause::Resume && (refused.is_some() || result.unreached.is_some()) {
+            break;
         }
     }
     result.state = whole::state(&states);

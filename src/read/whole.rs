@@ -73,8 +73,10 @@ pub(crate) fn holdings(store: &mut Store, activity: &ActivityId, users: &[UserId
             whole.held[place] = held.get(at).copied().flatten();
             whole.open[place] = open.get(at).copied().unwrap_or_default();
         }
-        if let Some(meta) = whole.snapshot.meta.as_mut().filter(|_| snapshot.is_archived()) {
-            meta.stored_state = StoredState::Archived;
+        if let (Some(meta), Some(own)) = (&mut whole.snapshot.meta, &snapshot.meta)
+            && meta.stored_state != StoredState::Archived
+        {
+            meta.stored_state = own.stored_state;
         }
         if !snapshot.status.is_done() {
             (whole.snapshot.status, whole.snapshot.corrupt) = (snapshot.status, snapshot.corrupt);

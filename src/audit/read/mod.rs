@@ -94,7 +94,10 @@ impl AuditRun<'_> {
         }
         self.evidence.begin_again();
         if self.look()?.is_some() {
-            self.evidence.notes.push(format!("its ledger was trimmed or reset {TRIES} times while it was read"));
+            // Nobody was read.
+            self.evidence.held.unknown = 1;
+            let notes = &mut self.evidence.notes;
+            notes.push(format!("{TRIES} times its ledger was trimmed or reset, or the server was another one, while it was read"));
         }
         Ok(())
     }

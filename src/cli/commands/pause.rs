@@ -84,8 +84,9 @@ fn set(which: &ActivityArgs, to: Pause, store: &mut Store, out: &mut Output) -> 
     let mut reached: Vec<Option<Paused>> = vec![None; activities.len()];
     let failed = each_reached(&activities, store, |at, store| {
         let paused = pause::set_reached(store, &activities[at], pausing)?;
-        let moved = paused.moved + reached[at].as_ref().map_or(0, |before| before.moved);
-        let paused = reached[at].insert(Paused { moved, ..paused });
+        let (moved, was_partial) = reached[at].as_ref().map_or((0, false), |before| (before.moved, before.is_partial));
+        let (moved, is_partial) = (paused.moved + moved, paused.is_partial || was_partial && paused.unreached.is_some());
+        let paused = reached[at].insert(Paused { moved, is_partial, ..paused });
         paused.unreached.clone().map_or(Ok(()), Err)
     });
     // Some shards may be paused.
@@ -177,7 +178,10 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
             "`seckill inspect {activity:#}` shows it; the `preheat` that began it, given again, finishes it"
         ));
     }
-    if paused.is_partial && paused.unreached.is_some() {
+    if paused.is_partial && to == Pause::Resume {
+        out.warn(format!("`{activity}` is resumed in part: some of its shards sell, others are still paused"));
+        out.hint(format!("`seckill resume {activity:#}` resumes the others, `seckill pause {activity:#}` stops all of them"));
+    } else if paused.is_partial && paused.unreached.is_some() {
         let do_not = if dry_run { "would not" } else { "do not" };
         out.warn(format!(
             "`{activity}` is not reached as a whole: of its shards, only those that are reached {do_not} sell"

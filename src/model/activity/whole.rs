@@ -41,9 +41,10 @@ pub(crate) fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> 
         (None, units) => units,
         (Some(sum), units) => Some(sum + units.unwrap_or_default()),
     });
-    if !shards.is_empty() && shards.iter().all(Snapshot::is_archived) {
-        meta.stored_state = StoredState::Archived;
-    }
+    // Shards are paused and resumed one by one, the parent last: the whole sells as long as one does.
+    let has = |state| metas().any(|meta| meta.stored_state == state);
+    let one = [StoredState::Live, StoredState::Paused, StoredState::Archived].into_iter().find(|state| has(*state));
+    meta.stored_state = one.unwrap_or(meta.stored_state);
     Snapshot {
         status: Status::Ok,
         stock: shards.iter().map(|shard| shard.stock).sum(),
@@ -98,12 +99,18 @@ mod tests {
     }
 
     #[test]
-    fn a_sale_is_archived_once_all_its_shards_are() {
+    fn a_sale_is_archived_or_paused_once_all_its_shards_are() {
         let archived =
             |id| Snapshot { meta: Some(Meta { stored_state: StoredState::Archived, ..meta(5) }), ..shard(id, 5, 5) };
         let one = whole(parent(10), &[archived("1#3"), shard("1#9", 5, 5)], &keys);
         let all = whole(parent(10), &[archived("1#3"), archived("1#9")], &keys);
         assert_eq!((one.state(), all.state()), (State::Live, State::Archived));
+        // As a pause or a resume leaves it that ended halfway.
+        let paused =
+            |it: Snapshot| Snapshot { meta: it.meta.map(|it| Meta { stored_state: StoredState::Paused, ..it }), ..it };
+        let resumed = whole(paused(parent(10)), &[shard("1#3", 5, 5), paused(shard("1#9", 5, 5))], &keys);
+        let stopped = whole(parent(10), &[paused(shard("1#3", 5, 5)), paused(shard("1#9", 5, 5))], &keys);
+        assert_eq!((resumed.state(), stopped.state()), (State::Live, State::Paused));
     }
 
     #[test]

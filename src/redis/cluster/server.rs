@@ -60,10 +60,14 @@ impl Server {
         Ok(self.connection.insert(connection))
     }
 
-    /// Another connection to it.
+    /// Another connection to it. If sentinels name another server by now, that is the server from now on: what is read by both
+    /// connections is never of two.
     pub(crate) fn connect_new(&mut self) -> Result<Connection> {
         let connection = connect(&self.target);
         self.is_down = connection.is_err();
+        if let Ok(named) = &connection {
+            self.connection.take_if(|own| !own.target.is_at(&named.target));
+        }
         connection
     }
 
