@@ -97,7 +97,9 @@ impl AuditRun<'_> {
             // Nobody was read.
             self.evidence.held.unknown = 1;
             let notes = &mut self.evidence.notes;
-            notes.push(format!("{TRIES} times its ledger was trimmed or reset, or the server was another one, while it was read"));
+            notes.push(format!(
+                "{TRIES} times its ledger was trimmed or reset, or the server was another one, while it was read"
+            ));
         }
         Ok(())
     }

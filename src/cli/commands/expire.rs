@@ -101,6 +101,8 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     let is_left = rows.iter().any(|row| row.is_left);
     let was_resent = rows.iter().any(|row| row.was_resent);
     rows.retain(|row| row.has_news(&args.activities));
+    // It replies like a primary where nothing is to be written.
+    hints::warn_of_dry_replica(rows.is_empty() && failed.is_none(), store, out);
     match (rows.is_empty() && failed.is_none(), out.format()) {
         (true, Format::Table) if activities.is_empty() || was_resent || dry_run && is_left => {}
         (true, Format::Table) if dry_run => out.note("no hold would expire"),

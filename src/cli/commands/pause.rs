@@ -85,7 +85,8 @@ fn set(which: &ActivityArgs, to: Pause, store: &mut Store, out: &mut Output) -> 
     let failed = each_reached(&activities, store, |at, store| {
         let paused = pause::set_reached(store, &activities[at], pausing)?;
         let (moved, was_partial) = reached[at].as_ref().map_or((0, false), |before| (before.moved, before.is_partial));
-        let (moved, is_partial) = (paused.moved + moved, paused.is_partial || was_partial && paused.unreached.is_some());
+        let (moved, is_partial) =
+            (paused.moved + moved, paused.is_partial || was_partial && paused.unreached.is_some());
         let paused = reached[at].insert(Paused { moved, is_partial, ..paused });
         paused.unreached.clone().map_or(Ok(()), Err)
     });
@@ -180,7 +181,9 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
     }
     if paused.is_partial && to == Pause::Resume {
         out.warn(format!("`{activity}` is resumed in part: some of its shards sell, others are still paused"));
-        out.hint(format!("`seckill resume {activity:#}` resumes the others, `seckill pause {activity:#}` stops all of them"));
+        out.hint(format!(
+            "`seckill resume {activity:#}` resumes the others, `seckill pause {activity:#}` stops all of them"
+        ));
     } else if paused.is_partial && paused.unreached.is_some() {
         let do_not = if dry_run { "would not" } else { "do not" };
         out.warn(format!(

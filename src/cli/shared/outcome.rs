@@ -240,6 +240,9 @@ pub fn show(order: &Order, outcome: &Outcome, dry_run: bool, store: &mut Store, 
     }
     hints::explain_reversed(&[outcome.status], out);
     hints::window(activity, outcome.status, store, out);
+    // A replica refuses only what writes: it may never have got what an order is refused for the lack of.
+    let lacks = matches!(outcome.status, Status::NotHeld | Status::ExceedsBought);
+    hints::warn_of_dry_replica(lacks, store, out);
     Ok(Exit::done_if(outcome.status.is_done()))
 }
 

@@ -10,6 +10,7 @@ use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
 use crate::cli::shared::target::{self, InUse, Login, Standing};
+use crate::error::StoreError;
 use crate::model::{ActivityId, Layout};
 use crate::redis::connect::Target;
 use crate::redis::embedded::{Embedded, EmbeddedError, Wait};
@@ -125,11 +126,18 @@ impl Session {
             Ok(None) => return Ok(exit),
             Ok(Some(short)) => few_replicas(&short),
             Err(error) => {
+                let why = match &error {
+                    StoreError::Unknown { why, .. } => why.clone(),
+                    error => error.to_string(),
+                };
                 let failure = Failure::from(error).in_part();
-                let message = format!("applied, but whether replicas have it is not known: {}", failure.message);
-                let again = "the same command waits anew, and applies nothing twice: an order with `--request` and the id of its row";
-                let hint = failure.hint.clone().or_else(|| Some(again.to_owned()));
-                Failure { message, hint, ..failure }
+                let message = format!("applied, but whether replicas have it is not known: {why}");
+                let hint = failure.hint.clone().unwrap_or_else(|| {
+                    "orders with `--request`, `preheat` and `pause` wait anew if they are sent again, and apply nothing twice; for anything else \
+                     see INFO replication on the server"
+                        .to_owned()
+                });
+                Failure { message, hint: Some(hint), ..failure }
             }
         };
         Err(Failure { exit: Exit::Unknown, ..failure })

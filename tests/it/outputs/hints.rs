@@ -65,8 +65,9 @@ fn reading_from_a_replica_warns_and_orders_do_not_ask() {
         primary.seckill([]).args(line.split(' ')).code(0).stderr_lacks("replica");
     }
     replica.seckill(["ledger", "2"]).code(3).stderr_has("is a replica").stderr_has("not_preheated");
+    replica.seckill(["confirm", "1", "--request", "h9"]).code(3).stderr_has("is a replica");
     // What changes nothing no replica refuses.
-    let unchanged = ["preheat --id 1 --stock 5", "resume 1"];
+    let unchanged = ["preheat --id 1 --stock 5", "resume 1", "expire"];
     for line in
         ["pause 1 --dry-run", "preheat --id 1 --stock 6 --update --dry-run", "inspect -l sku"].iter().chain(&unchanged)
     {
