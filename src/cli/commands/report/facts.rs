@@ -48,6 +48,9 @@ fn sold(report: &Report) -> Fact {
 
 fn sold_out(report: &Report) -> Fact {
     let Some(at) = report.sales.sold_out_at else {
+        if report.snapshot.stock == Some(0) {
+            return Fact::new("sold out", "yes, when is not known");
+        }
         let moving = match report.snapshot.sums.as_ref().and_then(|sums| sums.in_transit) {
             Some(moving @ 1..) => format!(", {} of them in transit between shards", signed_count(moving)),
             _ => String::new(),
@@ -64,6 +67,14 @@ fn sold_out(report: &Report) -> Fact {
         _ => String::new(),
     };
     Fact::new("sold out", format!("{at}{after}"))
+}
+
+/// What is said of a sale without an order, instead of charts.
+pub(super) fn no_orders(report: &Report) -> &'static str {
+    match report.since() {
+        Some(_) => "Nobody has bought anything since then.",
+        None => "Nobody has bought anything yet.",
+    }
 }
 
 /// How fast it went.

@@ -32,7 +32,7 @@ pub(super) fn show(report: &Report, out: &mut Output) -> Result<()> {
     }
     match &report.series {
         Some(series) => charts(report, series, width, out),
-        None => out.line("\nNobody has bought anything yet."),
+        None => out.line(&format!("\n{}", facts::no_orders(report))),
     }
     if !report.sales.marks.is_empty() {
         out.table(Some("Events"), &report.marks())?;

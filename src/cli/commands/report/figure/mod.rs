@@ -60,7 +60,7 @@ pub(super) fn draw(report: &Report) -> String {
     tiles(report, &mut svg);
     match &report.series {
         Some(series) => plot::draw(report, series, top, &mut svg),
-        None => svg.write(EDGE, top + 30.0, "dim", "Nobody has bought anything yet."),
+        None => svg.write(EDGE, top + 30.0, "dim", facts::no_orders(report)),
     }
     let half = (WIDTH - 2.0 * EDGE - GAP) / 2.0;
     for (list, index) in lists.iter().zip(0i32..) {
@@ -139,11 +139,11 @@ fn sold(report: &Report) -> Tile {
 
 fn sold_out(report: &Report) -> Tile {
     let Some(at) = report.sales.sold_out_at else {
-        return tile(
-            "Sold out",
-            "no",
-            report.snapshot.stock.map(|stock| format!("{} left", few(stock, "unit"))).unwrap_or_default(),
-        );
+        return match report.snapshot.stock {
+            Some(0) => tile("Sold out", "yes", "when is not known"),
+            Some(stock) => tile("Sold out", "no", format!("{} left", few(stock, "unit"))),
+            None => tile("Sold out", "no", ""),
+        };
     };
     match (report.opened_at(), report.sales.first_order) {
         (Some(start), _) => tile("Sold out in", between(start, at), "after the start"),
