@@ -86,8 +86,6 @@ pub(crate) struct Sales {
     pub last_order: Option<Millis>,
     /// When units were refunded last.
     pub last_refund: Option<Millis>,
-    /// When units of a hold returned last.
-    pub last_release: Option<Millis>,
     /// When the total was sold for the first time.
     pub sold_out_at: Option<Millis>,
     /// Units that were bought by then.
@@ -169,10 +167,9 @@ impl Sales {
                 if !matches!(op, Op::Lend | Op::Borrow) {
                     self.mark(entry, op, Some(signed(total)), before);
                 }
-                self.moved(
-                    entry.id.at(),
-                    UnitMoves { total: signed(total) - signed(before.unwrap_or(0)), ..UnitMoves::default() },
-                );
+                // By how much an unknown total changed, nobody knows.
+                let change = before.map_or(0, |before| signed(total) - signed(before));
+                self.moved(entry.id.at(), UnitMoves { total: change, ..UnitMoves::default() });
                 Ok(())
             }
             Op::Pause | Op::Resume => {
@@ -193,7 +190,6 @@ impl Sales {
                 self.refunds += count;
                 self.returned = self.returned.saturating_add(units.unsigned_abs());
             } else {
-                self.last_release = Some(at);
                 self.released = self.released.saturating_add(units.unsigned_abs());
             }
             self.sold -= units;
@@ -243,7 +239,7 @@ impl Sales {
     }
 
     fn moved(&mut self, at: Millis, moved: UnitMoves) {
-        if !self.timeline.is_empty() {
+        if !self.timeline.is_empty() && moved != UnitMoves::default() {
             self.timeline.add(at, moved);
         }
     }

@@ -35,7 +35,7 @@ fn holds_take_units_and_those_that_nobody_paid_are_no_refunds() {
     let sales = sales(&entries);
     assert_eq!((sales.holds, sales.held, sales.confirmed, sales.released), (2, 3, 1, 2));
     assert_eq!((sales.orders, sales.bought, sales.refunds, sales.returned, sales.sold), (6, 16, 1, 2, 12));
-    assert_eq!((sales.last_refund, sales.last_release), (Some(Millis::new(7000)), Some(Millis::new(9300))));
+    assert_eq!((sales.last_refund, sales.timeline.span().unwrap().last), (Some(Millis::new(7000)), Millis::new(9300)));
     assert_eq!((sales.differs_at, Balance::new(&sales, 1, 15, Some(3), Some(12)).objection), (None, None));
 }
 

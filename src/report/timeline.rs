@@ -97,6 +97,8 @@ pub(crate) struct Span<'a> {
     pub buckets: &'a [UnitMoves],
     /// When the span ends.
     pub to: Millis,
+    /// When something moved last, in the span or after it.
+    pub last: Millis,
     /// What happened after it.
     pub later: UnitMoves,
 }
@@ -191,7 +193,7 @@ impl Timeline {
             total: all.total - shown.total,
         };
         let to = self.begin.saturating_add(width.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX)));
-        Span { from: Millis::new(self.begin), width, buckets, to: Millis::new(to), later }
+        Span { from: Millis::new(self.begin), width, buckets, to: Millis::new(to), last: Millis::new(self.end), later }
     }
 }
 

@@ -211,7 +211,8 @@ fn against(report: &Report, objection: Objection) -> String {
 
 /// What the charts leave out.
 pub(super) fn later(report: &Report) -> Option<String> {
-    let later = report.series.as_ref()?.later?;
+    let series = report.series.as_ref()?;
+    let (shown, later) = (series.periods.last()?, series.later?);
     let mut what = Vec::new();
     if later.bought > 0 {
         what.push(format!("{} bought", units(later.bought)));
@@ -219,7 +220,10 @@ pub(super) fn later(report: &Report) -> Option<String> {
     if later.returned > 0 {
         what.push(format!("{} returned", units(later.returned)));
     }
-    if what.is_empty() {
+    if later.total != shown.total {
+        what.push("a change of the total".to_owned());
+    }
+    if later.sold.saturating_sub(shown.sold) != signed(later.bought) - signed(later.returned) {
         what.push("repairs".to_owned());
     }
     let until = Millis::new(later.to.get().saturating_sub(1)).to_second();

@@ -57,9 +57,7 @@ impl Series {
             periods.push(period(at, at + span.width, moved));
             at += span.width;
         }
-        let last = [sales.last_order, sales.last_refund, sales.last_release].into_iter().flatten().max();
-        let later =
-            (span.later != nothing).then(|| period(at, last.map_or(at, |last| last.get() + 1).max(at), &span.later));
+        let later = (span.later != nothing).then(|| period(at, span.last.get() + 1, &span.later));
         let wait = starts_at.map(|start| (start, span.from.get().saturating_sub(start.get())));
         let length = span.to.get() - span.from.get();
         let begins = wait.filter(|(start, wait)| *start <= span.from && wait.saturating_mul(2) <= length);
