@@ -184,17 +184,26 @@ fn shards_are_one_sale_whatever_they_lend() {
         (0, withdrawn(entry("4000-0", "pause", "3", None, ""))),
         (1, entry("4001-0", "pause", "1", None, "")),
         (0, entry("5000-0", "update", "8", Some("9"), "")),
+        (1, entry("5000-1", "refund", "2", None, "a 1")),
+        (1, entry("5001-0", "update", "3", Some("7"), "")),
         (0, transfer("6000-0", "lend", "6", "7")),
+        (0, withdrawn(entry("7000-0", "pause", "6", None, ""))),
+        (1, withdrawn(entry("7001-0", "pause", "3", None, ""))),
     ];
     let (sales, in_transit) = merged(&first, &rest);
-    assert_eq!((sales.total, sales.sold, sales.orders, sales.differs_at, in_transit), (Some(15), 6, 2, None, 2));
+    assert_eq!((sales.total, sales.sold, sales.orders, sales.differs_at, in_transit), (Some(16), 5, 2, None, 2));
     let marks: Vec<_> = sales.marks.iter().map(|mark| (mark.op, mark.quantity, mark.stock)).collect();
     assert_eq!(
         marks,
-        [(Op::Preheat, Some(10), Some(10)), (Op::Pause, Some(3), Some(4)), (Op::Update, Some(15), Some(9))]
+        [
+            (Op::Preheat, Some(10), Some(10)),
+            (Op::Pause, Some(3), Some(4)),
+            (Op::Update, Some(16), Some(11)),
+            (Op::Pause, Some(6), Some(11))
+        ]
     );
     assert!(sales.is_whole(1));
-    assert_eq!(Balance::new(&sales, 1, 15, Some(9), Some(6)).objection, None);
+    assert_eq!(Balance::new(&sales, 1, 16, Some(11), Some(5)).objection, None);
     // A ledger that does not begin with its preheat is none that can be merged.
     assert!(MergedLedgers::new(&[first[0].clone(), entry("1000-0", "deduct", "3", None, "a 1")]).is_none());
 }

@@ -192,6 +192,8 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
         progress.inc(1);
         Ok(true)
     })?;
+    // It was cut, or is being made.
+    merged.take_update().iter().for_each(|entry| sales.add(entry));
     progress.finish();
     let Participants { users, buyers, counters } = participants(&found, top, store, out)?;
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
