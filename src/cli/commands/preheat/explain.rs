@@ -181,7 +181,7 @@ fn in_words(difference: &FieldDifference) -> String {
 
 row! {
     /// What was done to one activity, or would be.
-    pub(super) struct PreheatRow<'a> as row from (preheated: &'a Preheated, is_planned: bool) {
+    pub(crate) struct PreheatRow<'a> as row from (preheated: &'a Preheated, is_planned: bool) {
         activity: &'a str = preheated.activity.as_str(), flexible;
         action: Action = preheated.action => Cell::text(row.action.name());
         status: Status = preheated.status => match row.status {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 
 use crate::admin::{activities, preheat};
 use crate::cli::args::Mutating;
-use crate::cli::commands::preheat::explain::PreheatRow;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::orders::{self, Mapping, RowFormat};
 use crate::cli::input::yaml::fixture;
@@ -23,7 +22,7 @@ use crate::model::{
 };
 use crate::store::Store;
 
-pub(crate) use crate::cli::commands::preheat::explain::{explain, held};
+pub(crate) use crate::cli::commands::preheat::explain::{PreheatRow, explain, held};
 
 /// Create or change activities from YAML fixtures, or from flags
 ///

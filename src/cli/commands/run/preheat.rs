@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::admin::preheat;
+use crate::cli::commands::preheat::PreheatRow;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
 use crate::cli::output::{Output, counted};
@@ -31,7 +32,7 @@ pub(super) fn preheat(
     reason: Option<&str>,
     dry_run: bool,
     store: &mut Store,
-    out: &Output,
+    out: &mut Output,
 ) -> Result<Option<Vec<Preheated>>> {
     if !dry_run {
         let plans = fitted(fixture, store)?;
@@ -43,6 +44,8 @@ pub(super) fn preheat(
             results[due[plan]] = result.of_plan(&results[due[plan]]);
         })?;
         progress.finish();
+        let rows: Vec<PreheatRow<'_>> = results.iter().map(|result| PreheatRow::new(result, false)).collect();
+        out.keep_changes(&rows)?;
         // Somebody else may have been quicker.
         if results.iter().any(|result| !result.status.is_done()) {
             refused(fixture, &results, out);
