@@ -135,9 +135,7 @@ pub(crate) fn output_lost(why: Failure, changes: Vec<Value>, ended: Result<Exit>
     failure.hint = failure.hint.or_else(|| {
         Some(match changes.is_empty() {
             true => "send the output to where there is room, and run the command again".to_owned(),
-            false => {
-                "what is listed as changed is done; `seckill inspect` and `seckill ledger --all` show it".to_owned()
-            }
+            false => "what is listed as changed is done: do not repeat it".to_owned(),
         })
     });
     Failure { changes: Some(changes), ..failure }

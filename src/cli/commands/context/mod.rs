@@ -198,7 +198,7 @@ fn remove(name: &str, out: &mut Output) -> Result<Exit> {
     write(&contexts, &file)?;
     // A table would look as if it were still there.
     if out.format() != Format::Table {
-        out.object(&ContextRow::new(&context, false))?;
+        out.object(&ContextRow { is_written: true, ..ContextRow::new(&context, false) })?;
     }
     out.note(format!("context `{name}` is removed{}", if was_current { "; no context is current" } else { "" }));
     Ok(Exit::Done)
@@ -299,7 +299,7 @@ fn add(args: AddArgs, global: &Global, out: &mut Output) -> Result<Exit> {
 row! {
     struct ContextRow as row from (context: &Context, current: bool) {
         table "" => Cell::text(if row.current { "*" } else { "" }).tone(Tone::Good);
-        /// Whether this command wrote it.
+        /// Whether this command wrote or removed it.
         hidden is_written: bool = false;
         name: String = context.name.clone() => Cell::text(&row.name).tone(Tone::Strong);
         /// Whether `context use` chose it; a URL that is given goes before it.
