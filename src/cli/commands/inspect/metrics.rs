@@ -20,7 +20,7 @@ families! {
     SOLD: Gauge "seckill_sold_units", "Units sold; below zero if somebody raised the stock above the total.";
     WITHDRAWN: Gauge "seckill_withdrawn_units", "Units that a pause moved out of the reach of every script.";
     BUYERS: Gauge "seckill_buyers", "Users who hold units.";
-    LIMIT: Gauge "seckill_user_limit_units", "The most units that a user may hold.";
+    LIMIT: Gauge "seckill_user_limit_units", "The most units that a user may hold; of kind set, the most orders.";
     STARTS: Gauge "seckill_start_timestamp_seconds", "When the sale opens, in Unix time.";
     ENDS: Gauge "seckill_end_timestamp_seconds", "When the sale closes, in Unix time.";
     ENTRIES: Counter "seckill_ledger_entries_total", "Ledger entries since the preheat, trimmed ones included. A call writes one, of an order or of hundreds.";
