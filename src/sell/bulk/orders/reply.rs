@@ -114,11 +114,14 @@ impl JobOrders {
             number = next;
         }
         let state = self.states.get_mut(batch.activity);
+        // Lines that are decided again, because another activity of theirs was reset, are not stored again.
+        if before > state.watermark {
+            state.refused = state.refused.max(u32::try_from(reply.refused).unwrap_or(u32::MAX));
+        }
         if count < batch.count && reply.refusal.is_none() {
             state.watermark = state.watermark.max(before);
         }
         state.refusal = state.refusal.or(reply.refusal);
-        state.refused = state.refused.max(u32::try_from(reply.refused).unwrap_or(u32::MAX));
         state.refused_now += u32::try_from(reply.refused_here).unwrap_or(u32::MAX);
         if count > 0
             && let Some(quantity) = reply.next_quantity
