@@ -300,16 +300,14 @@ pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> 
     counts.ok_or_else(|| "an order without a quantity".to_owned())
 }
 
-/// Stock changes between consecutive entries that no entry explains. The newest entry comes first; what was before a repair that
-/// corrected the stock is settled.
+/// Stock changes between consecutive entries that no entry explains. The newest entry comes first; what was before a repair of the
+/// stock, or of what users hold, is settled.
 pub(crate) fn unexplained_changes(entries: &[Entry]) -> Vec<i64> {
     let after = |entry: &Entry| i64::try_from(Entry::count(entry.stock.as_deref())?).ok();
-    let corrects_stock = |entry: &Entry| {
-        let of_users =
-            || entry.order_units().ok()?.iter().map(|row| Some(row.to()? - row.from()?)).sum::<Option<i64>>();
-        entry.known_op() == Some(Op::Repair) && entry.stock_change() != of_users().map(|units| -units)
+    let settles = |entry: &Entry| {
+        entry.known_op() == Some(Op::Repair) && (entry.users.is_some() || entry.stock_change() != Some(0))
     };
-    let since_repair = entries.windows(2).take_while(|pair| !corrects_stock(&pair[0]));
+    let since_repair = entries.windows(2).take_while(|pair| !settles(&pair[0]));
     let between = since_repair.filter_map(|pair| {
         // What is no order says itself where the stock begins anew.
         let expected = after(&pair[1])? + pair[0].stock_change()?;

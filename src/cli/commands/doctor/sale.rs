@@ -377,8 +377,16 @@ mod tests {
         // An update says itself what the stock is.
         assert_eq!(unexplained(Some(20), &[entry("update", "20", ""), entry("deduct", "7", "a 2")]), [0; 0]);
         assert_eq!(unexplained(None, &entries[..2]), [0; 0]);
-        // What was before a repair that corrected the stock is settled.
-        let repaired = [&[entry("deduct", "5", "a 1"), entry("repair", "6", "")], &entries[..]].concat();
-        assert_eq!((unexplained(Some(5), &repaired), unexplained(Some(5), &repaired[1..])), (vec![], vec![-1]));
+        // What was before a repair is settled, if it gave the stock back or recorded who took it; a count of holds says nothing of it.
+        let repaired = |change: &str, users: Option<&str>| {
+            let (users, units) = (users.map(Into::into), || Some("2".into()));
+            let repair = Entry { users, from: units(), to: units(), ..entry("repair", "6", "") };
+            let repair = Entry { stock_change: Some(change.into()), ..repair };
+            let entries = [&[entry("deduct", "5", "a 1"), repair], &entries[..]].concat();
+            (unexplained(Some(5), &entries), unexplained(Some(5), &entries[1..]))
+        };
+        assert_eq!(repaired("1", None), (vec![], vec![-1]));
+        assert_eq!(repaired("0", Some("b")), (vec![], vec![-1]));
+        assert_eq!(repaired("0", None), (vec![-2, -1], vec![-1, -2, -1]));
     }
 }
