@@ -71,6 +71,10 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
     }
     // Without a ledger nothing but the index says that it was preheated.
     redis.seckill(["preheat", "-"]).stdin("activities: [{id: 3, stock: 5, ledger: false}]").code(0);
+    redis.cmd(("RENAME", "seckill:stock:3", "other"));
+    let fix = assert_row(&redis, "keys", "fail", "stock key is gone")["fix"].clone();
+    assert_eq!(fix, "seckill reconcile 3 --orders FILE --fix");
+    redis.cmd(("RENAME", "other", "seckill:stock:3"));
     redis.cmd(("DEL", "seckill:meta:3"));
     paste(&redis, text(&assert_row(&redis, "keys", "fail", "its meta is gone"), "fix"));
     assert_row(&redis, "keys", "ok", "3 activities");
@@ -237,8 +241,7 @@ fn what_our_own_commands_do_is_never_foreign() {
     let rows: String = (0..300).map(|user| format!("{},u{user},1\n", user % 2 + 1)).collect();
     redis.seckill(["deduct", "--from", "-", "-o", "jsonl"]).stdin(format!("activity,user,quantity\n{rows}")).code(3);
     assert_row(&redis, "foreign_writes", "ok", "2 activities");
-    let fixture = "activities:\n  - {id: plain, stock: 5, ledger: false}\n";
-    redis.seckill(["preheat", "-"]).stdin(fixture).code(0);
+    redis.seckill(["preheat", "-"]).stdin("activities: [{id: plain, stock: 5, ledger: false}]").code(0);
     redis.cmd(("DECR", SECKILL.stock("plain")));
     assert_row(&redis, "foreign_writes", "ok", "2 activities");
 }

@@ -10,7 +10,7 @@ use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
 use crate::cli::shared::fix::{Fixes, PreheatFlags, SECKILL};
 use crate::model::ledger::unexplained_changes;
-use crate::model::{ActivityId, Corrupt, Entry, EntryId, ShardPlan, Snapshot, State, Status};
+use crate::model::{ActivityId, Corrupt, Entry, EntryId, Kind, ShardPlan, Snapshot, State, Status};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, VanishingKey};
 use crate::read::ledger::ConsumerGroup;
@@ -116,6 +116,10 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fi
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
     let restore = || match lost_in {
         Some(all) => start_over(&whole, is_parent || is_shard, all, store, fixes),
+        // Neither counters alone nor a ledger without users proves how many units are left.
+        None if store.layout().kind() == Kind::Counter || snapshot.meta.as_ref().is_some_and(|meta| !meta.ledger) => {
+            fixes.seckill("reconcile", &whole, "--orders FILE --fix")
+        }
         None => fixes.seckill("reconcile", &whole, "--fix"),
     };
     let is_lost = lost_in.is_some();
