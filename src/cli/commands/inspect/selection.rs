@@ -125,7 +125,11 @@ impl AlertBelow {
     /// Whether an activity has fewer units left; `None` if that cannot be known: its stock is gone, or nobody knows its
     /// total. One that is sold out, ended or archived is never marked: a sale that sells out is a success.
     pub(super) fn marks(self, row: &ActivityRow) -> Option<bool> {
-        if [State::SoldOut, State::Ended, State::Archived].iter().any(|state| row.state == state.name()) {
+        let is = |state: State| row.state == state.name();
+        // A pause hides that it sold out.
+        if [State::SoldOut, State::Ended, State::Archived].into_iter().any(is)
+            || is(State::Paused) && row.stock == Some(0)
+        {
             return Some(false);
         }
         let stock = row.stock?;
