@@ -71,6 +71,7 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
     if evidence.corrupt.is_none() && evidence.end.is_some() && evidence.stock().is_none() && !evidence.is_starting() {
         let restores = plan.repairs.iter().any(Repair::restores_stock);
         let why = "its stock key is gone, and nothing proves how many units are left";
+        let has_no_users = evidence.end.as_ref().is_some_and(|end| end.buyers == Some(0));
         evidence.notes.push(match (restores, evidence.kind) {
             (true, _) => "its stock key is gone: `--fix` restores it".to_owned(),
             // Records are not compared without a ledger's beginning, and no adoption knows what a counter sold.
@@ -79,8 +80,8 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
                  --total N`"
                     .to_owned()
             }
-            // Beside a whole ledger nothing is taken over.
-            (_, kind) if kind == Kind::Counter || evidence.by_ledger => {
+            // Beside a whole ledger nothing is taken over, nor without users.
+            (_, kind) if kind == Kind::Counter || evidence.by_ledger || has_no_users => {
                 format!("{why}: compare it with all order records (`--orders`)")
             }
             _ => {

@@ -127,6 +127,7 @@ const DRIFTS_ON: &str =
 const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
 const UNPROVEN: &str = "no whole ledger that equals every counter, and no complete order records, prove how many units are left: compare it with \
      all order records (`--orders`), or `SET` the stock by hand to the total without what users hold and what is withdrawn";
+const NEEDS_ORDERS: &str = "only all order records (`--orders`) prove how many units are left";
 const DIFFERS: &str = "counters and ledger differ: compare them with all order records (`--orders`), or `SET` the stock by hand: if users were \
      lost, to what the ledger says, and `--fix` brings them back; if a script sold past the ledger, to the total without what users hold; \
      each without what is withdrawn";
@@ -371,7 +372,7 @@ impl<'a> Changes<'a> {
             }
             (None, _) => {
                 self.plan.repairs.clear();
-                self.plan.keep(Class::Conservation, if evidence.by_ledger { DIFFERS } else { UNPROVEN });
+                self.plan.keep(Class::Conservation, if evidence.by_ledger { DIFFERS } else { self.unproven(left) });
             }
             (Some(_), _) if evidence.has_excess_stock() && !evidence.ledger.lists_users() => {
                 self.plan.keep(
@@ -388,8 +389,15 @@ impl<'a> Changes<'a> {
             }
             (Some(stock), Some(left)) if is_proven => self.net(left - signed(stock)),
             _ if explained == Explained::Unclear => self.plan.keep(Class::Conservation, UNCLEAR),
-            _ => self.plan.keep(Class::Conservation, UNPROVEN),
+            _ => self.plan.keep(Class::Conservation, self.unproven(left)),
         }
+    }
+
+    /// The advice where nothing proves how many units are left. What users hold shows it only if it was not lost, and is no more than
+    /// the total.
+    fn unproven(&self, left: Option<i64>) -> &'static str {
+        let is_lost = self.evidence.end.as_ref().is_some_and(|end| end.buyers == Some(0));
+        if is_lost || left.is_none_or(|left| left < 0) { NEEDS_ORDERS } else { UNPROVEN }
     }
 
     /// Units that users hold, with nothing for members without units whom complete order records don't know; `None` if
