@@ -1,4 +1,4 @@
-//! Many activities read again and again, cheaply enough for once a second: two plain commands an activity.
+//! Many activities read again and again, cheaply enough for once a second: three plain commands an activity.
 //!
 //! What seldom changes is read by the script `snapshot`, at one instant: at first, whenever the rules or withdrawn units
 //! changed, whenever something is corrupt or gone, and now and then. The stock is read before the rules, so a change
@@ -124,6 +124,7 @@ pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<R
     for one in &watched.activities {
         calls.push(one.call("GET", &[&one.keys.stock]));
         calls.push(one.call("HMGET", &[&one.keys.meta, "rules", "withdrawn"]));
+        calls.push(one.call("HMGET", &[&one.keys.requests, "\tholds"]));
     }
     let mut answers = store.servers.fan_out(&calls, None).into_iter();
     let read = store.servers.system().now();
@@ -131,8 +132,8 @@ pub(crate) fn read_watched(store: &mut Store, watched: &mut Watched) -> Result<R
     let mut reading = Reading { at, error: None };
     let (mut whole, mut sold, mut lost) = (Vec::new(), Vec::new(), None);
     for (place, one) in watched.activities.iter_mut().enumerate() {
-        let (Some(stock), Some(meta)) = (answers.next(), answers.next()) else { break };
-        match Raw::read(stock, meta) {
+        let (Some(stock), Some(meta), Some(holds)) = (answers.next(), answers.next(), answers.next()) else { break };
+        match Raw::read(stock, meta, holds) {
             Ok(raw) => match one.accept(raw, at, read) {
                 Change::None => {}
                 Change::Sold(units) => {
@@ -245,8 +246,10 @@ impl One {
             return change;
         }
         if let Change::Sold(_) = change {
-            let withdrawn = view.snapshot.meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
-            view.snapshot.stock = raw.stock().map(|stock| stock + withdrawn);
+            let Snapshot { meta, stock, .. } = &mut view.snapshot;
+            let withdrawn = meta.as_ref().and_then(|meta| meta.withdrawn).unwrap_or_default();
+            *stock = raw.stock().map(|stock| stock + withdrawn);
+            meta.iter_mut().zip(raw.holds()).for_each(|(meta, holds)| meta.holds = holds);
         }
         view.snapshot.at = at;
         view.read = read;

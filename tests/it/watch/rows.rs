@@ -107,6 +107,8 @@ fn an_activity_that_is_preheated_meanwhile_is_watched_too() {
         redis.seckill(["preheat", "--id", id, "--stock", "7"]).code(0);
     }
     call.wait_for_stdout("\"sku-2\"");
+    redis.seckill(["hold", "sku-2", "--user", "7", "--quantity", "3", "--for", "10m"]).code(0);
+    call.wait_for_stdout("\"held\":3");
     call.interrupt().stdout_lacks("other");
 }
 
