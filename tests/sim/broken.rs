@@ -431,7 +431,11 @@ const RULES_OF_ENTRIES: [Rule; 7] = [
 
 /// Rules of archives, and of what restores them.
 const RULES_OF_ARCHIVES: [Rule; 6] = [
-    ("a removal that was cut leaves keys", "archive", &[("if not meta.restore then remove_rest() end", "")]),
+    (
+        "a removal that was cut leaves keys",
+        "archive",
+        &[("  remove_rest()\n  return {REPLAYED}", "  return {REPLAYED}")],
+    ),
     (
         "an archive is said to be made when its keys are gone",
         "archive",
