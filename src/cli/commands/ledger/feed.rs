@@ -122,7 +122,12 @@ pub(super) fn feed(
                 Ok(is_joined) => joined[ledger] = is_joined,
                 // The others have what they had.
                 Err(failure) if failure.store().is_some_and(StoreError::is_wrong_type) => failed = Some(failure),
-                Err(failure) => return Err(failure),
+                Err(failure) => {
+                    // Others have joined, and what they gave waits for nobody else.
+                    let is_alone = !joined.contains(&true);
+                    batch.flush(store)?;
+                    return Err(if is_alone { failure } else { failure.in_part() });
+                }
             }
             if interrupt::requested() {
                 break;
