@@ -89,6 +89,10 @@ fn a_run_that_waits_for_the_next_row_says_what_was_done_and_resumes() {
     assert_eq!((statuses(&outcome).len(), held(&redis, "1001")), (2, 2));
     let rest = call().stdin("activity,user\n1001,1\n1001,2\n1001,3\n").code(0);
     assert_eq!(statuses(&rest), ["2 replayed", "3 replayed", "4 ok"]);
+    let (unnamed, mut input) = piped(redis.seckill(["deduct", "-q", "-o", "jsonl", "--from", "-"]));
+    input.write_all(b"activity,user\n1001,9\n").unwrap();
+    unnamed.wait_for_stdout("\"line\":2");
+    unnamed.interrupt().stderr_has("give the whole input again with `--job ");
 }
 
 #[test]

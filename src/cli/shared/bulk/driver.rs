@@ -63,7 +63,8 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
             option("--job", &job.name)
         ),
     };
-    if checked.content.is_none() && args.job.is_none() {
+    let is_nameless = checked.content.is_none() && args.job.is_none();
+    if is_nameless {
         // Nobody else could know.
         out.note(format!("this input is applied as the job `{}`", job.name));
     }
@@ -78,7 +79,7 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
         retry_for: args.retry_for(),
     };
     let run = Run::new(store, options, checked.take_names())?;
-    let mut driver = Driver::begin(checked, run, task.operation, args.keep_going, how_to_resume, out)?;
+    let mut driver = Driver::begin(checked, run, task.operation, args, how_to_resume, is_nameless, out)?;
     let ended = driver.drive();
     driver.finish(ended)?.show(store, out)
 }
@@ -94,6 +95,8 @@ struct Driver<'o> {
     keep_going: bool,
     /// How to resume a job that was stopped.
     how_to_resume: String,
+    /// Whether only this process knows the name of the job.
+    is_nameless: bool,
     terminal: Terminal,
     progress: Progress,
     /// About corrupt keys: a file may name thousands of activities.
@@ -109,8 +112,9 @@ impl<'o> Driver<'o> {
         checked: CheckedInput,
         mut run: Run,
         operation: Operation,
-        keep_going: bool,
+        args: &RunArgs,
         how_to_resume: String,
+        is_nameless: bool,
         out: &'o mut Output,
     ) -> Result<Self> {
         let (terminal, corrupt, progress) = (out.terminal(), out.warnings(), out.progress("applying", checked.rows));
@@ -130,8 +134,9 @@ impl<'o> Driver<'o> {
             order: begin.order.unwrap_or_default(),
             content,
             bad,
-            keep_going,
+            keep_going: args.keep_going,
             how_to_resume,
+            is_nameless,
             terminal,
             progress,
             corrupt,
@@ -303,7 +308,7 @@ impl<'o> Driver<'o> {
                 Some(Failure::failed("standard output was closed, so the run stopped").hint(how_to_resume))
             }
             Some(error) => Some(with_hint(error, &lines, how_to_resume)),
-            None => self.stopped.take(),
+            None => self.stopped.take().map(|error| with_hint(error, &lines, how_to_resume)),
         };
         // Whatever else went wrong, orders of which nobody knows come first.
         let failure = match (failure, &unsettled) {
@@ -319,6 +324,8 @@ impl<'o> Driver<'o> {
             false => failure.hint(format!("the orders before it are applied; correct it, and {how_to_resume}")),
         });
         if is_interrupted && failure.is_none() {
+            // With `--quiet` too: the units of a pipe would be sold twice.
+            let terminal = Terminal { notes: terminal.notes || self.is_nameless, ..terminal };
             terminal.note(format!("stopped after {}", counted(lines.orders, "order")));
             if unsettled.is_some() {
                 terminal.warn("the connection broke: whether the orders in flight were applied is not known");
