@@ -21,8 +21,10 @@ fn pages_of_holds_with_one_deadline_leave_none_out() {
 
 #[test]
 fn expire_every_continues_until_it_is_stopped() {
-    let redis = TestRedis::selling("1", 9);
-    let running = redis.seckill(["expire", "--every", "10ms", "-o", "jsonl"]).spawn();
+    let redis = TestRedis::start();
+    let running = redis.seckill(["expire", "1*", "--every", "10ms", "-o", "jsonl"]).spawn();
+    running.wait_for_stderr("no preheated activity fits `1*` in the layout `seckill`; trying again");
+    redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
     for request in ["a", "b"] {
         redis.seckill(["hold", "1", "--user", "7", "--for", "1ms", "--request", request]).code(0);
         wait_until("its units are back", || redis.int("seckill:stock:1") == 9);
@@ -30,7 +32,7 @@ fn expire_every_continues_until_it_is_stopped() {
     running.wait_until_stdout("two rows with their times", |out| {
         out.lines().all(|row| row.starts_with("{\"time\":\"20")) && out.matches("\"holds\":1").count() == 2
     });
-    running.interrupt();
+    assert_eq!(running.interrupt().stderr.matches("trying again").count(), 1);
     redis.seckill(["reconcile"]).code(0);
 }
 
