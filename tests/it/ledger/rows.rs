@@ -12,13 +12,15 @@ fn since_takes_an_entry_which_is_shown_too() {
 }
 
 #[test]
-fn a_follower_of_all_sees_new_activities_and_that_its_reader_left() {
+fn a_follower_sees_new_activities_and_that_its_reader_left() {
     let redis = sale();
-    let following = redis.seckill(["ledger", "--all", "--follow", "-o", "jsonl"]).spawn();
-    following.wait_for_stdout("pause");
-    redis.seckill(["preheat", "--id", "late", "--stock", "5"]).code(0);
-    following.wait_for_stdout("late");
-    following.interrupt();
+    for (which, late) in [("--all", "1002"), ("1*", "1003"), ("1* --group db", "1004")] {
+        let following = redis.seckill(["ledger", "--follow", "-o", "jsonl"]).args(which.split(' ')).spawn();
+        following.wait_for_stdout("pause");
+        redis.seckill(["preheat", "--id", late, "--stock", "5"]).code(0);
+        following.wait_for_stdout(late);
+        following.interrupt();
+    }
     // Nothing happens any more, and `head` has its line.
     let script = format!("{} ledger 1001 --follow -o jsonl | head -1", binary().display());
     let left = std::process::Command::new("sh").args(["-c", &script]).env("SECKILL_URL", redis.url()).output().unwrap();
@@ -28,17 +30,8 @@ fn a_follower_of_all_sees_new_activities_and_that_its_reader_left() {
 #[test]
 fn a_user_who_is_not_utf8_is_shown_in_hex() {
     let redis = TestRedis::selling("1001", 5);
-    let id = redis.ask::<String>((
-        "XADD",
-        SECKILL.ledger("1001"),
-        "*",
-        "op",
-        "deduct",
-        "users",
-        &b"\xc4\xe3"[..],
-        "quantity",
-        "1",
-    ));
+    let order = ("op", "deduct", "users", &b"\xc4\xe3"[..], "quantity", "1");
+    let id = redis.ask::<String>(("XADD", SECKILL.ledger("1001"), "*", order));
     let row = &redis.seckill(["ledger", "1001", "--since", &id, "-o", "json"]).code(0).json()[0];
     assert_eq!((&row["user"], row["user_hex"].as_str()), (&serde_json::Value::Null, Some("c4e3")));
     let csv = redis.seckill(["ledger", "1001", "-o", "csv"]).code(0);

@@ -78,6 +78,8 @@ struct ShowArgs {
     #[arg(long, value_name = "TIME|ENTRY")]
     since: Option<Since>,
     /// Wait for more rows until Ctrl-C
+    ///
+    /// Activities that are preheated meanwhile are found, by --all or a pattern.
     #[arg(long)]
     follow: bool,
     /// Other names for fields, such as user=userId

@@ -8,8 +8,8 @@ use crate::cli::commands::ledger::{Since, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream, Warnings};
-use crate::cli::shared::selection::{each_merged, expand};
-use crate::cli::shared::{hints, selection};
+use crate::cli::shared::hints;
+use crate::cli::shared::selection::{ActivitySelector, each_merged, expand};
 use crate::error::StoreError;
 use crate::model::{ActivityId, Entry, EntryId, Status, UserId};
 use crate::read::{ledger, snapshot};
@@ -23,8 +23,8 @@ pub(super) struct Sources {
     pub ledgers: Vec<(ActivityId, EntryId)>,
     /// Entries before it are not wanted.
     since: EntryId,
-    /// Whether all that is preheated is wanted, and not what was named.
-    is_all: bool,
+    /// What is wanted.
+    wanted: ActivitySelector,
     /// The activities: of a sharded one the ledgers are those of its shards.
     names: Vec<ActivityId>,
     /// All whose ledgers were wanted so far, also those that were left out.
@@ -74,12 +74,13 @@ impl Sources {
     /// # Errors
     /// Any of the store's; the only activity that was named is not there, or its ledger cannot be read.
     pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
-        let names = selection::resolve(named, store)?;
+        let wanted = ActivitySelector::new(named)?;
+        let names = wanted.activities(store)?;
         let (is_all, looked) = (named.is_empty(), Instant::now());
         let since = since.map_or(Ok(EntryId::ZERO), |since| since.after(store))?;
         let activities = expand(names.clone(), store)?;
         let (known, faults) = (activities.iter().cloned().collect(), Faults { warnings: out.warnings(), any: false });
-        let mut sources = Self { ledgers: Vec::new(), since, is_all, names, known, looked, faults };
+        let mut sources = Self { ledgers: Vec::new(), since, wanted, names, known, looked, faults };
         let snapshots = snapshot::snapshots(store, &activities)?;
         hints::warn_of_replica(store, out);
         hints::none_preheated(&activities, store, out);
@@ -124,7 +125,7 @@ impl Sources {
 
     /// Whether nothing is left to follow.
     pub(super) fn is_over(&self) -> bool {
-        self.ledgers.is_empty() && !self.is_all
+        self.ledgers.is_empty() && !self.wanted.needs_index()
     }
 
     /// Leaves out the ledgers whose keys have another type now, if that is what failed.
@@ -150,13 +151,13 @@ impl Sources {
     }
 
     /// Looks for ledgers that are new, if the last look was long enough ago: of activities that were preheated meanwhile, if all
-    /// are wanted, and of other shards, which a reset makes.
+    /// or those of a pattern are wanted, and of other shards, which a reset makes.
     pub(super) fn refresh(&mut self, store: &mut Store) -> Result<()> {
         if self.looked.elapsed() < REFRESH {
             return Ok(());
         }
-        if self.is_all {
-            self.names = activities::preheated(store)?;
+        if self.wanted.needs_index() {
+            self.names = self.wanted.among(&activities::preheated(store)?);
         }
         let found =
             expand(self.names.clone(), store)?.into_iter().filter(|activity| self.known.insert(activity.clone()));
@@ -179,7 +180,7 @@ pub(super) fn show(
 ) -> Result<()> {
     let mut from = 0;
     loop {
-        // New ones of `--all` are read up to their end first, like those before.
+        // New ones are read up to their end first, like those before.
         while from < sources.ledgers.len() {
             let upto = end_of_activity(&sources.ledgers, from);
             let faults = &mut sources.faults;
