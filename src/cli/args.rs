@@ -175,11 +175,14 @@ pub fn replicas() -> impl Fn(&str) -> Result<u32, String> + Clone + Send + Sync 
     between(1, 1000)
 }
 
+/// The longest duration: the sum of a time and far longer ones is more than a clock can hold.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// What `--timeout` must be, for errors.
-const TIMEOUT: &str = "expected a duration above zero, such as 500ms or 5s";
+const TIMEOUT: &str = "expected a duration above zero, up to 365 days, such as 500ms or 5s";
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    Some(duration(text)?).filter(|duration| *duration > Duration::ZERO).ok_or_else(|| TIMEOUT.to_owned())
+    duration_in(Duration::from_nanos(1)..=YEAR, text, TIMEOUT)
 }
 
 /// A duration in a range; else `expected` says what it must be.
@@ -189,7 +192,7 @@ pub fn duration_in(range: impl RangeBounds<Duration>, text: &str, expected: &str
 
 /// A duration, which may be 0.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| format!("{error}; expected a duration such as 500ms or 5s"))
+    duration_in(..=YEAR, text, "expected a duration up to 365 days, such as 500ms or 5s")
 }
 
 /// The text of a variable; `None` if it is unset or empty.
