@@ -1,6 +1,6 @@
 //! Why an input cannot be used, in the words of who wrote it: what is wrong, and where, collected, so that one run reports every mistake.
 
-use std::io::ErrorKind::{IsADirectory, NotFound, PermissionDenied};
+use std::io::ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied};
 use std::{fmt, io};
 
 use crate::cli::failure::{Exit, Failure, Result};
@@ -12,12 +12,14 @@ pub const STDIN: &str = "<stdin>";
 /// A file, or what else is read, that cannot be opened or read. A wrong path is a usage error; a disk that fails is not.
 pub(super) fn unreadable(name: &str, error: &io::Error) -> Failure {
     let exit = match error.kind() {
-        NotFound | PermissionDenied | IsADirectory => Exit::Usage,
+        NotFound | PermissionDenied | IsADirectory | NotADirectory | InvalidFilename => Exit::Usage,
         _ => Exit::Failed,
     };
     let failure = Failure::new(exit, format!("cannot read {}: {}", quoted_path(name), cause(error)));
     match error.kind() {
-        NotFound => failure.hint("give the path of a file, or `-` for standard input"),
+        NotFound | IsADirectory | NotADirectory | InvalidFilename => {
+            failure.hint("give the path of a file, or `-` for standard input")
+        }
         _ => failure,
     }
 }
