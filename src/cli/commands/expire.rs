@@ -39,7 +39,7 @@ pub struct ExpireArgs {
     /// Do it again every DURATION, until Ctrl-C
     ///
     /// Shows a row with the time whenever something expired. Activities that are preheated meanwhile are found.
-    #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "DURATION", value_parser = rounds::every, conflicts_with_all = ["dry_run", "wait_replicas"])]
     every: Option<Duration>,
     #[command(flatten)]
     pub(super) mutating: Mutating,

@@ -27,7 +27,7 @@ pub(super) struct ServiceArgs {
     ///
     /// Shows a row of an activity when what is found of it changes, and when something was repaired. With `-o prometheus --to FILE` the
     /// file is written anew each time.
-    #[arg(long, value_name = "DURATION", group = "rounds", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run", "expect_rows"])]
+    #[arg(long, value_name = "DURATION", group = "rounds", value_parser = rounds::every, conflicts_with_all = ["emit", "plan", "differences", "dry_run", "wait_replicas", "expect_rows"])]
     pub every: Option<Duration>,
     /// Repair only what has differed that long
     ///
