@@ -257,7 +257,7 @@ fn shown(
     is_sound &= !args.selection.mark(details.iter_mut().map(|detail| &mut detail.activity), &mut warnings);
     warnings.end();
     if args.selection.alert_below.is_some() && !out.notes {
-        details.retain(|detail| detail.activity.alert == Some(true));
+        details.retain(|detail| detail.activity.alert == Some(true) || !detail.activity.is_sound());
     }
     Ok((details, Exit::done_if(is_sound)))
 }

@@ -41,8 +41,9 @@ pub(super) struct Selection {
     pub sort: Option<SortBy>,
     /// Mark stocks below N units, or P% of the total
     ///
-    /// A marked row is exit 3, for cron; with -q marked rows alone are printed. An activity that sold out is a success, and not
-    /// marked, nor is one that ended, nor, with P%, one whose total nobody knows. With --watch the mark is all.
+    /// A marked row is exit 3, for cron; with -q only marked rows and those not_preheated or corrupt are printed. An activity
+    /// that sold out is a success, and not marked, nor is one that ended, nor, with P%, one whose total nobody knows. With --watch
+    /// the mark is all.
     #[arg(long, value_name = "N|P%", conflicts_with_all = ["user", "all"])]
     pub alert_below: Option<AlertBelow>,
 }
