@@ -1,5 +1,7 @@
 //! Ctrl-C, and SIGTERM and SIGHUP, which mean the same: stop at a whole order, say what was done, leave nothing behind.
 
+use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
@@ -48,16 +50,20 @@ pub fn end_with(words: String) {
     // A second Ctrl-C ends it even if nobody reads the words.
     let flags = SaFlags::SA_RESETHAND | SaFlags::SA_NODEFER;
     let action = SigAction::new(SigHandler::Handler(end), flags, SigSet::empty());
-    for signal in SIGNALS {
+    for signal in SIGNALS.into_iter().filter(|signal| !is_ignored(*signal)) {
         // SAFETY: the handler only writes bytes that never change, and ends the process.
-        let before = unsafe { sigaction(signal, &action) };
-        if let Ok(before) = before
-            && matches!(before.handler(), SigHandler::SigIgn)
-        {
-            // Behind `nohup` it stays ignored.
-            // SAFETY: it is what was there before.
-            let _ = unsafe { sigaction(signal, &before) };
-        }
+        let _ = unsafe { sigaction(signal, &action) };
+    }
+}
+
+/// Whether a signal is ignored, as SIGHUP is behind `nohup`: then it stays so.
+#[allow(unsafe_code, reason = "nix only replaces what a signal does")]
+fn is_ignored(signal: Signal) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without an action to set, it writes the present one, of which zeros are one too.
+    unsafe {
+        libc::sigaction(signal as libc::c_int, ptr::null(), action.as_mut_ptr());
+        action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -102,8 +108,10 @@ pub fn clean_up() {
 /// Begins to listen, once: from now on a Ctrl-C ends the process with its exit code, after what [`at_exit`] says. A
 /// command of one call does without: a thread costs more than an order. The system ends it as well, and an order without an id of its
 /// own has [`end_with`].
+#[allow(unsafe_code, reason = "ctrlc would also catch what is ignored")]
 pub fn listen() {
     LISTENING.call_once(|| {
+        let ignored: Vec<Signal> = SIGNALS.into_iter().filter(|signal| is_ignored(*signal)).collect();
         // Without it Ctrl-C ends the process at once, which every command survives: it can be sent again.
         let _ = ctrlc::set_handler(|| {
             let again = REQUESTED.swap(true, Ordering::Relaxed);
@@ -114,6 +122,10 @@ pub fn listen() {
             clean_up();
             std::process::exit(Exit::Interrupted as i32);
         });
+        for signal in ignored {
+            // SAFETY: it is what was there before.
+            let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigIgn) };
+        }
         // A signal ends whatever system call its thread is in, and a reply that is waited for would count as lost. So the
         // thread that listens gets them all: it alone was there before. Children begin without this: `std` sees to it.
         let signals: SigSet = SIGNALS.into_iter().collect();

@@ -22,10 +22,12 @@ fn pages_of_holds_with_one_deadline_leave_none_out() {
 #[test]
 fn expire_every_continues_until_it_is_stopped() {
     let redis = TestRedis::start();
-    let running = redis.seckill(["expire", "1*", "--every", "10ms", "-o", "jsonl"]).spawn();
+    let service = redis.seckill(["expire", "1*", "--every", "10ms", "-o", "jsonl"]);
+    let running = service.begin_with([libc::SIGHUP], libc::SIG_IGN).spawn();
     running.wait_for_stderr("no preheated activity fits `1*` in the layout `seckill`; trying again");
     redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
     for request in ["a", "b"] {
+        running.signal(libc::SIGHUP);
         redis.seckill(["hold", "1", "--user", "7", "--for", "1ms", "--request", request]).code(0);
         wait_until("its units are back", || redis.int("seckill:stock:1") == 9);
     }

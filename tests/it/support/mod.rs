@@ -23,7 +23,7 @@ pub use copy::Copy;
 pub use dump::Dump;
 pub use layout::{CLUSTER, COUPON, LAYOUTS, Layout, PRODUCT, SECKILL, SKU};
 pub use proxy::{Fault, Proxy, When};
-pub use running::{Running, ignores};
+pub use running::Running;
 pub use scripts::Scripts;
 pub use seckill::{Call, Outcome, binary, seckill};
 pub use sentinel::{TestSentinel, Watched, follow};

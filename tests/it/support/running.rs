@@ -70,7 +70,12 @@ impl Running {
     /// Waits until the process, and not the system, decides what a signal does.
     #[track_caller]
     pub fn wait_until_it_catches(&self, signal: libc::c_int) {
-        super::wait_until("it catches the signal", || has_signal(&self.process.id().to_string(), "SigCgt:", signal));
+        let path = format!("/proc/{}/status", self.process.id());
+        super::wait_until("it catches the signal", || {
+            let status = std::fs::read_to_string(&path).unwrap();
+            let signals = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(signals, 16).unwrap() >> (signal - 1) & 1 == 1
+        });
     }
 
     /// Presses Ctrl-C, and waits for the end.
@@ -259,15 +264,4 @@ impl Stream {
     fn text(&self) -> String {
         self.read.lock().unwrap().text()
     }
-}
-
-/// Whether this process, and so each that it starts, ignores a signal, as behind `nohup`.
-pub fn ignores(signal: libc::c_int) -> bool {
-    has_signal("self", "SigIgn:", signal)
-}
-
-fn has_signal(process: &str, set: &str, signal: libc::c_int) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let signals = status.lines().find_map(|line| line.strip_prefix(set)).unwrap().trim();
-    u64::from_str_radix(signals, 16).unwrap() >> (signal - 1) & 1 == 1
 }

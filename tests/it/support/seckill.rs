@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -33,7 +33,8 @@ pub fn seckill<const N: usize>(args: [&str; N]) -> Call {
         .env("SECKILL_URL", "unix:///nonexistent/no-server-was-named.sock")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Call { command, stdin: Vec::new(), stdin_file: None, stdout_limit: u64::MAX, person: Person::Absent }
+    let call = Call { command, stdin: Vec::new(), stdin_file: None, stdout_limit: u64::MAX, person: Person::Absent };
+    call.begin_with([libc::SIGINT, libc::SIGTERM, libc::SIGHUP], libc::SIG_DFL)
 }
 
 /// A call that is not yet made. `code` makes it, `spawn` makes it in the background.
@@ -89,6 +90,15 @@ impl Call {
     /// A file that the shell would open for standard input, as in `< FILE`.
     pub fn stdin_file(mut self, file: std::fs::File) -> Self {
         self.stdin_file = Some(file);
+        self
+    }
+
+    /// Begins with signals that are ignored (`SIG_IGN`), as behind `nohup` and in the background of a script, or not (`SIG_DFL`).
+    #[allow(unsafe_code, reason = "signal(2) may be called between fork and exec")]
+    pub fn begin_with<const N: usize>(mut self, signals: [libc::c_int; N], action: libc::sighandler_t) -> Self {
+        let is_set = move |signal| unsafe { libc::signal(signal, action) } != libc::SIG_ERR;
+        let set = move || signals.into_iter().all(is_set).then_some(()).ok_or_else(std::io::Error::last_os_error);
+        unsafe { self.command.pre_exec(set) };
         self
     }
 
