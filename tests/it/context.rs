@@ -287,7 +287,6 @@ fn protection_is_of_the_server_whatever_names_it() {
     order(&["--context", "mine"]).code(2).stderr_has("`sale` is protected");
     order(&["--context", "mine", "--confirm", "mine"]).code(2).stderr_has("`sale`");
     order(&["--context", "mine", "--confirm", "sale"]).code(0);
-    // A removal is a change, too.
     home.seckill(["context", "rm", "mine", "-ojson"]).stdout_full().code(1).stderr_has(r#""changes":[{"name":"mine""#);
     // Who can be protected is not known.
     home.write("contexts: {a: {url: 'h:1', layot: sku}}\n", 0o600);
