@@ -1,5 +1,6 @@
 //! Who takes orders, and who has a copy.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use crate::cli::commands::doctor::storage::{refused, setting};
 use crate::cli::output::{bytes, counted, duration};
 use crate::cli::shared::fix::Fixes;
 use crate::read::health::{Info, NodeName, Reading, ReplicaInfo, Role, Slots};
+use crate::redis::connect::Place;
 
 /// Servers in commands that cannot know them: another one, and this one as the other calls it.
 const OTHER_HOST: &str = "OTHER-HOST";
@@ -177,7 +179,8 @@ pub(super) fn slots(slots: &Slots, first: &str, fixes: &Fixes) -> Finding {
         let found = format!("all served; left open in a move: {}", slots.open.join(", "));
         return Finding::warn(found, check());
     }
-    Finding::ok(format!("all 16384 served by {} nodes", slots.members.len()))
+    let primaries: BTreeSet<&Place> = slots.first_slots.iter().map(|(primary, _)| primary).collect();
+    Finding::ok(format!("all 16384 served by {}", counted(primaries.len(), "node")))
 }
 
 #[cfg(test)]
