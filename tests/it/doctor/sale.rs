@@ -89,10 +89,10 @@ fn the_fix_of_an_id_like_an_option_or_a_pattern_is_for_that_id_alone() {
         redis.seckill(["preheat", "--stock", "5", &format!("--id={id}")]).code(0);
         redis.cmd(("DEL", SECKILL.stock(id)));
     }
-    for row in rows(&redis, "keys").iter().filter(|row| row["target"] != "ab") {
-        paste(&redis, text(row, "fix"));
-    }
+    rows(&redis, "keys").iter().filter(|row| row["target"] != "ab").for_each(|row| paste(&redis, text(row, "fix")));
     assert_eq!(assert_row(&redis, "keys", "fail", "stock key is gone")["target"], "ab");
+    redis.cmd(("DEL", "seckill:ledger:ab"));
+    paste(&redis, text(&assert_row(&redis, "keys", "fail", "only its meta is there"), "fix"));
 }
 
 #[test]

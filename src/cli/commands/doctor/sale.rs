@@ -162,7 +162,15 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fi
         return Some(Finding::fail(found, fixes.seckill("reconcile", activity, "")));
     }
     if snapshot.status == Status::NotPreheated {
-        return Some(match snapshot.meta {
+        let has_nothing = snapshot.ledger_last.is_none() && snapshot.buyers.unwrap_or_default() == 0;
+        return Some(match &snapshot.meta {
+            Some(meta) if meta.ledger && has_nothing && !is_parent && !is_shard => {
+                let rules = PreheatFlags::of(meta, store.layout().kind()).all();
+                Finding::fail(
+                    "only its meta is there: its preheat was cut, or all else is gone, and a reset forgets who bought",
+                    fixes.seckill("preheat --id", activity, &format!("--stock {}{rules} --reset", meta.total)),
+                )
+            }
             Some(_) => Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()),
             None if is_lost => Finding::fail(
                 "it was preheated, and its stock and meta are gone: without its orders a new preheat sells everything again",
