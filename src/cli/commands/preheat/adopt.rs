@@ -127,8 +127,9 @@ impl AdoptCommand<'_> {
                 self.store.keys(&id).stock
             ),
             _ => format!(
-                "sales of `{id}` may be stopped: `seckill preheat {named} --adopt` resumes",
-                named = option("--id", &id)
+                "sales of `{id}` may be stopped: `seckill preheat {named} --adopt{total}` resumes",
+                named = option("--id", &id),
+                total = self.args.total.map(|total| format!(" --total {total}")).unwrap_or_default()
             ),
         });
     }
