@@ -46,7 +46,7 @@ impl Columns {
     /// Columns that must be there and columns that may be, numbered in this order.
     ///
     /// # Errors
-    /// Usage: the mapping names a column that is none of these, or says that a required one is not there.
+    /// Usage: the mapping names a column that is none of these, says that a required one is not there, or has one name for two.
     pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self> {
         let known: Vec<&str> = required.iter().chain(optional).copied().collect();
         for (ours, theirs) in &mapping.0 {
@@ -69,7 +69,17 @@ impl Columns {
                 is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
             }
         });
-        Ok(Self(wanted.collect()))
+        let wanted: Vec<WantedColumn> = wanted.collect();
+        for (index, WantedColumn { ours, theirs, is_required, .. }) in wanted.iter().enumerate() {
+            let Some(theirs) = theirs else { continue };
+            let is_named = |other: &&WantedColumn| other.theirs.as_deref().is_some_and(|name| is_same(name, theirs));
+            if let Some(WantedColumn { ours: other, .. }) = wanted[..index].iter().find(is_named) {
+                let none = if *is_required { String::new() } else { format!("; `--map {ours}=` if there is none") };
+                let message = format!("`--map`: `{other}` and `{ours}` are both the column {}", quoted(theirs));
+                return Err(Failure::usage(message).hint(format!("give each a column of its own{none}")));
+            }
+        }
+        Ok(Self(wanted))
     }
 
     /// What the input calls a column; `None` if it has none.
@@ -423,6 +433,14 @@ mod tests {
         assert!("user".parse::<Mapping>().is_err());
         let refusal = find(&["activity", "user", "buyer"], "request=byer").unwrap_err();
         assert_eq!(refusal.hint.as_deref(), Some("did you mean `buyer`?"));
+        for (map, hint) in [
+            ("user=Buyer,activity=buyer", "give each a column of its own"),
+            ("user=quantity", "give each a column of its own; `--map quantity=` if there is none"),
+        ] {
+            let refusal = Columns::new(&["activity", "user"], &["quantity"], &map.parse().unwrap()).unwrap_err();
+            assert_eq!(refusal.hint.as_deref(), Some(hint));
+        }
+        assert!(Columns::new(&["user"], &["quantity"], &"user=quantity,quantity=".parse().unwrap()).is_ok());
     }
 
     #[test]
