@@ -1,6 +1,7 @@
 //! The bytes of a file, or of standard input, as text.
 
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, io};
 
 use crate::cli::failure::{Failure, Result};
@@ -8,6 +9,9 @@ use crate::cli::input::error::{self, Location, Problem, Problems, STDIN, quoted,
 
 /// Fixtures, lists of activities and plans are read whole: a list of a million activities has about 50 MB.
 const LARGEST: u64 = 256 * 1024 * 1024;
+
+/// Whether nothing is left of standard input.
+static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
 
 /// A text and the name that messages call it by.
 #[derive(Debug)]
@@ -22,6 +26,10 @@ impl Source {
     pub fn read(path: &str) -> Result<Self> {
         let mut bytes = Vec::new();
         let (name, read) = match path {
+            "-" if STDIN_IS_READ.swap(true, Ordering::Relaxed) => {
+                return Err(Failure::usage("standard input is given twice, and can be read once")
+                    .hint("give one of them as a file"));
+            }
             "-" => {
                 crate::cli::interrupt::listen();
                 (STDIN, io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes))
