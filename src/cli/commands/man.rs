@@ -8,7 +8,7 @@ use roff::{Roff, bold, roman};
 
 use crate::cli::args::Global;
 use crate::cli::failure::{Exit, Failure, Result};
-use crate::cli::output::{Output, OutputFile};
+use crate::cli::output::Output;
 use crate::cli::{command_line, help};
 use crate::error::cause;
 
@@ -39,7 +39,7 @@ pub fn run(args: ManArgs, _: &Global, out: &mut Output) -> Result<Exit> {
         std::fs::create_dir_all(directory).map_err(|error| {
             Failure::failed(format!("cannot make the directory `{}`: {}", directory.display(), cause(&error)))
         })?;
-        write_all(&root, "", directory, &mut count)?;
+        write_all(&root, "", directory, &mut count, out)?;
         out.note(format!("{count} pages written to `{}`", directory.display()));
         return Ok(Exit::Done);
     }
@@ -54,14 +54,14 @@ pub fn run(args: ManArgs, _: &Global, out: &mut Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn write_all(command: &Command, path: &str, directory: &Path, count: &mut usize) -> Result<()> {
+fn write_all(command: &Command, path: &str, directory: &Path, count: &mut usize, out: &Output) -> Result<()> {
     let target = directory.join(format!("{}.1", title(path)));
-    let mut file = OutputFile::create("--to", &target, &[])?;
+    let mut file = out.create("--to", &target)?;
     file.append(page(command, path).as_bytes())?;
     file.commit()?;
     *count += 1;
     for below in command.get_subcommands() {
-        write_all(below, format!("{path} {}", below.get_name()).trim(), directory, count)?;
+        write_all(below, format!("{path} {}", below.get_name()).trim(), directory, count, out)?;
     }
     Ok(())
 }

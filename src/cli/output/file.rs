@@ -1,6 +1,7 @@
 //! Files that commands write: beside their target first, then renamed onto it. So a target is what it was, or complete,
-//! and never a file that the same command reads.
+//! and never another file of the same command.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{Seek, Write};
 use std::os::fd::AsFd;
@@ -35,13 +36,13 @@ enum Target {
 }
 
 impl OutputFile {
-    /// Begins a file that the flag `flag` names. `inputs` are the files that the command reads, as they were given:
-    /// `-` is standard input.
+    /// Begins a file that the flag `flag` names. `used` are the other files of the command, as they were given: `-` is
+    /// standard input.
     ///
     /// # Errors
-    /// Usage, if the target is `-`, standard output, or one of the inputs, also by another name or as a hard link.
+    /// Usage, if the target is `-`, standard output, or one of the others, also by another name or as a hard link.
     /// Failed, if it cannot be written.
-    pub fn create(flag: &str, path: &Path, inputs: &[&str]) -> Result<Self> {
+    pub(super) fn create(flag: &str, path: &Path, used: &[PathBuf]) -> Result<Self> {
         let shown = path.display();
         if path == Path::new("-") {
             return Err(Failure::usage(format!("`{flag} -`: standard output has the results"))
@@ -53,15 +54,17 @@ impl OutputFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unwritable(path, &error)),
         };
-        if let Some(existing) = existing.as_ref().filter(|existing| !existing.file_type().is_char_device()) {
-            let target = Some(identity(existing));
-            if let Some(input) = inputs.iter().find(|input| identity_of_input(input) == target) {
-                let input = if *input == "-" { "standard input" } else { *input };
-                return Err(Failure::usage(format!("`{flag} {shown}` is the same file as `{input}`, which is read"))
-                    .hint(format!("give `{flag}` another file; nothing was written")));
-            }
-            if identity_of(&io::stdout()) == target {
-                return Err(Failure::usage(format!("`{flag} {shown}` is standard output, which has the results"))
+        let is_device = existing.as_ref().is_some_and(|existing| existing.file_type().is_char_device());
+        if let Some(target) = identity_of_path(path).filter(|_| !is_device) {
+            let is_target = |identity: Option<Identity>| identity.as_ref() == Some(&target);
+            let other = match used.iter().find(|path| is_target(identity_of_path(path))) {
+                Some(path) if path == Path::new("-") => "the same file as standard input".to_owned(),
+                Some(path) => format!("the same file as `{}`, which the command uses", path.display()),
+                None if is_target(identity_of(&io::stdout())) => "standard output, which has the results".to_owned(),
+                None => String::new(),
+            };
+            if !other.is_empty() {
+                return Err(Failure::usage(format!("`{flag} {shown}` is {other}"))
                     .hint(format!("give `{flag}` another file; nothing was written")));
             }
         }
@@ -168,20 +171,27 @@ fn directory(path: &Path) -> &Path {
     }
 }
 
-/// Device and inode: what a file is, whatever it is called.
-type Identity = (u64, u64);
+/// Device and inode: what a file is, whatever it is called. Of a file that is not there, its directory's, and its name.
+type Identity = (u64, u64, Option<OsString>);
 
-fn identity(about: &fs::Metadata) -> Identity {
-    (about.dev(), about.ino())
+fn identity(about: &fs::Metadata, missing: Option<&OsStr>) -> Identity {
+    (about.dev(), about.ino(), missing.map(OsStr::to_owned))
 }
 
-fn identity_of_input(input: &str) -> Option<Identity> {
-    if input == "-" { identity_of(&io::stdin()) } else { fs::metadata(input).ok().as_ref().map(identity) }
+fn identity_of_path(path: &Path) -> Option<Identity> {
+    if path == Path::new("-") {
+        return identity_of(&io::stdin());
+    }
+    if let Ok(about) = fs::metadata(path) {
+        return Some(identity(&about, None));
+    }
+    let resolved = resolve(path).ok()?;
+    Some(identity(&fs::metadata(directory(&resolved)).ok()?, resolved.file_name()))
 }
 
 fn identity_of(stream: &impl AsFd) -> Option<Identity> {
     let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
-    file.metadata().ok().as_ref().map(identity)
+    Some(identity(&file.metadata().ok()?, None))
 }
 
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Failure {
@@ -262,9 +272,20 @@ mod tests {
         let path = dir.path().join("in");
         fs::write(&path, "rows").unwrap();
         let detour = dir.path().join("..").join(dir.path().file_name().unwrap()).join("in");
-        let failure = OutputFile::create("--rejects", &detour, &["other", path.to_str().unwrap()]).unwrap_err();
+        let failure = OutputFile::create("--rejects", &detour, &["other".into(), path.clone()]).unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(fs::read_to_string(&path).unwrap(), "rows");
-        assert!(OutputFile::create("--rejects", Path::new("/dev/null"), &["/dev/null"]).is_ok());
+        assert!(OutputFile::create("--rejects", Path::new("/dev/null"), &["/dev/null".into()]).is_ok());
+    }
+
+    #[test]
+    fn another_output_is_refused_before_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (used, link) = ([dir.path().join("plan")], dir.path().join("link"));
+        std::os::unix::fs::symlink("plan", &link).unwrap();
+        for same in [&link, &dir.path().join(".").join("plan")] {
+            assert_eq!(OutputFile::create("--to", same, &used).unwrap_err().exit, Exit::Usage);
+        }
+        assert!(OutputFile::create("--to", &dir.path().join("other"), &used).is_ok());
     }
 }

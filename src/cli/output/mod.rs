@@ -21,6 +21,7 @@ pub mod text;
 
 use std::io::{self, Write};
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -57,6 +58,8 @@ pub struct Output {
     chosen: Chosen,
     /// Other names for the fields of rows.
     renaming: Option<Renaming>,
+    /// Files of the command that no output may replace.
+    used: Vec<PathBuf>,
 }
 
 /// What it says beside its results, and asks, goes through its terminal.
@@ -84,6 +87,7 @@ impl Output {
             target: None,
             chosen: &[],
             renaming: None,
+            used: Vec::new(),
         }
     }
 
@@ -100,6 +104,25 @@ impl Output {
     /// From now on the fields of rows have other names. Tables, and values that are no rows, keep theirs.
     pub fn set_names(&mut self, renaming: Option<Renaming>) {
         self.renaming = renaming;
+    }
+
+    /// One that prints nothing, and replaces no other files.
+    pub fn unseen(&self) -> Self {
+        let silent = Terminal { notes: false, details: false, progress: false, ..self.terminal };
+        Self { used: self.used.clone(), ..Self::to(io::sink(), Format::Table, silent) }
+    }
+
+    /// From now on no output replaces these files; `-` is standard input.
+    pub fn protect(&mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) {
+        self.used.extend(paths.into_iter().map(Into::into));
+    }
+
+    /// Begins the file that the flag `flag` names.
+    ///
+    /// # Errors
+    /// It cannot be written, or has the results, messages or another file of the command.
+    pub fn create(&self, flag: &str, path: &Path) -> Result<OutputFile> {
+        OutputFile::create(flag, path, &self.used)
     }
 
     /// What is printed of a failure that nobody is left to report.

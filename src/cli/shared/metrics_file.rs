@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::format::prometheus::{Exposition, families};
-use crate::cli::output::{Format, Output, OutputFile};
+use crate::cli::output::{Format, Output};
 use crate::cli::shared::session::own_clock;
 use crate::store::Store;
 
@@ -54,7 +54,7 @@ impl MetricsArgs {
         read: impl FnOnce(&mut Store, &mut Output, &mut Exposition) -> Result<Exit>,
     ) -> Result<Exit> {
         // What cannot be written is said before anything is read.
-        let file = self.to.as_ref().map(|path| OutputFile::create("--to", path, &[])).transpose()?;
+        let file = self.to.as_ref().map(|path| out.create("--to", path)).transpose()?;
         let common = || vec![("server", store.servers.target().label()), ("layout", store.layout().name().to_owned())];
         let (mut text, mut found) = (Exposition::new(common()), Exposition::new(common()));
         let ended = read(store, out, &mut found);

@@ -291,6 +291,16 @@ pub fn options(global: &Global) -> String {
     given.collect()
 }
 
+/// The files that say which server a command is for, its layout, and how to log in there.
+pub fn files(global: &Global, in_use: Option<&InUse>) -> Vec<PathBuf> {
+    let context = in_use.map(|it| &it.context);
+    let layouts = [global.layout.clone(), variable("SECKILL_LAYOUT").ok().flatten()].into_iter().flatten();
+    let passwords = [global.password_file.clone(), context.and_then(|context| context.password_file.clone())];
+    let certificates = certificate_files(global, context).into_iter().flatten().map(|(_, path)| path.to_owned());
+    let layouts = layouts.filter(|layout| layouts::is_file(layout)).map(PathBuf::from);
+    config_file().into_iter().chain(passwords.into_iter().flatten()).chain(certificates).chain(layouts).collect()
+}
+
 /// The files of `--cacert`, `--cert` and `--key`, else of the context, each with the flag or field that names it.
 fn certificate_files<'a>(global: &'a Global, of: Option<&'a Context>) -> [Option<(&'static str, &'a Path)>; 3] {
     // A pair of flags replaces the context's pair.

@@ -22,7 +22,7 @@ use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
-use crate::cli::output::{Format, Output, OutputFile, counted};
+use crate::cli::output::{Format, Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::metrics_file::MetricsArgs;
 use crate::cli::shared::selection::find;
@@ -113,9 +113,9 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         )
         .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`"));
     }
-    let inputs: Vec<&str> = args.fixture.as_deref().into_iter().chain(args.orders.file()).collect();
-    // It may be none of the inputs.
-    let plan_file = args.fix.plan.as_ref().map(|path| OutputFile::create("--plan", path, &inputs)).transpose()?;
+    session.out.protect(args.fixture.as_deref().into_iter().chain(args.orders.file()));
+    let plan_file = args.fix.plan.as_ref().map(|path| session.out.create("--plan", path)).transpose()?;
+    session.out.protect(&args.fix.plan);
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
         true => session.store_to_change(layout, &args.fix.mutating, wanted.iter().map(|it| &it.activity))?,

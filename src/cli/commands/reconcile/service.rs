@@ -1,7 +1,6 @@
 //! `reconcile --every`: audits again and again, and repairs what stays different.
 
 use std::collections::HashMap;
-use std::io;
 use std::time::{Duration, Instant};
 
 use crate::audit::ledger_state::transfers::BrokenTransfer;
@@ -12,7 +11,7 @@ use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, metrics, report};
 use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Format, Output, Terminal, counted, row};
+use crate::cli::output::{Cell, Output, counted, row};
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::session::own_clock;
 use crate::model::Millis;
@@ -80,8 +79,7 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
     interrupt::stop_gracefully();
     let terminal = out.terminal();
     // Each audit would say the same again.
-    let silent = Terminal { notes: false, details: false, progress: false, ..terminal };
-    let mut unseen = Output::to(io::sink(), Format::Table, silent);
+    let mut unseen = out.unseen();
     let has_metrics = args.metrics.are_wanted(out.format())?;
     let mut rows = if has_metrics { None } else { Some(out.stream::<RoundRow>()?) };
     let mut service = Service { args, waiting: HashMap::new(), is_over_limit: false };

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use crate::cli::commands::inspect::MAX_TOP;
 use crate::cli::failure::{Exit, Result};
-use crate::cli::output::{Format, Output, OutputFile};
+use crate::cli::output::{Format, Output};
 use crate::cli::shared::hints;
 use crate::model::ActivityId;
 use crate::model::number::between;
@@ -58,7 +58,7 @@ pub struct ReportArgs {
 /// Reads, then shows.
 pub fn run(args: &ReportArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     // What cannot be written is said before anything is read.
-    let file = args.svg.as_ref().map(|path| OutputFile::create("--svg", path, &[])).transpose()?;
+    let file = args.svg.as_ref().map(|path| out.create("--svg", path)).transpose()?;
     let found = snapshot::snapshot(store, &args.activity)?;
     let report = read::read(found, args.top, store, out)?;
     if let Some(corrupt) = hints::corrupt(&report.snapshot) {

@@ -32,8 +32,6 @@ fn shape(operation: Operation, layout: Layout) -> Shape {
 
 /// A file that was opened.
 pub(crate) struct Input {
-    /// As it was given.
-    pub(crate) from: String,
     pub(crate) reader: OrderReader,
     mapping: Mapping,
     shape: Shape,
@@ -52,7 +50,7 @@ impl Input {
     ) -> Result<Self> {
         let (blocks, shape) = (Blocks::open(from)?, shape(operation, layout));
         let reader = OrderReader::new(blocks, format, &mapping, shape)?;
-        Ok(Self { from: from.to_owned(), reader, mapping, shape, has_named_ignored: false })
+        Ok(Self { reader, mapping, shape, has_named_ignored: false })
     }
 
     /// The same file from its beginning, which must have the same content.
@@ -102,10 +100,10 @@ pub(crate) struct BadLines {
 impl BadLines {
     /// None yet. The file for them is created now, so that a path that cannot be written is known before anything is
     /// applied.
-    pub(crate) fn new(input: &Input, args: &RunArgs, dry_run: bool) -> Result<Self> {
+    pub(crate) fn new(input: &Input, args: &RunArgs, dry_run: bool, out: &Output) -> Result<Self> {
         let mut rejects = None;
         if let Some(path) = &args.rejects {
-            let mut file = OutputFile::create("--rejects", path, &[&input.from])?;
+            let mut file = out.create("--rejects", path)?;
             if !dry_run {
                 let header = input.reader.header();
                 file.append(header)?;
@@ -248,7 +246,7 @@ pub(crate) fn check(
     dry_run: bool,
     out: &Output,
 ) -> Result<Option<CheckedInput>> {
-    let mut bad = BadLines::new(&input, args, dry_run)?;
+    let mut bad = BadLines::new(&input, args, dry_run, out)?;
     let mut totals = Totals::default();
     let mut nameless = HashMap::new();
     let mut rows = 0;
