@@ -40,7 +40,7 @@ impl OutputFile {
     /// standard input.
     ///
     /// # Errors
-    /// Usage, if the target is `-`, standard output, or one of the others, also by another name or as a hard link.
+    /// Usage, if the target is `-`, standard output or error, or one of the others, also by another name or as a hard link.
     /// Failed, if it cannot be written.
     pub(super) fn create(flag: &str, path: &Path, used: &[PathBuf]) -> Result<Self> {
         let shown = path.display();
@@ -48,8 +48,7 @@ impl OutputFile {
             return Err(Failure::usage(format!("`{flag} -`: standard output has the results"))
                 .hint(format!("give `{flag}` the path of a file")));
         }
-        let resolved = resolve(path).map_err(|error| unwritable(path, &error))?;
-        let existing = match fs::metadata(&resolved) {
+        let existing = match fs::metadata(path) {
             Ok(existing) => Some(existing),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unwritable(path, &error)),
@@ -61,6 +60,7 @@ impl OutputFile {
                 Some(path) if path == Path::new("-") => "the same file as standard input".to_owned(),
                 Some(path) => format!("the same file as `{}`, which the command uses", path.display()),
                 None if is_target(identity_of(&io::stdout())) => "standard output, which has the results".to_owned(),
+                None if is_target(identity_of(&io::stderr())) => "standard error, which has the messages".to_owned(),
                 None => String::new(),
             };
             if !other.is_empty() {
@@ -73,10 +73,11 @@ impl OutputFile {
                 return Err(unwritable(path, &io::ErrorKind::IsADirectory.into()));
             }
             Some(existing) if !existing.is_file() => {
-                let file = OpenOptions::new().write(true).open(&resolved);
+                let file = OpenOptions::new().write(true).open(path);
                 Target::Written(file.map_err(|error| unwritable(path, &error))?)
             }
             existing => {
+                let resolved = resolve(path).map_err(|error| unwritable(path, &error))?;
                 if existing.is_some() {
                     // A rename would also replace a file that is write-protected.
                     OpenOptions::new().append(true).open(&resolved).map_err(|error| unwritable(path, &error))?;
@@ -235,8 +236,9 @@ impl PrivateFile {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::fd::AsRawFd;
 
+    use super::*;
     use crate::cli::failure::Exit;
 
     fn written(path: &Path, text: &str) {
@@ -287,5 +289,13 @@ mod tests {
             assert_eq!(OutputFile::create("--to", same, &used).unwrap_err().exit, Exit::Usage);
         }
         assert!(OutputFile::create("--to", &dir.path().join("other"), &used).is_ok());
+    }
+
+    #[test]
+    fn a_pipe_without_a_name_is_written_to() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        written(Path::new(&format!("/dev/fd/{}", writer.as_raw_fd())), "rows");
+        drop(writer);
+        assert_eq!(io::read_to_string(&mut reader).unwrap(), "rows");
     }
 }
