@@ -60,7 +60,8 @@ pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
     let wholes =
         named.chunk_by(|one, next| store.layout().whole(one) == store.layout().whole(next)).collect::<Vec<_>>();
-    let mut run = Run { args, store, out, rows: Vec::new(), refusals: Vec::new(), archived: Vec::new() };
+    let (rows, archived_before, refusals, archived) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut run = Run { args, store, out, rows, archived_before, refusals, archived };
     let due = run.due(&wholes)?;
     if args.mutating.dry_run || due.is_empty() {
         return run.finish(None);
@@ -77,6 +78,8 @@ struct Run<'a> {
     store: &'a mut Store,
     out: &'a mut Output,
     rows: Vec<ArchiveRow<'a>>,
+    /// What was archived earlier. Keys that a cut left of it are removed once the question is answered.
+    archived_before: Vec<(&'a ActivityId, Unarchivable)>,
     refusals: Vec<(&'a ActivityId, Unarchivable)>,
     /// What was archived now.
     archived: Vec<&'a ActivityId>,
@@ -99,18 +102,19 @@ impl<'a> Run<'a> {
                 due.push(activity);
             }
         }
-        if dry_run || yes || due.is_empty() {
-            return Ok(due);
+        if !dry_run && !yes && !due.is_empty() {
+            let question = format!(
+                "Archive {} to `{}`, {} and {}, and remove the keys from `{}`?",
+                selection::in_words(&due),
+                self.args.to.display(),
+                counted(buyers, "buyer"),
+                counted(entries, "ledger entry"),
+                self.store.server_name()
+            );
+            self.out.confirm(&question, false)?;
         }
-        let question = format!(
-            "Archive {} to `{}`, {} and {}, and remove the keys from `{}`?",
-            selection::in_words(&due),
-            self.args.to.display(),
-            counted(buyers, "buyer"),
-            counted(entries, "ledger entry"),
-            self.store.server_name()
-        );
-        self.out.confirm(&question, false)?;
+        let archived_before = std::mem::take(&mut self.archived_before);
+        archived_before.into_iter().try_for_each(|(activity, why)| self.refuse(activity, why))?;
         Ok(due)
     }
 
@@ -129,16 +133,17 @@ impl<'a> Run<'a> {
         }
         let reasons = checked.iter().filter_map(|(_, checked)| checked.as_ref().err());
         let refusal = reasons.filter(|why| why.refuses_whole()).map(row::status).next();
-        let mut ready = Vec::new();
+        let (mut ready, dry_run) = (Vec::new(), self.args.mutating.dry_run);
         for (activity, checked) in checked {
             match (checked, refusal) {
                 (Ok(_), Some(status)) => self.rows.push(ArchiveRow::new(activity, status, None)),
                 (Ok(found), None) => {
-                    if self.args.mutating.dry_run {
+                    if dry_run {
                         self.rows.push(ArchiveRow::planned(activity, &found, &self.folder(activity, &found)));
                     }
                     ready.push((activity, found));
                 }
+                (Err(why @ Unarchivable::Archived(_)), _) if !dry_run => self.archived_before.push((activity, why)),
                 (Err(why), _) => self.refuse(activity, why)?,
             }
         }
