@@ -57,8 +57,11 @@ impl OutputFile {
         if let Some(target) = identity_of_path(path).filter(|_| !is_device) {
             let is_target = |identity: Option<Identity>| identity.as_ref() == Some(&target);
             let other = match used.iter().find(|path| is_target(identity_of_path(path))) {
-                Some(path) if path == Path::new("-") => "the same file as standard input".to_owned(),
-                Some(path) => format!("the same file as `{}`, which the command uses", path.display()),
+                Some(path) if path == Path::new("-") => "the same file as `standard input`, which is read".to_owned(),
+                Some(path) => {
+                    let how = if path.exists() { "read" } else { "written" };
+                    format!("the same file as `{}`, which is {how}", path.display())
+                }
                 None if is_target(identity_of(&io::stdout())) => "standard output, which has the results".to_owned(),
                 None if is_target(identity_of(&io::stderr())) => "standard error, which has the messages".to_owned(),
                 None => String::new(),

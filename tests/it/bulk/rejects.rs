@@ -52,8 +52,8 @@ fn rejects_never_overwrite_what_is_read() {
     let call = |from: &str| redis.seckill(["deduct", "--keep-going", "-o", "jsonl", "--from", from, "--rejects"]);
     for target in [orders.path.as_path(), &hard, &soft] {
         call(orders.path()).args([target]).code(2).stdout_is("").stderr_has("is the same file as `");
-        let call = call("-").args([target]).stdin_file(File::open(orders.path()).unwrap()).code(2);
-        call.stdout_is("").stderr_has("as standard input");
+        let behind = File::open(orders.path()).unwrap();
+        call("-").args([target]).stdin_file(behind).code(2).stdout_is("").stderr_has("`standard input`, which is read");
     }
     call(orders.path()).args(["-"]).code(2).stdout_is("").stderr_has("`--rejects -`: standard output has the results");
     // Not even if nothing would be written.

@@ -91,7 +91,7 @@ fn a_plan_is_never_one_of_the_inputs() {
     for target in [&orders, &hard] {
         plan(target).args(["--orders"]).args([&orders]).code(2).stdout_is("").stderr_has("is the same file as");
         let call = plan(target).args(["--orders", "-"]).stdin_file(fs::File::open(&orders).unwrap());
-        call.code(2).stdout_is("").stderr_has("as standard input");
+        call.code(2).stdout_is("").stderr_has("as `standard input`, which is read");
     }
     plan(Path::new("-")).code(2).stdout_is("").stderr_has("`--plan -`");
     let fixture = dir.path().join("sale.yaml");

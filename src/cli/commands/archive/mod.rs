@@ -54,7 +54,7 @@ pub struct ArchiveArgs {
 /// Archives.
 pub fn run(args: &ArchiveArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     if let Some(file) = args.to.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir()) {
-        return Err(Failure::usage(format!("`{}` is no directory", file.display()))
+        return Err(Failure::failed(format!("cannot write into `{}`: it is no directory", file.display()))
             .hint("give `--to` the path of a directory; it is made if it is missing"));
     }
     let named = expand(selection::resolve(&args.activities, store)?, store)?;
