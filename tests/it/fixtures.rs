@@ -1,5 +1,4 @@
-//! Fixtures that are not valid: each is refused with its place, the offending text and what was expected, and
-//! nothing is written.
+//! Fixtures that are not valid: each is refused with its place, its text and what was expected, and nothing is written.
 //!
 //! A file under `bad/` says itself what must be reported: `#! 4:12: text` means `FILE:4:12: text`, and `#? text`
 //! and a `#!` without a place for that text anywhere on stderr.

@@ -1,7 +1,6 @@
 //! Keys in memory, and the commands of Redis that scripts and audits use on them.
 //!
-//! What is simulated behaves as a server does, with its errors; what is not is a panic, never a guess. A scan returns
-//! everything at once.
+//! What is simulated behaves as a server does, with its errors; the rest is a panic, never a guess. A scan returns all at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

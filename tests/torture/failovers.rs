@@ -1,7 +1,6 @@
 //! What happens to the nodes of a cluster: primaries fail, replicas take over, slots move.
 //!
-//! Node `n` of the first half is a primary at first, and its replica is node `n` of the second half. Each pair fails over
-//! once at most.
+//! Node `n` of the first half is a primary at first, node `n` of the second half its replica. Each pair fails over once at most.
 
 use std::thread;
 use std::time::Duration;

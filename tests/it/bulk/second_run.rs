@@ -1,5 +1,4 @@
-//! The same file again: what was decided is `replayed`, counts add up to the lines, and what was left undecided is
-//! decided now.
+//! The same file again: what was decided is `replayed`, counts add up to the lines, and what was undecided is decided now.
 
 use super::{Orders, held, preheat, statuses, summary};
 use crate::support::TestRedis;

@@ -72,8 +72,8 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
     // Without a ledger nothing but the index says that it was preheated.
     redis.seckill(["preheat", "-"]).stdin("activities: [{id: 3, stock: 5, ledger: false}]").code(0);
     redis.cmd(("RENAME", "seckill:stock:3", "other"));
-    let fix = "seckill reconcile 3 --orders FILE --fix";
-    assert_eq!(assert_row(&redis, "keys", "fail", "stock key is gone")["fix"], fix);
+    let row = assert_row(&redis, "keys", "fail", "stock key is gone");
+    assert_eq!(row["fix"], "seckill reconcile 3 --orders FILE --fix");
     redis.cmd(("RENAME", "other", "seckill:stock:3"));
     redis.cmd(("DEL", "seckill:meta:3"));
     paste(&redis, text(&assert_row(&redis, "keys", "fail", "its meta is gone"), "fix"));

@@ -70,9 +70,8 @@ impl Running {
     /// Waits until the process, and not the system, decides what a signal does.
     #[track_caller]
     pub fn wait_until_it_catches(&self, signal: libc::c_int) {
-        let path = format!("/proc/{}/status", self.process.id());
         super::wait_until("it catches the signal", || {
-            let status = std::fs::read_to_string(&path).unwrap();
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
             let signals = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
             u64::from_str_radix(signals, 16).unwrap() >> (signal - 1) & 1 == 1
         });

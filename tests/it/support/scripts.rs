@@ -130,8 +130,7 @@ impl Scripts {
         Self { layout, redis: connection, users: HashMap::new(), client: redis.client(), hashes, files: 0 }
     }
 
-    /// Any call, and its reply as one line: numbers and texts with a space between, `nil` for nothing, an error as
-    /// `ERROR` with its text.
+    /// Any call, and its reply as one line: numbers and texts, `nil` for nothing, an error as `ERROR` with its text.
     pub fn call(&mut self, name: &'static str, keys: &[String], args: &[&str]) -> String {
         let name = script_of(name, args);
         let mut command = redis::cmd("EVALSHA");

@@ -122,12 +122,12 @@ pub(super) fn feed(
                 Ok(is_joined) => joined[ledger] = is_joined,
                 // The others have what they had.
                 Err(failure) if failure.store().is_some_and(StoreError::is_wrong_type) => failed = Some(failure),
-                Err(failure) => {
-                    // Others have joined, and what they gave waits for nobody else.
-                    let is_alone = !joined.contains(&true);
+                // What others gave waits for nobody else.
+                Err(failure) if failure.store().is_some() && joined.contains(&true) => {
                     batch.flush(store)?;
-                    return Err(if is_alone { failure } else { failure.in_part() });
+                    return Err(failure.in_part());
                 }
+                Err(failure) => return Err(failure),
             }
             if interrupt::requested() {
                 break;
