@@ -93,23 +93,11 @@ mod tests {
     #[test]
     fn anything_but_exactly_seven_words_is_refused() {
         let texts = [
-            "",
-            "live 1 3 2 500 -",
-            "live 1 3 2 500 - - -",
-            "live 1 3 2 500 -  -",
-            " live 1 3 2 500 - -",
-            "live 1 3 2 500 - - ",
-            "open 1 3 2 500 - -",
-            "live yes 3 2 500 - -",
-            "live 1 - 2 500 - -",
-            "live 1 03 2 500 - -",
-            "live 1 3 1e3 500 - -",
-            "live 1 3 2 - - -",
-            "live 1 3 2 9007199254740992 - -",
-            "live 1 3 2 500 -5 -",
-            "live\t1 3 2 500 - -",
+            "|live 1 3 2 500 -|live 1 3 2 500 - - -|live 1 3 2 500 -  -| live 1 3 2 500 - -|live 1 3 2 500 - - ",
+            "open 1 3 2 500 - -|live yes 3 2 500 - -|live 1 - 2 500 - -|live 1 03 2 500 - -|live 1 3 1e3 500 - -",
+            "live 1 3 2 - - -|live 1 3 2 9007199254740992 - -|live 1 3 2 500 -5 -|live\t1 3 2 500 - -",
         ];
-        for text in texts {
+        for text in texts.into_iter().flat_map(|texts| texts.split('|')) {
             assert_eq!(text.parse::<PackedRules>(), Err(InvalidRules), "{text:?}");
         }
     }

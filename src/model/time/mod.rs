@@ -308,21 +308,9 @@ mod tests {
         }
         assert_eq!(instant("2026-03-29 02:30", "Europe/Berlin"), "2026-03-29T03:30:00+02:00", "skipped in spring");
         assert_eq!(instant("2026-10-25 02:30", "Europe/Berlin"), "2026-10-25T02:30:00+02:00", "twice in autumn");
-        for text in [
-            "",
-            "tomorrow",
-            "-1h",
-            "10:00",
-            "2026-11-31",
-            "1794326400000",
-            "1h ago",
-            "+",
-            "+ 1h",
-            "+-1h",
-            "+101years",
-            "12026-01-01",
-            "2026-11-21T10:00[Asia/Tokyo]",
-        ] {
+        let no_times = "|tomorrow|-1h|10:00|2026-11-31|1794326400000|1h ago|+|+ 1h|+-1h|+101years|12026-01-01|\
+                        2026-11-21T10:00[Asia/Tokyo]";
+        for text in no_times.split('|') {
             assert!(text.parse::<GivenTime>().is_err(), "{text}");
         }
     }

@@ -6,26 +6,8 @@ use std::collections::BTreeSet;
 use crate::support::scripts::every_build;
 
 /// All that a script may name without declaring it: the server's tables and what Lua 5.1 has in its sandbox.
-const KNOWN: [&str; 18] = [
-    "KEYS",
-    "ARGV",
-    "redis",
-    "cjson",
-    "string",
-    "table",
-    "math",
-    "type",
-    "tonumber",
-    "tostring",
-    "ipairs",
-    "pcall",
-    "coroutine",
-    "pairs",
-    "next",
-    "unpack",
-    "setmetatable",
-    "select",
-];
+const KNOWN: &str = "KEYS ARGV redis cjson string table math type tonumber tostring ipairs pcall coroutine pairs next unpack \
+                    setmetatable select";
 
 const KEYWORDS: [&str; 21] = [
     "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
@@ -84,7 +66,7 @@ fn globals(tokens: &[String]) -> BTreeSet<&str> {
     };
     // Each block with its names, and whether it is a function's: that one counts as a bracket, so that an assignment
     // in it is no key of a table around it.
-    let mut blocks: Vec<(BTreeSet<&str>, bool)> = vec![(KNOWN.into(), false)];
+    let mut blocks: Vec<(BTreeSet<&str>, bool)> = vec![(KNOWN.split_whitespace().collect(), false)];
     let (mut loop_names, mut brackets, mut unknown) = (BTreeSet::new(), Vec::new(), BTreeSet::new());
     let mut at = 0;
     while at < tokens.len() {
