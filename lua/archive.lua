@@ -24,7 +24,8 @@
   back, and sends `remove` in a transaction, which does nothing if any key was written since, whoever wrote it. `remove`
   compares once more what it can see at once. Rules, title and `archive` are left of meta; the state is archived. Each
   `mark` writes meta, and so voids a `remove` that is still to come, of whichever run: only then may files be replaced, or go.
-  The same `remove` again removes what a cut left, if it is as it was; keys that were written since are in no file.
+  The same `remove` again removes what a cut left, if stock, users and entries are still as many: else keys were written since,
+  and are in no file.
 
   Returns {status, ...}
      1 ok             plan: {1, state, epoch, seen, name, holds, unread}: the state (ended, paused, upcoming, sold_out or

@@ -22,7 +22,7 @@
     -4 not_preheated     {-4, false, stock}: KEYS[2] is absent; an activity of another system has a stock. Or {-4, state}:
                          units cannot move because KEYS[1] is absent. Nothing changed
     -6 ended             it is archived
-   -10 exists            live: an adoption is unfinished; it returns the stock
+   -10 exists            live: an adoption is unfinished; it returns the stock, unless it was paused meanwhile
    -15 sharded           {-15, false, shards}: its units are in activities of their own, of which these are the numbers (false if a
                          preheat of them is unfinished)
    -11 corrupt           {-11, false, false, n, value}: KEYS[n] holds value (false: it is of the wrong type)
@@ -69,14 +69,15 @@ if withdraw and (not withdrawn or stock ~= 0) then moved = stock end
 if state == 'live' then moved = withdrawn end
 if (withdraw or moved) and not stock then return {NOT_PREHEATED, rules.state} end
 if state == 'live' and fields[3] then return {EXISTS, false, false} end
+-- How an adoption ends. One without a meta to return to leaves the stock withdrawn: whatever ends it, nothing is for sale before a resume.
 local return_to, had = string.match(fields[3] or '', '^(%a+) ([01])$')
-local returns = (withdraw or return_to == 'withdrawn') and 'withdrawn' or 'paused'
-local adopts = return_to and return_to ~= returns
+local end_state = (withdraw or return_to == 'withdrawn' or had == '0') and 'withdrawn' or 'paused'
+local is_other_end = return_to and return_to ~= end_state
 
 local state_after = shown_state(state, rules, units)
 local is_stopped = rules.ledger or withdraw or (withdrawn and stock == 0)
 local status = state == 'paused' and not is_stopped and PAUSED_HERE_ONLY
-if rules.state == state and not moved and not adopts then return {status or REPLAYED, state_after, 0} end
+if rules.state == state and not moved and not is_other_end then return {status or REPLAYED, state_after, 0} end
 local reply = {status or OK, state_after, moved or 0}
 if dry then return reply end
 
@@ -86,7 +87,7 @@ local denied = denied_command('HSET', KEYS[2], rules.ledger and 'XADD', KEYS[4],
 if denied then return forbidden(denied) end
 -- All of it, by a difference: an expiry that a backend set stays.
 local marks = moved and mark_first(units, rules.total)
-if adopts then redis.call('HSET', KEYS[2], 'adopt', returns .. ' ' .. had) end
+if is_other_end then redis.call('HSET', KEYS[2], 'adopt', end_state .. ' ' .. had) end
 if withdraws then redis.call('DECRBY', KEYS[1], digits(moved)) end
 if resumes then redis.call('HDEL', KEYS[2], 'withdrawn') end
 if rules.state ~= state then

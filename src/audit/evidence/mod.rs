@@ -241,14 +241,8 @@ impl Evidence {
         self.meta().is_some_and(|meta| matches!(meta.plan, Some(ShardPlan::Start { .. })))
     }
 
-    /// Notes why it is unknown what is newer than the order records, or that they are of a sale before.
+    /// Notes why it is unknown what is newer than the order records.
     pub(crate) fn note_orders_too_old(&mut self) {
-        if let Some(began) = self.ledger.preheated_since() {
-            self.notes.push(format!(
-                "its sale began at {}, and the order records are older: a repair gives the units of their rows to this sale",
-                began.at().to_second()
-            ));
-        }
         if let Some(why) = &self.ledger.orders_too_old {
             self.notes.push(format!(
                 "its ledger {why}, so what is newer than they are cannot be distinguished from what is missing in them: \

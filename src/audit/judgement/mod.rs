@@ -61,7 +61,7 @@ pub fn judge(mut evidence: Evidence, missing_orders: MissingOrders) -> Audit {
         drift,
         in_transit: None,
         differences,
-        records_are_older: evidence.ledger.preheated_since().is_some(),
+        records_are_older: evidence.ledger.preheat_behind_orders().is_some(),
         notes: evidence.notes,
     }
 }
@@ -80,7 +80,11 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
                  --total N`"
                     .to_owned()
             }
-            // Beside a whole ledger nothing is taken over, nor without users.
+            // Without them nothing is taken over, and without a ledger's beginning no records are compared.
+            _ if has_no_users && !evidence.by_ledger && evidence.meta().is_some_and(|meta| meta.ledger) => {
+                format!("{why}: {}", plan::START_OVER)
+            }
+            // A sale with a whole ledger is not taken over either.
             (_, kind) if kind == Kind::Counter || evidence.by_ledger || has_no_users => {
                 format!("{why}: compare it with all order records (`--orders`)")
             }
@@ -88,6 +92,12 @@ fn ways_out(evidence: &mut Evidence, plan: &RepairPlan, differences: &[Differenc
                 format!("{why}: compare it with all order records (`--orders`), or take it over with `preheat --adopt`")
             }
         });
+    }
+    if let Some(began) = evidence.ledger.preheat_behind_orders().filter(|_| !plan.repairs.is_empty()) {
+        evidence.notes.push(format!(
+            "its sale began at {}, and the order records are older: a repair gives the units of their rows to this sale",
+            began.at().to_second()
+        ));
     }
     let end = evidence.end.as_ref().filter(|end| end.lost_users.is_some() && plan.repairs.len() > Repair::AT_ONCE);
     if end.is_some_and(|end| end.meta.as_ref().is_some_and(|meta| meta.state(end.at) == State::Live)) {

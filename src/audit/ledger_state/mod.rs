@@ -464,8 +464,8 @@ impl LedgerState {
         self.orders.as_ref().is_some_and(|orders| orders.rows == 0)
     }
 
-    /// The preheat that began the sale behind the order records: rows that mention it are of a sale before.
-    pub(crate) fn preheated_since(&self) -> Option<EntryId> {
+    /// The preheat that began the sale, if it is later than the order records, and they mention it: their rows are of a sale before.
+    pub(crate) fn preheat_behind_orders(&self) -> Option<EntryId> {
         self.preheated_at.filter(|at| self.newer_from.is_some_and(|from| from <= *at) && !self.is_unrecorded())
     }
 

@@ -127,6 +127,8 @@ const DRIFTS_ON: &str =
 const UNCLEAR: &str = "stock moved with some counters only: order records would show which";
 const UNPROVEN: &str = "no whole ledger that equals every counter, and no complete order records, prove how many units are left: compare it with \
      all order records (`--orders`), or `SET` the stock by hand to the total without what users hold and what is withdrawn";
+/// What is left to do where no records are compared and nobody is recorded.
+pub(crate) const START_OVER: &str = "`preheat --stock TOTAL --reset --starts-at +1h` starts over, and `reconcile --orders FILE --fix` records its orders before anybody buys";
 const NEEDS_ORDERS: &str = "only all order records (`--orders`) prove how many units are left";
 const DIFFERS: &str = "counters and ledger differ: compare them with all order records (`--orders`), or `SET` the stock by hand: if users were \
      lost, to what the ledger says, and `--fix` brings them back; if a script sold past the ledger, to the total without what users hold; \
@@ -397,7 +399,13 @@ impl<'a> Changes<'a> {
     /// the total.
     fn unproven(&self, left: Option<i64>) -> &'static str {
         let is_lost = self.evidence.end.as_ref().is_some_and(|end| end.buyers == Some(0));
-        if is_lost || left.is_none_or(|left| left < 0) { NEEDS_ORDERS } else { UNPROVEN }
+        match is_lost || left.is_none_or(|left| left < 0) {
+            true if is_lost && !self.evidence.by_ledger && self.evidence.meta().is_some_and(|meta| meta.ledger) => {
+                START_OVER
+            }
+            true => NEEDS_ORDERS,
+            false => UNPROVEN,
+        }
     }
 
     /// Units that users hold, with nothing for members without units whom complete order records don't know; `None` if

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use crate::admin::activities;
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::require_users;
 use crate::cli::failure::{Exit, Result};
@@ -10,6 +11,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Cell, Format, Output, Warnings, named, row};
 use crate::cli::shared::outcome::{each_reached, name_failures, warn_of_corrupt};
 use crate::cli::shared::rounds::Outage;
+use crate::cli::shared::selection::ActivitySelector;
 use crate::cli::shared::session::own_clock;
 use crate::cli::shared::{hints, rounds, selection};
 use crate::error::StoreError;
@@ -102,7 +104,7 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
     let was_resent = rows.iter().any(|row| row.was_resent);
     rows.retain(|row| row.has_news(&args.activities));
     // It replies like a primary where nothing is to be written.
-    hints::warn_of_dry_replica(rows.is_empty() && failed.is_none(), store, out);
+    hints::warn_of_dry_replica(rows.iter().all(|row| row.holds == 0) && failed.is_none(), store, out);
     match (rows.is_empty() && failed.is_none(), out.format()) {
         (true, Format::Table) if activities.is_empty() || was_resent || dry_run && is_left => {}
         (true, Format::Table) if dry_run => out.note("no hold would expire"),
@@ -122,14 +124,14 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     let (reason, dry_run) = (args.mutating.reason.as_deref(), args.mutating.dry_run);
     out.choose(&["time"]);
     let mut rows = out.stream::<ExpireRow>()?;
-    let mut outage = Outage::default();
+    let (mut outage, selector) = (Outage::default(), ActivitySelector::new(&args.activities)?);
     let mut statuses = HashMap::new();
     loop {
         let began = Instant::now();
         warnings.next_round();
         // Another round is soon: the holds of other servers need not wait for a failover.
         store.begin_round(Some(store.servers.shortest_patience().min(every)));
-        let round = selection::resolve(&args.activities, store).and_then(|activities| {
+        let round = fitting(&selector, store, &mut warnings).and_then(|activities| {
             let mut failed = Vec::new();
             for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {
                 let mut row = ExpireRow::new(activity);
@@ -153,6 +155,17 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     }
     rows.finish()?;
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+}
+
+/// The activities of a round. What a pattern fits may be preheated later.
+fn fitting(selector: &ActivitySelector, store: &mut Store, warnings: &mut Warnings) -> Result<Vec<ActivityId>> {
+    match selector.activities(store) {
+        Err(failure) if failure.is_own() => {
+            warnings.warn(format!("{}; trying again", failure.message));
+            Ok(selector.among(&activities::preheated(store)?))
+        }
+        found => found,
+    }
 }
 
 /// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done, and the items whose

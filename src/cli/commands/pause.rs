@@ -196,7 +196,8 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
         out.hint(format!(
-            "`seckill preheat {named} --adopt` resumes the adoption, which returns the stock",
+            "`seckill preheat {named} --adopt` resumes the adoption, which returns the stock; if it was paused meanwhile, `seckill resume \
+             {activity:#}` does so then",
             named = option("--id", activity)
         ));
     }

@@ -70,12 +70,15 @@ impl Columns {
             }
         });
         let wanted: Vec<WantedColumn> = wanted.collect();
-        for (index, WantedColumn { ours, theirs, is_required, .. }) in wanted.iter().enumerate() {
-            let Some(theirs) = theirs else { continue };
+        for (index, one) in wanted.iter().enumerate() {
+            let Some(theirs) = &one.theirs else { continue };
             let is_named = |other: &&WantedColumn| other.theirs.as_deref().is_some_and(|name| is_same(name, theirs));
-            if let Some(WantedColumn { ours: other, .. }) = wanted[..index].iter().find(is_named) {
-                let none = if *is_required { String::new() } else { format!("; `--map {ours}=` if there is none") };
-                let message = format!("`--map`: `{other}` and `{ours}` are both the column {}", quoted(theirs));
+            if let Some(other) = wanted[..index].iter().find(is_named) {
+                let may_lack = [one, other].into_iter().find(|column| !column.is_required && !column.is_mapped);
+                let none =
+                    may_lack.map(|column| format!("; `--map {}=` if there is none", column.ours)).unwrap_or_default();
+                let message =
+                    format!("`--map`: `{}` and `{}` are both the column {}", other.ours, one.ours, quoted(theirs));
                 return Err(Failure::usage(message).hint(format!("give each a column of its own{none}")));
             }
         }

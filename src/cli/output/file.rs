@@ -42,7 +42,7 @@ impl OutputFile {
     /// # Errors
     /// Usage, if the target is `-`, standard output or error, or one of the others, also by another name or as a hard link.
     /// Failed, if it cannot be written.
-    pub(super) fn create(flag: &str, path: &Path, used: &[PathBuf]) -> Result<Self> {
+    pub(super) fn create(flag: &str, path: &Path, used: &[(PathBuf, &str)]) -> Result<Self> {
         let shown = path.display();
         if path == Path::new("-") {
             return Err(Failure::usage(format!("`{flag} -`: standard output has the results"))
@@ -56,12 +56,11 @@ impl OutputFile {
         let is_device = existing.as_ref().is_some_and(|existing| existing.file_type().is_char_device());
         if let Some(target) = identity_of_path(path).filter(|_| !is_device) {
             let is_target = |identity: Option<Identity>| identity.as_ref() == Some(&target);
-            let other = match used.iter().find(|path| is_target(identity_of_path(path))) {
-                Some(path) if path == Path::new("-") => "the same file as `standard input`, which is read".to_owned(),
-                Some(path) => {
-                    let how = if path.exists() { "read" } else { "written" };
-                    format!("the same file as `{}`, which is {how}", path.display())
+            let other = match used.iter().find(|(path, _)| is_target(identity_of_path(path))) {
+                Some((path, _)) if path == Path::new("-") => {
+                    "the same file as `standard input`, which is read".to_owned()
                 }
+                Some((path, how)) => format!("the same file as `{}`, which is {how}", path.display()),
                 None if is_target(identity_of(&io::stdout())) => "standard output, which has the results".to_owned(),
                 None if is_target(identity_of(&io::stderr())) => "standard error, which has the messages".to_owned(),
                 None => String::new(),
@@ -277,16 +276,17 @@ mod tests {
         let path = dir.path().join("in");
         fs::write(&path, "rows").unwrap();
         let detour = dir.path().join("..").join(dir.path().file_name().unwrap()).join("in");
-        let failure = OutputFile::create("--rejects", &detour, &["other".into(), path.clone()]).unwrap_err();
+        let failure =
+            OutputFile::create("--rejects", &detour, &[("other".into(), "read"), (path.clone(), "read")]).unwrap_err();
         assert_eq!(failure.exit, Exit::Usage);
         assert_eq!(fs::read_to_string(&path).unwrap(), "rows");
-        assert!(OutputFile::create("--rejects", Path::new("/dev/null"), &["/dev/null".into()]).is_ok());
+        assert!(OutputFile::create("--rejects", Path::new("/dev/null"), &[("/dev/null".into(), "read")]).is_ok());
     }
 
     #[test]
     fn another_output_is_refused_before_it_is_there() {
         let dir = tempfile::tempdir().unwrap();
-        let (used, link) = ([dir.path().join("plan")], dir.path().join("link"));
+        let (used, link) = ([(dir.path().join("plan"), "written")], dir.path().join("link"));
         std::os::unix::fs::symlink("plan", &link).unwrap();
         for same in [&link, &dir.path().join(".").join("plan")] {
             assert_eq!(OutputFile::create("--to", same, &used).unwrap_err().exit, Exit::Usage);

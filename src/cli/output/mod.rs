@@ -58,8 +58,8 @@ pub struct Output {
     chosen: Chosen,
     /// Other names for the fields of rows.
     renaming: Option<Renaming>,
-    /// Files of the command that no output may replace.
-    used: Vec<PathBuf>,
+    /// Files of the command that no output may replace, each with what becomes of it: `read` or `written`.
+    used: Vec<(PathBuf, &'static str)>,
 }
 
 /// What it says beside its results, and asks, goes through its terminal.
@@ -106,15 +106,15 @@ impl Output {
         self.renaming = renaming;
     }
 
-    /// One that prints nothing, and replaces no other files.
+    /// One that prints nothing, and protects the same files.
     pub fn unseen(&self) -> Self {
         let silent = Terminal { notes: false, details: false, progress: false, ..self.terminal };
         Self { used: self.used.clone(), ..Self::to(io::sink(), Format::Table, silent) }
     }
 
-    /// From now on no output replaces these files; `-` is standard input.
-    pub fn protect(&mut self, paths: impl IntoIterator<Item = impl Into<PathBuf>>) {
-        self.used.extend(paths.into_iter().map(Into::into));
+    /// From now on no output replaces these files, which are `read` or `written`; `-` is standard input.
+    pub fn protect(&mut self, how: &'static str, paths: impl IntoIterator<Item = impl Into<PathBuf>>) {
+        self.used.extend(paths.into_iter().map(|path| (path.into(), how)));
     }
 
     /// Begins the file that the flag `flag` names.

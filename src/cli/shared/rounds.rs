@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::cli::args::duration_in;
-use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::failure::{Failure, Result};
 use crate::cli::interrupt;
 use crate::error::{Recovery, StoreError};
 
@@ -43,9 +43,7 @@ impl Outage {
             let is_made_again = matches!(error, StoreError::Unknown { recovery: Some(Recovery::SameCall), .. });
             error.is_retryable() || is_made_again
         };
-        // What a pattern fits may be preheated later.
-        let fits_nothing = failure.is_own() && failure.exit == Exit::Refused;
-        if !fits_nothing && !failure.store().is_some_and(is_passing) {
+        if !failure.store().is_some_and(is_passing) {
             return Err(failure);
         }
         if !std::mem::replace(&mut self.is_said, true) {

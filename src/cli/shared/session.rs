@@ -34,7 +34,7 @@ impl Session {
         let mut out = output(&global)?;
         out.name_commands_with(target::options(&global));
         let in_use = target::in_use(&global)?;
-        out.protect(target::files(&global, in_use.as_ref()));
+        out.protect("read", target::files(&global, in_use.as_ref()));
         target::zone(&global, in_use.as_ref()).use_in_process();
         Ok(Self { global, in_use, waiting: RefCell::default(), out })
     }

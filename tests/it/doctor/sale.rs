@@ -92,7 +92,8 @@ fn the_fix_of_an_id_like_an_option_or_a_pattern_is_for_that_id_alone() {
     rows(&redis, "keys").iter().filter(|row| row["target"] != "ab").for_each(|row| paste(&redis, text(row, "fix")));
     assert_eq!(assert_row(&redis, "keys", "fail", "stock key is gone")["target"], "ab");
     redis.cmd(("DEL", "seckill:ledger:ab"));
-    paste(&redis, text(&assert_row(&redis, "keys", "fail", "only its meta is there"), "fix"));
+    let row = assert_row(&redis, "keys", "fail", "its ledger and its users are gone");
+    assert!(text(&row, "fix").starts_with("seckill preheat --id ab --stock 5 --reset --starts-at +1h && "));
 }
 
 #[test]

@@ -156,7 +156,8 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
                  removed"
             ));
             out.hint(format!(
-                "`seckill preheat {named} --stock N --reset` begins the next sale of it, without what is there now",
+                "`seckill preheat {named} --stock N --reset` begins the next sale of it, without what is there now; `preheat --restore` brings \
+                 back this one once those keys are deleted (all but the meta)",
                 named = option("--id", &whole)
             ));
         }

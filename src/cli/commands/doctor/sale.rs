@@ -10,7 +10,7 @@ use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
 use crate::cli::shared::fix::{Fixes, PreheatFlags, SECKILL};
 use crate::model::ledger::unexplained_changes;
-use crate::model::{ActivityId, Corrupt, Entry, EntryId, Kind, ShardPlan, Snapshot, State, Status};
+use crate::model::{ActivityId, Corrupt, Entry, EntryId, Kind, ShardPlan, Snapshot, State, Status, StoredState};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, VanishingKey};
 use crate::read::ledger::ConsumerGroup;
@@ -162,15 +162,18 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fi
         return Some(Finding::fail(found, fixes.seckill("reconcile", activity, "")));
     }
     if snapshot.status == Status::NotPreheated {
-        let has_nothing = snapshot.ledger_last.is_none() && snapshot.buyers.unwrap_or_default() == 0;
+        let has_lost_ledger = snapshot.ledger_last.is_none() && !is_parent && !is_shard;
         return Some(match &snapshot.meta {
-            Some(meta) if meta.ledger && has_nothing && !is_parent && !is_shard => {
-                let rules = PreheatFlags::of(meta, store.layout().kind()).all();
-                Finding::fail(
-                    "only its meta is there: its preheat was cut, or all else is gone, and a reset forgets who bought",
-                    fixes.seckill("preheat --id", activity, &format!("--stock {}{rules} --reset", meta.total)),
-                )
-            }
+            Some(meta) if meta.ledger && has_lost_ledger => match snapshot.buyers {
+                Some(1..) => Finding::fail(
+                    "its stock key and its ledger are gone: nobody can buy",
+                    fixes.seckill("preheat --id", activity, "--adopt"),
+                ),
+                _ => Finding::fail(
+                    "its stock key, its ledger and its users are gone, or its preheat was cut: without its orders it sells everything again",
+                    start_over(&whole, false, std::slice::from_ref(snapshot), store, fixes),
+                ),
+            },
             Some(_) => Finding::fail("its stock key is gone (evicted? expired?): nobody can buy", restore()),
             None if is_lost => Finding::fail(
                 "it was preheated, and its stock and meta are gone: without its orders a new preheat sells everything again",
@@ -200,22 +203,25 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fi
 /// Makes a sale anew and records its orders before anybody buys, then sets its window: by what its own key says, if a shard alone is lost.
 fn start_over(whole: &ActivityId, is_sharded: bool, all: &[Snapshot], store: &Store, fixes: &Fixes) -> String {
     let known = all.iter().find(|it| it.activity == *whole).and_then(|it| it.meta.as_ref());
-    let known = known.and_then(|meta| Some((meta, meta.shards.as_ref()?.numbers().len())));
+    let known = known.filter(|meta| meta.shards.is_some() || !is_sharded);
     let any_time = || " --starts-at none".to_owned();
     let (sale, window) = match known {
-        Some((meta, shards)) => {
+        Some(meta) => {
+            let shards = meta.shards.as_ref().map(|shards| format!(" --shards {}", shards.count())).unwrap_or_default();
             let PreheatFlags { rules, starts, ends } = PreheatFlags::of(meta, store.layout().kind());
             let window = starts.unwrap_or_else(any_time) + &ends.unwrap_or_default();
-            (format!("--stock {} --shards {shards}{rules}", meta.total), window)
+            (format!("--stock {}{shards}{rules}", meta.total), window)
         }
         None => (format!("--stock N{}", if is_sharded { " --shards N" } else { "" }), any_time()),
     };
-    [
+    let pause =
+        known.filter(|meta| meta.stored_state == StoredState::Paused).map(|_| fixes.seckill("pause", whole, ""));
+    let begins = [
         fixes.seckill("preheat --id", whole, &format!("{sale} --reset --starts-at +1h")),
         fixes.seckill("reconcile", whole, "--orders FILE --fix"),
-        fixes.seckill("preheat --id", whole, &format!("--update{window}")),
-    ]
-    .join(" && ")
+    ];
+    let sells = fixes.seckill("preheat --id", whole, &format!("--update{window}"));
+    begins.into_iter().chain(pause).chain([sells]).collect::<Vec<_>>().join(" && ")
 }
 
 /// Activities whose window is over.

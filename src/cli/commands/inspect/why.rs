@@ -58,6 +58,7 @@ pub(super) fn run(activity: &ActivityId, user: &UserId, store: &mut Store, out: 
         snapshot.ledger_last = recorded.ledger_last;
         if let (Some(meta), Some(at_home)) = (&mut snapshot.meta, &recorded.meta) {
             meta.checkpoint.clone_from(&at_home.checkpoint);
+            meta.stored_state = at_home.stored_state;
         }
     }
     let mut warnings = out.warnings();

@@ -127,7 +127,7 @@ impl AdoptCommand<'_> {
                 self.store.keys(&id).stock
             ),
             _ => format!(
-                "sales of `{id}` may be stopped: `seckill preheat {named} --adopt{total}` resumes",
+                "sales of `{id}` may be stopped: `seckill preheat {named} --adopt{total}` resumes, with the other options that were given",
                 named = option("--id", &id),
                 total = self.args.total.map(|total| format!(" --total {total}")).unwrap_or_default()
             ),

@@ -224,7 +224,7 @@ fn explain_refusal(id: &ActivityId, found: &Restorable, out: &Output) {
         "restore" => "give the directory of those files: the same command resumes".to_owned(),
         _ => format!(
             "nothing is overwritten: restore it to another server; or if `seckill inspect {id:#}` says that it is archived, `seckill archive \
-             {:#} --to DIR` with the same files removes what a removal that was cut left of it",
+             {:#} --to DIR` with the same files removes the keys that an interrupted archive left",
             id.whole()
         ),
     });

@@ -113,9 +113,9 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         )
         .hint("leave one of them out; `--plan FILE` writes the repairs for `seckill repair`"));
     }
-    session.out.protect(args.fixture.as_deref().into_iter().chain(args.orders.file()));
+    session.out.protect("read", args.fixture.as_deref().into_iter().chain(args.orders.file()));
     let plan_file = args.fix.plan.as_ref().map(|path| session.out.create("--plan", path)).transpose()?;
-    session.out.protect(&args.fix.plan);
+    session.out.protect("written", &args.fix.plan);
     let layout = session.layout(of_fixture)?;
     let mut store = match args.fix.fix {
         true => session.store_to_change(layout, &args.fix.mutating, wanted.iter().map(|it| &it.activity))?,

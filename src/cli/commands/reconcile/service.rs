@@ -82,7 +82,7 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
     let mut unseen = out.unseen();
     let has_metrics = args.metrics.are_wanted(out.format())?;
     let mut rows = if has_metrics { None } else { Some(out.stream::<RoundRow>()?) };
-    let mut service = Service { args, waiting: HashMap::new(), is_over_limit: false };
+    let mut service = Service { args, waiting: HashMap::new(), is_over_limit: false, has_older_records: false };
     let (mut shown, mut outage, mut failed) = (HashMap::new(), Outage::default(), None);
     for round in 0u64.. {
         let began = Instant::now();
@@ -142,6 +142,8 @@ struct Service<'a> {
     waiting: HashMap<String, Instant>,
     /// Whether more repairs were ready than may be applied at once.
     is_over_limit: bool,
+    /// Whether order records are older than a sale that they mention.
+    has_older_records: bool,
 }
 
 impl Service<'_> {
@@ -169,6 +171,13 @@ impl Service<'_> {
             let ready = counted(count, "repair");
             out.terminal().warn(format!("{ready} ready, more than `--max-repairs {most}`: none is applied"));
         }
+        let is_older = audits.iter().any(|audit| audit.records_are_older && !audit.plan.repairs.is_empty());
+        if is_older && !std::mem::replace(&mut self.has_older_records, is_older) && self.args.fix.fix {
+            out.terminal().warn(
+                "the order records are older than a sale that they mention: nothing of it is repaired before they are exported again",
+            );
+        }
+        self.has_older_records &= is_older;
         let mut failed = None;
         for (audit, (repairs, transfers)) in audits.iter().zip(ready) {
             let may_repair = self.args.fix.fix && !self.is_over_limit && failed.is_none();

@@ -220,11 +220,12 @@ pub(super) fn later(report: &Report) -> Option<String> {
     if later.returned > 0 {
         what.push(format!("{} returned", units(later.returned)));
     }
-    if later.total != shown.total {
-        what.push("a change of the total".to_owned());
-    }
     if later.sold.saturating_sub(shown.sold) != signed(later.bought) - signed(later.returned) {
         what.push("repairs".to_owned());
+    }
+    // Of a total that is not known nothing else shows.
+    if later.total != shown.total || what.is_empty() {
+        what.push("a change of the total".to_owned());
     }
     let until = Millis::new(later.to.get().saturating_sub(1)).to_second();
     Some(format!("after that, until {until}: {}", what.join(", ")))

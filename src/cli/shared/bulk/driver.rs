@@ -67,6 +67,8 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
     if is_nameless {
         // Nobody else could know.
         out.note(format!("this input is applied as the job `{}`", job.name));
+        let cut = Failure::new(Exit::Interrupted, "interrupted at once".to_owned()).hint(how_to_resume.clone());
+        interrupt::end_with(out.last_words(&cut));
     }
     let options = OrderOptions {
         operation: task.operation,

@@ -102,7 +102,7 @@ impl BulkArgs {
         interrupt::stop_gracefully();
         let mapping = Mapping::joined(&self.map).map_err(|why| Failure::usage(format!("`--map`: {why}")))?;
         let format = RowFormat { dialect: self.format, delimiter: self.delimiter };
-        out.protect([from]);
+        out.protect("read", [from]);
         let input = Input::open(from, format, mapping, task.operation, store.layout())?;
         driver::run(input, &self.run, task, store, out).map(Some)
     }
@@ -114,7 +114,7 @@ impl MultiBulkArgs {
         let Some(from) = &self.from else { return self.run.refuse_without_file(&[]).map(|()| None) };
         interrupt::stop_gracefully();
         let format = RowFormat { dialect: Some(Dialect::Jsonl), delimiter: None };
-        out.protect([from]);
+        out.protect("read", [from]);
         let input = Input::open(from, format, Mapping::default(), task.operation, store.layout())?;
         driver::run(input, &self.run, task, store, out).map(Some)
     }
