@@ -141,7 +141,7 @@ fn unknown_units(refund: &Order, store: &mut Store) -> Result<Failure> {
     let snapshot = snapshot::snapshot(store, activity)?;
     let most = snapshot.meta.zip(snapshot.stock).map(|(meta, stock)| meta.total.saturating_sub(stock));
     let most = most
-        .map(|most| format!(", at most {most} (the total less the stock) less what other users hold"))
+        .map(|most| format!(", at most what other users leave of {most} (the total less the stock)"))
         .unwrap_or_default();
     Ok(Failure::usage(format!(
         "how many units of `{activity}` user `{user}` holds is unknown: a plain script recorded none"
