@@ -60,7 +60,7 @@ pub fn end_with(words: String) {
 #[allow(unsafe_code, reason = "nix only replaces what a signal does")]
 fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without an action to set, it writes the present one, of which zeros are one too.
+    // SAFETY: without an action to set, it writes the present one, and zeros are an action, too.
     unsafe {
         libc::sigaction(signal as libc::c_int, ptr::null(), action.as_mut_ptr());
         action.assume_init().sa_sigaction == libc::SIG_IGN

@@ -11,8 +11,9 @@ pub(crate) struct MergedLedgers {
     shards: Vec<Shard>,
     /// Units that were lent and not borrowed. Below zero while an entry of a borrow came before that of its lend, which another clock timed.
     pub(crate) in_transit: i64,
-    /// The newest entry of an update that not all shards have yet, and the units that it added to the others: an update is one event.
+    /// The newest entry of an update that not all shards have yet: it is one event, and is held back until they do.
     update: Option<Entry>,
+    /// Units that this update added to the shards that have it.
     update_units: i64,
 }
 

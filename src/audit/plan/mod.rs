@@ -128,7 +128,8 @@ const UNCLEAR: &str = "stock moved with some counters only: order records would 
 const UNPROVEN: &str = "no whole ledger that equals every counter, and no complete order records, prove how many units are left: compare it with \
      all order records (`--orders`), or `SET` the stock by hand to the total without what users hold and what is withdrawn";
 /// What is left to do where no records are compared and nobody is recorded.
-pub(crate) const START_OVER: &str = "`preheat --stock TOTAL --reset --starts-at +1h` starts over, and `reconcile --orders FILE --fix` records its orders before anybody buys";
+pub(crate) const START_OVER: &str = "`preheat --stock TOTAL --reset --starts-at +1h` starts over, and `reconcile --orders FILE --fix` \
+     records its orders before anybody buys";
 const NEEDS_ORDERS: &str = "only all order records (`--orders`) prove how many units are left";
 const DIFFERS: &str = "counters and ledger differ: compare them with all order records (`--orders`), or `SET` the stock by hand: if users were \
      lost, to what the ledger says, and `--fix` brings them back; if a script sold past the ledger, to the total without what users hold; \

@@ -43,8 +43,8 @@ pub(crate) fn whole(parent: Snapshot, shards: &[Snapshot], keys: KeysOf<'_>) -> 
     });
     // Shards are paused and resumed one by one, the parent last: the whole sells as long as one does.
     let has = |state| metas().any(|meta| meta.stored_state == state);
-    let one = [StoredState::Live, StoredState::Paused, StoredState::Archived].into_iter().find(|state| has(*state));
-    meta.stored_state = one.unwrap_or(meta.stored_state);
+    let states = [StoredState::Live, StoredState::Paused, StoredState::Archived];
+    meta.stored_state = states.into_iter().find(|state| has(*state)).unwrap_or(meta.stored_state);
     Snapshot {
         status: Status::Ok,
         stock: shards.iter().map(|shard| shard.stock).sum(),

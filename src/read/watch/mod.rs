@@ -1,4 +1,4 @@
-//! Many activities read again and again, cheaply enough for once a second: three plain commands an activity.
+//! Many activities read again and again, cheaply enough for once a second: three plain commands per activity.
 //!
 //! What seldom changes is read by the script `snapshot`, at one instant: at first, whenever the rules or withdrawn units
 //! changed, whenever something is corrupt or gone, and now and then. The stock is read before the rules, so a change

@@ -172,12 +172,12 @@ impl Service<'_> {
             out.terminal().warn(format!("{ready} ready, more than `--max-repairs {most}`: none is applied"));
         }
         let is_older = audits.iter().any(|audit| audit.records_are_older && !audit.plan.repairs.is_empty());
-        if is_older && !std::mem::replace(&mut self.has_older_records, is_older) && self.args.fix.fix {
+        let was_older = std::mem::replace(&mut self.has_older_records, is_older);
+        if is_older && !was_older && self.args.fix.fix {
             out.terminal().warn(
                 "the order records are older than a sale that they mention: nothing of it is repaired before they are exported again",
             );
         }
-        self.has_older_records &= is_older;
         let mut failed = None;
         for (audit, (repairs, transfers)) in audits.iter().zip(ready) {
             let may_repair = self.args.fix.fix && !self.is_over_limit && failed.is_none();

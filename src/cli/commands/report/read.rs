@@ -192,7 +192,7 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
         progress.inc(1);
         Ok(true)
     })?;
-    // It was cut, or is being made.
+    // An update that was cut, or is being made.
     merged.take_update().iter().for_each(|entry| sales.add(entry));
     progress.finish();
     let Participants { users, buyers, counters } = participants(&found, top, store, out)?;

@@ -63,8 +63,8 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
             option("--job", &job.name)
         ),
     };
-    let is_nameless = checked.content.is_none() && args.job.is_none();
-    if is_nameless {
+    let has_random_name = checked.content.is_none() && args.job.is_none();
+    if has_random_name {
         // Nobody else could know.
         out.note(format!("this input is applied as the job `{}`", job.name));
         let cut = Failure::new(Exit::Interrupted, "interrupted at once".to_owned()).hint(how_to_resume.clone());
@@ -81,7 +81,7 @@ pub(crate) fn run(input: Input, args: &RunArgs, task: &Task<'_>, store: &mut Sto
         retry_for: args.retry_for(),
     };
     let run = Run::new(store, options, checked.take_names())?;
-    let mut driver = Driver::begin(checked, run, task.operation, args, how_to_resume, is_nameless, out)?;
+    let mut driver = Driver::begin(checked, run, task.operation, args, how_to_resume, has_random_name, out)?;
     let ended = driver.drive();
     driver.finish(ended)?.show(store, out)
 }
@@ -98,7 +98,7 @@ struct Driver<'o> {
     /// How to resume a job that was stopped.
     how_to_resume: String,
     /// Whether only this process knows the name of the job.
-    is_nameless: bool,
+    has_random_name: bool,
     terminal: Terminal,
     progress: Progress,
     /// About corrupt keys: a file may name thousands of activities.
@@ -116,7 +116,7 @@ impl<'o> Driver<'o> {
         operation: Operation,
         args: &RunArgs,
         how_to_resume: String,
-        is_nameless: bool,
+        has_random_name: bool,
         out: &'o mut Output,
     ) -> Result<Self> {
         let (terminal, corrupt, progress) = (out.terminal(), out.warnings(), out.progress("applying", checked.rows));
@@ -138,7 +138,7 @@ impl<'o> Driver<'o> {
             bad,
             keep_going: args.keep_going,
             how_to_resume,
-            is_nameless,
+            has_random_name,
             terminal,
             progress,
             corrupt,
@@ -327,7 +327,7 @@ impl<'o> Driver<'o> {
         });
         if is_interrupted && failure.is_none() {
             // With `--quiet` too: the units of a pipe would be sold twice.
-            let terminal = Terminal { notes: terminal.notes || self.is_nameless, ..terminal };
+            let terminal = Terminal { notes: terminal.notes || self.has_random_name, ..terminal };
             terminal.note(format!("stopped after {}", counted(lines.orders, "order")));
             if unsettled.is_some() {
                 terminal.warn("the connection broke: whether the orders in flight were applied is not known");
