@@ -136,6 +136,7 @@ pub(super) fn call(language: Language, script: &Script, layout: Layout) -> Resul
         ("purpose", purpose.to_owned()),
         ("purpose_lower", format!("{}{}", purpose[..1].to_lowercase(), &purpose[1..])),
         ("script", script.name.to_owned()),
+        ("taken", if script.name == "refund" { "given back" } else { "taken" }.to_owned()),
         ("Script", pascal(script.name)),
         ("function", camel(script.name)),
         ("package", script.name.replace('_', "")),

@@ -79,7 +79,7 @@ func run(ctx context.Context, client *redis.Client, words []string) (string, err
 			opened[words[0]] = activity
 		}
 		quantity, _ := strconv.ParseInt(words[2], 10, 64)
-		outcome, err := activity.Deduct(ctx, words[1], quantity, words[3])
+		outcome, err := activity.Deduct(ctx, words[1], quantity, words[3], sentBefore)
 		return fmt.Sprintf("%s %s %s", outcome.Status, text(outcome.Stock), text(outcome.Bought)), err
 	case "deduct":
 		quantity, _ := strconv.ParseInt(words[2], 10, 64)

@@ -60,7 +60,7 @@ public final class Driver {
                     case "sharded" -> {
                         var activity = sharded.computeIfAbsent(words[1],
                             id -> new ShardedActivity(key -> new Jedis(new HostAndPort("127.0.0.1", port)), "shop-api", id));
-                        var outcome = activity.deduct(words[2], Long.parseLong(words[3]), words[4]);
+                        var outcome = activity.deduct(words[2], Long.parseLong(words[3]), words[4], sentBefore);
                         out.println(outcome.status() + " " + text(outcome.stock()) + " " + text(outcome.bought()));
                     }
                     case "deduct" -> {

@@ -36,7 +36,9 @@ def run(client, words):
         return " ".join([outcome.status.name, *map(text, shown)])
     activity, user, quantity, request = words
     if name == "sharded":
-        outcome = SHARDED.setdefault(activity, sharded.ShardedActivity(client, activity)).deduct(user, int(quantity), request)
+        outcome = SHARDED.setdefault(activity, sharded.ShardedActivity(client, activity)).deduct(
+            user, int(quantity), request, sent_before=sent_before
+        )
         return f"{outcome.status.name} {text(outcome.stock)} {text(outcome.bought)}"
     if name == "deduct":
         outcome = deduct.deduct(client, activity, user, int(quantity), request, sent_before=sent_before)

@@ -9,7 +9,7 @@ import org.springframework.core.io.ClassPathResource;
 /** As in Spring Data Redis, as far as the printed calls use it. */
 public record RedisScript<T>(String text, Class<T> type) {
     public static <T> RedisScript<T> of(ClassPathResource resource, Class<T> type) {
-        try (InputStream file = RedisScript.class.getResourceAsStream("/" + resource.path())) {
+        try (InputStream file = resource.beside().getResourceAsStream(resource.path())) {
             return new RedisScript<>(new String(file.readAllBytes(), StandardCharsets.UTF_8), type);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
