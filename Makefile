@@ -3,7 +3,7 @@
 .PHONY: help demo build test test-all lua54 torture sim lint deps msrv bench mutants dist packages install clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Watch a sale night on a private server that is gone afterwards; NODES=3 for a cluster
 	@server=$$(scripts/servers one) && seckill=$$(scripts/build) && SECKILL_SERVER="$$server" \
