@@ -4,8 +4,9 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
+use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{OutcomeRow, request_id, show};
-use crate::model::{ActivityId, HoldFor, Layout, Order, Outcome, Quantity, RequestId, Status, UserId, Wish, option};
+use crate::model::{ActivityId, HoldFor, Layout, Order, Outcome, Quantity, RequestId, Status, UserId, Wish};
 use crate::sell::bulk::Operation;
 use crate::sell::orders;
 use crate::store::Store;
@@ -76,10 +77,7 @@ fn explain(Order { activity, request, .. }: &Order, outcome: &Outcome, out: &Out
     match outcome.status {
         Status::NotPreheated if outcome.stock.is_some() => {
             out.note(format!("`{activity}` was created by another system: nothing here says when a hold ends"));
-            out.hint(format!(
-                "`seckill preheat {named} --adopt` takes it over; then its units can be held",
-                named = option("--id", activity)
-            ));
+            out.hint(format!("{} takes it over; then its units can be held", hints::preheat(activity, "--adopt")));
         }
         Status::NotHeld => out.note(format!("the hold `{request}` was released; another one needs another id")),
         Status::Expired => out.note(format!("the hold `{request}` is over; another one needs another id")),

@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Result};
 use crate::cli::output::{Output, counted, row};
 use crate::cli::shared::outcome::{each_reached, warn_of_corrupt};
 use crate::cli::shared::{hints, selection};
-use crate::model::{ActivityId, Corrupt, Snapshot, Status, option};
+use crate::model::{ActivityId, Corrupt, Snapshot, Status};
 use crate::read::whole;
 use crate::store::Store;
 
@@ -162,10 +162,7 @@ fn chosen(which: &ActivityArgs, to: Pause, store: &mut Store, out: &Output) -> R
 fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out: &Output) {
     if paused.is_foreign {
         out.note(format!("`{activity}` was created by another system: nothing here says whether it is paused"));
-        out.hint(format!(
-            "`seckill preheat {named} --adopt` takes it over; then it can be paused",
-            named = option("--id", activity)
-        ));
+        out.hint(format!("{} takes it over; then it can be paused", hints::preheat(activity, "--adopt")));
     }
     if let Some(lost) = &paused.lost_stock {
         out.warn(format!("the stock key of `{lost}` is gone (evicted? expired?): no units can move"));
@@ -196,9 +193,8 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
     if paused.status == Status::Exists {
         out.warn(format!("an adoption of `{activity}` is unfinished: it still needs the stock to be withdrawn"));
         out.hint(format!(
-            "`seckill preheat {named} --adopt` resumes the adoption, which returns the stock; if it was paused meanwhile, `seckill resume \
-             {activity:#}` does so then",
-            named = option("--id", activity)
+            "{} resumes the adoption, which returns the stock; if it was paused meanwhile, `seckill resume {activity:#}` does so then",
+            hints::preheat(activity, "--adopt")
         ));
     }
     if paused.status == Status::PausedHereOnly {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, counted, named};
-use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status, StoredState};
+use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status, StoredState, option};
 use crate::read::{index, snapshot};
 use crate::script::keys::Keys;
 use crate::store::Store;
@@ -63,6 +63,11 @@ pub fn order_sets<'a>(activities: impl IntoIterator<Item = &'a ActivityId>, stor
         "set `{key}` has {users}{more}: a backend keeps its buyers there, where this layout does not look"
     ));
     out.hint("a layout with that set is `hm-dianping.yaml`, in docs/layouts.md");
+}
+
+/// The `preheat` of one activity with these flags, as a message names it.
+pub fn preheat(activity: &ActivityId, flags: &str) -> String {
+    format!("`seckill preheat {} {flags}`", option("--id", activity))
 }
 
 /// Which key of an activity is corrupt, and what it holds; `None` if it is not corrupt.

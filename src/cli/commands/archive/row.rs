@@ -5,10 +5,11 @@ use std::path::Path;
 use crate::admin::archive::{Archivable, Unarchivable};
 use crate::audit::result::Verdict;
 use crate::cli::output::{Cell, Output, Tone, counted, row};
+use crate::cli::shared::hints;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::model::activity::Archived;
 use crate::model::archive::{Manifest, Part};
-use crate::model::{ActivityId, State, Status, option};
+use crate::model::{ActivityId, State, Status};
 
 row! {
     /// The outcome for one activity.
@@ -98,6 +99,7 @@ pub(super) fn status(why: &Unarchivable) -> &'static str {
 pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
     // Most of what can be done about a shard is done to all of them.
     let whole = activity.whole();
+    let begin_anew = hints::preheat(&whole, "--stock N --reset");
     match why {
         Unarchivable::Status(Status::Corrupt | Status::NotPreheated, corrupt) => {
             warn_of_corrupt(&mut out.warnings(), corrupt.as_ref());
@@ -134,14 +136,12 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.warn(format!("the audit of `{whole}` is {verdict}: only what is a match is archived"));
             out.hint(match verdict {
                 Verdict::Unproven => format!(
-                    "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; `seckill preheat \
-                     {named} --stock N --reset` begins another sale",
-                    named = option("--id", &whole)
+                    "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; {begin_anew} begins \
+                     another sale"
                 ),
                 Verdict::Unsettled => format!(
-                    "`seckill reconcile {whole:#}` says why; `seckill preheat {named} --adopt` takes over a ledger without its \
-                     beginning",
-                    named = option("--id", &whole)
+                    "`seckill reconcile {whole:#}` says why; {} takes over a ledger without its beginning",
+                    hints::preheat(&whole, "--adopt")
                 ),
                 _ => format!("`seckill reconcile {whole:#}` shows what differs, and `--fix` repairs it"),
             });
@@ -156,17 +156,13 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
                  removed"
             ));
             out.hint(format!(
-                "`seckill preheat {named} --stock N --reset` begins the next sale of it, without what is there now; `preheat --restore` brings \
-                 back this one once those keys are deleted (all but the meta)",
-                named = option("--id", &whole)
+                "{begin_anew} begins the next sale of it, without what is there now; `preheat --restore` brings back this one once those \
+                 keys are deleted (all but the meta)"
             ));
         }
         Unarchivable::Status(status, _) => {
             out.warn(format!("an adoption of `{activity}` is unfinished ({status}), so it has no whole ledger yet"));
-            out.hint(format!(
-                "`seckill preheat {named} --adopt` resumes the adoption",
-                named = option("--id", activity)
-            ));
+            out.hint(format!("{} resumes the adoption", hints::preheat(activity, "--adopt")));
         }
     }
 }

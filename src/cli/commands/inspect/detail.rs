@@ -7,7 +7,7 @@ use crate::cli::commands::inspect::rows::{ActivityRow, ParticipantRow};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::output::{Warnings, counted, row};
 use crate::cli::shared::hints;
-use crate::model::{ActivityId, Bought, Kind, PackedRules, ShardPlan, Snapshot, Status, StoredUser, option};
+use crate::model::{ActivityId, Bought, Kind, PackedRules, ShardPlan, Snapshot, Status, StoredUser};
 use crate::read::participants;
 use crate::store::Store;
 
@@ -92,10 +92,9 @@ fn warn_of_shards(warnings: &mut Warnings, snapshot: &Snapshot) {
             shards.len()
         )),
         Some(ShardPlan::Update { rules: PackedRules { total, .. }, .. }) => warnings.warn(format!(
-            "an update of `{activity}` from {} units to {total} is unfinished, so what is in transit is not known: `seckill preheat \
-             {named} --stock {total} --update` finishes it",
+            "an update of `{activity}` from {} units to {total} is unfinished, so what is in transit is not known: {} finishes it",
             meta.total,
-            named = option("--id", activity)
+            hints::preheat(activity, &format!("--stock {total} --update"))
         )),
         None => {}
     }

@@ -176,10 +176,7 @@ impl Question<'_> {
                 format!(" at {}{by}{reason} (entry {})", paused.id.at().to_second(), paused.id)
             });
             let why = match meta.is_adopting {
-                true => format!(
-                    "Its adoption is unfinished: `seckill preheat {named} --adopt` resumes it.",
-                    named = option("--id", id)
-                ),
+                true => format!("Its adoption is unfinished: {} resumes it.", hints::preheat(id, "--adopt")),
                 false => {
                     format!("The activity was paused{}; `seckill resume {id:#}` ends that.", by.unwrap_or_default())
                 }

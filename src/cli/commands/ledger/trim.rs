@@ -9,7 +9,7 @@ use crate::cli::output::{Cell, Output, Tone, counted, row};
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::warn_of_corrupt;
 use crate::cli::shared::selection::{self, expand};
-use crate::model::{ActivityId, EntryId, GivenTime, Millis, Status, option};
+use crate::model::{ActivityId, EntryId, GivenTime, Millis, Status};
 use crate::store::Store;
 
 /// Remove old entries of ledgers; audits stay exact
@@ -235,10 +235,9 @@ fn untrimmed(activity: &ActivityId, why: Untrimmed) -> Failure {
              be written down"
         ))
         .hint(match activity.parent() {
-            None => format!(
-                "`seckill preheat {named} --adopt` begins a ledger from what participants hold",
-                named = option("--id", activity)
-            ),
+            None => {
+                format!("{} begins a ledger from what participants hold", hints::preheat(activity, "--adopt"))
+            }
             Some(_) => "an audit of it is `unsettled`; `preheat --reset` begins anew".to_owned(),
         }),
         Untrimmed::Overdrawn => Failure::failed(format!(

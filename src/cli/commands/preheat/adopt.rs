@@ -11,7 +11,7 @@ use crate::cli::shared::session::Session;
 use crate::error::{Result as StoreResult, ServerKind, StoreError};
 use crate::model::{
     Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState,
-    Units, option, shell_quoted,
+    Units, shell_quoted,
 };
 use crate::read::holders::Holders;
 use crate::read::{holders, snapshot};
@@ -126,11 +126,11 @@ impl AdoptCommand<'_> {
                  then the same command again",
                 self.store.keys(&id).stock
             ),
-            _ => format!(
-                "sales of `{id}` may be stopped: `seckill preheat {named} --adopt{total}` resumes, with the other options that were given",
-                named = option("--id", &id),
-                total = self.args.total.map(|total| format!(" --total {total}")).unwrap_or_default()
-            ),
+            _ => {
+                let total = self.args.total.map(|total| format!(" --total {total}")).unwrap_or_default();
+                let resume = hints::preheat(&id, &format!("--adopt{total}"));
+                format!("sales of `{id}` may be stopped: {resume} resumes, with the other options that were given")
+            }
         });
     }
 
@@ -159,12 +159,9 @@ impl AdoptCommand<'_> {
         }
         match limit.map(|limit| (limit, holders.above(limit))) {
             None => {
-                let id = &self.plan.id;
                 self.out.note("it has no limit per user");
-                self.out.hint(format!(
-                    "`seckill preheat {named} --update --per-user-limit N` sets one",
-                    named = option("--id", id)
-                ));
+                let update = hints::preheat(&self.plan.id, "--update --per-user-limit N");
+                self.out.hint(format!("{update} sets one"));
             }
             Some((_, 0)) => {}
             Some((limit, above)) => self.out.warn(format!(
@@ -223,10 +220,9 @@ impl AdoptCommand<'_> {
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
                 self.out.hint(format!(
                     "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and of `ledger: false` with \
-                     `--orders FILE` from complete order records; else `seckill preheat {named} --stock TOTAL --reset \
-                     --starts-at +1h` starts over, and `seckill reconcile {id:#} --orders FILE --fix` records its orders before \
-                     anybody buys",
-                    named = option("--id", &id)
+                     `--orders FILE` from complete order records; else {} starts over, and `seckill reconcile {id:#} --orders FILE \
+                     --fix` records its orders before anybody buys",
+                    hints::preheat(&id, "--stock TOTAL --reset --starts-at +1h")
                 ));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }
@@ -303,11 +299,9 @@ impl AdoptCommand<'_> {
             ));
         }
         if matches!(found.stage, Stage::Ledger | Stage::Lost) {
-            let id = &self.plan.id;
             self.out.note(format!(
-                "limit, title and window were lost with its meta: `seckill preheat {named} --update` with `--per-user-limit N` and the like \
-                 sets those that are not given",
-                named = option("--id", id)
+                "limit, title and window were lost with its meta: {} with `--per-user-limit N` and the like sets those that are not given",
+                hints::preheat(&self.plan.id, "--update")
             ));
         }
         if self.is_paused {

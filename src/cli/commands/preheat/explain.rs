@@ -3,11 +3,12 @@
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::window;
 use crate::cli::output::{Cell, Output, counted, named, row};
+use crate::cli::shared::hints;
+use crate::model::number;
 use crate::model::{
     Action, ActivityId, Bought, FieldChange, FieldDifference, Kind, Millis, Plan, PreheatMode, Preheated, Snapshot,
     Status, StoredState,
 };
-use crate::model::{number, option};
 use crate::read::{participants, snapshot, whole};
 use crate::store::Store;
 
@@ -96,20 +97,19 @@ pub(super) fn of_existing(refused: &Preheated, how: PreheatMode) -> String {
 
 /// What to do about a difference that is not one of fields.
 fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<String> {
+    let adopt = hints::preheat(activity, "--adopt");
     Some(match difference.field.as_str() {
         "state" => format!(
             "`seckill preheat --restore DIR` brings `{activity}` back with its purchases; `--reset` begins another sale of it"
         ),
         "stock key" => format!(
             "`seckill reconcile {activity:#} --fix` restores a lost stock from a whole ledger that equals every counter, and with \
-             `--orders FILE` from complete order records; without a ledger, `seckill preheat {named} --adopt` restores it from \
-             total and participants, where these are recorded; else `--reset` starts over",
-            named = option("--id", activity)
+             `--orders FILE` from complete order records; without a ledger, {adopt} restores it from total and participants, where \
+             these are recorded; else `--reset` starts over"
         ),
-        "preheated" => format!(
-            "`seckill preheat {named} --adopt` takes it over with its purchases, and begins a ledger; `--reset` starts over",
-            named = option("--id", activity)
-        ),
+        "preheated" => {
+            format!("{adopt} takes it over with its purchases, and begins a ledger; `--reset` starts over")
+        }
         "plan" => format!(
             "`seckill inspect {activity:#}` shows what is unfinished: give the command that began it again to finish it; `--reset` \
              starts over"
@@ -117,7 +117,7 @@ fn of_state(activity: &ActivityId, difference: &FieldDifference) -> Option<Strin
         "shard" => "its parent was lost, or deleted: give shards, total, limit, title and window as they were to restore it; `--shards N \
                     --reset` starts over"
             .to_owned(),
-        "adopt" => format!("`seckill preheat {named} --adopt` resumes", named = option("--id", activity)),
+        "adopt" => format!("{adopt} resumes"),
         "if_total" => format!(
             "look at it with `seckill inspect {activity:#}`; then `--if-total {}` updates it as it is now",
             difference.before

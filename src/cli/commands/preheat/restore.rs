@@ -12,10 +12,11 @@ use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
 use crate::cli::output::{Output, Progress};
 use crate::cli::shared::fix::PreheatFlags;
+use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
 use crate::cli::shared::session::Session;
 use crate::model::archive::Part;
-use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState, option};
+use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState};
 use crate::read::snapshot;
 use crate::shards;
 use crate::store::Store;
@@ -85,11 +86,8 @@ fn hint_parents(restored: &[Archive], store: &mut Store, out: &Output) -> Result
         if is_first_choice && shards.len() > 1 {
             let meta = snapshot::snapshot(store, &shards[0].id)?.meta;
             let like_it = meta.map(|meta| PreheatFlags::of(&meta, layout.kind()).all()).unwrap_or_default();
-            out.hint(format!(
-                "`seckill preheat {named} --stock {total} --shards {}{like_it}` makes it",
-                shards.len(),
-                named = option("--id", parent)
-            ));
+            let flags = format!("--stock {total} --shards {}{like_it}", shards.len());
+            out.hint(format!("{} makes it", hints::preheat(&parent, &flags)));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::cli::shared::hints;
 use crate::cli::shared::selection::{each_merged, refuse};
 use crate::model::activity::ShardSums;
 use crate::model::number::signed;
-use crate::model::{ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState, option};
+use crate::model::{ActivityId, Entry, EntryId, Meta, Millis, Shards, Snapshot, State, Status, StoredState};
 use crate::read::whole::wholes;
 use crate::read::{ledger, participants, snapshot};
 use crate::report::merged::MergedLedgers;
@@ -84,10 +84,10 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
             Err(refused(format!("`{activity}` is archived: its ledger is in the files of the archive"))
                 .hint("`seckill preheat --restore DIR` brings it back"))
         }
-        (Some(meta), None) if meta.is_adopting => Err(refused(format!(
-            "an adoption of `{activity}` is unfinished, so it has no whole ledger yet"
-        ))
-        .hint(format!("`seckill preheat {named} --adopt` resumes the adoption", named = option("--id", activity)))),
+        (Some(meta), None) if meta.is_adopting => {
+            Err(refused(format!("an adoption of `{activity}` is unfinished, so it has no whole ledger yet"))
+                .hint(format!("{} resumes the adoption", hints::preheat(activity, "--adopt"))))
+        }
         (Some(meta), None) if meta.ledger => Err(refused(format!("the ledger of `{activity}` is gone")).hint(format!(
             "`seckill inspect {activity:#}` shows stock and buyers; `seckill doctor` looks for what else is gone"
         ))),
