@@ -215,7 +215,8 @@ fn parts_by_number(snapshot: &Snapshot) -> Vec<ActivityId> {
     parts
 }
 
-/// Activities, each with the `top` of those who bought most, if they are wanted.
+/// Activities in the order that is wanted, each with the `top` of those who bought most, if they are wanted. The exit code is of all that
+/// were read.
 fn list(
     activities: &[ActivityId],
     top: Option<usize>,
@@ -225,7 +226,15 @@ fn list(
 ) -> Result<Exit> {
     // Rows of fixed columns have no room for participants.
     let top = top.filter(|_| !matches!(out.format(), Format::Csv | Format::Tsv | Format::Name));
-    let (details, exit) = shown(activities, top.unwrap_or(0), args, store, out)?;
+    let mut details = details(activities, top.unwrap_or(0), store, out)?;
+    let mut is_sound = details.iter().all(|detail| detail.activity.is_sound());
+    args.selection.apply(&mut details, |detail| &detail.activity, |_| None);
+    let mut warnings = out.warnings();
+    is_sound &= !args.selection.mark(details.iter_mut().map(|detail| &mut detail.activity), &mut warnings);
+    warnings.end();
+    if args.selection.alert_below.is_some() && !out.notes {
+        details.retain(|detail| detail.activity.alert == Some(true) || !detail.activity.is_sound());
+    }
     match (out.format(), top) {
         (Format::Table, Some(_)) => tables(details, out)?,
         (_, Some(_)) => out.array(&details)?,
@@ -239,27 +248,7 @@ fn list(
             out.array(&rows)?;
         }
     }
-    Ok(exit)
-}
-
-/// The activities that are shown, in their order, and the sums of all that were read.
-fn shown(
-    activities: &[ActivityId],
-    top: usize,
-    args: &InspectArgs,
-    store: &mut Store,
-    out: &Output,
-) -> Result<(Vec<ActivityDetail>, Exit)> {
-    let mut details = details(activities, top, store, out)?;
-    let mut is_sound = details.iter().all(|detail| detail.activity.is_sound());
-    args.selection.apply(&mut details, |detail| &detail.activity, |_| None);
-    let mut warnings = out.warnings();
-    is_sound &= !args.selection.mark(details.iter_mut().map(|detail| &mut detail.activity), &mut warnings);
-    warnings.end();
-    if args.selection.alert_below.is_some() && !out.notes {
-        details.retain(|detail| detail.activity.alert == Some(true) || !detail.activity.is_sound());
-    }
-    Ok((details, Exit::done_if(is_sound)))
+    Ok(Exit::done_if(is_sound))
 }
 
 /// Reads each activity, and warns of what is wrong with any of them.

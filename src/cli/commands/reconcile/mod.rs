@@ -17,7 +17,7 @@ use crate::audit::plan::MissingOrders;
 use crate::audit::read::{self, shards};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::commands::reconcile::fix::FixArgs;
-use crate::cli::commands::reconcile::orders::{Orders, OrdersArgs};
+use crate::cli::commands::reconcile::orders::OrdersArgs;
 use crate::cli::commands::reconcile::service::ServiceArgs;
 use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::failure::{Exit, Failure, Result};
@@ -156,9 +156,23 @@ fn audited(
     if args.orders.is_given() && store.layout() == Layout::Cluster {
         refuse_shards(&named)?;
     }
-    let orders = args.orders.begin(named, sharded.clone(), store, out)?;
+    let mut orders = args.orders.begin(named, sharded.clone(), store, out)?;
     let wanted = if wanted.is_empty() { AuditTarget::all(orders.as_ref(), store)? } else { wanted };
-    let (mut audits, left_out) = audit_all(&wanted, &sharded, orders, args, store, out)?;
+    let missing_orders = if args.fix.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair };
+    let progress = out.progress("auditing", wanted.len() as u64);
+    let (mut audits, mut left_out) = (Vec::with_capacity(wanted.len()), Vec::new());
+    for target in &wanted {
+        let is_named = args.activities.contains(&target.activity);
+        let compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
+        let (audit, is_unrecorded) = audit_one(target, &sharded, missing_orders, compared, store)?;
+        if is_unrecorded && !is_named && audit.differences.iter().any(|it| it.class == Class::MissingOrder) {
+            left_out.push(audit.activity.clone());
+        }
+        audits.push(audit);
+        progress.inc(1);
+    }
+    progress.finish();
+    orders.map_or(Ok(()), |orders| orders.finish(&args.orders, out))?;
     leave_out_archived(&mut audits, args, store, out)?;
     Ok((audits, left_out))
 }
@@ -212,34 +226,6 @@ fn leave_out_archived(audits: &mut Vec<Audit>, args: &ReconcileArgs, store: &mut
         }
     }
     Ok(())
-}
-
-fn audit_all(
-    wanted: &[AuditTarget],
-    sharded: &Sharded,
-    mut orders: Option<Orders>,
-    args: &ReconcileArgs,
-    store: &mut Store,
-    out: &Output,
-) -> Result<(Vec<Audit>, Vec<ActivityId>)> {
-    let missing_orders = if args.fix.emit.is_some() { MissingOrders::Emit } else { MissingOrders::Repair };
-    let progress = out.progress("auditing", wanted.len() as u64);
-    let (mut audits, mut left_out) = (Vec::with_capacity(wanted.len()), Vec::new());
-    for target in wanted {
-        let is_named = args.activities.contains(&target.activity);
-        let compared = |of: &ActivityId| orders.as_mut().map(|orders| orders.of(of, is_named));
-        let (audit, is_unrecorded) = audit_one(target, sharded, missing_orders, compared, store)?;
-        if is_unrecorded && !is_named && audit.differences.iter().any(|it| it.class == Class::MissingOrder) {
-            left_out.push(audit.activity.clone());
-        }
-        audits.push(audit);
-        progress.inc(1);
-    }
-    progress.finish();
-    if let Some(orders) = orders {
-        orders.finish(&args.orders, out)?;
-    }
-    Ok((audits, left_out))
 }
 
 /// Audits an activity, sharded or not, and says whether the order records have no row of it.
