@@ -16,47 +16,39 @@ struct Command {
     rights: &'static [&'static str],
 }
 
+const fn command(name: &'static str, scripts: &'static [&'static Script], rights: &'static [&'static str]) -> Command {
+    Command { name, scripts, rights }
+}
+
 /// What only looks; without these rights nothing works.
 const FIRST: &str = "inspect";
 
 static COMMANDS: [Command; 25] = [
-    Command { name: FIRST, scripts: &[&script::SNAPSHOT], rights: &["sscan", PARTICIPANTS] },
-    Command { name: "inspect --scan", scripts: &[], rights: &["scan"] },
-    Command { name: "reconcile", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
-    Command { name: "reconcile --fix", scripts: &[&script::REPAIR], rights: &[] },
-    Command { name: "report", scripts: &[&script::SNAPSHOT], rights: &["xrange", PARTICIPANTS] },
-    Command { name: "ledger", scripts: &[], rights: &["xread"] },
-    Command { name: "ledger --group", scripts: &[], rights: &["xgroup|create", "xreadgroup", "xack"] },
-    Command { name: "ledger trim", scripts: &[&script::TRIM], rights: &[] },
-    Command { name: "preheat", scripts: &[&script::PREHEAT], rights: &["sadd"] },
-    Command { name: "preheat --adopt", scripts: &[&script::ADOPT], rights: &["sadd", "zrangebyscore", PARTICIPANTS] },
-    Command { name: "deduct", scripts: &[script::DEDUCT.of(Kind::Hash)], rights: &[] },
-    Command { name: "deduct --from", scripts: &[script::DEDUCT_FILE.of(Kind::Hash)], rights: &["script|load"] },
-    Command {
-        name: "multi-deduct",
-        scripts: &[script::MULTI_DEDUCT.of(Kind::Hash), script::MULTI_DEDUCT_FILE.of(Kind::Hash)],
-        rights: &[],
-    },
-    Command { name: "refund", scripts: &[script::REFUND.of(Kind::Hash)], rights: &[] },
-    Command { name: "refund --from", scripts: &[script::REFUND_FILE.of(Kind::Hash)], rights: &["script|load"] },
-    Command { name: "hold", scripts: &[script::HOLD.of(Kind::Hash)], rights: &[] },
-    Command { name: "hold --from", scripts: &[script::HOLD_FILE.of(Kind::Hash)], rights: &["script|load"] },
-    Command { name: "confirm, release", scripts: &[script::SETTLE.of(Kind::Hash)], rights: &[] },
-    Command {
-        name: "confirm, release --from",
-        scripts: &[script::SETTLE_FILE.of(Kind::Hash)],
-        rights: &["script|load"],
-    },
-    Command { name: "expire", scripts: &[script::SETTLE.of(Kind::Hash)], rights: &[] },
-    Command { name: HOLDS, scripts: &[], rights: &["zrangebyscore", "hmget"] },
-    Command { name: "pause, resume", scripts: &[&script::PAUSE], rights: &[] },
-    Command {
-        name: "archive",
-        scripts: &[&script::ARCHIVE, &script::SNAPSHOT],
-        rights: &["watch", "multi", "exec", "xrange", PARTICIPANTS],
-    },
-    Command { name: "preheat --restore", scripts: &[&script::RESTORE], rights: &["sadd"] },
-    Command { name: "--wait-replicas", scripts: &[], rights: &["wait"] },
+    command(FIRST, &[&script::SNAPSHOT], &["sscan", PARTICIPANTS]),
+    command("inspect --scan", &[], &["scan"]),
+    command("reconcile", &[&script::SNAPSHOT], &["xrange", PARTICIPANTS]),
+    command("reconcile --fix", &[&script::REPAIR], &[]),
+    command("report", &[&script::SNAPSHOT], &["xrange", PARTICIPANTS]),
+    command("ledger", &[], &["xread"]),
+    command("ledger --group", &[], &["xgroup|create", "xreadgroup", "xack"]),
+    command("ledger trim", &[&script::TRIM], &[]),
+    command("preheat", &[&script::PREHEAT], &["sadd"]),
+    command("preheat --adopt", &[&script::ADOPT], &["sadd", "zrangebyscore", PARTICIPANTS]),
+    command("deduct", &[script::DEDUCT.of(Kind::Hash)], &[]),
+    command("deduct --from", &[script::DEDUCT_FILE.of(Kind::Hash)], &["script|load"]),
+    command("multi-deduct", &[script::MULTI_DEDUCT.of(Kind::Hash), script::MULTI_DEDUCT_FILE.of(Kind::Hash)], &[]),
+    command("refund", &[script::REFUND.of(Kind::Hash)], &[]),
+    command("refund --from", &[script::REFUND_FILE.of(Kind::Hash)], &["script|load"]),
+    command("hold", &[script::HOLD.of(Kind::Hash)], &[]),
+    command("hold --from", &[script::HOLD_FILE.of(Kind::Hash)], &["script|load"]),
+    command("confirm, release", &[script::SETTLE.of(Kind::Hash)], &[]),
+    command("confirm, release --from", &[script::SETTLE_FILE.of(Kind::Hash)], &["script|load"]),
+    command("expire", &[script::SETTLE.of(Kind::Hash)], &[]),
+    command(HOLDS, &[], &["zrangebyscore", "hmget"]),
+    command("pause, resume", &[&script::PAUSE], &[]),
+    command("archive", &[&script::ARCHIVE, &script::SNAPSHOT], &["watch", "multi", "exec", "xrange", PARTICIPANTS]),
+    command("preheat --restore", &[&script::RESTORE], &["sadd"]),
+    command("--wait-replicas", &[], &["wait"]),
 ];
 
 /// It lists what only users can have.

@@ -20,6 +20,11 @@ use crate::store::Store;
 /// What is wrong by one check, each with its target, and what is found in the layout as a whole if nothing is.
 pub(super) type Troubles = (Vec<(String, Finding)>, Finding);
 
+/// Of a check that needs a command which nobody lets us run.
+fn not_permitted(command: &str) -> Troubles {
+    (Vec::new(), Finding::skip(format!("this user may not run {command}, or the server lacks it")))
+}
+
 /// Preheated activities that have lost their own key, and have shards.
 pub(super) fn orphaned(
     snapshots: &[Snapshot],
@@ -252,7 +257,7 @@ pub(super) fn expiry(
     fixes: &Fixes,
 ) -> Result<Troubles> {
     let Some(vanishing) = permitted(index::vanishing_keys(store, activities))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run PTTL, or the server lacks it")));
+        return Ok(not_permitted("PTTL"));
     };
     let states: HashMap<&ActivityId, State> = snapshots.iter().map(|it| (&it.activity, it.state())).collect();
     let mut troubles = Vec::new();
@@ -285,7 +290,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         .unzip();
     let most = (ENTRIES / ends.len().max(1)).clamp(*LATELY.start(), *LATELY.end());
     let Some(entries) = permitted(ledger::ledger_ends(store, &ends, most))? else {
-        return Ok((Vec::new(), Finding::skip("this user may not run XREVRANGE, or the server lacks it")));
+        return Ok(not_permitted("XREVRANGE"));
     };
     let mut troubles = Vec::new();
     for (snapshot, entries) in with_ledger.iter().zip(&entries) {
@@ -338,10 +343,7 @@ const STOPPED: Duration = Duration::from_secs(600);
 /// Groups that do not keep up.
 pub(super) fn feeds(activities: &[ActivityId], store: &mut Store, fixes: &Fixes) -> Result<Troubles> {
     let Some(groups) = permitted(ledger::consumer_groups(store, activities))? else {
-        return Ok((
-            Vec::new(),
-            Finding::skip("this user may not run XINFO GROUPS, XPENDING or XRANGE, or the server lacks it"),
-        ));
+        return Ok(not_permitted("XINFO GROUPS, XPENDING or XRANGE"));
     };
     let now = store.now()?;
     let mut troubles = Vec::new();
