@@ -99,7 +99,8 @@ pub(super) fn run(
         match record {
             Some(record) if !found.iter().any(|row| row.is_of(&record.user)) => {
                 let state = known.hold.map(|hold| hold.state);
-                found.push(RequestRow { state, ..without_entry(request, &snapshot, record, store, out) });
+                out.note(why_no_entry(&snapshot, &record, store));
+                found.push(RequestRow { state, ..of_record(request, activity, &record) });
             }
             None if found.is_empty() => decided += usize::from(known.is_decided),
             _ => {}
@@ -166,6 +167,7 @@ fn find(
 ) -> Result<Vec<RequestRow>> {
     let activity = &snapshot.activity;
     let Some(last) = ledger::last_to_read(store, snapshot) else { return Ok(Vec::new()) };
+    let id = Some(request.as_str());
     let job = request.as_str().rsplit_once(':').map(|(job, _)| job.as_bytes());
     let reversed = record.filter(|record| record.status == Status::Reversed);
     // The entry of an order of several activities is a `deduct`.
@@ -180,8 +182,9 @@ fn find(
             let row = place.map_or_else(|| of_record(request, activity, record), |place| found.remove(place));
             found.push(taken_back(row, request, activity, entry));
         } else if (is_of_job || names(entry.requests.as_deref(), request.as_str()))
-            && let Some(row) = in_entry(request, activity, entry)
+            && let Some((row, _)) = rows_of(activity, entry, None).find(|(row, _)| row.request.as_deref() == id)
         {
+            let row = RequestRow::new(row, request, activity);
             let hold = known.hold.as_ref().filter(|hold| row.is_of(&hold.user));
             match found.iter_mut().find(|it| it.user == row.user && it.user_hex == row.user_hex) {
                 None => {
@@ -209,25 +212,12 @@ fn taken_back(row: RequestRow, request: &RequestId, activity: &ActivityId, entry
     RequestRow { status: Status::Reversed, user, quantity, n: None, user_hex, ..repair }
 }
 
-/// The order of an entry that has this request id.
-fn in_entry(request: &RequestId, activity: &ActivityId, entry: &Entry) -> Option<RequestRow> {
-    let mut rows = rows_of(activity, entry, None).map(|(row, _)| row);
-    let row = rows.find(|row| row.request.as_deref() == Some(request.as_str()))?;
-    Some(RequestRow::new(row, request, activity))
-}
-
-/// An order that only the record of its request id knows; says why.
-fn without_entry(
-    request: &RequestId,
-    snapshot: &Snapshot,
-    record: RequestRecord,
-    store: &Store,
-    out: &Output,
-) -> RequestRow {
+/// Why only the record of its request id knows an order.
+fn why_no_entry(snapshot: &Snapshot, record: &RequestRecord, store: &Store) -> String {
     let activity = &snapshot.activity;
     let meta = snapshot.meta.as_ref();
     let checkpoint = meta.and_then(|meta| meta.checkpoint.as_ref()).filter(|checkpoint| checkpoint.removed > 0);
-    out.note(match (record.status, checkpoint) {
+    match (record.status, checkpoint) {
         (Status::Ok, Some(checkpoint)) => {
             format!("its entry in `{activity}` was trimmed: it is from {} or before", checkpoint.upto.at().to_second())
         }
@@ -239,8 +229,7 @@ fn without_entry(
             format!("a repair took it back in `{activity}`: no ledger entry says when and by whom")
         }
         _ => format!("it was refused in `{activity}`: refusals have no ledger entry"),
-    });
-    of_record(request, activity, &record)
+    }
 }
 
 /// The row of what is stored under a request id.
