@@ -10,6 +10,7 @@ use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::text::{state, window};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
 use crate::cli::output::plural;
+use crate::cli::output::text::filled;
 
 /// The picture's width, and the room at its edges.
 const WIDTH: f64 = 960.0;
@@ -195,23 +196,10 @@ fn notes(report: &Report) -> Vec<String> {
     let mut notes: Vec<String> = facts::pace(report).map(|pace| format!("Pace: {pace}.")).into_iter().collect();
     notes.push(format!("Verdict by sums, {}.", facts::verdict(report)));
     notes.push(format!("The full audit, user by user, is `seckill reconcile {activity:#}`."));
-    notes.iter().flat_map(|note| lines(note)).collect()
-}
-
-/// A text in lines that are as wide as the picture.
-fn lines(text: &str) -> Vec<String> {
     let room = WIDTH - 2.0 * EDGE;
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if text_width(line, SMALL) + text_width(word, SMALL) + SMALL <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(fitted(word, room, SMALL)),
-        }
-    }
-    lines
+    // To `filled` a space is one column; here it is as wide as a letter is high.
+    let columns = ((room - SMALL) / text_width(" ", SMALL)) as usize + 1;
+    notes.iter().flat_map(|note| filled(note.split(' ').map(|word| fitted(word, room, SMALL)), columns)).collect()
 }
 
 /// Rows of a list.
