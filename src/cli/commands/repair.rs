@@ -119,12 +119,11 @@ pub fn run(args: &RepairArgs, session: &mut Session) -> Result<Exit> {
     // An audit of a sharded activity names the shards to repair.
     let mut store = session.store_to_change(layout, &args.mutating, [])?;
     let repairs: Vec<&Repair> = repairs.iter().collect();
-    let is_dry_run = args.mutating.dry_run;
     let out = &mut session.out;
-    if !is_dry_run && !args.mutating.yes {
+    if !args.mutating.dry_run && !args.mutating.yes {
         confirm(&repairs, &[], out)?;
     }
-    let (rows, error) = apply(&repairs, is_dry_run, args.mutating.reason.as_deref(), &mut store);
+    let (rows, error) = apply(&repairs, &args.mutating, &mut store);
     let shown = out.array_until(&rows, error);
     hint(&rows, out);
     shown?;
@@ -169,14 +168,12 @@ pub fn hint(rows: &[RepairRow], out: &Output) {
     }
 }
 
-/// Applies repairs, those of one activity and one audit at a time. Gives a row of each that was decided, in their order, and why
-/// there are no more.
-pub fn apply(
-    repairs: &[&Repair],
-    dry_run: bool,
-    reason: Option<&str>,
-    store: &mut Store,
-) -> (Vec<RepairRow>, Option<Failure>) {
+/// A row of each repair that was decided, in their order, and why there are no more.
+pub type AppliedRepairs = (Vec<RepairRow>, Option<Failure>);
+
+/// Applies repairs, those of one activity and one audit at a time.
+pub fn apply(repairs: &[&Repair], mutating: &Mutating, store: &mut Store) -> AppliedRepairs {
+    let Mutating { reason, dry_run, .. } = mutating;
     // Those of an audit belong together, wherever a plan has them; of the shards of an activity those come last that get units back.
     let mut first = HashMap::new();
     let mut repairs: Vec<&Repair> = repairs.to_vec();
@@ -200,7 +197,11 @@ pub fn apply(
         let activity: ActivityId = group[0].activity.parse().context("the activity of a repair")?;
         let is_late = |repair: &&Repair| short.contains(&whole_of(repair)) && repair.raises_stock();
         let (late, now): (Vec<&Repair>, Vec<&Repair>) = group.iter().copied().partition(is_late);
-        let done = if now.is_empty() { Vec::new() } else { apply::repair(store, &activity, &now, dry_run, reason)? };
+        let done = if now.is_empty() {
+            Vec::new()
+        } else {
+            apply::repair(store, &activity, &now, *dry_run, reason.as_deref())?
+        };
         let lacks = |(repair, done): (&&Repair, &Repaired)| !repair.raises_stock() && !done.is_done();
         if activity.parent().is_some() && now.iter().zip(&done).any(lacks) {
             short.insert(whole_of(group[0]));

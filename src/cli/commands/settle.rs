@@ -78,20 +78,16 @@ pub(super) struct SettleArgs {
 
 /// Confirms a hold, or says why not.
 pub fn confirm(args: &ConfirmArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    settle(&args.which, (Wish::Confirm, Operation::Confirm), store, out)
+    settle(&args.which, Operation::Confirm, store, out)
 }
 
 /// Releases a hold, or says why not.
 pub fn release(args: &ReleaseArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
-    settle(&args.which, (Wish::Release, Operation::Release), store, out)
+    settle(&args.which, Operation::Release, store, out)
 }
 
-fn settle(
-    which: &SettleArgs,
-    (wish, operation): (Wish, Operation),
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
+fn settle(which: &SettleArgs, operation: Operation, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let wish = if operation == Operation::Confirm { Wish::Confirm } else { Wish::Release };
     require_users(store.layout(), operation.name())?;
     let dry_run = which.mutating.dry_run;
     if let Some(exit) = which.bulk.apply(&Task::new(operation, &which.mutating), store, out)? {

@@ -145,8 +145,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
         return metrics::run(args, store, out);
     }
     if let Some(every) = args.watch.watch {
-        let wanted = ActivitySelector::new(&args.activities)?;
-        return watch::run(&args.watch, every, wanted, &args.selection, store, out);
+        return watch::run(args, every, store, out);
     }
     if args.selection.sort == Some(SortBy::Rate) {
         return Err(Failure::usage("`--sort rate`: one reading has no rate")
@@ -170,8 +169,7 @@ pub fn run(args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Ex
     } else if !args.user.is_empty() {
         users(&activities, &args.user, store, out)
     } else {
-        let is_list = args.activities.is_empty() || args.activities.iter().any(is_pattern);
-        list(&activities, args.top.or((!is_list).then_some(TOP)), args, store, out)
+        list(&activities, args, store, out)
     }
 }
 
@@ -215,15 +213,11 @@ fn parts_by_number(snapshot: &Snapshot) -> Vec<ActivityId> {
     parts
 }
 
-/// Activities in the order that is wanted, each with the `top` of those who bought most, if they are wanted. The exit code is of all that
+/// Activities in the order that is wanted, each with those who bought most, if they are wanted. The exit code is of all that
 /// were read.
-fn list(
-    activities: &[ActivityId],
-    top: Option<usize>,
-    args: &InspectArgs,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
+fn list(activities: &[ActivityId], args: &InspectArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let is_list = args.activities.is_empty() || args.activities.iter().any(is_pattern);
+    let top = args.top.or((!is_list).then_some(TOP));
     // Rows of fixed columns have no room for participants.
     let top = top.filter(|_| !matches!(out.format(), Format::Csv | Format::Tsv | Format::Name));
     let mut details = details(activities, top.unwrap_or(0), store, out)?;

@@ -195,7 +195,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         }
         None => {
             let mut rows = out.stream::<LedgerRow>()?;
-            sources::show(&mut sources, args.user.as_ref(), args.follow, store, &mut rows)?;
+            sources::show(&mut sources, args, store, &mut rows)?;
             rows.finish()?;
         }
     }

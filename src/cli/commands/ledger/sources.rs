@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::admin::activities;
-use crate::cli::commands::ledger::{Since, rows_of};
+use crate::cli::commands::ledger::{ShowArgs, Since, rows_of};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::interrupt;
 use crate::cli::output::{Output, RowStream, Warnings};
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::{ActivitySelector, each_merged, expand};
 use crate::error::StoreError;
-use crate::model::{ActivityId, Entry, EntryId, Status, UserId};
+use crate::model::{ActivityId, Entry, EntryId, Status};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
@@ -171,14 +171,8 @@ impl Sources {
 
 /// Shows the ledgers one activity after the other, each oldest entry first; if wanted, then what is added, as it comes, until
 /// Ctrl-C or until nobody reads any more.
-pub(super) fn show(
-    sources: &mut Sources,
-    only: Option<&UserId>,
-    follow: bool,
-    store: &mut Store,
-    rows: &mut RowStream<'_>,
-) -> Result<()> {
-    let mut from = 0;
+pub(super) fn show(sources: &mut Sources, args: &ShowArgs, store: &mut Store, rows: &mut RowStream<'_>) -> Result<()> {
+    let (mut from, only) = (0, args.user.as_ref());
     loop {
         // New ones are read up to their end first, like those before.
         while from < sources.ledgers.len() {
@@ -195,7 +189,7 @@ pub(super) fn show(
                 from = 0;
             }
         }
-        if !follow {
+        if !args.follow {
             return Ok(());
         }
         rows.flush()?;

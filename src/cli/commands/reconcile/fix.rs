@@ -9,7 +9,7 @@ use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Repair, Repaired};
 use crate::audit::result::{Audit, Verdict};
 use crate::cli::args::Mutating;
-use crate::cli::commands::repair::{RepairRow, apply, confirm, hint};
+use crate::cli::commands::repair::{AppliedRepairs, RepairRow, apply, confirm, hint};
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::{Output, OutputFile, counted};
 use crate::cli::shared::outcome::until_failed;
@@ -94,16 +94,11 @@ impl FixArgs {
         Ok(())
     }
 
-    /// Applies the plans after asking, and returns the outcome of each repair, and why there are no more.
+    /// Applies the plans after asking.
     ///
     /// # Errors
     /// Nothing was repaired: there are too many repairs, or nobody said yes.
-    pub(super) fn fix(
-        &self,
-        audits: &[Audit],
-        store: &mut Store,
-        out: &Output,
-    ) -> Result<(Vec<RepairRow>, Option<Failure>)> {
+    pub(super) fn fix(&self, audits: &[Audit], store: &mut Store, out: &Output) -> Result<AppliedRepairs> {
         warn_of_kept(audits, out);
         let repairs: Vec<&Repair> = repairs(audits).collect();
         let transfers: Vec<&BrokenTransfer> = audits.iter().flat_map(|audit| &audit.plan.transfers).collect();
@@ -128,20 +123,20 @@ impl FixArgs {
         Ok((rows, error))
     }
 
-    /// Repairs transfers between shards, and only then the rest; gives a row of each, and why there are no more.
+    /// Repairs transfers between shards, and only then the rest.
     pub(super) fn carry_out(
         &self,
         repairs: &[&Repair],
         transfers: &[&BrokenTransfer],
         store: &mut Store,
-    ) -> (Vec<RepairRow>, Option<Failure>) {
+    ) -> AppliedRepairs {
         let is_dry = self.mutating.dry_run;
         let (mut rows, mut error) = until_failed(transfers.iter().map(|transfer| {
             let status = if is_dry { Repaired::Ok } else { apply::repair_transfer(store, transfer)? };
             Ok(RepairRow::of_transfer(transfer, status))
         }));
         if error.is_none() {
-            let (repaired, failed) = apply(repairs, is_dry, self.mutating.reason.as_deref(), store);
+            let (repaired, failed) = apply(repairs, &self.mutating, store);
             rows.extend(repaired);
             error = failed;
         }

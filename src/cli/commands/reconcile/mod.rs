@@ -138,18 +138,15 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
             Ok(exit(audits.iter().map(|audit| audit.verdict), args.accept.is_some()))
         });
     }
-    let (audits, left_out) = audit(&mut store, &session.out)?;
-    finish(&audits, &left_out, args, &mut store, &mut session.out)
+    let audited = audit(&mut store, &session.out)?;
+    finish(&audited, args, &mut store, &mut session.out)
 }
 
-/// Audits what is wanted. Gives also the activities that neither the command line names nor any order row, if they have sales
-/// that are missing there.
-fn audited(
-    args: &ReconcileArgs,
-    wanted: Vec<AuditTarget>,
-    store: &mut Store,
-    out: &Output,
-) -> Result<(Vec<Audit>, Vec<ActivityId>)> {
+/// Audits, and the activities that neither the command line names nor any order row, if they have sales that are missing there.
+type Audited = (Vec<Audit>, Vec<ActivityId>);
+
+/// Audits what is wanted.
+fn audited(args: &ReconcileArgs, wanted: Vec<AuditTarget>, store: &mut Store, out: &Output) -> Result<Audited> {
     let wanted = AuditTarget::matching(wanted, args, store)?;
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let sharded = wanted::of(&named, store)?;
@@ -248,20 +245,15 @@ fn audit_one(
 }
 
 /// Shows what was found, and does about it what is asked for. Nothing that is printed decides what is repaired.
-fn finish(
-    audits: &[Audit],
-    left_out: &[ActivityId],
-    args: &ReconcileArgs,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
+fn finish(audited: &Audited, args: &ReconcileArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let (audits, left_out) = audited;
     let fix = &args.fix;
     let title = if fix.mutating.dry_run { "repairs that would be applied" } else { "repairs" };
     out.set_dry_run(fix.mutating.dry_run);
     if fix.emit.is_some() {
         report::emit(audits, out)?;
     } else if out.format() == Format::Table || !fix.fix {
-        report::show(audits, None, fix.mutating.dry_run, args.differences, out)?;
+        report::show(audits, None, args, out)?;
     }
     if fix.fix || fix.emit.is_some() || fix.plan.is_some() {
         report::note_left_out(left_out, out);
@@ -275,7 +267,7 @@ fn finish(
         match (out.format(), rows) {
             (Format::Table, None | Some([])) => (),
             (Format::Table, Some(rows)) => out.table(Some(title), rows)?,
-            (_, rows) => report::show(audits, rows, fix.mutating.dry_run, args.differences, out)?,
+            (_, rows) => report::show(audits, rows, args, out)?,
         }
     }
     let (rows, error) = fixed?;

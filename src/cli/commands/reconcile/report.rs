@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::audit::class::Class;
 use crate::audit::result::{Audit, Difference, MissingOrder, Proof, RecordedUnits, Verdict};
+use crate::cli::commands::reconcile::ReconcileArgs;
 use crate::cli::commands::repair::RepairRow;
 use crate::cli::failure::Result;
 use crate::cli::output::{Cell, Field, Format, Output, Printed, Row, Tone, counted, row, unencodable};
@@ -170,19 +171,18 @@ pub(super) fn warn(audits: &[Audit], accepts_unproven: bool, out: &Output) {
 pub(super) fn show(
     audits: &[Audit],
     repairs: Option<&[RepairRow]>,
-    is_dry_run: bool,
-    wants_differences: bool,
+    args: &ReconcileArgs,
     out: &mut Output,
 ) -> Result<()> {
     if out.format() == Format::Table {
-        return tables(audits, wants_differences, out);
+        return tables(audits, args.differences, out);
     }
     out.keep_changes(repairs.unwrap_or_default())?;
     let rows = audits.iter().map(AuditRow::new);
     match out.format() {
         Format::Json | Format::Yaml => {
             // What is in a document does not pass through the output, which would mark the rows of a dry run.
-            let printed = |row| Printed { row, renaming: None, is_dry: is_dry_run };
+            let printed = |row| Printed { row, renaming: None, is_dry: args.fix.mutating.dry_run };
             out.document(&Document {
                 verdict: Verdict::worst(audits.iter().map(|audit| audit.verdict)),
                 activities: rows.collect(),
@@ -190,7 +190,7 @@ pub(super) fn show(
                 repairs: repairs.map(|rows| rows.iter().map(printed).collect()),
             })
         }
-        _ if wants_differences => stream(differences(audits), out),
+        _ if args.differences => stream(differences(audits), out),
         _ => stream(rows, out),
     }
 }

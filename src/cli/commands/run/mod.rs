@@ -85,8 +85,8 @@ fn drive(
         }
         planned.push(results);
     }
-    if !args.mutating.dry_run {
-        preheat::ask(fixtures, &planned.concat(), args.mutating.yes, store, out)?;
+    if !args.mutating.dry_run && !args.mutating.yes {
+        preheat::ask(fixtures, &planned.concat(), store, out)?;
     }
     // Only now: a Ctrl-C at the question ends it at once.
     interrupt::stop_gracefully();
@@ -94,8 +94,7 @@ fn drive(
     let mut left: usize = fixtures.iter().map(|fixture| fixture.steps.len()).sum();
     let mut created = HashSet::new();
     for (fixture, results) in fixtures.iter().zip(planned) {
-        let preheated =
-            preheat::preheat(fixture, results, args.mutating.reason.as_deref(), args.mutating.dry_run, store, out)?;
+        let preheated = preheat::preheat(fixture, results, &args.mutating, store, out)?;
         let Some(preheated) = preheated else { return Ok(Exit::Refused) };
         created.extend(preheat::created(&preheated).cloned());
         // As the fixture says, but sold already.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::admin::preheat;
+use crate::cli::args::Mutating;
 use crate::cli::commands::preheat::PreheatRow;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::input::yaml::fixture::{Fixture, FixtureOperation};
@@ -29,17 +30,17 @@ fn fitted(fixture: &Fixture, store: &Store) -> Result<Vec<Plan>> {
 pub(super) fn preheat(
     fixture: &Fixture,
     mut results: Vec<Preheated>,
-    reason: Option<&str>,
-    dry_run: bool,
+    mutating: &Mutating,
     store: &mut Store,
     out: &mut Output,
 ) -> Result<Option<Vec<Preheated>>> {
-    if !dry_run {
+    let Mutating { reason, dry_run, .. } = mutating;
+    if !*dry_run {
         let plans = fitted(fixture, store)?;
         let due: Vec<usize> = (0..plans.len()).filter(|plan| results[*plan].action == Action::Create).collect();
         let missing: Vec<&Plan> = due.iter().map(|plan| &plans[*plan]).collect();
         let progress = out.progress("preheating", missing.len() as u64);
-        preheat::preheat_all(store, &missing, PreheatMode::Create, false, reason, |plan, result| {
+        preheat::preheat_all(store, &missing, PreheatMode::Create, false, reason.as_deref(), |plan, result| {
             progress.inc(1);
             results[due[plan]] = result.of_plan(&results[due[plan]]);
         })?;
@@ -53,7 +54,7 @@ pub(super) fn preheat(
         }
     }
     let created = created(&results).count();
-    let words = if dry_run { "to be created" } else { "created" };
+    let words = if *dry_run { "to be created" } else { "created" };
     let said =
         [(created, words), (results.len() - created, "there already")].into_iter().filter(|(count, _)| *count > 0);
     let said: Vec<String> = said.map(|(count, words)| format!("{count} {words}")).collect();
@@ -80,17 +81,8 @@ const MAX_NAMED: usize = 10;
 /// Asks before steps change activities that exist already.
 ///
 /// # Errors
-/// Nobody agreed, or a rush would sell to invented buyers and `yes` does not allow it. Nothing was changed.
-pub(super) fn ask(
-    fixtures: &[Fixture],
-    planned: &[Preheated],
-    yes: bool,
-    store: &mut Store,
-    out: &Output,
-) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
+/// Nobody agreed, or a rush would sell to invented buyers. Nothing was changed.
+pub(super) fn ask(fixtures: &[Fixture], planned: &[Preheated], store: &mut Store, out: &Output) -> Result<()> {
     let existing = existing(fixtures, planned, store)?;
     if existing.is_empty() {
         return Ok(());

@@ -10,6 +10,7 @@ mod show;
 use std::time::{Duration, Instant};
 
 use crate::cli::args::duration_in;
+use crate::cli::commands::inspect::InspectArgs;
 use crate::cli::commands::inspect::selection::Selection;
 use crate::cli::commands::inspect::watch::board::Board;
 use crate::cli::commands::inspect::watch::reader::{Reader, Update};
@@ -54,18 +55,13 @@ fn interval(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// The first reading failed, or the last one of those that were asked for.
-pub(super) fn run(
-    args: &WatchArgs,
-    every: Duration,
-    wanted: ActivitySelector,
-    selection: &Selection,
-    store: &mut Store,
-    out: &mut Output,
-) -> Result<Exit> {
+pub(super) fn run(args: &InspectArgs, every: Duration, store: &mut Store, out: &mut Output) -> Result<Exit> {
+    let wanted = ActivitySelector::new(&args.activities)?;
     let layout = store.layout();
     let title =
         Title { server: store.server_name().to_owned(), layout: layout.name(), every, explains: out.terminal().notes };
-    let mut watching = Watching { board: Board::new(layout.kind()), selection, left: args.count, title };
+    let mut watching =
+        Watching { board: Board::new(layout.kind()), selection: &args.selection, left: args.watch.count, title };
     let mut reader = Reader::new(store.unconnected_copy(), wanted)?;
     let redraws = out.format() == Format::Table && out.terminal().redraws;
     if !redraws {
