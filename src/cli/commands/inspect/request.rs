@@ -9,37 +9,51 @@ use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::id::StoredUser;
 use crate::model::ledger::OrderTexts;
-use crate::model::{ActivityId, Entry, EntryId, HoldState, Millis, Op, RequestId, Snapshot, Status, UserId};
+use crate::model::{ActivityId, EntryId, HoldState, Millis, Op, RequestId, Snapshot, Status, UserId};
 use crate::read::history::{self, StoredRequest};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 row! {
     /// How an order was decided in one activity.
-    #[derive(Clone)]
-    pub(super) struct RequestRow as row from (of: LedgerRow, id: &RequestId, name: &ActivityId) {
+    pub(super) struct RequestRow as row from (id: &RequestId, name: &ActivityId) {
         data request: String = id.to_string();
         activity: String = name.to_string();
         status: Status = Status::Ok => row.state.map_or_else(|| Cell::status(row.status), |state| Cell::text(state.name()));
         /// `multi_deduct` of an order of several activities, if that is known.
-        op: Option<String> = Some(of.op), flexible;
-        user: Option<String> = of.user => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
-        quantity: Option<i64> = of.quantity;
-        data stock: Option<u64> = of.stock;
-        id: Option<EntryId> as "entry" = Some(of.id) => row.id.map_or_else(Cell::unknown, Cell::number);
-        data n: Option<usize> = Some(of.n);
-        time: Option<Millis> = Some(of.time);
-        by: Option<String> = of.by, flexible;
-        reason: Option<String> = of.reason, flexible;
+        op: Option<String> = None, flexible;
+        user: Option<String> = None => Cell::user(row.user.as_deref(), row.user_hex.as_ref()), flexible;
+        quantity: Option<i64> = None;
+        data stock: Option<u64> = None;
+        id: Option<EntryId> as "entry" = None => row.id.map_or_else(Cell::unknown, Cell::number);
+        data n: Option<usize> = None;
+        time: Option<Millis> = None;
+        by: Option<String> = None, flexible;
+        reason: Option<String> = None, flexible;
         /// Of a hold: how it is now, and when and by whom it ended.
         sparse state: Option<HoldState> = None;
         sparse ended_at: Option<Millis> = None;
         sparse ended_by: Option<String> = None;
-        sparse user_hex: Option<String> = of.user_hex;
+        sparse user_hex: Option<String> = None;
     }
 }
 
 impl RequestRow {
+    /// As an entry has it.
+    fn of_ledger(row: LedgerRow, request: &RequestId, activity: &ActivityId) -> Self {
+        let LedgerRow { id, n, time, op, user, quantity, stock, by, reason, user_hex, .. } = row;
+        let (id, n, time, op) = (Some(id), Some(n), Some(time), Some(op));
+        Self { op, user, quantity, stock, id, n, time, by, reason, user_hex, ..Self::new(request, activity) }
+    }
+
+    /// As it is stored under its request id.
+    fn of_record(record: &RequestRecord, request: &RequestId, activity: &ActivityId) -> Self {
+        let RequestRecord { status, op, quantity, user, .. } = record;
+        let (op, user_hex) = (Some(op.clone()), user.user_hex());
+        let user = user.text().filter(|user| !user.is_empty()).map(str::to_owned);
+        Self { status: *status, op, user, quantity: *quantity, user_hex, ..Self::new(request, activity) }
+    }
+
     /// ``the hold `h1` was released in `1001` at 2026-11-21T10:00:00Z by ann@desk``; nothing of an open one.
     fn end_in_words(&self) -> Option<String> {
         let what = match self.state? {
@@ -100,7 +114,7 @@ pub(super) fn run(
             Some(record) if !found.iter().any(|row| row.is_of(&record.user)) => {
                 let state = known.hold.map(|hold| hold.state);
                 out.note(why_no_entry(&snapshot, &record, store));
-                found.push(RequestRow { state, ..of_record(request, activity, &record) });
+                found.push(RequestRow { state, ..RequestRow::of_record(&record, request, activity) });
             }
             None if found.is_empty() => decided += usize::from(known.is_decided),
             _ => {}
@@ -179,12 +193,16 @@ fn find(
             && entry.reversed_ids().iter().any(|id| id == request.as_str())
         {
             let place = found.iter().position(|row| row.is_of(&record.user));
-            let row = place.map_or_else(|| of_record(request, activity, record), |place| found.remove(place));
-            found.push(taken_back(row, request, activity, entry));
+            let of_record = || RequestRow::of_record(record, request, activity);
+            let RequestRow { user, quantity, user_hex, .. } = place.map_or_else(of_record, |place| found.remove(place));
+            // The entry says when, by whom and why, but not of how many units.
+            let without_order = LedgerRow::new(activity, entry, 0, &OrderTexts([None; 4]), None);
+            let repair = RequestRow::of_ledger(without_order, request, activity);
+            found.push(RequestRow { status: Status::Reversed, user, quantity, n: None, user_hex, ..repair });
         } else if (is_of_job || names(entry.requests.as_deref(), request.as_str()))
             && let Some((row, _)) = rows_of(activity, entry, None).find(|(row, _)| row.request.as_deref() == id)
         {
-            let row = RequestRow::new(row, request, activity);
+            let row = RequestRow::of_ledger(row, request, activity);
             let hold = known.hold.as_ref().filter(|hold| row.is_of(&hold.user));
             match found.iter_mut().find(|it| it.user == row.user && it.user_hex == row.user_hex) {
                 None => {
@@ -204,14 +222,6 @@ fn find(
     Ok(found)
 }
 
-/// The row of an order that the repair of an entry took back: the entry says when, by whom and why, but not of how many units.
-fn taken_back(row: RequestRow, request: &RequestId, activity: &ActivityId, entry: &Entry) -> RequestRow {
-    let RequestRow { user, quantity, user_hex, .. } = row;
-    let without_order = LedgerRow::new(activity, entry, 0, &OrderTexts([None; 4]), None);
-    let repair = RequestRow::new(without_order, request, activity);
-    RequestRow { status: Status::Reversed, user, quantity, n: None, user_hex, ..repair }
-}
-
 /// Why only the record of its request id knows an order.
 fn why_no_entry(snapshot: &Snapshot, record: &RequestRecord, store: &Store) -> String {
     let activity = &snapshot.activity;
@@ -229,27 +239,5 @@ fn why_no_entry(snapshot: &Snapshot, record: &RequestRecord, store: &Store) -> S
             format!("a repair took it back in `{activity}`: no ledger entry says when and by whom")
         }
         _ => format!("it was refused in `{activity}`: refusals have no ledger entry"),
-    }
-}
-
-/// The row of what is stored under a request id.
-fn of_record(request: &RequestId, activity: &ActivityId, record: &RequestRecord) -> RequestRow {
-    RequestRow {
-        request: request.to_string(),
-        activity: activity.to_string(),
-        status: record.status,
-        op: Some(record.op.clone()),
-        user: record.user.text().filter(|user| !user.is_empty()).map(str::to_owned),
-        quantity: record.quantity,
-        stock: None,
-        id: None,
-        n: None,
-        time: None,
-        by: None,
-        reason: None,
-        state: None,
-        ended_at: None,
-        ended_by: None,
-        user_hex: record.user.user_hex(),
     }
 }
