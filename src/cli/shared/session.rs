@@ -35,7 +35,7 @@ impl Session {
         out.name_commands_with(target::options(&global));
         let in_use = target::in_use(&global)?;
         out.protect("read", target::files(&global, in_use.as_ref()));
-        target::zone(&global, in_use.as_ref()).use_in_process();
+        target::zone(&global, in_use.as_ref())?.use_in_process();
         Ok(Self { global, in_use, waiting: RefCell::default(), out })
     }
 

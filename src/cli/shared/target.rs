@@ -73,11 +73,25 @@ fn url_of_environment() -> Result<Option<(&'static str, String)>> {
     first_variable(&URL_VARIABLES)
 }
 
+/// What a flag gives, else the context that a flag names, else the environment, else the current context.
+fn first_given<'a, T>(
+    of_flag: Option<T>,
+    in_use: Option<&'a InUse>,
+    of_context: impl Fn(&'a Context) -> Option<T>,
+    of_environment: impl FnOnce() -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| of_context(&it.context));
+    match of_flag.or_else(|| of_context(true)) {
+        None => Ok(of_environment()?.or_else(|| of_context(false))),
+        given => Ok(given),
+    }
+}
+
 /// The time zone of people: that of the flag, the environment, the context, or the system.
-pub fn zone(global: &Global, in_use: Option<&InUse>) -> Zone {
-    let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.zone());
-    let given = global.timezone.clone().or_else(|| of_context(true)).or_else(|| global.zone_of_environment.clone());
-    given.or_else(|| of_context(false)).unwrap_or_else(Zone::of_system)
+pub fn zone(global: &Global, in_use: Option<&InUse>) -> Result<Zone> {
+    let of_environment = || Ok(global.zone_of_environment.clone());
+    let given = first_given(global.timezone.clone(), in_use, Context::zone, of_environment)?;
+    Ok(given.unwrap_or_else(Zone::of_system))
 }
 
 /// The layout: that of a file (a fixture, a plan, an archive) beats the environment, as does `cluster` of a private cluster; a flag
@@ -94,50 +108,23 @@ pub fn layout(global: &Global, in_use: Option<&InUse>, of_file: Option<Layout>) 
         ))
         .hint("leave the flag out"));
     }
-    let of_context = |is_flag| in_use.filter(|it| it.is_flag == is_flag).and_then(|it| it.context.layout);
     // A private cluster is wanted by a flag, or was by the one that made its directory.
     let is_cluster = || global.nodes.is_some() || global.embedded.as_deref().is_some_and(Embedded::is_cluster);
-    let of_cluster = || is_cluster().then_some(Layout::Cluster);
-    if let Some(layout) = of_flag.or(of_file).or_else(|| of_context(true)).or_else(of_cluster) {
-        return Ok(layout);
-    }
-    match variable("SECKILL_LAYOUT")? {
-        Some(name) if Layout::named(&name).is_none() && !layouts::is_file(&name) => {
+    let of_environment = || match variable("SECKILL_LAYOUT") {
+        _ if is_cluster() => Ok(Some(Layout::Cluster)),
+        Ok(Some(name)) if Layout::named(&name).is_none() && !layouts::is_file(&name) => {
             Err(Failure::usage(format!("`SECKILL_LAYOUT` is `{}`, which is no layout", name.escape_debug()))
                 .hint(layouts::EXPECTED))
         }
-        Some(name) => Ok(layouts::given(&name)?),
-        None => Ok(of_context(false).unwrap_or_default()),
-    }
+        name => name?.as_deref().map(layouts::given).transpose(),
+    };
+    Ok(first_given(of_flag.or(of_file), in_use, |context| context.layout, of_environment)?.unwrap_or_default())
 }
 
 /// Whether a flag, the environment or a context names the server; else it is the default.
 pub fn is_named(global: &Global, in_use: Option<&InUse>) -> Result<bool> {
     let is_given = global.embedded.is_some() || global.url.is_some() || in_use.is_some();
     Ok(is_given || url_of_environment()?.is_some())
-}
-
-/// The URL of the server, and what named it.
-struct NamedUrl<'a> {
-    url: String,
-    source: String,
-    context: Option<&'a Context>,
-}
-
-fn named_url<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<NamedUrl<'a>> {
-    let named = |url: &str, source: String, context| NamedUrl { url: url.to_owned(), source, context };
-    let of =
-        |context: &'a Context| named(&context.url, format!("the URL of context `{}`", context.name), Some(context));
-    if let Some(url) = &global.url {
-        return Ok(named(url, "the value of `--url`".to_owned(), None));
-    }
-    if let Some(InUse { context, is_flag: true }) = in_use {
-        return Ok(of(context));
-    }
-    if let Some((name, url)) = url_of_environment()? {
-        return Ok(named(&url, format!("the value of the environment variable `{name}`"), None));
-    }
-    Ok(in_use.map_or_else(|| named(DEFAULT_URL, "the default".to_owned(), None), |it| of(&it.context)))
 }
 
 /// Where the password of a server is.
@@ -156,28 +143,29 @@ pub enum PasswordSource {
     Command(String),
 }
 
-fn password_source(
-    global: &Global,
-    in_use: Option<&InUse>,
-    context: Option<&Context>,
-    target: &Target,
-) -> Result<PasswordSource> {
-    if let Some(path) = &global.password_file {
-        return Ok(PasswordSource::File(path.clone()));
-    }
-    if target.has_password() {
-        return Ok(PasswordSource::Url);
-    }
-    let of_context = |is_flag| {
-        let context = context.filter(|_| in_use.is_some_and(|it| it.is_flag == is_flag))?;
+/// The server, the context that it is of, and where its password is.
+fn named<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<(Target, Option<&'a Context>, PasswordSource)> {
+    let of_flag = global.url.clone().map(|url| (url, "the value of `--url`".to_owned(), None));
+    let of_context = |context: &'a Context| {
+        Some((context.url.clone(), format!("the URL of context `{}`", context.name), Some(context)))
+    };
+    let of_environment = || {
+        let named = |(name, url)| (url, format!("the value of the environment variable `{name}`"), None);
+        Ok(url_of_environment()?.map(named))
+    };
+    let default = || (DEFAULT_URL.to_owned(), "the default".to_owned(), None);
+    let (url, source, context) = first_given(of_flag, in_use, of_context, of_environment)?.unwrap_or_else(default);
+    let target = Target::new(&url, &source, global.timeout())?;
+
+    let of_url = target.has_password().then_some(PasswordSource::Url);
+    let of_flag = global.password_file.clone().map(PasswordSource::File).or(of_url);
+    let of_context = |context: &Context| {
         let file = context.password_file.clone().map(PasswordSource::File);
         file.or_else(|| context.password_command.clone().map(PasswordSource::Command))
     };
-    if let Some(source) = of_context(true) {
-        return Ok(source);
-    }
-    let variable = variable_with_password()?.map(PasswordSource::Variable);
-    Ok(variable.or_else(|| of_context(false)).unwrap_or(PasswordSource::Absent))
+    let of_environment = || Ok(variable_with_password()?.map(PasswordSource::Variable));
+    let password = first_given(of_flag, in_use.filter(|_| context.is_some()), of_context, of_environment)?;
+    Ok((target, context, password.unwrap_or_default()))
 }
 
 fn variable_with_password() -> Result<Option<&'static str>> {
@@ -190,9 +178,8 @@ pub fn target<'a>(
     in_use: Option<&'a InUse>,
     run: impl FnOnce(&str) -> Result<String>,
 ) -> Result<(Target, Option<&'a Context>)> {
-    let NamedUrl { url, source, context } = named_url(global, in_use)?;
-    let mut target = Target::new(&url, &source, global.timeout())?;
-    let password = match password_source(global, in_use, context, &target)? {
+    let (mut target, context, password) = named(global, in_use)?;
+    let password = match password {
         PasswordSource::Absent | PasswordSource::Url => None,
         PasswordSource::File(path) => Some(credentials::password_of_file(&path)?),
         PasswordSource::Variable(name) => variable(name)?,
@@ -226,9 +213,7 @@ pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<Login> {
     if global.embedded.is_some() {
         return Ok(Login { password: PasswordSource::Absent, certificates: Vec::new() });
     }
-    let NamedUrl { url, source, context } = named_url(global, in_use)?;
-    let target = Target::new(&url, &source, global.timeout())?;
-    let password = password_source(global, in_use, context, &target)?;
+    let (target, context, password) = named(global, in_use)?;
     let files = certificate_files(global, context).into_iter().flatten().filter(|_| target.has_tls());
     let option =
         |(name, file): (&str, &Path)| [format!("--{}", name.trim_start_matches('-')), file.display().to_string()];
