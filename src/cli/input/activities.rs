@@ -47,10 +47,10 @@ pub fn read(path: &str, mapping: &Mapping, format: RowFormat) -> Result<List> {
 fn rows(
     mut lines: Lines,
     (dialect, delimiter): (Dialect, u8),
-    columns: &Columns,
+    columns: &Columns<&'static str>,
     problems: &mut Problems,
 ) -> Result<List, RowError> {
-    let mut values = Separated::open(dialect, delimiter, &mut lines, columns, COLUMNS.into_iter())?;
+    let mut values = Separated::open(dialect, delimiter, &mut lines, columns)?;
     let mut list = List { plans: Vec::new(), ignored: columns::ignored(&values.ignored) };
     let mut seen: HashMap<ActivityId, u64> = HashMap::new();
     loop {

@@ -1,6 +1,7 @@
 //! Names of columns: ours in any case, the input's own (`--map`), and names that are nearly ours, which are refused:
 //! a `qty` that is ignored would count 1 a row.
 
+use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::cli::failure::{Failure, Result};
@@ -10,70 +11,73 @@ use crate::model::shell_quoted;
 /// Ignored columns that are named; of more only the number.
 const MAX_NAMED: usize = 10;
 
-/// The columns that a reader looks for, by what the input calls them.
+/// The columns that a reader looks for, by what the input calls them. `C` is a column of ours.
 #[derive(Debug, Clone)]
-pub struct Columns(Vec<WantedColumn>);
+pub struct Columns<C>(Vec<WantedColumn<C>>);
 
 #[derive(Debug, Clone)]
-struct WantedColumn {
-    ours: &'static str,
+pub struct WantedColumn<C> {
+    pub column: C,
+    ours: String,
     /// `None`: the input has no such column.
-    theirs: Option<String>,
-    is_required: bool,
-    is_mapped: bool,
+    pub theirs: Option<String>,
+    pub is_required: bool,
+    /// Whether it must be there, because it was asked for by name.
+    pub is_mapped: bool,
 }
 
 /// What a name of the input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
-    /// The column of ours with that number.
-    Ours(usize),
-    /// Not quite the column with that number.
-    Nearly(usize),
+pub enum Named<C> {
+    /// A column of ours.
+    Ours(C),
+    /// Not quite a column of ours.
+    Nearly(C),
     Other,
 }
 
 /// What a header says.
-#[derive(Debug, PartialEq, Eq)]
-pub struct FoundColumns {
-    /// The index of each column of ours, if it is there.
-    pub indexes: Vec<Option<usize>>,
+#[derive(Debug)]
+pub struct FoundColumns<C> {
+    /// The columns of ours that are there, each with its index.
+    pub columns: Vec<(C, usize)>,
     /// The names of all others.
     pub ignored: Vec<String>,
 }
 
-impl Columns {
-    /// Columns that must be there and columns that may be, numbered in this order.
+impl<C: Copy + PartialEq + Display> Columns<C> {
+    /// Columns that must be there and columns that may be.
     ///
     /// # Errors
     /// Usage: the mapping names a column that is none of these, says that a required one is not there, or has one name for two.
-    pub fn new(required: &[&'static str], optional: &[&'static str], mapping: &Mapping) -> Result<Self> {
-        let known: Vec<&str> = required.iter().chain(optional).copied().collect();
+    pub fn new(required: &[C], optional: &[C], mapping: &Mapping) -> Result<Self> {
+        let wanted = required.iter().chain(optional).enumerate().map(|(index, column)| {
+            let ours = column.to_string();
+            let theirs = mapping.theirs(&ours);
+            WantedColumn {
+                column: *column,
+                theirs: Some(theirs.unwrap_or(&ours)).filter(|name| !name.is_empty()).map(str::to_owned),
+                is_required: index < required.len(),
+                is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
+                ours,
+            }
+        });
+        let wanted: Vec<WantedColumn<C>> = wanted.collect();
         for (ours, theirs) in &mapping.0 {
-            if !known.contains(&ours.as_str()) {
+            let Some(column) = wanted.iter().find(|wanted| wanted.ours == *ours) else {
+                let known: Vec<&str> = wanted.iter().map(|wanted| wanted.ours.as_str()).collect();
                 let error = Failure::usage(format!("`--map`: no column {} is read here", quoted(ours)));
                 let hint = did_you_mean(ours, &known).unwrap_or_else(|| format!("expected one of {}", listed(&known)));
                 return Err(error.hint(hint));
-            }
-            if theirs.is_empty() && required.contains(&ours.as_str()) {
+            };
+            if theirs.is_empty() && column.is_required {
                 let message = format!("`--map {ours}=` names no column of the file, and `{ours}` is required");
                 return Err(Failure::usage(message).hint(format!("give its name, as in `--map {ours}=ITS_NAME`")));
             }
         }
-        let wanted = known.into_iter().enumerate().map(|(index, ours)| {
-            let theirs = mapping.theirs(ours);
-            WantedColumn {
-                ours,
-                theirs: Some(theirs.unwrap_or(ours)).filter(|name| !name.is_empty()).map(str::to_owned),
-                is_required: index < required.len(),
-                is_mapped: theirs.is_some_and(|theirs| !theirs.is_empty()),
-            }
-        });
-        let wanted: Vec<WantedColumn> = wanted.collect();
         for (index, one) in wanted.iter().enumerate() {
             let Some(theirs) = &one.theirs else { continue };
-            let is_named = |other: &&WantedColumn| other.theirs.as_deref().is_some_and(|name| is_same(name, theirs));
-            if let Some(other) = wanted[..index].iter().find(is_named) {
+            if let Some(other) = wanted[..index].iter().find(|other| other.is_called(theirs)) {
                 let may_lack = [one, other].into_iter().find(|column| !column.is_required && !column.is_mapped);
                 let none =
                     may_lack.map(|column| format!("; `--map {}=` if there is none", column.ours)).unwrap_or_default();
@@ -85,37 +89,32 @@ impl Columns {
         Ok(Self(wanted))
     }
 
-    /// What the input calls a column; `None` if it has none.
-    pub fn theirs(&self, index: usize) -> Option<&str> {
-        self.0[index].theirs.as_deref()
+    pub fn iter(&self) -> impl Iterator<Item = &WantedColumn<C>> {
+        self.0.iter()
     }
 
-    /// What the input calls a column; our own name if it has none.
-    pub fn name(&self, index: usize) -> &str {
-        self.theirs(index).unwrap_or(self.0[index].ours)
+    /// A column, if it is looked for.
+    pub fn get(&self, column: C) -> Option<&WantedColumn<C>> {
+        self.iter().find(|wanted| wanted.column == column)
     }
 
-    /// Whether a column must be in every row, because it was asked for by name.
-    pub fn is_mapped(&self, index: usize) -> bool {
-        self.0[index].is_mapped
+    /// What the input calls a column.
+    pub fn name(&self, column: C) -> &str {
+        self.get(column).map_or("", WantedColumn::name)
     }
 
     /// What is said of an input without a header.
     pub fn no_header(&self) -> Problem {
-        let wanted: Vec<&str> = (0..self.0.len()).map(|index| self.name(index)).collect();
+        let wanted: Vec<&str> = self.iter().map(WantedColumn::name).collect();
         Problem::new(Location::START, format!("nothing here, expected a header with {}", listed(&wanted)))
     }
 
-    pub fn classify(&self, name: &str) -> Named {
-        let ours =
-            self.0.iter().position(|wanted| wanted.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name)));
-        match ours {
-            Some(index) => Named::Ours(index),
-            None => {
-                let nearly =
-                    |wanted: &WantedColumn| !wanted.is_mapped && wanted.theirs.is_some() && is_near(wanted.ours, name);
-                self.0.iter().position(nearly).map_or(Named::Other, Named::Nearly)
-            }
+    pub fn classify(&self, name: &str) -> Named<C> {
+        let nearly =
+            |wanted: &&WantedColumn<C>| !wanted.is_mapped && wanted.theirs.is_some() && is_near(&wanted.ours, name);
+        match self.iter().find(|wanted| wanted.is_called(name)) {
+            Some(wanted) => Named::Ours(wanted.column),
+            None => self.iter().find(nearly).map_or(Named::Other, |wanted| Named::Nearly(wanted.column)),
         }
     }
 
@@ -123,56 +122,47 @@ impl Columns {
     ///
     /// # Errors
     /// A required or mapped column is missing, one is named twice, or a name is nearly that of a column that is missing.
-    pub fn find(&self, header: &[String]) -> Result<FoundColumns, Problem> {
-        let mut found = FoundColumns { indexes: vec![None; self.0.len()], ignored: Vec::new() };
-        let mut near: Vec<Option<(usize, &str)>> = vec![None; self.0.len()];
+    pub fn find(&self, header: &[String]) -> Result<FoundColumns<C>, Problem> {
+        let mut found = FoundColumns { columns: Vec::new(), ignored: Vec::new() };
+        // The column that each is nearly, how nearly, and the name.
+        let mut near: Vec<(C, usize, &str)> = Vec::new();
         for (at, name) in header.iter().enumerate() {
             match self.classify(name) {
-                Named::Ours(index) if found.indexes[index].is_some() => {
-                    let message = format!("the header names `{}` twice", self.name(index));
+                Named::Ours(column) if found.columns.iter().any(|(known, _)| *known == column) => {
+                    let message = format!("the header names `{}` twice", self.name(column));
                     return Err(Problem::new(Location::START, message));
                 }
-                Named::Ours(index) => found.indexes[index] = Some(at),
-                Named::Nearly(index) => {
+                Named::Ours(column) => found.columns.push((column, at)),
+                Named::Nearly(column) => {
+                    let distance = self.get(column).and_then(|wanted| distance(&wanted.ours, name)).unwrap_or_default();
                     // The nearest, but none of several that are as near.
-                    let distance = distance(self.0[index].ours, name).unwrap_or_default();
-                    near[index] = match near[index] {
-                        Some((best, _)) if best < distance => near[index],
-                        Some((best, _)) if best == distance => Some((best, "ITS_NAME")),
-                        _ => Some((distance, name)),
-                    };
+                    match near.iter_mut().find(|(known, ..)| *known == column) {
+                        Some((_, best, _)) if *best < distance => {}
+                        Some((_, best, name)) if *best == distance => *name = "ITS_NAME",
+                        Some(known) => *known = (column, distance, name),
+                        None => near.push((column, distance, name)),
+                    }
                     found.ignored.push(name.clone());
                 }
                 Named::Other => found.ignored.push(name.clone()),
             }
         }
-        let missing = |index: &usize| {
-            let wanted = &self.0[*index];
-            found.indexes[*index].is_none() && (wanted.is_required || wanted.is_mapped || near[*index].is_some())
+        let is_missing = |wanted: &&WantedColumn<C>| {
+            let is_near = || near.iter().any(|(column, ..)| *column == wanted.column);
+            found.columns.iter().all(|(column, _)| *column != wanted.column)
+                && (wanted.is_required || wanted.is_mapped || is_near())
         };
-        let mut missing: Vec<usize> = (0..self.0.len()).filter(missing).collect();
-        if found.indexes.iter().all(Option::is_none) && missing.is_empty() {
+        let mut missing: Vec<&WantedColumn<C>> = self.iter().filter(is_missing).collect();
+        if found.columns.is_empty() && missing.is_empty() {
             // Where no column must be there, a line with none of ours may be no header.
-            let is_quantity = |wanted: &WantedColumn| wanted.ours == "quantity" && wanted.theirs.is_some();
-            missing.extend(self.0.iter().position(is_quantity));
+            missing.extend(self.iter().find(|wanted| wanted.ours == "quantity" && wanted.theirs.is_some()));
         }
         let names: Vec<&str> = header.iter().map(String::as_str).collect();
         if missing.is_empty() { Ok(found) } else { Err(self.refusal(&names, &missing, &near)) }
     }
 
-    /// What is said of a name in an object that is nearly ours. Without `--map`, names must be ours.
-    pub fn refusal_of(&self, index: usize, name: &str, has_map: bool) -> (String, String) {
-        let ours = self.0[index].ours;
-        let hint = if has_map {
-            self.hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.0[index].is_required))
-        } else {
-            format!("call it `{ours}`")
-        };
-        (format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint)
-    }
-
-    fn refusal(&self, names: &[&str], missing: &[usize], near: &[Option<(usize, &str)>]) -> Problem {
-        let wanted: Vec<&str> = missing.iter().map(|index| self.name(*index)).collect();
+    fn refusal(&self, names: &[&str], missing: &[&WantedColumn<C>], near: &[(C, usize, &str)]) -> Problem {
+        let wanted: Vec<&str> = missing.iter().map(|wanted| wanted.name()).collect();
         let plural = if wanted.len() == 1 { "" } else { "s" };
         let message = format!("no column{plural} {}: the header has {}", listed(&wanted), listed(names));
         let refusal = Problem::new(Location::START, message);
@@ -187,28 +177,48 @@ impl Columns {
         if names.iter().all(|name| self.classify(name) == Named::Other) && has_values(names) {
             return refusal.hint(WANTS_HEADER.to_owned());
         }
-        let mapped = missing.iter().find(|index| self.0[**index].is_mapped);
-        if let Some(index) = mapped {
-            return refusal.hint(did_you_mean(self.name(*index), names));
+        if let Some(mapped) = missing.iter().find(|wanted| wanted.is_mapped) {
+            return refusal.hint(did_you_mean(mapped.name(), names));
         }
-        let pairs: Vec<String> = missing
-            .iter()
-            .map(|index| format!("{}={}", self.0[*index].ours, near[*index].map_or("ITS_NAME", |(_, name)| name)))
-            .collect();
-        let optional = missing.iter().find(|index| !self.0[**index].is_required).map(|index| self.0[*index].ours);
-        refusal.hint(self.hint(&pairs, optional))
+        let name_of = |column| near.iter().find(|(known, ..)| *known == column).map_or("ITS_NAME", |(.., name)| name);
+        let pairs: Vec<String> =
+            missing.iter().map(|wanted| format!("{}={}", wanted.ours, name_of(wanted.column))).collect();
+        let optional = missing.iter().find(|wanted| !wanted.is_required).map(|wanted| wanted.ours.as_str());
+        refusal.hint(map_hint(&pairs, optional))
+    }
+}
+
+impl<C> WantedColumn<C> {
+    /// What the input calls it; our own name if it has none.
+    pub fn name(&self) -> &str {
+        self.theirs.as_deref().unwrap_or(&self.ours)
     }
 
-    fn hint(&self, pairs: &[String], optional: Option<&str>) -> String {
-        if let Some(pair) = pairs.iter().find(|pair| pair.contains(',')) {
-            let name = pair.split_once('=').map_or("", |(_, name)| name);
-            return format!("give the column {} a name without a comma, which `--map` can name", quoted(name));
-        }
-        let map = format!("`--map {}`", shell_quoted(&pairs.join(",")));
-        match optional {
-            Some(ours) => format!("use it by {map}; if it is something else, `--map {ours}=` ignores it"),
-            None => format!("name the file's own column with {map}"),
-        }
+    fn is_called(&self, name: &str) -> bool {
+        self.theirs.as_deref().is_some_and(|theirs| is_same(theirs, name))
+    }
+
+    /// What is said of a name in an object that is nearly ours. Without `--map`, names must be ours.
+    pub fn refusal_of(&self, name: &str, has_map: bool) -> (String, String) {
+        let ours = self.ours.as_str();
+        let hint = match has_map {
+            true => map_hint(&[format!("{ours}={name}")], Some(ours).filter(|_| !self.is_required)),
+            false => format!("call it `{ours}`"),
+        };
+        (format!("{} is no column of ours, and `{ours}` is missing", quoted(name)), hint)
+    }
+}
+
+/// The next step if columns have other names.
+fn map_hint(pairs: &[String], optional: Option<&str>) -> String {
+    if let Some(pair) = pairs.iter().find(|pair| pair.contains(',')) {
+        let name = pair.split_once('=').map_or("", |(_, name)| name);
+        return format!("give the column {} a name without a comma, which `--map` can name", quoted(name));
+    }
+    let map = format!("`--map {}`", shell_quoted(&pairs.join(",")));
+    match optional {
+        Some(ours) => format!("use it by {map}; if it is something else, `--map {ours}=` ignores it"),
+        None => format!("name the file's own column with {map}"),
     }
 }
 
@@ -361,7 +371,7 @@ impl FromStr for Mapping {
 mod tests {
     use super::*;
 
-    fn find(header: &[&str], map: &str) -> Result<FoundColumns, Problem> {
+    fn find(header: &[&str], map: &str) -> Result<FoundColumns<&'static str>, Problem> {
         let mapping = if map.is_empty() { Mapping::default() } else { map.parse().unwrap() };
         let columns = Columns::new(&["activity", "user"], &["quantity", "request"], &mapping).unwrap();
         columns.find(&header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())

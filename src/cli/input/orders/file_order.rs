@@ -30,7 +30,7 @@ impl FileOrder {
             self.text.clear();
             self.buffer.clear();
             items(text, &reader.shape, &mut self.buffer).map_err(|message| {
-                let start = value_start(reader.lines.raw(), reader.column_name(Column::Items));
+                let start = value_start(reader.lines.raw(), reader.columns.name(Column::Items));
                 RowError::Bad(reader.lines.problem(start, format!("items: {message}"), None))
             })?;
             self.items = self.buffer.drain(..).collect();

@@ -9,7 +9,7 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::cli::failure::{Failure, Result};
-use crate::cli::input::columns::{Columns, Named};
+use crate::cli::input::columns::{Columns, Named, WantedColumn};
 use crate::cli::input::error::json_message;
 use crate::cli::input::orders::blocks::{Lines, utf8};
 use crate::cli::input::orders::row::{Column, OrderRow, Quantities, Shape, expected};
@@ -20,21 +20,21 @@ const MAX_KNOWN: usize = 64;
 
 /// The objects of one input, and what their fields are.
 pub(crate) struct JsonLines {
-    columns: Columns,
+    columns: Columns<Column>,
     shape: Shape,
     /// What was found out about names that are not exactly those of our columns.
-    known: Vec<(String, Named)>,
+    known: Vec<(String, Named<Column>)>,
     /// Those of them that are ignored.
     pub(crate) ignored: Vec<String>,
     /// Which columns were in any object.
     seen: [bool; Column::ALL.len()],
     has_rows: bool,
     /// A field that is nearly one of ours, in the object being read.
-    near: Option<(usize, String)>,
+    near: Option<(Column, String)>,
 }
 
 impl JsonLines {
-    pub(crate) fn new(columns: Columns, shape: &Shape) -> Self {
+    pub(crate) fn new(columns: Columns<Column>, shape: &Shape) -> Self {
         let (known, ignored, seen) = (Vec::new(), Vec::new(), Default::default());
         Self { columns, shape: *shape, known, ignored, seen, has_rows: false, near: None }
     }
@@ -64,10 +64,10 @@ impl JsonLines {
 
     /// Refuses an input if a mapped column is in none of its objects: the name is misspelt.
     fn check_mapped(&self, input: &str) -> Result<()> {
-        let unseen = |(index, column): &(usize, Column)| self.columns.is_mapped(*index) && !self.seen[*column as usize];
-        match self.shape.columns().enumerate().find(unseen) {
-            Some((index, _)) if self.has_rows => {
-                let name = self.columns.name(index);
+        let is_unseen = |wanted: &&WantedColumn<Column>| wanted.is_mapped && !self.seen[wanted.column as usize];
+        match self.columns.iter().find(is_unseen) {
+            Some(wanted) if self.has_rows => {
+                let name = wanted.name();
                 Err(Failure::usage(format!("{input}: no object has `{name}`, and `--map` says that it is there")))
             }
             _ => Ok(()),
@@ -78,18 +78,18 @@ impl JsonLines {
     /// arrive: at its end they are applied, and with the right name they would be applied again.
     fn check_first(&self, lines: &Lines) -> Result<()> {
         let applies = lines.is_stream() && self.shape.quantities == Quantities::Orders;
-        let lacks = |(index, column): &(usize, Column)| {
-            let is_checked = self.shape.required.contains(column) || *column == Column::Quantity;
-            applies && !is_checked && self.columns.is_mapped(*index) && !self.seen[*column as usize]
+        let lacks = |wanted: &&WantedColumn<Column>| {
+            let is_checked = wanted.is_required || wanted.column == Column::Quantity;
+            applies && !is_checked && wanted.is_mapped && !self.seen[wanted.column as usize]
         };
         let place = format!("{}:{}:1", lines.name(), lines.line());
-        if let Some((index, _)) = self.shape.columns().enumerate().find(lacks) {
-            let name = self.columns.name(index);
+        if let Some(wanted) = self.columns.iter().find(lacks) {
+            let name = wanted.name();
             return Err(Failure::usage(format!("{place}: no `{name}` here, and `--map` says that it is there"))
                 .hint("in a pipe the first object must have it, if need be as null"));
         }
-        let quantity = self.shape.number(Column::Quantity).filter(|index| self.columns.theirs(*index).is_some());
-        if quantity.is_some() && self.shape.required.is_empty() && self.seen == [false; Column::ALL.len()] {
+        let has_quantity = self.columns.get(Column::Quantity).is_some_and(|wanted| wanted.theirs.is_some());
+        if has_quantity && self.shape.required.is_empty() && self.seen == [false; Column::ALL.len()] {
             return Err(Failure::usage(format!("{place}: no field is one of ours"))
                 .hint("name the quantity by `--map quantity=ITS_NAME`; if each row is one unit, `--map quantity=`"));
         }
@@ -98,7 +98,8 @@ impl JsonLines {
 
     /// Sets the column that a field is, if it is one.
     fn set(&mut self, name: &str, value: &str, row: &mut OrderRow) -> Result<(), String> {
-        let Some(column) = self.column(name) else { return Ok(()) };
+        let Some(column) = self.find(name) else { return Ok(()) };
+        self.seen[column as usize] = true;
         if row.get(column).is_some() {
             return Err(format!("`{name}` is given twice"));
         }
@@ -118,30 +119,23 @@ impl JsonLines {
     }
 
     /// The column that a field is; `None` if it is ignored.
-    fn column(&mut self, name: &str) -> Option<Column> {
-        let column = self.find(name)?;
-        self.seen[column as usize] = true;
-        Some(column)
-    }
-
     fn find(&mut self, name: &str) -> Option<Column> {
-        let exact = self.shape.columns().enumerate().find(|(index, _)| self.columns.theirs(*index) == Some(name));
-        if let Some((_, column)) = exact {
-            return Some(column);
+        if let Some(exact) = self.columns.iter().find(|wanted| wanted.theirs.as_deref() == Some(name)) {
+            return Some(exact.column);
         }
         let named = match self.known.iter().find(|(known, _)| known == name) {
             Some((_, named)) => *named,
             None => self.learn(name),
         };
         match named {
-            Named::Ours(index) => return self.shape.column(index),
-            Named::Nearly(index) if self.near.is_none() => self.near = Some((index, name.to_owned())),
+            Named::Ours(column) => return Some(column),
+            Named::Nearly(column) if self.near.is_none() => self.near = Some((column, name.to_owned())),
             Named::Nearly(_) | Named::Other => (),
         }
         None
     }
 
-    fn learn(&mut self, name: &str) -> Named {
+    fn learn(&mut self, name: &str) -> Named<Column> {
         let named = self.columns.classify(name);
         if self.known.len() < MAX_KNOWN {
             self.known.push((name.to_owned(), named));
@@ -154,21 +148,19 @@ impl JsonLines {
 
     /// Refuses an object that has a field which is nearly ours and lacks ours, or lacks the quantity that was mapped.
     fn check(&mut self, lines: &Lines, row: &OrderRow) -> Result<(), RowError> {
-        if let Some((index, name)) = self.near.take()
-            && self.shape.column(index).is_some_and(|column| row.get(column).is_none())
+        if let Some((column, name)) = self.near.take()
+            && let Some(wanted) = self.columns.get(column).filter(|_| row.get(column).is_none())
         {
             // Orders of several activities come from backends, and have no `--map`.
-            let has_map = self.shape.number(Column::Items).is_none();
-            let (message, hint) = self.columns.refusal_of(index, &name, has_map);
+            let has_map = self.columns.get(Column::Items).is_none();
+            let (message, hint) = wanted.refusal_of(&name, has_map);
             return Err(RowError::Bad(lines.problem(value_start(lines.raw(), &name), message, Some(hint))));
         }
-        if let Some(index) = self.shape.number(Column::Quantity)
-            && self.columns.is_mapped(index)
+        if let Some(quantity) = self.columns.get(Column::Quantity).filter(|wanted| wanted.is_mapped)
             && row.get(Column::Quantity).is_none()
         {
-            return Err(
-                lines.bad(0, format!("`{}` is missing, and `--map` says that it is there", self.columns.name(index)))
-            );
+            let message = format!("`{}` is missing, and `--map` says that it is there", quantity.name());
+            return Err(lines.bad(0, message));
         }
         Ok(())
     }

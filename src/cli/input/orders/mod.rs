@@ -57,7 +57,7 @@ pub struct OrderReader {
     format: RowFormat,
     form: Form,
     shape: Shape,
-    columns: Columns,
+    columns: Columns<Column>,
 }
 
 enum Form {
@@ -71,7 +71,7 @@ impl OrderReader {
     /// # Errors
     /// Usage, if the header lacks a column that is wanted; or the input cannot be read.
     pub fn new(blocks: Blocks, format: RowFormat, mapping: &Mapping, shape: Shape) -> Result<Self> {
-        let columns = shape.names(mapping)?;
+        let columns = Columns::new(shape.required, shape.optional, mapping)?;
         let mut lines = Lines::new(blocks);
         lines.begin()?;
         let name = lines.name().to_owned();
@@ -80,7 +80,7 @@ impl OrderReader {
         let form = match dialect {
             Dialect::Jsonl => Form::Json(JsonLines::new(columns.clone(), &shape)),
             _ => {
-                let opened = Separated::open(dialect, delimiter, &mut lines, &columns, shape.columns());
+                let opened = Separated::open(dialect, delimiter, &mut lines, &columns);
                 Form::Separated(opened.map_err(|error| match error {
                     RowError::Fatal(failure) => failure,
                     RowError::Bad(problem) => Problems::only(&name, problem),
@@ -140,14 +140,10 @@ impl OrderReader {
         }
     }
 
-    pub(crate) fn column_name(&self, column: Column) -> &str {
-        self.shape.number(column).map_or(column.name(), |index| self.columns.name(index))
-    }
-
     fn problem(&self, wrong: row::Wrong) -> Problem {
         let start = match &self.form {
             Form::Separated(form) => form.value_start(self.lines.raw(), wrong.column),
-            Form::Json(_) => jsonl::value_start(self.lines.raw(), self.column_name(wrong.column)),
+            Form::Json(_) => jsonl::value_start(self.lines.raw(), self.columns.name(wrong.column)),
         };
         self.lines.problem(start, wrong.message, wrong.hint)
     }

@@ -1,7 +1,7 @@
 //! One row: the texts of its columns in one reused buffer, and the rules they must keep.
 
 use crate::cli::failure::Result;
-use crate::cli::input::columns::{Columns, Mapping};
+use crate::cli::input::columns::Columns;
 use crate::cli::input::error::quoted;
 use crate::model::number::{MAX_QUANTITY, MAX_UNITS, whole};
 use crate::model::order::MAX_REASON;
@@ -49,25 +49,6 @@ impl Shape {
     /// Why an activity is not one of the layout.
     pub(crate) fn refuses(&self, activity: &ActivityId) -> Option<String> {
         self.layout.and_then(|layout| layout.check_id(activity).err())
-    }
-
-    /// All columns that are looked for.
-    pub fn columns(&self) -> impl Iterator<Item = Column> {
-        self.required.iter().chain(self.optional).copied()
-    }
-
-    /// What an input calls them, numbered as they come in [`columns`](Self::columns).
-    pub(crate) fn names(&self, mapping: &Mapping) -> Result<Columns> {
-        let names = |columns: &[Column]| columns.iter().map(|column| column.name()).collect::<Vec<_>>();
-        Columns::new(&names(self.required), &names(self.optional), mapping)
-    }
-
-    pub(crate) fn number(&self, wanted: Column) -> Option<usize> {
-        self.columns().position(|column| column == wanted)
-    }
-
-    pub(crate) fn column(&self, number: usize) -> Option<Column> {
-        self.columns().nth(number)
     }
 }
 
@@ -139,23 +120,22 @@ impl OrderRow {
     }
 
     /// Holds the values against their rules.
-    pub(crate) fn check(&mut self, shape: &Shape, columns: &Columns) -> Result<(), Wrong> {
-        for (index, column) in shape.required.iter().enumerate() {
+    pub(crate) fn check(&mut self, shape: &Shape, columns: &Columns<Column>) -> Result<(), Wrong> {
+        for column in shape.required {
             if self.get(*column).is_none() {
                 let message =
-                    format!("`{}` is missing, expected {}", columns.name(index), expected(*column, shape.quantities));
+                    format!("`{}` is missing, expected {}", columns.name(*column), expected(*column, shape.quantities));
                 return Err(Wrong { column: *column, message, hint: None });
             }
         }
-        let name = |column| shape.number(column).map_or("", |index| columns.name(index));
         // A row that has no such column has no units of its own.
-        self.quantity = i64::from(shape.number(Column::Quantity).is_some());
+        self.quantity = i64::from(columns.get(Column::Quantity).is_some());
         for column in Column::ALL.iter().copied() {
             let Some((start, end)) = self.values[column as usize] else { continue };
             let text = &self.text[start as usize..end as usize];
             let is_id = matches!(column, Column::Activity | Column::User | Column::Request);
             if is_id && text.as_bytes().first().is_some_and(u8::is_ascii_digit) && is_rounded(text) {
-                let message = format!("{}: {} is a number that was rounded", name(column), quoted(text));
+                let message = format!("{}: {} is a number that was rounded", columns.name(column), quoted(text));
                 let hint = "a spreadsheet did that: export the ids again, with the column formatted as text".to_owned();
                 return Err(Wrong { column, message, hint: Some(hint) });
             }
@@ -163,7 +143,7 @@ impl OrderRow {
                 || column == Column::Request && text.eq_ignore_ascii_case("null")
             {
                 let message =
-                    format!("{}: {} is no id, but what a database prints for none", name(column), quoted(text));
+                    format!("{}: {} is no id, but what a database prints for none", columns.name(column), quoted(text));
                 let or_empty = if shape.optional.contains(&column) { "; in others leave the value empty" } else { "" };
                 let hint = format!("rows that a database printed are read with `--format mysql`{or_empty}");
                 return Err(Wrong { column, message, hint: Some(hint) });
@@ -192,7 +172,7 @@ impl OrderRow {
                 self.values[column as usize] = None;
             } else if !fits {
                 let message =
-                    format!("{}: {} is not {}", name(column), quoted(text), expected(column, shape.quantities));
+                    format!("{}: {} is not {}", columns.name(column), quoted(text), expected(column, shape.quantities));
                 let is_null = column == Column::Quantity && text.eq_ignore_ascii_case("null");
                 let hint =
                     is_null.then(|| "a quantity that is null is not counted as 1: give each row a number".to_owned());
@@ -203,7 +183,7 @@ impl OrderRow {
             self.values[Column::Activity as usize].map_or("", |(start, end)| &self.text[start as usize..end as usize]);
         if activity != self.valid_activity {
             if let Some(why) = activity.parse().ok().and_then(|activity| shape.refuses(&activity)) {
-                let message = format!("{}: {why}", name(Column::Activity));
+                let message = format!("{}: {why}", columns.name(Column::Activity));
                 return Err(Wrong { column: Column::Activity, message, hint: None });
             }
             self.valid_activity.clear();

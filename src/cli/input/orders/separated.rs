@@ -2,6 +2,7 @@
 //! `mysql --batch` prints have no quotes, but `\t`, `\n`, `\\` and `\0` for what would break a line, and `NULL` for nothing.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::ops::Range;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -28,14 +29,13 @@ pub(crate) struct Separated<C> {
     pub(crate) ignored: Vec<String>,
 }
 
-impl<C: Copy + PartialEq> Separated<C> {
-    /// Reads the header. `columns` are ours, in the order of their `names`.
+impl<C: Copy + PartialEq + Display> Separated<C> {
+    /// Reads the header.
     pub(crate) fn open(
         dialect: Dialect,
         delimiter: u8,
         lines: &mut Lines,
-        names: &Columns,
-        columns: impl Iterator<Item = C>,
+        columns: &Columns<C>,
     ) -> Result<Self, RowError> {
         let reader = Box::new(ReaderBuilder::new().delimiter(delimiter).build());
         let record = Record { reader, ..Record::default() };
@@ -47,7 +47,7 @@ impl<C: Copy + PartialEq> Separated<C> {
             match opened.record(lines)? {
                 Next::Row => break,
                 Next::NotYet => lines.blocks.wait_or_stop()?,
-                Next::End => return Err(RowError::Bad(names.no_header())),
+                Next::End => return Err(RowError::Bad(columns.no_header())),
             }
         }
         let name = |value: &Range<usize>| {
@@ -55,15 +55,15 @@ impl<C: Copy + PartialEq> Separated<C> {
             Ok::<_, RowError>(if has_quotes { name.trim().to_owned() } else { name.into_owned() })
         };
         let texts: Vec<String> = opened.record.values.iter().map(name).collect::<Result<_, _>>()?;
-        let found = names.find(&texts).map_err(|mut problem| {
+        let found = columns.find(&texts).map_err(|mut problem| {
             let is_of_csv = |hint: &&mut String| dialect != Dialect::Csv && hint.contains("--delimiter");
             if let Some(hint) = problem.hint.as_mut().filter(is_of_csv) {
                 hint.push_str("; it is for csv: by its name, or `--format csv`");
             }
             RowError::Bad(problem)
         })?;
-        opened.columns = columns.zip(found.indexes).filter_map(|(column, at)| Some((column, at?))).collect();
-        Ok(Self { width: texts.len(), header: lines.raw().to_vec(), ignored: found.ignored, ..opened })
+        let header = lines.raw().to_vec();
+        Ok(Self { width: texts.len(), header, columns: found.columns, ignored: found.ignored, ..opened })
     }
 
     /// The value of a column in the record that was read last; `None` if there is no such column.
