@@ -196,7 +196,7 @@ impl Warnings {
     }
 
     /// Says how many were not printed so far.
-    pub fn say_rest(&self) {
+    pub fn end(&self) {
         if self.count > MAX_WARNINGS {
             self.terminal.warn(format!("and {} more like these", self.count - MAX_WARNINGS));
         }
@@ -208,11 +208,6 @@ impl Warnings {
         if self.count <= MAX_WARNINGS {
             self.terminal.note(text);
         }
-    }
-
-    /// Says how many were not printed.
-    pub fn end(self) {
-        self.say_rest();
     }
 }
 

@@ -1,7 +1,8 @@
 //! Commands that correct what was found, or remove what is left, as they can be pasted into a shell.
 
 use crate::cli::args::Global;
-use crate::cli::shared::target::{self, Login, PasswordSource};
+use crate::cli::failure::Result;
+use crate::cli::shared::target::{self, InUse, PasswordSource};
 use crate::model::{ActivityId, Kind, Meta, Millis, option, shell_quoted};
 
 /// How commands for one server begin.
@@ -34,8 +35,11 @@ pub struct Options {
 
 impl Options {
     /// As they were given here, by options, the environment or a context.
-    pub fn of(global: &Global, login: Login) -> Self {
-        let Login { password, certificates } = login;
+    ///
+    /// # Errors
+    /// The URL cannot be read.
+    pub fn of(global: &Global, in_use: Option<&InUse>) -> Result<Self> {
+        let (password, certificates) = target::login(global, in_use)?;
         let mut other: Vec<String> = Vec::new();
         other.extend(global.layout.iter().flat_map(|layout| ["-l".to_owned(), layout.clone()]));
         if let PasswordSource::File(path) = &password {
@@ -43,7 +47,7 @@ impl Options {
         }
         other.extend(certificates.iter().cloned());
         let other_server = other.iter().map(|word| format!(" {}", shell_quoted(word))).collect();
-        Self { certificates, password, seckill: target::options(global), other_server }
+        Ok(Self { certificates, password, seckill: target::options(global), other_server })
     }
 
     /// The user whom a command logs in as, if the URL names one with a password: without one it may be a password in the wrong place.

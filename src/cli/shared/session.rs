@@ -9,7 +9,8 @@ use crate::cli::input::credentials;
 use crate::cli::input::yaml::contexts::Context;
 use crate::cli::interrupt;
 use crate::cli::output::{Format, Output};
-use crate::cli::shared::target::{self, InUse, Login, Standing};
+use crate::cli::shared::fix::Options;
+use crate::cli::shared::target::{self, InUse, Standing};
 use crate::error::StoreError;
 use crate::model::{ActivityId, Layout};
 use crate::redis::connect::Target;
@@ -111,9 +112,9 @@ impl Session {
         target::target(&self.global, self.in_use.as_ref(), run)
     }
 
-    /// How a command that is printed logs in to the same server.
-    pub fn login(&self) -> Result<Login> {
-        target::login(&self.global, self.in_use.as_ref())
+    /// What a command that is printed needs for the same server and layout.
+    pub fn options(&self) -> Result<Options> {
+        Options::of(&self.global, self.in_use.as_ref())
     }
 
     /// Waits for the replicas of `--wait-replicas`, once for all that the command changed. What a command that failed

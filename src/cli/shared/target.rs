@@ -197,28 +197,20 @@ pub fn target<'a>(
     Ok((target, context))
 }
 
-/// How a command that is printed logs in to the same server, without any secret.
-#[derive(Debug)]
-pub struct Login {
-    pub password: PasswordSource,
-    /// The options of TLS, by the names that `redis-cli` and `seckill` share: `--cacert`, `--cert` and `--key` with their files.
-    pub certificates: Vec<String>,
-}
-
-/// Finds out.
+/// How a command that is printed logs in to the same server, without any secret: where the password is, and the options of TLS by the
+/// names that `redis-cli` and `seckill` share, `--cacert`, `--cert` and `--key` with their files.
 ///
 /// # Errors
 /// The URL cannot be read.
-pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<Login> {
+pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<(PasswordSource, Vec<String>)> {
     if global.embedded.is_some() {
-        return Ok(Login { password: PasswordSource::Absent, certificates: Vec::new() });
+        return Ok(Default::default());
     }
     let (target, context, password) = named(global, in_use)?;
     let files = certificate_files(global, context).into_iter().flatten().filter(|_| target.has_tls());
     let option =
         |(name, file): (&str, &Path)| [format!("--{}", name.trim_start_matches('-')), file.display().to_string()];
-    let certificates = files.flat_map(option).collect();
-    Ok(Login { password, certificates })
+    Ok((password, files.flat_map(option).collect()))
 }
 
 /// What the file of contexts says of a server that is to be changed.

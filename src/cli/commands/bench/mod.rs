@@ -168,7 +168,7 @@ pub fn run(args: &BenchArgs, session: &mut Session) -> Result<Exit> {
     let mutating = Mutating { reason: None, dry_run, yes, confirm, wait_replicas: None };
     let is_private = session.global.embedded.is_some();
     let mut store = session.store_to_change(layout, &mutating, [])?;
-    let login = Options::of(&session.global, session.login()?);
+    let login = session.options()?;
     let out = &mut session.out;
     if args.dry_run {
         return rows::show(args, &terms, &mut store, out);

@@ -56,7 +56,7 @@ pub fn run(args: &DoctorArgs, session: &mut Session) -> Result<Exit> {
     let mut rights = rights::all(layout);
     rights.extend(rights::OF_ADMINISTRATORS.map(str::to_owned));
     let health = health::health(&mut store, &rights)?;
-    let options = Options::of(&session.global, session.login()?);
+    let options = session.options()?;
     let fixes: Vec<Fixes> = health.nodes.iter().map(|node| fixes_for(node, &rights, &options)).collect();
     let nodes: Vec<(&Node, &Fixes)> = health.nodes.iter().zip(&fixes).collect();
     let mut rows = Vec::new();

@@ -163,7 +163,7 @@ impl Sources {
             expand(self.names.clone(), store)?.into_iter().filter(|activity| self.known.insert(activity.clone()));
         self.ledgers.extend(found.map(|activity| (activity, self.since)));
         self.looked = Instant::now();
-        self.faults.warnings.say_rest();
+        self.faults.warnings.end();
         self.faults.warnings.next_round();
         Ok(())
     }

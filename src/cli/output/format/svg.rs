@@ -65,19 +65,13 @@ impl Svg {
         self.shape("line", &all, None);
     }
 
-    /// A rectangle by its upper left corner and its size.
-    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), tip: Option<&str>) {
-        let all: [Attribute<'_>; 5] =
-            [("class", &class), ("x", &Px(at.0)), ("y", &Px(at.1)), ("width", &Px(size.0)), ("height", &Px(size.1))];
-        self.shape("rect", &all, tip);
-    }
-
-    /// The same with round corners.
-    pub fn rounded(&mut self, class: &str, at: (f64, f64), size: (f64, f64), radius: f64, tip: &str) {
+    /// A rectangle by its upper left corner and its size, with corners of that radius.
+    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), radius: f64, tip: Option<&str>) {
         let (x, y, wide, high, radius) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1), Px(radius));
         let all: [Attribute<'_>; 6] =
             [("class", &class), ("x", &x), ("y", &y), ("width", &wide), ("height", &high), ("rx", &radius)];
-        self.shape("rect", &all, Some(tip));
+        let is_round = radius.0 > 0.0;
+        self.shape("rect", &all[..5 + usize::from(is_round)], tip);
     }
 
     /// A line of text; the class has its size and colour, and says where it is anchored.

@@ -112,7 +112,7 @@ fn tiles(report: &Report, svg: &mut Svg) {
         let x = EDGE + f64::from(index) * (width + gap);
         let left = x + 12.0;
         let tip = format!("{}: {}, {}", tile.name, tile.value, tile.detail);
-        svg.rounded("tile", (x, 86.0), (width, 76.0), 6.0, &tip);
+        svg.rect("tile", (x, 86.0), (width, 76.0), 6.0, Some(&tip));
         svg.write(left, 106.0, "dim", tile.name);
         let class = format!("value {}", tile.class);
         svg.write(left, 131.0, class.trim_end(), &fitted(&tile.value, room, VALUE * BOLD));
@@ -234,7 +234,7 @@ impl List {
             let tip = format!("{}: {}", row.name, row.value);
             svg.write(x, y + 13.0, "", &fitted(&row.name, names + 8.0, BODY));
             let long = (room * row.share).max(2.0);
-            svg.rounded("bought", (left, y + 2.0), (long, 14.0), 2.0, &tip);
+            svg.rect("bought", (left, y + 2.0), (long, 14.0), 2.0, Some(&tip));
             svg.write(left + long + 8.0, y + 13.0, "dim", &row.value);
         }
     }

@@ -74,7 +74,7 @@ impl Plot<'_> {
             if right > left {
                 let tip = format!("paused from {} to {}", from.clock(1), to.clock(1));
                 for (top, high) in self.areas() {
-                    svg.rect("paused", (left, top), (right - left, high), Some(&tip));
+                    svg.rect("paused", (left, top), (right - left, high), 0.0, Some(&tip));
                 }
             }
         };
@@ -163,7 +163,7 @@ impl Plot<'_> {
         let has_returns = bars.iter().any(|bar| bar.returned > 0);
         let mut swatch = LEFT + 74.0;
         for name in ["bought", "returned"].into_iter().take(1 + usize::from(has_returns)) {
-            svg.rect(name, (swatch, top - 28.0), (11.0, 11.0), None);
+            svg.rect(name, (swatch, top - 28.0), (11.0, 11.0), 0.0, None);
             svg.write(swatch + 17.0, top - 18.0, "dim", name);
             swatch += 34.0 + text_width(name, SMALL);
         }
@@ -177,7 +177,7 @@ impl Plot<'_> {
             {
                 if rate > 0.0 {
                     let high = (RATE_HIGH * rate / scale.top).max(1.5);
-                    svg.rect(class, (at, top + RATE_HIGH - high), (wide, high), None);
+                    svg.rect(class, (at, top + RATE_HIGH - high), (wide, high), 0.0, None);
                 }
             }
         }
@@ -202,7 +202,7 @@ impl Plot<'_> {
                 tip += &format!(", {} returned", count(bar.returned));
             }
             tip += &format!("; {} sold by then", count(u64::try_from(bar.sold).unwrap_or_default()));
-            svg.rect("tip", (left, top), (right - left, bottom - top), Some(&tip));
+            svg.rect("tip", (left, top), (right - left, bottom - top), 0.0, Some(&tip));
         }
     }
 
