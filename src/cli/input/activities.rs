@@ -65,7 +65,7 @@ fn rows(
         }
         let mut row = Row { values: &values, lines: &lines, problems };
         let Some(plan) = row.plan() else { continue };
-        match seen.insert(plan.id.clone(), lines.line()) {
+        match seen.insert(plan.id.clone(), lines.line) {
             Some(first) => row.report(format!("activity `{}` is given twice, first in line {first}", plan.id), None),
             None => list.plans.push(plan),
         }

@@ -18,7 +18,7 @@ const BUFFER: usize = 256 * 1024;
 /// An archive that was found, with its manifest.
 #[derive(Debug)]
 pub struct Archive {
-    folder: PathBuf,
+    pub folder: PathBuf,
     pub id: ActivityId,
     pub sealed: Sealed,
 }
@@ -77,10 +77,6 @@ impl Archive {
             return Err(damaged(&path, format!("its SHA-256 is not the one in `{SUMS}`")));
         }
         Ok(Self { folder: folder.to_owned(), id, sealed })
-    }
-
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     /// Reads each file to its end: its SHA-256, its size, and whether each line is one. `read` gets the number of lines

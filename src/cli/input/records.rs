@@ -294,7 +294,7 @@ fn read(
             return Err(Failure::usage(format!(
                 "{}:{}: the rows name more than {MAX_ACTIVITIES} activities",
                 rows.lines.name(),
-                row.line()
+                row.line
             ))
             .hint("is another column taken for the activity? else name the activities to audit"));
         }
@@ -311,7 +311,7 @@ fn read(
         }
         batch_index = index;
         let entry: Option<EntryId> = row.get(Column::Ledger).and_then(|text| text.parse().ok());
-        batch.push(user, row.quantity(), entry);
+        batch.push(user, row.quantity, entry);
         if let Some(request) = row.get(Column::Request) {
             batch.name_request(request);
         }

@@ -21,7 +21,8 @@ const MAX_LINKS: usize = 40;
 /// A file being written. Nothing of it is at its target before [`commit`](Self::commit); without that, it vanishes.
 #[derive(Debug)]
 pub struct OutputFile {
-    path: PathBuf,
+    /// The target, as it was given.
+    pub path: PathBuf,
     target: Target,
     /// Has no name yet, so that nothing is left behind however the process ends.
     content: File,
@@ -101,11 +102,6 @@ impl OutputFile {
     /// Appends bytes.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.content.write_all(bytes).map_err(|error| unwritable(&self.path, &error))
-    }
-
-    /// The target, as it was given.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Puts the file in its target's place, whole.

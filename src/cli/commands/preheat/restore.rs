@@ -117,7 +117,7 @@ fn wanted(directory: &Path, args: &PreheatArgs, of_flag: Option<Layout>) -> Resu
         missing.remove(id.as_str());
         missing.remove(whole.as_str());
         if let Some(other) = places.insert((id.clone(), layout), wanted.len()) {
-            let folders = [&wanted[other], &archive].map(|archive| archive.folder().display().to_string());
+            let folders = [&wanted[other], &archive].map(|archive| archive.folder.display().to_string());
             return Err(Failure::usage(format!("two archives are of `{id}`: `{}` and `{}`", folders[0], folders[1]))
                 .hint("give the folder of the one to restore"));
         }

@@ -72,7 +72,7 @@ impl FixArgs {
             file.append(&line)?;
             count += 1;
         }
-        let path = file.path().display().to_string();
+        let path = file.path.display().to_string();
         file.commit()?;
         let transfers: usize = audits.iter().map(|audit| audit.plan.transfers.len()).sum();
         if transfers > 0 {

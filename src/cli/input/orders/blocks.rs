@@ -265,7 +265,7 @@ pub(crate) struct Lines {
     /// The range of the record that was read last.
     record: std::ops::Range<usize>,
     /// The number of the line where the last record began, and of the one behind it.
-    line: u64,
+    pub(crate) line: u64,
     next_line: u64,
     /// The last byte that was passed: a `\n` behind a `\r` ends the same line.
     before: u8,
@@ -328,10 +328,6 @@ impl Lines {
 
     pub(crate) fn name(&self) -> &str {
         self.blocks.name()
-    }
-
-    pub(crate) fn line(&self) -> u64 {
-        self.line
     }
 
     /// The record that was read last, with its line end.

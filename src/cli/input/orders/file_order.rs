@@ -42,7 +42,7 @@ impl FileOrder {
     /// Visits each activity that it names, with its units.
     pub fn each(&self, mut visit: impl FnMut(&str, u64)) {
         if self.row.get(Column::Items).is_none() {
-            visit(self.row.text(Column::Activity), self.row.quantity().unsigned_abs());
+            visit(self.row.text(Column::Activity), self.row.quantity.unsigned_abs());
             return;
         }
         self.items.iter().for_each(|(activity, quantity)| visit(activity.as_str(), quantity.get()));

@@ -48,7 +48,6 @@ impl JsonLines {
         if next != Next::Row {
             return Ok(next);
         }
-        row.set_line(lines.line());
         let text = utf8(lines, lines.raw())?;
         let mut json = serde_json::Deserializer::from_str(text);
         self.near = None;
@@ -82,7 +81,7 @@ impl JsonLines {
             let is_checked = wanted.is_required || wanted.column == Column::Quantity;
             applies && !is_checked && wanted.is_mapped && !self.seen[wanted.column as usize]
         };
-        let place = format!("{}:{}:1", lines.name(), lines.line());
+        let place = format!("{}:{}:1", lines.name(), lines.line);
         if let Some(wanted) = self.columns.iter().find(lacks) {
             let name = wanted.name();
             return Err(Failure::usage(format!("{place}: no `{name}` here, and `--map` says that it is there"))

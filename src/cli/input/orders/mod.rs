@@ -54,7 +54,8 @@ impl From<Failure> for RowError {
 pub struct OrderReader {
     /// What they are read of, and the last one as it is written.
     pub(crate) lines: Lines,
-    format: RowFormat,
+    /// The form that was recognised: with it the input is read the same way again.
+    pub(crate) format: RowFormat,
     form: Form,
     shape: Shape,
     columns: Columns<Column>,
@@ -103,6 +104,7 @@ impl OrderReader {
             Form::Json(form) => form.next(&mut self.lines, row)?,
         };
         if next == Next::Row {
+            row.line = self.lines.line;
             row.check(&self.shape, &self.columns).map_err(|wrong| RowError::Bad(self.problem(wrong)))?;
         }
         Ok(next)
@@ -125,11 +127,6 @@ impl OrderReader {
             Form::Separated(form) => &form.header,
             Form::Json(_) => &[],
         }
-    }
-
-    /// The form that was recognised: with it the input is read the same way again.
-    pub fn format(&self) -> RowFormat {
-        self.format
     }
 
     /// Columns that are ignored; in jsonl those of the rows that were read, as far as they are kept.

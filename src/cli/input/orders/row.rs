@@ -63,11 +63,13 @@ pub(crate) struct Wrong {
 /// One row, in buffers that are used again for the next.
 #[derive(Debug, Default)]
 pub struct OrderRow {
-    line: u64,
+    /// The number of the line where the row begins.
+    pub line: u64,
     text: String,
     /// The range of each column in `text`; `None` if the column is absent.
     values: [Option<(u32, u32)>; Column::ALL.len()],
-    quantity: i64,
+    /// 1 if there is no such column.
+    pub quantity: i64,
     /// The last activity that was found valid: most rows name it again.
     valid_activity: String,
 }
@@ -76,10 +78,6 @@ impl OrderRow {
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.values = Default::default();
-    }
-
-    pub(crate) fn set_line(&mut self, line: u64) {
-        self.line = line;
     }
 
     pub(crate) fn set(&mut self, column: Column, text: &str) {
@@ -99,11 +97,6 @@ impl OrderRow {
         }
     }
 
-    /// The number of the line where the row begins.
-    pub fn line(&self) -> u64 {
-        self.line
-    }
-
     /// The text of a column; `None` if there is none.
     pub fn get(&self, column: Column) -> Option<&str> {
         self.values[column as usize].map(|(start, end)| &self.text[start as usize..end as usize])
@@ -112,11 +105,6 @@ impl OrderRow {
     /// The text of a column; empty if there is none.
     pub fn text(&self, column: Column) -> &str {
         self.get(column).unwrap_or_default()
-    }
-
-    /// The quantity; 1 if there is no such column.
-    pub fn quantity(&self) -> i64 {
-        self.quantity
     }
 
     /// Holds the values against their rules.

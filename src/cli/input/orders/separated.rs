@@ -137,7 +137,6 @@ impl Separated<Column> {
         if next != Next::Row {
             return Ok(next);
         }
-        row.set_line(lines.line());
         let count = self.count();
         if count != self.width {
             let plural = if count == 1 && self.has_quotes { "" } else { "s" };

@@ -29,10 +29,10 @@ fn read(text: impl AsRef<[u8]>, dialect: Dialect, map: &str) -> (Vec<String>, Op
         match reader.read(&mut row) {
             Ok(true) => rows.push(format!(
                 "{} {} {} {} {}",
-                row.line(),
+                row.line,
                 row.text(Column::Activity),
                 row.text(Column::User),
-                row.quantity(),
+                row.quantity,
                 row.text(Column::Request)
             )),
             Ok(false) => return (rows, None),
@@ -88,7 +88,7 @@ fn a_slow_pipe_does_not_hold_up_what_was_read() {
     input.write_all(b"\"\n").unwrap();
     drop(input);
     assert!(reader.read(&mut row).unwrap());
-    assert_eq!((row.text(Column::User), row.line()), ("8", 3));
+    assert_eq!((row.text(Column::User), row.line), ("8", 3));
     assert!(!reader.read(&mut row).unwrap());
 }
 

@@ -199,7 +199,7 @@ impl<'o> Driver<'o> {
         while !self.has_ended && self.run.accepts_more() && !interrupt::requested() {
             match self.order.read(&mut input.reader) {
                 // A second reading after a rewind does not try again what was reported as refused.
-                Ok(Next::Row) if self.report.lines.is_refused(self.order.row.line()) => {}
+                Ok(Next::Row) if self.report.lines.is_refused(self.order.row.line) => {}
                 Ok(Next::Row) => push(&mut self.run, &self.order)?,
                 Ok(Next::NotYet) => return Ok(true),
                 Ok(Next::End) => self.has_ended = true,
@@ -343,11 +343,11 @@ fn push(run: &mut Run, order: &FileOrder) -> Result<()> {
     let row = &order.row;
     let texts = [Column::User, Column::Request, Column::Reason].map(|column| row.text(column));
     match row.get(Column::Items) {
-        Some(_) => run.push(row.line(), order.items.iter().map(|(id, count)| (id.as_str(), count.get())), texts)?,
+        Some(_) => run.push(row.line, order.items.iter().map(|(id, count)| (id.as_str(), count.get())), texts)?,
         None => {
             // The reader has checked it against the bounds of an order.
-            let quantity = u64::try_from(row.quantity()).unwrap_or_default();
-            run.push(row.line(), [(row.text(Column::Activity), quantity)], texts)?;
+            let quantity = u64::try_from(row.quantity).unwrap_or_default();
+            run.push(row.line, [(row.text(Column::Activity), quantity)], texts)?;
         }
     }
     Ok(())

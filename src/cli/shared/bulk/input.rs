@@ -55,7 +55,7 @@ impl Input {
 
     /// The same file from its beginning, which must have the same content.
     pub(crate) fn again(self, expected: &ContentDigests) -> Result<Self> {
-        let format = self.reader.format();
+        let format = self.reader.format;
         let blocks = self.reader.lines.blocks.again(expected.clone())?;
         let reader = OrderReader::new(blocks, format, &self.mapping, self.shape)?;
         Ok(Self { reader, ..self })
@@ -79,7 +79,7 @@ impl Input {
 
     /// How the input is read, as a part of the job's name and stored digest.
     pub(crate) fn reading(&self) -> String {
-        let format = self.reader.format();
+        let format = self.reader.format;
         let delimiter = match format.delimiter {
             None | Some(b',') => String::new(),
             Some(byte) => format!(" {byte}"),
@@ -128,7 +128,7 @@ impl BadLines {
     /// Puts the collected lines at their path: there are no more.
     pub(crate) fn commit(&mut self) -> Result<()> {
         if let Some(file) = self.rejects.take() {
-            let path = file.path().display().to_string();
+            let path = file.path.display().to_string();
             file.commit()?;
             self.written = Some(path);
         }
@@ -270,7 +270,7 @@ pub(crate) fn check(
                 order.each(|activity, units| {
                     let index = totals.add(activity, units, dry_run);
                     if is_nameless {
-                        nameless.entry(index).or_insert(order.row.line());
+                        nameless.entry(index).or_insert(order.row.line);
                     }
                 });
                 rows += 1;
