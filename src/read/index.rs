@@ -46,6 +46,12 @@ pub(crate) fn has_meta(store: &mut Store, activity: &ActivityId) -> Result<bool>
     Ok(value == Value::Int(1))
 }
 
+/// The server's word for the type of a key, such as `hash`; `None` if it does not say.
+pub(crate) fn type_of(store: &mut Store, key: &str) -> Option<String> {
+    let value = store.servers.command(key, redis::cmd("TYPE").arg(key)).ok()?;
+    Reply::of_command("TYPE").text(Some(&value)).ok()?
+}
+
 /// The other layouts in which each of these activities exists.
 pub(crate) fn layouts_with(store: &mut Store, activities: &[&ActivityId]) -> Vec<Vec<Layout>> {
     let others = others(store);

@@ -52,10 +52,11 @@ pub(super) fn keys(
     snapshots: &[Snapshot],
     preheated: &HashSet<ActivityId>,
     orphaned: &HashSet<ActivityId>,
-    store: &Store,
+    store: &mut Store,
     fixes: &Fixes,
 ) -> Troubles {
-    let whole = |snapshot: &Snapshot| store.layout().whole(&snapshot.activity);
+    let layout = store.layout();
+    let whole = |snapshot: &Snapshot| layout.whole(&snapshot.activity);
     let without_meta = |snapshot: &Snapshot| {
         let found =
             "its meta is gone (evicted? expired?), and with it limit, window and pause; an adoption begins a ledger";
@@ -115,22 +116,31 @@ fn is_of_later_version(corrupt: &Corrupt) -> bool {
 }
 
 /// What is wrong with an activity; if it is lost, order records are all that restores it, and `lost_in` are all that were read.
-fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &Store, fixes: &Fixes) -> Option<Finding> {
+fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &mut Store, fixes: &Fixes) -> Option<Finding> {
     let activity = &snapshot.activity;
+    let keys = store.keys(activity);
+    let has_ledger = match &snapshot.meta {
+        Some(meta) => meta.ledger,
+        // A corrupt snapshot has no meta.
+        None => snapshot.corrupt.is_some() && index::type_of(store, &keys.ledger).as_deref() == Some("stream"),
+    };
+    let corrupt_users = snapshot.corrupt.as_ref().filter(|corrupt| keys.participants.as_ref() == Some(&corrupt.key));
     let whole = store.layout().whole(activity);
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
     let restore = || match lost_in {
         Some(all) => start_over(&whole, is_parent || is_shard, all, store, fixes),
         // Neither counters alone nor a ledger without users proves how many units are left.
-        None if store.layout().kind() == Kind::Counter || snapshot.meta.as_ref().is_some_and(|meta| !meta.ledger) => {
+        None if store.layout().kind() == Kind::Counter || !has_ledger => {
             fixes.seckill("reconcile", &whole, "--orders FILE --fix")
         }
         None => fixes.seckill("reconcile", &whole, "--fix"),
     };
     let is_lost = lost_in.is_some();
     if let Some(corrupt) = &snapshot.corrupt {
-        let found = format!("`{}` {}", corrupt.key, corrupt.what);
-        let keys = store.keys(activity);
+        let mut found = format!("`{}` {}", corrupt.key, corrupt.what);
+        if corrupt_users.is_some() && !has_ledger {
+            found += "; stop the backend's script first: while this key is gone, limits start over";
+        }
         // A key of a shard has a row of its own.
         let fix = if is_of_later_version(corrupt) {
             format!("{SECKILL}version")
