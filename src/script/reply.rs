@@ -123,6 +123,7 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
     let oversold = format!(
         "0 or more; units were sold past it: `SET` it to 0, then `seckill reconcile {id:#}` shows what differs"
     );
+    let units = "for each user a whole number of units, no fewer than are held open";
     let (kind, expected) = match number {
         number if keys.deadlines.as_deref() == Some(keys.numbered(number)) => ("sorted set", "deadlines of holds"),
         1 if value.is_some_and(|value| value.starts_with('-')) => ("string", &*oversold),
@@ -130,8 +131,8 @@ pub(crate) fn corrupt(keys: &Keys, number: usize, value: Option<&str>) -> Corrup
         2 => ("hash", "what a preheat writes"),
         3 => ("hash", "request ids"),
         4 => ("stream", "a ledger"),
-        5 => ("hash or set of the layout", "for each user a whole number of units, no fewer than are held open"),
-        _ => ("hash", "for each user a whole number of units, no fewer than are held open"),
+        5 => ("hash or set, as `kind` of the layout says", units),
+        _ => ("hash", units),
     };
     let restore = || {
         format!(

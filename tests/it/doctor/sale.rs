@@ -72,6 +72,9 @@ fn a_key_that_is_missing_or_corrupt_fails_and_its_fix_restores_it() {
         redis.cmd(("SET", "seckill:stock:3", 5));
     }
     redis.cmd(("DEL", "seckill:participants:3"));
+    redis.cmd(("SADD", "seckill:participants:3", "a"));
+    assert_fixed(&redis, "keys", "fail", "it is a set: is that kind right?", "fail");
+    redis.cmd(("DEL", "seckill:participants:3"));
     redis.cmd(("DEL", "seckill:meta:3"));
     paste(&redis, text(&assert_row(&redis, "keys", "fail", "its meta is gone"), "fix"));
     assert_row(&redis, "keys", "ok", "3 activities");

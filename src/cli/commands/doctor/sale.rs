@@ -125,6 +125,13 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &mut Store
         None => snapshot.corrupt.is_some() && index::type_of(store, &keys.ledger).as_deref() == Some("stream"),
     };
     let corrupt_users = snapshot.corrupt.as_ref().filter(|corrupt| keys.participants.as_ref() == Some(&corrupt.key));
+    let other_type = if store.layout().kind().records_once() { "hash" } else { "set" };
+    if let Some(Corrupt { key, what }) = corrupt_users
+        && index::type_of(store, key).as_deref() == Some(other_type)
+    {
+        let found = format!("`{key}` {what}; it is a {other_type}: is that kind right?");
+        return Some(Finding::fail(found, fixes.command(&["TYPE", key])));
+    }
     let whole = store.layout().whole(activity);
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
     let restore = || match lost_in {
