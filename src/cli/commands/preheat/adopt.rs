@@ -217,13 +217,9 @@ impl AdoptCommand<'_> {
             .hint("give `--total N`, the units that it had at the beginning")),
             Unadoptable::Evicted => {
                 let key = self.store.keys(&id).participants.unwrap_or_default();
+                let hint = self.without_users(found, &key)?;
+                self.out.hint(hint);
                 let corrupt = Corrupt { key, what: "holds nothing, though units were sold".to_owned() };
-                self.out.hint(format!(
-                    "`seckill reconcile {id:#} --fix` restores participants from a whole ledger, and of `ledger: false` with \
-                     `--orders FILE` from complete order records; else {} starts over, and `seckill reconcile {id:#} --orders FILE \
-                     --fix` records its orders before anybody buys",
-                    hints::preheat(&id, "--stock TOTAL --reset --starts-at +1h")
-                ));
                 self.refuse(found, Status::Corrupt, Some(corrupt), Vec::new())
             }
             Unadoptable::OtherTotal(known) => {
@@ -259,6 +255,31 @@ impl AdoptCommand<'_> {
                 self.refuse(found, Status::Exists, None, vec![difference])
             }
         }
+    }
+
+    /// What can be done about a sale whose users are not there. No window stops a plain script.
+    fn without_users(&mut self, found: &Adoptable, key: &str) -> Result<String> {
+        let id = &self.plan.id;
+        let named = option("--id", id);
+        let meta = snapshot::snapshot(&mut self.store, id)?.meta;
+        Ok(match meta {
+            Some(meta) if !meta.ledger => format!(
+                "stop the backend's script first, which sells with limits that start over: then `seckill reconcile \
+                 {id:#} --orders FILE --fix` restores participants from complete order records; else `seckill preheat \
+                 FIXTURE --reset`, with `ledger: false` in the fixture, starts over, and the same `reconcile` records \
+                 its known orders"
+            ),
+            None if found.stage == Stage::Foreign => format!(
+                "no meta of `{id}` is there: unless `{key}` was lost, the script that sells records users under \
+                 another name than `participants` of the layout; if it was lost, stop the script: then `seckill \
+                 reconcile {id:#} --total N --orders FILE --fix` restores it from complete order records"
+            ),
+            _ => format!(
+                "`seckill reconcile {id:#} --fix` restores participants from a whole ledger; else `seckill preheat \
+                 {named} --stock TOTAL --reset --starts-at +1h` starts over, and `seckill reconcile {id:#} --orders \
+                 FILE --fix` records its orders before anybody buys"
+            ),
+        })
     }
 
     /// It is in files: there is nothing to take over.
