@@ -45,6 +45,13 @@ impl AdoptCommand<'_> {
     fn run(&mut self) -> Result<Exit> {
         let found = adopt::plan_adoption(&mut self.store, &self.plan.id)?;
         hints::order_sets([&self.plan.id], &mut self.store, self.out);
+        if found.stage == Stage::Stock && found.total.is_none() {
+            let (id, key) = (&self.plan.id, self.store.keys(&self.plan.id).stock);
+            self.out.hint(format!(
+                "neither `{key}` nor a meta of `{id}` is there: unless both were lost, the script that sells has its \
+                 stock under another name than `stock` of the layout, and an adoption makes a second stock"
+            ));
+        }
         let prospect = self.adoption(|adoption| adoption.prospect(&found))?;
         self.is_paused =
             matches!(prospect, Prospect::Ledger { is_paused: true, .. } | Prospect::Scanned { is_paused: true, .. });
