@@ -111,6 +111,9 @@ fn once(args: &ExpireArgs, store: &mut Store, out: &mut Output) -> Result<Exit> 
         (true, Format::Table) => out.note("no hold expired"),
         _ => out.array_until(&rows, failed)?,
     }
+    if let Some(first) = missing.first() {
+        hints::window(first, Status::NotPreheated, store, out);
+    }
     hints::other_layouts(missing, store, out);
     if interrupt::requested() {
         return Ok(Exit::Interrupted);

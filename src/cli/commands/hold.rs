@@ -73,12 +73,8 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     show(&order, &outcome, dry_run, store, out)
 }
 
-fn explain(Order { activity, request, .. }: &Order, outcome: &Outcome, out: &Output) {
+fn explain(Order { request, .. }: &Order, outcome: &Outcome, out: &Output) {
     match outcome.status {
-        Status::NotPreheated if outcome.stock.is_some() => {
-            out.note(format!("`{activity}` was created by another system: nothing here says when a hold ends"));
-            out.hint(format!("{} takes it over; then its units can be held", hints::preheat(activity, "--adopt")));
-        }
         Status::NotHeld => out.note(format!("the hold `{request}` was released; another one needs another id")),
         Status::Expired => out.note(format!("the hold `{request}` is over; another one needs another id")),
         _ => {}

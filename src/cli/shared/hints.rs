@@ -134,8 +134,8 @@ pub fn explain_reversed(statuses: &[Status], out: &Output) {
     }
 }
 
-/// Says when the window of an activity opens or closed, or that it is archived, if that refused an order. A server that does
-/// not let us ask is not worth an error.
+/// Says when the window of an activity opens or closed, that it is archived, or that it has no meta, if that refused an
+/// order. A server that does not let us ask is not worth an error.
 pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Output) {
     if !matches!(status, Status::NotStarted | Status::Ended | Status::NotPreheated) {
         return;
@@ -148,7 +148,16 @@ pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Ou
         out.note(format!("`{activity}` is archived: `seckill preheat --restore DIR` brings it back"));
         return;
     }
-    let Some(meta) = &snapshot.meta else { return };
+    let Some(meta) = &snapshot.meta else {
+        if snapshot.stock.is_some() {
+            let named = option("--id", activity);
+            out.hint(format!(
+                "`{activity}` has no meta, so nothing says when a hold ends: `seckill preheat {named} --adopt` takes \
+                 it over, and begins a ledger"
+            ));
+        }
+        return;
+    };
     match (status, meta.starts_at, meta.ends_at) {
         (Status::NotStarted, Some(start), _) => out.note(format!("`{activity}` starts at {start}")),
         (Status::Ended, _, Some(end)) => out.note(format!("`{activity}` ended at {end}")),
