@@ -29,7 +29,7 @@ pub struct HoldArgs {
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     pub(super) activity: Option<ActivityId>,
     /// User who gets the units
-    #[arg(long, required_unless_present = "from", conflicts_with = "from")]
+    #[arg(long, conflicts_with = "from")]
     user: Option<UserId>,
     /// Units to take
     #[arg(long, default_value = "1", value_name = "N", allow_hyphen_values = true, conflicts_with = "from")]
@@ -59,7 +59,10 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
         return Ok(exit);
     }
     // clap has refused a command line without either.
-    let Some((activity, user)) = args.activity.clone().zip(args.user.as_ref()) else { return Ok(Exit::Usage) };
+    let Some(activity) = args.activity.clone() else { return Ok(Exit::Usage) };
+    let Some(user) = &args.user else {
+        return Err(Failure::usage("`--user` is missing").hint("give `--user USER`, who gets the units"));
+    };
     let order = Order {
         activity,
         user: Some(user.into()),
