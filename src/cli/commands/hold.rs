@@ -4,7 +4,6 @@ use crate::cli::args::Mutating;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::output::Output;
 use crate::cli::shared::bulk::{BulkArgs, Task};
-use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{OutcomeRow, request_id, show};
 use crate::model::{ActivityId, HoldFor, Layout, Order, Outcome, Quantity, RequestId, Status, UserId, Wish};
 use crate::sell::bulk::Operation;

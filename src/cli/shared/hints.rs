@@ -150,10 +150,9 @@ pub fn window(activity: &ActivityId, status: Status, store: &mut Store, out: &Ou
     }
     let Some(meta) = &snapshot.meta else {
         if snapshot.stock.is_some() {
-            let named = option("--id", activity);
             out.hint(format!(
-                "`{activity}` has no meta, so nothing says when a hold ends: `seckill preheat {named} --adopt` takes \
-                 it over, and begins a ledger"
+                "`{activity}` has no meta, so nothing says when a hold ends: {} takes it over, and begins a ledger",
+                preheat(activity, "--adopt")
             ));
         }
         return;

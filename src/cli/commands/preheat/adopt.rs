@@ -267,7 +267,6 @@ impl AdoptCommand<'_> {
     /// What can be done about a sale whose users are not there. No window stops a plain script.
     fn without_users(&mut self, found: &Adoptable, key: &str) -> Result<String> {
         let id = &self.plan.id;
-        let named = option("--id", id);
         let meta = snapshot::snapshot(&mut self.store, id)?.meta;
         Ok(match meta {
             Some(meta) if !meta.ledger => format!(
@@ -282,9 +281,9 @@ impl AdoptCommand<'_> {
                  reconcile {id:#} --total N --orders FILE --fix` restores it from complete order records"
             ),
             _ => format!(
-                "`seckill reconcile {id:#} --fix` restores participants from a whole ledger; else `seckill preheat \
-                 {named} --stock TOTAL --reset --starts-at +1h` starts over, and `seckill reconcile {id:#} --orders \
-                 FILE --fix` records its orders before anybody buys"
+                "`seckill reconcile {id:#} --fix` restores participants from a whole ledger; else {} starts over, and \
+                 `seckill reconcile {id:#} --orders FILE --fix` records its orders before anybody buys",
+                hints::preheat(id, "--stock TOTAL --reset --starts-at +1h")
             ),
         })
     }
