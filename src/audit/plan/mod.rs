@@ -121,6 +121,7 @@ impl RepairPlan {
     }
 }
 
+const ONE_COUPON: &str = "a user can hold one coupon only";
 const TOTALS_DIFFER: &str = "the totals differ: `preheat --update` sets the total";
 const DRIFTS_ON: &str =
     "somebody moves the stock past the ledger right now: stop the sale (`pause --withdraw-stock`), then audit again";
@@ -245,6 +246,14 @@ impl<'a> Changes<'a> {
     fn repair_user(&mut self, mismatch: &Mismatch, explained: Explained) {
         let evidence = self.evidence;
         let Some((class, to)) = self.target(mismatch, explained) else { return };
+        // Of two coupons one is recorded, and the unit of the other one stays sold.
+        let held = if evidence.kind == Kind::Coupon { to.min(1) } else { to };
+        if held < to {
+            if !is_evicted(mismatch) || mismatch.open > held {
+                return self.plan.keep(class, ONE_COUPON);
+            }
+            self.plan.keep(Class::Conservation, ONE_COUPON);
+        }
         let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
         if !user.fits() {
             return self.plan.keep(
@@ -271,7 +280,7 @@ impl<'a> Changes<'a> {
             false => Ok(Vec::new()),
         };
         match reversed {
-            Ok(reversed) => self.add_reversing(class, Some(user), (from, to), change, reversed),
+            Ok(reversed) => self.add_reversing(class, Some(user), (from, held), change, reversed),
             Err(why) => self.plan.keep(class, why),
         }
     }
@@ -313,7 +322,7 @@ impl<'a> Changes<'a> {
                 }
                 Some(units) if emits && to < units => None,
                 _ if self.evidence.kind == Kind::Coupon && to > 1 => {
-                    self.plan.keep(class, "a user can hold one coupon only");
+                    self.plan.keep(class, ONE_COUPON);
                     self.target_of_lost(mismatch, explained)
                 }
                 _ => Some((class, to)),
