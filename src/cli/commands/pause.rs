@@ -167,7 +167,8 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
     if let Some(lost) = &paused.lost_stock {
         out.warn(format!("the stock key of `{lost}` is gone (evicted? expired?): no units can move"));
         out.hint(format!(
-            "`seckill reconcile {activity:#} --fix` restores it if a whole ledger proves how many are left"
+            "`seckill reconcile {activity:#} --fix` restores it if a whole ledger proves how many are left; otherwise \
+             it needs all order records (`--orders FILE`)"
         ));
     }
     if paused.is_unfinished {
