@@ -148,7 +148,7 @@ if step == 'withdraw' then
   persist_keys()
   local marks = mark_first(units, rules.total)
   if stock and stock > 0 then redis.call('DECRBY', KEYS[1], digits(stock)) end
-  local state = withdrawn and stock == 0 and 'withdrawn' or rules.state or total_text == 'paused' and 'paused' or 'live'
+  local state = withdrawn and (stock or 0) == 0 and 'withdrawn' or rules.state or total_text == 'paused' and 'paused' or 'live'
   local adopt = meta.adopt or state .. (rules.total and ' 1' or ' 0')
   local count = digits(rules.total and repairs or length)
   -- Until the switch a total that nobody knows refuses no refund; if nobody is recorded, nothing counts as sold.
@@ -246,6 +246,7 @@ if pages ~= '' then set[#set + 1], set[#set + 2] = 'draft', (old and old .. ' ' 
 local marks = mark_first(after, total)
 redis.call('HSET', KEYS[2], unpack(set))
 if return_to == 'withdrawn' then
+  if not stock then redis.call('INCRBY', KEYS[1], '0') end
   redis.call('HDEL', KEYS[2], 'adopt')
 else
   redis.call('HDEL', KEYS[2], 'adopt', 'withdrawn')
