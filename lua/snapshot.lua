@@ -55,8 +55,7 @@ for from = 2, kind == 'counter' and 0 or #ARGV, 2000 do
     for i = 1, #units do held[#held + 1] = units[i] end
   else
     local is_in = redis.call('SMISMEMBER', KEYS[5], unpack(ARGV, from, upto))
-    local units = kind == 'set' and redis.pcall('HMGET', KEYS[6], unpack(ARGV, from, upto)) or {}
-    if units.err then return unfit(units, 6) end
+    local units = kind == 'set' and redis.call('HMGET', KEYS[6], unpack(ARGV, from, upto)) or {}
     for i = 1, #is_in do held[#held + 1] = is_in[i] == 1 and (units[i] or kind == 'set' and '?' or '1') end
   end
 end

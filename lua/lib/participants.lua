@@ -6,7 +6,7 @@ elseif kind ~= 'counter' then
   participants = redis.pcall('SCARD', KEYS[5])
 end
 if type(participants) == 'table' then return unfit(participants, 5) end
---- @if adopt archive restore
+--- @if adopt archive restore snapshot
 local with_units = kind == 'set' and redis.pcall('HLEN', KEYS[6]) or 0
 if type(with_units) == 'table' then return unfit(with_units, 6) end
 --- @end
