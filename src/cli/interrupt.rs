@@ -29,6 +29,17 @@ pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
+/// From now on a file that grows beyond `ulimit -f` is an error of its writer, and does not end the process. A handler, unlike a signal
+/// that is ignored, is not passed on to children.
+#[allow(unsafe_code, reason = "there is no other way to catch a signal without a thread")]
+pub fn survive_file_limit() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    if !is_ignored(Signal::SIGXFSZ) {
+        // SAFETY: the handler does nothing.
+        let _ = unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, SigHandler::Handler(ignore)) };
+    }
+}
+
 /// From now on the first Ctrl-C only asks: the command stops by itself. A second one ends it at once.
 pub fn stop_gracefully() {
     listen();
@@ -132,4 +143,15 @@ pub fn listen() {
         // If it is refused, an order in flight is in doubt, and the same command resumes.
         let _ = signals.thread_block();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_grows_beyond_its_limit_does_not_end_the_process() {
+        survive_file_limit();
+        nix::sys::signal::raise(Signal::SIGXFSZ).unwrap();
+    }
 }

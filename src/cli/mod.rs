@@ -54,6 +54,7 @@ pub struct Cli {
 
 /// The command line of this process: parses, runs and reports.
 pub fn start() -> ExitCode {
+    interrupt::survive_file_limit();
     // Anything that fails when a shell asks for completions is silence.
     if std::env::var_os(commands::completions::VARIABLE).is_some() && commands::completions::complete(help::command) {
         return ExitCode::SUCCESS;
