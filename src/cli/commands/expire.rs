@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::admin::activities;
 use crate::cli::args::Mutating;
 use crate::cli::commands::hold::require_users;
 use crate::cli::failure::{Exit, Result};
@@ -134,7 +133,7 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
         warnings.next_round();
         // Another round is soon: the holds of other servers need not wait for a failover.
         store.begin_round(Some(store.servers.shortest_patience().min(every)));
-        let round = fitting(&selector, store, &mut warnings).and_then(|activities| {
+        let round = selector.fitting(store, &mut warnings).and_then(|activities| {
             let mut failed = Vec::new();
             for (at, activity) in activities.iter().enumerate().take_while(|_| !interrupt::requested()) {
                 let mut row = ExpireRow::new(activity);
@@ -158,17 +157,6 @@ fn again_and_again(args: &ExpireArgs, every: Duration, store: &mut Store, out: &
     }
     rows.finish()?;
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
-}
-
-/// The activities of a round. What a pattern fits may be preheated later.
-fn fitting(selector: &ActivitySelector, store: &mut Store, warnings: &mut Warnings) -> Result<Vec<ActivityId>> {
-    match selector.activities(store) {
-        Err(failure) if failure.is_own() => {
-            warnings.warn(format!("{}; trying again", failure.message));
-            Ok(selector.among(&activities::preheated(store)?))
-        }
-        found => found,
-    }
 }
 
 /// Expires all that is overdue of an activity, call by call. Whatever fails, the row has what was done, and the items whose

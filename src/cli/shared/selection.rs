@@ -9,7 +9,7 @@ use glob::Pattern;
 use crate::admin::activities;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
-use crate::cli::output::named;
+use crate::cli::output::{Warnings, named};
 use crate::model::{ActivityId, Entry, EntryId, Layout, Shards, Status};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
@@ -97,6 +97,17 @@ impl ActivitySelector {
             found.push(there.transpose()?.ok_or_else(|| nothing_fits(argument, &preheated, store))?);
         }
         Ok(found)
+    }
+
+    /// The same for a service, which says what nothing fits, and waits for it: it may be preheated later.
+    pub fn fitting(&self, store: &mut Store, warnings: &mut Warnings) -> Result<Vec<ActivityId>> {
+        match self.activities(store) {
+            Err(failure) if failure.is_own() => {
+                warnings.warn(format!("{}; trying again", failure.message));
+                Ok(self.among(&activities::preheated(store)?))
+            }
+            found => found,
+        }
     }
 
     /// The preheated activities that the arguments match, and those that they name.

@@ -14,7 +14,7 @@ fn since_takes_an_entry_which_is_shown_too() {
 #[test]
 fn a_follower_sees_new_activities_and_that_its_reader_left() {
     let redis = sale();
-    for (which, late) in [("--all", "1002"), ("1*", "1003"), ("1* --group db", "1004")] {
+    for (which, late) in [("--all", "1002"), ("1* z*", "1003"), ("1* z* --group db", "1004")] {
         let following = redis.seckill(["ledger", "--follow", "-o", "jsonl"]).args(which.split(' ')).spawn();
         following.wait_for_stdout("pause");
         redis.seckill(["preheat", "--id", late, "--stock", "5"]).code(0);

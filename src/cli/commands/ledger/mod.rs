@@ -172,7 +172,7 @@ pub fn run(args: &LedgerArgs, session: &mut Session) -> Result<Exit> {
 fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
     let names = names(&args.map, out)?;
     out.set_names(names.clone());
-    let mut sources = Sources::find(&args.activities, args.since, store, out)?;
+    let mut sources = Sources::find(&args.activities, args.since, args.follow, store, out)?;
     if args.follow || args.group.is_some() {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();

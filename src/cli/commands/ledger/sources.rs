@@ -69,21 +69,33 @@ pub(super) fn end_of_activity(ledgers: &[(ActivityId, EntryId)], from: usize) ->
 
 impl Sources {
     /// The ledgers of the activities that were named, each once, or else of all that were preheated. Reports what is
-    /// not there, what is corrupt or has no ledger, and what was trimmed.
+    /// not there, what is corrupt or has no ledger, and what was trimmed. With `follow`, a pattern waits for what fits it.
     ///
     /// # Errors
     /// Any of the store's; the only activity that was named is not there, or its ledger cannot be read.
-    pub(super) fn find(named: &[ActivityId], since: Option<Since>, store: &mut Store, out: &Output) -> Result<Self> {
+    pub(super) fn find(
+        named: &[ActivityId],
+        since: Option<Since>,
+        follow: bool,
+        store: &mut Store,
+        out: &Output,
+    ) -> Result<Self> {
         let wanted = ActivitySelector::new(named)?;
-        let names = wanted.activities(store)?;
+        let mut faults = Faults { warnings: out.warnings(), any: false };
+        let names = match follow {
+            true => wanted.fitting(store, &mut faults.warnings)?,
+            false => wanted.activities(store)?,
+        };
         let (is_all, looked) = (named.is_empty(), Instant::now());
         let since = since.map_or(Ok(EntryId::ZERO), |since| since.after(store))?;
         let activities = expand(names.clone(), store)?;
-        let (known, faults) = (activities.iter().cloned().collect(), Faults { warnings: out.warnings(), any: false });
+        let known = activities.iter().cloned().collect();
         let mut sources = Self { ledgers: Vec::new(), since, wanted, names, known, looked, faults };
         let snapshots = snapshot::snapshots(store, &activities)?;
         hints::warn_of_replica(store, out);
-        hints::none_preheated(&activities, store, out);
+        if is_all {
+            hints::none_preheated(&activities, store, out);
+        }
         for snapshot in snapshots {
             let activity = &snapshot.activity;
             let (corrupt, last) = (hints::corrupt(&snapshot), ledger::last_to_read(store, &snapshot));

@@ -125,6 +125,7 @@ pub fn run(args: &ReconcileArgs, session: &mut Session) -> Result<Exit> {
         return service::run(args, every, &mut store, &mut session.out);
     }
     let audit = |store: &mut Store, out: &Output| {
+        let wanted = AuditTarget::matching(wanted, args, store, None)?;
         let (audits, left_out) = audited(args, wanted, store, out)?;
         warn(&audits, args, store, out);
         plan_file.map_or(Ok(()), |file| args.fix.write(&audits, file, out))?;
@@ -147,7 +148,6 @@ type Audited = (Vec<Audit>, Vec<ActivityId>);
 
 /// Audits what is wanted.
 fn audited(args: &ReconcileArgs, wanted: Vec<AuditTarget>, store: &mut Store, out: &Output) -> Result<Audited> {
-    let wanted = AuditTarget::matching(wanted, args, store)?;
     let named: Vec<ActivityId> = wanted.iter().map(|wanted| wanted.activity.clone()).collect();
     let sharded = wanted::of(&named, store)?;
     if args.orders.is_given() && store.layout() == Layout::Cluster {

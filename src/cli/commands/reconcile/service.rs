@@ -11,7 +11,7 @@ use crate::cli::commands::reconcile::wanted::AuditTarget;
 use crate::cli::commands::reconcile::{ReconcileArgs, audited, metrics, report};
 use crate::cli::failure::{Cause, Exit, Failure, Result};
 use crate::cli::interrupt;
-use crate::cli::output::{Cell, Output, counted, row};
+use crate::cli::output::{Cell, Output, Warnings, counted, row};
 use crate::cli::shared::rounds::{self, Outage};
 use crate::cli::shared::session::own_clock;
 use crate::model::Millis;
@@ -82,7 +82,8 @@ pub(super) fn run(args: &ReconcileArgs, every: Duration, store: &mut Store, out:
     let mut unseen = out.unseen();
     let has_metrics = args.metrics.are_wanted(out.format())?;
     let mut rows = if has_metrics { None } else { Some(out.stream::<RoundRow>()?) };
-    let mut service = Service { args, waiting: HashMap::new(), is_over_limit: false, has_older_records: false };
+    let (waiting, warnings) = (HashMap::new(), Warnings::new(terminal));
+    let mut service = Service { args, waiting, is_over_limit: false, has_older_records: false, warnings };
     let (mut shown, mut outage, mut failed) = (HashMap::new(), Outage::default(), None);
     for round in 0u64.. {
         let began = Instant::now();
@@ -144,6 +145,8 @@ struct Service<'a> {
     is_over_limit: bool,
     /// Whether order records are older than a sale that they mention.
     has_older_records: bool,
+    /// Patterns that nothing fits.
+    warnings: Warnings,
 }
 
 impl Service<'_> {
@@ -151,7 +154,13 @@ impl Service<'_> {
     /// something fails then.
     fn audit(&mut self, store: &mut Store, out: &mut Output, rows: &mut Vec<RoundRow>) -> Result<Vec<Audit>> {
         let (wanted, _) = AuditTarget::of(self.args)?;
-        let (audits, _) = audited(self.args, wanted, store, out)?;
+        self.warnings.next_round();
+        let wanted = AuditTarget::matching(wanted, self.args, store, Some(&mut self.warnings))?;
+        // Without a target, all would be audited.
+        let (audits, _) = match wanted.is_empty() && !self.args.activities.is_empty() {
+            true => Default::default(),
+            false => audited(self.args, wanted, store, out)?,
+        };
         let now = Instant::now();
         let old = std::mem::take(&mut self.waiting);
         let mut ready = Vec::with_capacity(audits.len());

@@ -9,6 +9,7 @@ use crate::cli::commands::reconcile::orders::Orders;
 use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::records::Sharded;
 use crate::cli::input::yaml::fixture;
+use crate::cli::output::Warnings;
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::{self, ActivitySelector, find};
 use crate::model::{ActivityId, Layout, Units};
@@ -62,16 +63,26 @@ impl AuditTarget {
         Ok((wanted, fixture.layout))
     }
 
-    /// The same with the preheated activities that match a pattern of the command line in its place.
+    /// The same with the preheated activities that match a pattern of the command line in its place. A service has `warnings`, and waits
+    /// for what matches.
     ///
     /// # Errors
     /// A pattern that cannot be read, or that no preheated activity matches; a total of several activities.
-    pub(super) fn matching(wanted: Vec<Self>, args: &ReconcileArgs, store: &mut Store) -> Result<Vec<Self>> {
+    pub(super) fn matching(
+        wanted: Vec<Self>,
+        args: &ReconcileArgs,
+        store: &mut Store,
+        warnings: Option<&mut Warnings>,
+    ) -> Result<Vec<Self>> {
         if args.fixture.is_some() || !args.activities.iter().any(selection::is_pattern) {
             return Ok(wanted);
         }
-        let found = selection::resolve(&args.activities, store)?;
-        if args.total.is_some() && found.len() != 1 {
+        let selector = ActivitySelector::new(&args.activities)?;
+        let found = match warnings {
+            Some(warnings) => selector.fitting(store, warnings)?,
+            None => selector.activities(store)?,
+        };
+        if args.total.is_some() && found.len() > 1 {
             return Err(total_of_several());
         }
         Ok(found.into_iter().map(|activity| Self { activity, total: args.total }).collect())
