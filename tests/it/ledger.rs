@@ -99,7 +99,7 @@ fn what_the_output_did_not_take_comes_again() {
 fn a_lost_reply_loses_no_row() {
     let redis = sale();
     let network = Proxy::before(&redis);
-    for number in 2..8 {
+    for number in 2..9 {
         redis.try_ask::<i64>(("XGROUP", "DESTROY", "seckill:ledger:1001", "db")).unwrap();
         network.inject(When::Command(number), Fault::LoseReply);
         assert_eq!(rows(network.seckill(["ledger", "1001", "--group", "db"])), ALL, "reply {number}");

@@ -12,7 +12,7 @@ use crate::cli::interrupt;
 use crate::cli::output::{Format, Output, Renaming, RowStream, Terminal, counted};
 use crate::error::{StoreError, cause};
 use crate::model::{ActivityId, Entry, EntryId};
-use crate::read::ledger;
+use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 /// Rows that are printed, or waited for, at a time.
@@ -163,7 +163,7 @@ pub(super) fn feed(
 }
 
 /// Takes all that one ledger has for the group, which is made if it has not joined. Returns whether the group is there: a reset
-/// removes it.
+/// removes it, and a restore makes it in its last step, until which the activity is archived.
 fn take(
     activity: &ActivityId,
     is_joined: bool,
@@ -171,7 +171,8 @@ fn take(
     store: &mut Store,
     terminal: Terminal,
 ) -> Result<bool> {
-    if !is_joined && !ledger::make_group(store, activity, batch.group)? {
+    let is_absent = |store: &mut Store| Ok::<_, StoreError>(snapshot::snapshot(store, activity)?.is_archived());
+    if !is_joined && (is_absent(store)? || !ledger::make_group(store, activity, batch.group)?) {
         return Ok(false);
     }
     let mut after = EntryId::ZERO;
