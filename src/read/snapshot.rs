@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::model::activity::Archived;
 use crate::model::number::{MAX_UNITS, whole};
 use crate::model::{
-    ActivityId, Bought, Checkpoint, Corrupt, Meta, Millis, PackedRules, ShardPlan, Snapshot, Status, UserId,
+    ActivityId, Bought, Checkpoint, Corrupt, EntryId, Meta, Millis, PackedRules, ShardPlan, Snapshot, Status,
+    StoredState, UserId,
 };
 use crate::redis::call::Call;
 use crate::script::SNAPSHOT;
@@ -66,6 +67,16 @@ pub(crate) fn each_snapshot(store: &mut Store, activities: &[ActivityId]) -> Vec
     let calls: Vec<Call> = keys.iter().map(|keys| snapshot_call(store, keys, &[])).collect();
     let answers = store.servers.call_all(&calls).into_iter().zip(activities).zip(&keys);
     answers.map(|((answer, activity), keys)| Ok(read_snapshot(activity, answer?.value(), keys)?.snapshot)).collect()
+}
+
+/// Whether entries or users may have been removed between two snapshots: by a reset, an archive, or a trim of entries behind `after`.
+pub(crate) fn may_lack_rows(before: &Snapshot, now: &Snapshot, after: EntryId) -> bool {
+    let of = |meta: &Meta| {
+        let trimmed = meta.checkpoint.as_ref().map_or(after, |checkpoint| checkpoint.upto.max(after));
+        (meta.epoch, meta.stored_state == StoredState::Archived, trimmed)
+    };
+    // Without a meta before, nothing says so.
+    before.meta.as_ref().is_some_and(|before| now.meta.as_ref().is_none_or(|now| of(before) != of(now)))
 }
 
 /// The call of the script snapshot.
@@ -197,4 +208,26 @@ fn read_meta(reply: &Reply<'_>, flat: &[Value]) -> Result<Option<Meta>, NoNumber
         shards: text("shards").and_then(|text| text.parse().ok()),
         plan: text("plan").and_then(|text| ShardPlan::read(&text)),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_lack_after_a_reset_an_archive_a_loss_or_a_trim_behind_an_entry() {
+        let of = |meta| Snapshot { meta, ..Snapshot::sample("1", Some(5)) };
+        let before = || Meta { epoch: 1, ..Meta::default() };
+        let lack = |meta, after: &str| may_lack_rows(&of(Some(before())), &of(meta), after.parse().unwrap());
+        let trimmed = || {
+            let checkpoint = Checkpoint::read("7 x 1 1 8-0 7-0 8 9 3 1 me");
+            assert!(checkpoint.is_some());
+            Some(Meta { checkpoint, ..before() })
+        };
+        let paused = Meta { stored_state: StoredState::Paused, total: 7, ..before() };
+        assert!(!lack(Some(paused), "0-0") && !lack(trimmed(), "7-0"));
+        assert!(lack(trimmed(), "6-9") && lack(None, "0-0") && lack(Some(Meta { epoch: 2, ..before() }), "7-0"));
+        assert!(lack(Some(Meta { stored_state: StoredState::Archived, ..before() }), "7-0"));
+        assert!(!may_lack_rows(&of(None), &of(Some(before())), EntryId::ZERO));
+    }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Output, counted, named};
-use crate::model::{ActivityId, Corrupt, Layout, Snapshot, Status, StoredState, option};
+use crate::cli::failure::{Exit, Failure, Result};
+use crate::cli::output::{Output, Warnings, counted, named};
+use crate::model::{ActivityId, Corrupt, EntryId, Layout, Snapshot, Status, StoredState, option};
 use crate::read::{index, snapshot};
 use crate::script::keys::Keys;
 use crate::store::Store;
@@ -86,6 +86,25 @@ pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
     }
     let failure = Failure::usage(format!("the units of `{activity}` are in shards: {what}"));
     Some(failure.hint(format!("its shards are {}", named(&snapshot.parts(), usize::MAX))))
+}
+
+/// Warns of activities that lost entries or users since they were `seen`: call it once all rows were read. Entries up to `after` are not
+/// wanted. Returns whether there are any.
+///
+/// # Errors
+/// Any of `StoreError`.
+pub fn missing_rows(seen: &[Snapshot], after: EntryId, store: &mut Store, warnings: &mut Warnings) -> Result<bool> {
+    let activities: Vec<ActivityId> = seen.iter().map(|before| before.activity.clone()).collect();
+    let now = snapshot::snapshots(store, &activities)?;
+    let mut is_any = false;
+    for (before, _) in seen.iter().zip(&now).filter(|(before, now)| snapshot::may_lack_rows(before, now, after)) {
+        is_any = true;
+        warnings.warn(format!(
+            "rows of `{}` may be missing: it was trimmed, reset, archived or damaged while it was read",
+            before.activity
+        ));
+    }
+    Ok(is_any)
 }
 
 /// Says that there is nothing to do, if nothing was preheated.

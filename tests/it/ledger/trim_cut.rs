@@ -1,6 +1,6 @@
-//! `ledger trim` beside another one, and a reset behind it: the audit stays exact.
+//! `ledger trim` beside another one, or beside what reads, and a reset there: sums stay exact.
 
-use super::trim::{LATER, matches, sale, trim};
+use super::trim::{matches, sale};
 use crate::support::{Proxy, SECKILL, When};
 
 #[test]
@@ -21,21 +21,21 @@ fn of_two_at_once_one_gives_way() {
 }
 
 #[test]
-fn a_reset_takes_the_checkpoint_along() {
-    let (redis, time) = sale(SECKILL);
-    trim(&redis, &time).code(0);
-    redis.cmd(("HSET", SECKILL.meta("1001"), "draft", "left-over 3 1"));
-    redis.seckill(["preheat", "--id", "1001", "--stock", "9", "--reset", "--yes"]).code(0);
-    let meta = redis.hgetall(&SECKILL.meta("1001"));
-    assert!(!meta.contains_key("checkpoint") && !meta.contains_key("draft"), "{meta:?}");
-    assert!(!redis.exists(&SECKILL.requests("1001")));
-    matches(&redis, SECKILL);
-    redis.seckill(["ledger", "1001", "-o", "csv"]).code(0).stderr("");
-    // A checkpoint that an older tool's reset left means nothing in the new sale.
-    redis.cmd(("HSET", SECKILL.meta("1001"), "checkpoint", "8 x 1 1 1700000000000-0 1600000000000-0 8 9 3 1 me"));
-    matches(&redis, SECKILL);
-    redis.seckill(["ledger", "1001", "-o", "csv"]).code(0).stderr("");
-    redis.seckill(["deduct", "1001", "--user", "a"]).code(0);
-    assert_eq!(trim(&redis, LATER).code(0).json()["removed"], 1);
-    matches(&redis, SECKILL);
+fn what_is_removed_while_it_is_read_is_read_again_or_said() {
+    let (redis, _) = sale(SECKILL);
+    let network = Proxy::before(&redis);
+    let reset = ["preheat", "--id", "1001", "--stock", "9", "--reset", "--yes"];
+    let trim = ["ledger", "trim", "1001", "--before", "0h", "--yes"];
+    for (line, held, removal) in
+        [("report 1001", "ROLE", &trim[..]), ("ledger 1001", "ROLE", &reset), ("inspect --all", "HSCAN", &reset)]
+    {
+        let call = network.seckill(["-o", "csv"]).args(line.split(' '));
+        let reading = network.start_and_hold(When::With(held.to_owned()), call);
+        network.heal();
+        redis.seckill([]).args(removal).code(0);
+        network.release();
+        let ended = reading.wait().stdout_lacks("drift");
+        let (warns, reads_again) = (ended.stderr.contains("rows of `1001` may be missing"), line.starts_with("report"));
+        assert_eq!((ended.status.success(), warns), (reads_again, !reads_again), "{line}: {}", ended.stderr);
+    }
 }

@@ -21,7 +21,7 @@ use crate::cli::shared::metrics_file::MetricsArgs;
 use crate::cli::shared::selection::{ActivitySelector, is_pattern};
 use crate::model::number::between;
 use crate::model::order::hold::OpenHold;
-use crate::model::{ActivityId, Millis, RequestId, Snapshot, Status, StoredUser, UserId};
+use crate::model::{ActivityId, EntryId, Millis, RequestId, Snapshot, Status, StoredUser, UserId};
 use crate::read::whole::Holdings;
 use crate::read::{holds, participants, snapshot, whole};
 use crate::store::Store;
@@ -340,6 +340,8 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     }
     hints::other_layouts(missing(&snapshots), store, out);
     let mut sound = snapshots.iter().all(|snapshot| snapshot.status.is_done());
+    let parts: Vec<ActivityId> = snapshots.iter().flat_map(Snapshot::parts).collect();
+    let seen = snapshot::snapshots(store, &parts)?;
     let mut stream = out.stream::<BuyerRow<'_>>()?;
     for snapshot in snapshots.iter().filter(|snapshot| snapshot.status != Status::Corrupt) {
         let mut invalid = InvalidRecords::default();
@@ -354,8 +356,10 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
         invalid.warn(&mut warnings, &snapshot.activity);
     }
     stream.finish()?;
+    // A trim removes no users.
+    let lack_rows = hints::missing_rows(&seen, EntryId::LAST, store, &mut warnings)?;
     warnings.end();
-    Ok(Exit::done_if(sound))
+    Ok(if lack_rows { Exit::Failed } else { Exit::done_if(sound) })
 }
 
 row! {

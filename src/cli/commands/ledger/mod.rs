@@ -177,7 +177,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();
     }
-    let (terminal, format, bom) = (out.terminal(), out.format(), out.bom);
+    let (terminal, format, bom, mut lack_rows) = (out.terminal(), out.format(), out.bom, false);
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
@@ -197,10 +197,16 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             let mut rows = out.stream::<LedgerRow>()?;
             sources::show(&mut sources, args, store, &mut rows)?;
             rows.finish()?;
+            // A follower lives through trims and resets.
+            lack_rows = !args.follow && sources.lack_rows(store)?;
         }
     }
     let has_faults = sources.faults.end();
-    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::done_if(!has_faults) })
+    Ok(match interrupt::requested() {
+        true => Exit::Interrupted,
+        false if lack_rows => Exit::Failed,
+        false => Exit::done_if(!has_faults),
+    })
 }
 
 row! {

@@ -11,7 +11,7 @@ use crate::cli::output::{Output, RowStream, Warnings};
 use crate::cli::shared::hints;
 use crate::cli::shared::selection::{ActivitySelector, each_merged, expand};
 use crate::error::StoreError;
-use crate::model::{ActivityId, Entry, EntryId, Status};
+use crate::model::{ActivityId, Entry, EntryId, Snapshot, Status};
 use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
@@ -21,6 +21,8 @@ const REFRESH: Duration = Duration::from_secs(2);
 pub(super) struct Sources {
     /// Activities and the entry that each was read up to.
     pub ledgers: Vec<(ActivityId, EntryId)>,
+    /// The activities before anything was read.
+    seen: Vec<Snapshot>,
     /// Entries before it are not wanted.
     since: EntryId,
     /// What is wanted.
@@ -90,15 +92,15 @@ impl Sources {
         let since = since.map_or(Ok(EntryId::ZERO), |since| since.after(store))?;
         let activities = expand(names.clone(), store)?;
         let known = activities.iter().cloned().collect();
-        let mut sources = Self { ledgers: Vec::new(), since, wanted, names, known, looked, faults };
-        let snapshots = snapshot::snapshots(store, &activities)?;
+        let seen = snapshot::snapshots(store, &activities)?;
+        let mut sources = Self { ledgers: Vec::new(), seen: Vec::new(), since, wanted, names, known, looked, faults };
         hints::warn_of_replica(store, out);
         if is_all {
             hints::none_preheated(&activities, store, out);
         }
-        for snapshot in snapshots {
+        for snapshot in &seen {
             let activity = &snapshot.activity;
-            let (corrupt, last) = (hints::corrupt(&snapshot), ledger::last_to_read(store, &snapshot));
+            let (corrupt, last) = (hints::corrupt(snapshot), ledger::last_to_read(store, snapshot));
             if last.is_none() && (corrupt.is_some() || snapshot.status == Status::NotPreheated) {
                 if corrupt.is_none() {
                     hints::other_layouts([activity], store, out);
@@ -132,7 +134,13 @@ impl Sources {
             let trimmed = checkpoint.map_or(EntryId::ZERO, |checkpoint| checkpoint.upto);
             sources.ledgers.push((activity.clone(), since.max(trimmed)));
         }
+        sources.seen = seen;
         Ok(sources)
+    }
+
+    /// Whether rows may be missing, now that all were read, and a warning of each activity that they are of.
+    pub(super) fn lack_rows(&mut self, store: &mut Store) -> Result<bool> {
+        hints::missing_rows(&self.seen, self.since, store, &mut self.faults.warnings)
     }
 
     /// Whether nothing is left to follow.

@@ -33,16 +33,29 @@ pub(super) struct Report {
     pub buyers: TopBuyers,
 }
 
+/// How often a sale is read anew that a trim, reset or archive changed meanwhile.
+const READINGS: usize = 3;
+
 /// Reads all of an activity: if it is sharded, all of its shards.
-pub(super) fn read(found: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+pub(super) fn read(mut found: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
     hints::warn_of_replica(store, out);
-    match found.meta.as_ref().and_then(|meta| meta.shards.clone()) {
-        Some(shards) => of_shards(found, &shards, top, store, out),
-        None => of_one(found, top, store, out),
+    let activity = found.activity.clone();
+    for _ in 0..READINGS {
+        let read = match found.meta.as_ref().and_then(|meta| meta.shards.clone()) {
+            Some(shards) => of_shards(found, &shards, top, store, out)?,
+            None => of_one(found, top, store, out)?,
+        };
+        match read {
+            Some(report) => return Ok(report),
+            None => found = snapshot::snapshot(store, &activity)?,
+        }
     }
+    let why = format!("`{activity}` was trimmed or reset each of {READINGS} times that it was read");
+    Err(Failure::failed(why).hint("the same command reads it again"))
 }
 
-fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+/// Reads an activity that is not sharded; `None` if entries were removed meanwhile.
+fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Result<Option<Report>> {
     let (meta, last) = with_ledger(&snapshot, store, out)?;
     let checkpoint = meta.checkpoint.as_ref();
     let mut sales = Sales::new(checkpoint);
@@ -57,7 +70,8 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
         true
     })?;
     progress.finish();
-    let Participants { users, buyers, counters } = participants(std::slice::from_ref(&snapshot), top, store, out)?;
+    let read = participants(std::slice::from_ref(&snapshot), top, store, out)?;
+    let Some(Participants { users, buyers, counters }) = read else { return Ok(None) };
     let balance = Balance::new(&sales, meta.epoch, meta.total, snapshot.stock, counters);
     if balance.objection == Some(Objection::NoBeginning)
         && let Some(stock) = snapshot.stock
@@ -65,7 +79,8 @@ fn of_one(snapshot: Snapshot, top: usize, store: &mut Store, out: &Output) -> Re
         sales.set_sold(signed(meta.total) - signed(stock));
     }
     let series = Series::new(&sales, meta.starts_at);
-    Ok(Report { snapshot: snapshot.for_purchases(), meta, sales, balance, series, first_entry, users, buyers })
+    let snapshot = snapshot.for_purchases();
+    Ok(Some(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers }))
 }
 
 /// What the activity was preheated with, and the last entry of its ledger.
@@ -79,11 +94,12 @@ fn with_ledger(snapshot: &Snapshot, store: &mut Store, out: &Output) -> Result<(
         return Err(refused(corrupt).hint("`seckill doctor` and `seckill reconcile` say what is left"));
     }
     match (&snapshot.meta, snapshot.ledger_last) {
-        (Some(meta), Some(last)) => Ok((meta.clone(), last)),
-        (Some(meta), None) if meta.stored_state == StoredState::Archived => {
+        // What there is of one may be what an unfinished restore wrote.
+        (Some(meta), _) if meta.stored_state == StoredState::Archived => {
             Err(refused(format!("`{activity}` is archived: its ledger is in the files of the archive"))
                 .hint("`seckill preheat --restore DIR` brings it back"))
         }
+        (Some(meta), Some(last)) => Ok((meta.clone(), last)),
         (Some(meta), None) if meta.is_adopting => {
             Err(refused(format!("an adoption of `{activity}` is unfinished, so it has no whole ledger yet"))
                 .hint(format!("{} resumes the adoption", hints::preheat(activity, "--adopt"))))
@@ -114,11 +130,9 @@ struct Participants {
     counters: Option<u64>,
 }
 
-/// All participants of some activities in one pass, in constant memory. `seen` are those activities before.
-fn participants(seen: &[Snapshot], top: usize, store: &mut Store, out: &Output) -> Result<Participants> {
-    if !store.layout().kind().has_users() {
-        return Ok(Participants::default());
-    }
+/// All participants of some activities in one pass, in constant memory. `seen` are those activities before; `None` if entries or users
+/// were removed since then.
+fn participants(seen: &[Snapshot], top: usize, store: &mut Store, out: &Output) -> Result<Option<Participants>> {
     let mut users = UnitsAUser::default();
     let mut buyers = TopBuyers::new(top);
     let mut warnings = out.warnings();
@@ -135,9 +149,15 @@ fn participants(seen: &[Snapshot], top: usize, store: &mut Store, out: &Output) 
     }
     warnings.end();
     let now = snapshot::snapshots(store, &activities)?;
+    if seen.iter().zip(&now).any(|(before, now)| snapshot::may_lack_rows(before, now, EntryId::ZERO)) {
+        return Ok(None);
+    }
+    if !store.layout().kind().has_users() {
+        return Ok(Some(Participants::default()));
+    }
     let is_same = seen.iter().map(|it| &it.ledger_last).eq(now.iter().map(|it| &it.ledger_last));
     let counters = (is_same && users.unknown == 0).then_some(users.units);
-    Ok(Participants { users: Some(users), buyers, counters })
+    Ok(Some(Participants { users: Some(users), buyers, counters }))
 }
 
 impl Report {
@@ -158,8 +178,8 @@ impl Report {
     }
 }
 
-/// Reads all shards. `whole` is the activity itself, which has neither stock nor ledger.
-fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Report> {
+/// Reads all shards. `whole` is the activity itself, which has neither stock nor ledger. `None` if entries were removed meanwhile.
+fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, out: &Output) -> Result<Option<Report>> {
     let mut meta: Meta = whole.meta.clone().context("the meta that has its shards")?;
     let names: Vec<ActivityId> = shards.ids(&whole.activity).collect();
     let (mut found, mut last) = (Vec::new(), Vec::new());
@@ -195,7 +215,8 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     // An update that was cut, or is being made.
     merged.take_update().iter().for_each(|entry| sales.add(entry));
     progress.finish();
-    let Participants { users, buyers, counters } = participants(&found, top, store, out)?;
+    let read = participants(&found, top, store, out)?;
+    let Some(Participants { users, buyers, counters }) = read else { return Ok(None) };
     let stock: Option<i64> = found.iter().map(|shard| shard.stock.map(signed)).sum();
     // What no shard lent is for sale, and not on its way back.
     let now = wholes(store, std::slice::from_ref(&whole.activity))?;
@@ -210,5 +231,6 @@ fn of_shards(whole: Snapshot, shards: &Shards, top: usize, store: &mut Store, ou
     let buyers_now = found.iter().map(|shard| shard.buyers).sum();
     let lost_users = found.iter().find_map(|shard| shard.lost_users.clone());
     let snapshot = Snapshot { status, stock, buyers: buyers_now, sums, lost_users, ..whole }.for_purchases();
-    Ok(Report { snapshot, meta, sales, balance, series, first_entry: Some(preheat.id.at()), users, buyers })
+    let first_entry = Some(preheat.id.at());
+    Ok(Some(Report { snapshot, meta, sales, balance, series, first_entry, users, buyers }))
 }
