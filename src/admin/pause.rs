@@ -2,11 +2,11 @@
 //! that was cut.
 
 use crate::admin::parent::{self, ParentRecord};
-use crate::error::{Result, StoreError};
+use crate::error::{Recovery, Result, StoreError};
 use crate::model::activity::whole;
 use crate::model::{ActivityId, Corrupt, Layout, Meta, PackedRules, Snapshot, State, Status, StoredState};
 use crate::read::snapshot;
-use crate::redis::call::Call;
+use crate::redis::call::{Call, RetrySafety};
 use crate::script::PAUSE;
 use crate::script::reply::Reply;
 use crate::sell::orders;
@@ -113,7 +113,15 @@ fn pause_one(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> 
     };
     let flag = |is_set: bool| if is_set { "1" } else { "0" };
     let arguments = [state, &store.operator, reason.unwrap_or_default(), flag(dry_run), flag(withdraw)];
-    let call = Call::script(&PAUSE, keys.in_order(), arguments).repeatable();
+    let call = Call::script(&PAUSE, keys.in_order(), arguments);
+    let call = match to {
+        _ if dry_run => call,
+        Pause::Pause { .. } => call.repeatable(),
+        // Sent twice, it would end a pause that came in between.
+        Pause::Resume => call
+            .with_safety(RetrySafety::AtMostOnce)
+            .recovered_by(Recovery::Inspect(store.layout().whole(activity).to_string())),
+    };
     let value = store.servers.call(&call)?;
     let reply = Reply::of(&PAUSE);
     let (status, corrupt, values) = reply.with_status(value, &keys)?;

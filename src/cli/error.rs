@@ -162,7 +162,10 @@ pub(crate) fn advice_to_recover(recovery: &Recovery) -> String {
         }
         Recovery::SameCall => "send the same command again: what was applied is not applied twice".to_owned(),
         Recovery::Inspect(activity) => {
-            format!("look at it with `seckill inspect {}` before anything is sent again", shell_quoted(activity))
+            format!(
+                "look at it with `seckill inspect {}`; give the same command again only if it is not as wanted",
+                shell_quoted(activity)
+            )
         }
     }
 }

@@ -109,10 +109,10 @@ impl Preheating<'_> {
     fn call(&self, plan: &Plan, keys: &Keys, dry_run: bool) -> Call {
         let safety = match (dry_run, self.how) {
             (true, _) => RetrySafety::ReadOnly,
-            // A reset that is sent twice would remove what was bought in between.
-            (false, PreheatMode::Reset) => RetrySafety::AtMostOnce,
-            // It says what should be.
-            (false, _) => RetrySafety::Idempotent,
+            // It changes nothing that is there.
+            (false, PreheatMode::Create) => RetrySafety::Idempotent,
+            // Sent twice, a reset would remove what was bought in between, and an update undo another one.
+            (false, _) => RetrySafety::AtMostOnce,
         };
         Call::script(&PREHEAT, keys.all(), self.arguments(plan, dry_run))
             .with_safety(safety)
@@ -122,11 +122,6 @@ impl Preheating<'_> {
     fn read(&self, plan: &Plan, answer: Answer, keys: &Keys, dry_run: bool) -> Result<Preheated> {
         let was_resent = answer.was_resent;
         let mut preheated = preheated(plan, answer.value(), keys)?;
-        // It is as the plan says, and only the total that it had before is gone: the first try was applied.
-        if was_resent && matches!(&preheated.differences[..], [only] if only.field == "if_total") {
-            (preheated.action, preheated.status) = (Action::Unchanged, Status::Ok);
-            preheated.differences.clear();
-        }
         if was_resent && preheated.action == Action::Unchanged {
             preheated.status = Status::Replayed;
         }

@@ -184,7 +184,7 @@ pub fn each_reached(
         (0..activities.len()).filter_map(|at| Some((at, work(at, store).err()?))).collect();
     store.begin_round(None);
     failed.retain_mut(|(at, error)| {
-        let is_unknown = matches!(error, StoreError::Unknown { .. });
+        let is_unknown = matches!(error, StoreError::Unknown { recovery: Some(Recovery::SameCall), .. });
         if !is_unknown && !error.is_outage() && !store.servers.may_recover(error) {
             return true;
         }
