@@ -23,6 +23,11 @@ fn the_question_names_server_activities_and_units_sold() {
     let declined = redis.seckill(one).at_terminal("n\n").code(1);
     declined.stdout_has("Reset `2` (3 of 4 units sold) on ").stdout_has("nothing was changed");
     redis.assert_unchanged_since(&before);
+    let proxy = Proxy::before(&redis);
+    let call = proxy.start_and_hold(When::Command(1), proxy.seckill(one).at_terminal("y\n"));
+    redis.seckill(["deduct", "2", "--user", "8"]).code(0);
+    proxy.release();
+    call.wait().code(1).stdout_has("now it is: Reset `2` (4 of 4 units sold)");
     redis.seckill(one).at_terminal("y\n").code(0).stdout_has("4 → 9");
     assert_eq!(redis.int("seckill:stock:2"), 9);
 }
@@ -33,10 +38,8 @@ fn what_another_creates_after_the_question_is_not_reset() {
     redis.seckill(["script", "load"]).code(0);
     let proxy = Proxy::before(&redis);
     // The plan finds nothing to destroy, so nobody is asked.
-    let call = proxy.start_and_hold(
-        When::Command(1),
-        proxy.seckill(["preheat", "--id", "1", "--stock", "3", "--reset", "-o", "json"]),
-    );
+    let reset = proxy.seckill(["preheat", "--id", "1", "--stock", "3", "--reset", "-o", "json"]);
+    let call = proxy.start_and_hold(When::Command(1), reset);
     redis.seckill(["preheat", "--id", "1", "--stock", "9"]).code(0);
     let before = redis.dump_all();
     proxy.release();

@@ -275,6 +275,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
         if let Some(question) = question {
             is_explained = show_plan(&planned, how, out)?;
             out.confirm(&question, false)?;
+            refuse_if_changed(&question, &plans, how, store, out)?;
         }
         warn_of_eviction(store, out);
         // What an earlier call made so is waited for too.
@@ -293,6 +294,20 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
         explain(&results, how, out);
     }
     explain::show(&results, failed.or(unreached), out)
+}
+
+/// Refuses a reset that would destroy something else than the question named.
+fn refuse_if_changed(asked: &str, plans: &[Plan], how: PreheatMode, store: &mut Store, out: &Output) -> Result<()> {
+    let (planned, unreached) = plan(plans, how, store, out);
+    unreached?;
+    let planned: Vec<Preheated> = planned.into_values().collect();
+    match explain::question_of_reset(&planned, store)? {
+        Some(question) if question != asked => {
+            Err(Failure::failed(format!("changed since the question, so nothing was reset; now it is: {question}"))
+                .hint("give the same command again; if it still sells, `seckill pause` it first, or give `--yes`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What would become of each activity whose server answers, by its place; why not of others.
