@@ -279,7 +279,7 @@ fn finish(audited: &Audited, args: &ReconcileArgs, store: &mut Store, out: &mut 
         }
         (0, _) => "there is nothing to repair".to_owned(),
         (_, true) => format!("dry run: {done} of {} would be applied", counted(wanted, "repair")),
-        (_, false) => format!("{done} of {} applied", counted(wanted, "repair")),
+        (_, false) => applied(done, wanted, error.as_ref()),
     });
     // If one is not applied, it drifts still: no other verdict outweighs that.
     let is_repaired = done == wanted && !fix.mutating.dry_run;
@@ -288,6 +288,12 @@ fn finish(audited: &Audited, args: &ReconcileArgs, store: &mut Store, out: &mut 
         Some(error) => Err(if done > 0 { error.in_part() } else { error }),
         None => Ok(exit(audits.iter().map(verdict), args.accept.is_some())),
     }
+}
+
+/// How many repairs were applied, as far as replies say.
+fn applied(done: usize, wanted: usize, error: Option<&Failure>) -> String {
+    let known = if error.is_some_and(|error| error.exit == Exit::Unknown) { "known to be " } else { "" };
+    format!("{done} of {} {known}applied", counted(wanted, "repair"))
 }
 
 /// The verdict about one activity, as a step of a fixture wants it.
@@ -304,5 +310,17 @@ fn exit(verdicts: impl Iterator<Item = Verdict>, accepts_unproven: bool) -> Exit
         Verdict::Match => Exit::Done,
         Verdict::NotPreheated => Exit::Refused,
         Verdict::Unproven | Verdict::Unsettled | Verdict::Drift => Exit::Drift,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_whose_reply_is_lost_is_not_counted_out() {
+        let lost = Failure::new(Exit::Unknown, "lost");
+        assert_eq!(applied(0, 1, Some(&lost)), "0 of 1 repair known to be applied");
+        assert_eq!(applied(0, 1, Some(&Failure::failed("refused"))), "0 of 1 repair applied");
     }
 }
