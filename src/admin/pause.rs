@@ -192,7 +192,7 @@ fn pause_shards(
 /// Pauses or resumes all shards, and lets the parent say so. `None` if the activity is no parent any more.
 fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Option<Paused>> {
     let state = if pausing.to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
-    let mut result = Paused::refused(Status::Replayed);
+    let (mut result, mut is_again) = (Paused::refused(Status::Replayed), false);
     for _ in 0..TRIES {
         let mut parent = parent::read_parent(store, activity)?;
         if !parent.is_parent() {
@@ -229,9 +229,13 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         // Nor if one of them refuses it.
         if pausing.to == Pause::Resume && !pausing.dry_run {
             let shards = ids.iter().cloned().zip(found.iter().cloned());
-            let (tried, mut unchanged) = (Pausing { dry_run: true, ..pausing }, result.clone());
-            if let Some(refused) = pause_shards(store, shards, None, tried, &mut unchanged)? {
+            let (tried, mut tried_result) = (Pausing { dry_run: true, ..pausing }, Paused::refused(Status::Replayed));
+            if let Some(refused) = pause_shards(store, shards, None, tried, &mut tried_result)? {
                 return Ok(Some(refused));
+            }
+            // A pause came in between.
+            if is_again && tried_result.status == Status::Ok {
+                break;
             }
         }
         if let Some(refused) = pause_shards(store, ids.into_iter().zip(found), lost, pausing, &mut result)? {
@@ -247,6 +251,7 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         {
             return Ok(Some(result));
         }
+        is_again = true;
     }
     Err(StoreError::GaveUp(format!("others keep changing `{activity}`")))
 }

@@ -178,7 +178,7 @@ fn explain(activity: &ActivityId, paused: &Paused, to: Pause, dry_run: bool, out
         ));
     }
     if paused.is_partial && to == Pause::Resume {
-        out.warn(format!("`{activity}` is resumed in part: some of its shards sell, others are still paused"));
+        out.warn(format!("`{activity}` is resumed in part: some of its shards sell, others may still be paused"));
         out.hint(format!(
             "`seckill resume {activity:#}` resumes the others, `seckill pause {activity:#}` stops all of them"
         ));
