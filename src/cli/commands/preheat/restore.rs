@@ -40,7 +40,9 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
     let mut store = session.store_to_change(layout, &args.mutating, [])?;
     let out = &mut session.out;
     interrupt::stop_gracefully();
-    let (results, mut failed) = until_failed(wanted.iter().map(|it| restore(it, args, &mut store, out)));
+    let (results, failed) = until_failed(wanted.iter().map(|it| restore(it, args, &mut store, out)));
+    // A page that is refused comes behind others.
+    let mut failed = failed.map(Failure::in_part);
     if failed.is_none() && !args.mutating.dry_run {
         failed = hint_parents(&wanted, &mut store, out).err();
         note_pauses(&wanted, &results, &args.only, layout, out);
