@@ -76,7 +76,7 @@ pub fn repair(
         done[at] = count_open(store, activity, dry_run)?;
     }
     let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
-    let late = returned_since(store, activity, repairs)?;
+    let late = late_repairs(store, activity, repairs)?;
     let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| late[*at]);
     for chunk in divide(&late, repairs) {
         let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
@@ -119,15 +119,18 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
     Ok(Repaired::Changed)
 }
 
-/// Which repairs end orders of users who gave units back since the audit, or of anybody in a sale without users: who has as many units
-/// again has them by another order. All of them, if the audit's last entry is gone: nobody knows what came since. Without a ledger nothing
-/// says so.
-fn returned_since(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
-    let seen = repairs.iter().filter(|repair| repair.ends_orders()).filter_map(|it| it.audited_entry.as_ref());
+/// Which repairs come too late: those that end orders of users who gave units back since the audit, or of anybody in a sale without
+/// users, because who has as many units again has them by another order. All of them, if the audit's last entry is gone: it is another
+/// ledger. If a trim removed it, those that end orders, because nobody knows what came since. Without a ledger nothing says so.
+fn late_repairs(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
+    let seen = repairs.iter().filter_map(|repair| repair.audited_entry.as_ref());
     let Some(after) = seen.filter_map(|entry| entry.parse::<EntryId>().ok()).min() else {
         return Ok(vec![false; repairs.len()]);
     };
-    let last = read_instant(store, activity, NOBODY)?.0.ledger_last.unwrap_or(after);
+    let view = read_instant(store, activity, NOBODY)?.0;
+    let was_trimmed = view.checkpoint().is_some_and(|checkpoint| after < checkpoint.from);
+    let last = view.ledger_last.unwrap_or(after);
+    let ends_orders = repairs.iter().any(|repair| repair.ends_orders());
     let (mut users, mut is_there): (HashSet<Vec<u8>>, bool) = (HashSet::new(), false);
     let key = store.keys(activity).ledger;
     ledger::each_entry_of(store, &key, after.previous(), last, |entry| {
@@ -135,14 +138,18 @@ fn returned_since(store: &mut Store, activity: &ActivityId, repairs: &[&Repair])
         if entry.id > after && matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
             users.extend(entry.rows().unwrap_or_default().iter().map(|row| row.user().to_vec()));
         }
-        is_there
+        is_there && ends_orders
     })?;
     let has_returned = |user: &Option<StoredUser>| match user {
         _ if !is_there => true,
         Some(user) => users.contains(user.as_bytes()),
         None => !users.is_empty(),
     };
-    Ok(repairs.iter().map(|repair| repair.ends_orders() && has_returned(&repair.user)).collect())
+    let is_late = |repair: &&Repair| match repair.ends_orders() {
+        true => has_returned(&repair.user),
+        false => !is_there && !was_trimmed,
+    };
+    Ok(repairs.iter().map(is_late).collect())
 }
 
 /// Applies repairs of units. `all_in_force`: whether those that must come before are.

@@ -98,14 +98,12 @@ impl RepairPlan {
         // Without a meta nothing counts the repairs, so the instant of the audit distinguishes one from the next.
         let at = evidence.end.as_ref().filter(|end| end.meta.is_none()).map_or(0, |end| end.at.get());
         let all_lost = evidence.end.as_ref().is_some_and(|end| end.lost_users.is_some());
+        let audited = audited(evidence);
         let name = |mut repair: Repair| {
             let brings_back = all_lost && repair.user.is_some() && repair.to > 0;
-            if let Some(audited) = audited(evidence).filter(|_| brings_back || repair.needs_stock_as_audited()) {
-                repair.audited_stock = Some(audited.stock);
-                repair.audited_entry = audited.last.map(|last| last.to_string());
-            } else if repair.ends_orders() {
-                repair.audited_entry = audited(evidence).and_then(|audited| audited.last).map(|last| last.to_string());
-            }
+            let needs_stock = brings_back || repair.needs_stock_as_audited();
+            repair.audited_stock = audited.filter(|_| needs_stock).map(|audited| audited.stock);
+            repair.audited_entry = audited.and_then(|audited| audited.last).map(|last| last.to_string());
             repair.named(at)
         };
         self.repairs = std::mem::take(&mut self.repairs).into_iter().map(name).collect();

@@ -54,7 +54,7 @@ pub struct Repair {
     /// Of a repair that only raises the stock, or gives a user more than it takes from the stock: what must not have changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audited_stock: Option<u64>,
-    /// The ledger's last entry by then, if there is a ledger; also of a repair that ends orders.
+    /// The ledger's last entry by then, if there is a ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audited_entry: Option<String>,
     /// The activity's epoch when it was audited; `None` without a meta.

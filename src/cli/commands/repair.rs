@@ -20,8 +20,8 @@ use crate::store::Store;
 
 /// Apply a plan of repairs that reconcile wrote
 ///
-/// Each repair is applied once, and only if the user's units are still as audited, else it is `changed`. The same plan
-/// again is `replayed`. If the activity was reset since the audit, or a repair of it was
+/// Each repair is applied once, and only if the user's units are still as audited, in the ledger that was audited, else it
+/// is `changed`. The same plan again is `replayed`. If the activity was reset since the audit, or a repair of it was
 /// applied or tried, its repairs are `stale`.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "

@@ -72,8 +72,8 @@ fn two_that_drift() -> (TestRedis, Proxy, usize) {
 #[test]
 fn repairs_before_one_that_the_server_refuses_are_reported() {
     let (redis, network, audit) = two_that_drift();
-    // A look and a repair of each activity.
-    network.inject(When::Command(audit + 4), Fault::Refuse("NOPERM this user has no permissions to run the command"));
+    // A look, a page and a repair of each activity.
+    network.inject(When::Command(audit + 6), Fault::Refuse("NOPERM this user has no permissions to run the command"));
     let fixed = network.seckill(["reconcile", "--fix", "--yes", "-o", "json"]).code(4);
     assert_eq!(fixed.json()["repairs"].as_array().unwrap().len(), 1, "{}", fixed.stdout);
     assert_eq!((redis.int(STOCK), redis.int("seckill:stock:1002")), (47, 4));
