@@ -37,7 +37,7 @@ fn with_the_rights_that_the_documents_name_nothing_is_skipped_for_lack_of_one() 
     redis.seckill(["preheat", "--id", "1", "--stock", "5"]).code(0);
     allow(&redis, "operator", &[]);
     let page = read("docs/acl.md");
-    let line = page.lines().find(|line| line.starts_with("ACL SETUSER operator +info")).unwrap();
+    let line = page.lines().find(|line| line.starts_with("ACL SETUSER operator +sscan")).unwrap();
     redis.cmd(line.split(' ').collect::<Vec<_>>());
     let url = format!("{}?user=operator&pass=secret", redis.url());
     let rows = redis.seckill(["doctor", "-o", "json"]).env("SECKILL_URL", &url).code(0).json();
