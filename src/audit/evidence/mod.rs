@@ -157,14 +157,13 @@ impl Evidence {
     /// difference is one, even while others buy.
     pub(crate) fn holds_to_count(&self) -> Option<u64> {
         let holds = self.meta().filter(|_| self.kind.has_users() && self.corrupt.is_none())?.holds;
-        if !self.by_ledger {
-            return Some(if holds == 0 { Self::FEW_HOLDS } else { Self::MANY_HOLDS });
-        }
-        match (holds, self.ledger.open_units()) {
-            (0, 0) => None,
-            (holds, open) if signed(holds) == open => Some(Self::FEW_HOLDS),
-            _ => Some(Self::MANY_HOLDS),
-        }
+        let agrees = match (self.by_ledger, holds, self.ledger.open_units()) {
+            (true, 0, 0) => return None,
+            (true, holds, open) => signed(holds) == open,
+            // Equal scans: nobody buys. What users hold open decides how they differ from the order records.
+            (false, ..) => !self.settled || !self.ledger.lists_users() || self.mismatches.is_empty(),
+        };
+        Some(if agrees { Self::FEW_HOLDS } else { Self::MANY_HOLDS })
     }
 
     /// Whether the units that are counted as held open at the ledger's end are not those that it says.
@@ -198,6 +197,10 @@ impl Evidence {
             Recounted::TooMany if self.holds_to_count() == Some(Self::MANY_HOLDS) => {
                 self.notes.push(TOO_MANY_HOLDS.to_owned());
             }
+            Recounted::TooMany if !self.by_ledger => self.notes.push(format!(
+                "units held open were not compared with the holds: more than {} are open, and it has no whole ledger",
+                Self::FEW_HOLDS
+            )),
             Recounted::TooMany | Recounted::Gone => {}
             Recounted::Corrupt(corrupt) => self.damaged_hold = Some(corrupt),
         }

@@ -126,3 +126,27 @@ fn a_hold_without_an_entry_counts_though_it_is_newer_than_the_ledger() {
         assert_eq!((sale.ledger.open(user), sale.notes.len()), (open, 0));
     }
 }
+
+#[test]
+fn many_holds_are_counted_only_if_something_is_wrong() {
+    let open = |by_ledger, settled, orders: Option<&str>| {
+        let mut sale = evidence(Layout::Seckill, orders.map(|_| Compared::unread(None, EntryId::ZERO, true)));
+        let meta = Meta { holds: 501, ..Meta::default() };
+        (sale.by_ledger, sale.settled) = (by_ledger, settled);
+        sale.end = Some(Snapshot { meta: Some(meta), ..view(1) });
+        let user = sale.ledger.user(b"a");
+        let mut rows = OrderRows::default();
+        orders.into_iter().for_each(|name| rows.push(name, 1, None));
+        sale.ledger.add_orders(&rows);
+        sale.mismatches.extend(sale.ledger.mismatch(user, Holding::Units(1), None, by_ledger));
+        let most = sale.holds_to_count();
+        sale.take_open(Recounted::TooMany, false);
+        (most, sale.notes.len())
+    };
+    assert_eq!(open(true, true, None), (Some(Evidence::MANY_HOLDS), 1));
+    // Without a ledger only order records that differ at rest need a count; else a note says that there was none.
+    for (settled, orders) in [(true, None), (true, Some("a")), (false, Some("b"))] {
+        assert_eq!(open(false, settled, orders), (Some(Evidence::FEW_HOLDS), 1), "{settled} {orders:?}");
+    }
+    assert_eq!(open(false, true, Some("b")), (Some(Evidence::MANY_HOLDS), 1));
+}
