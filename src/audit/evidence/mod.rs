@@ -62,8 +62,9 @@ impl Tally {
 }
 
 /// Why open holds were not counted: those of [`Evidence::MANY_HOLDS`] are the most.
-pub(crate) const TOO_MANY_HOLDS: &str =
-    "more than 100000 holds are open, so that nobody counted them: end some, by `expire` too, and audit again";
+pub(crate) const TOO_MANY_HOLDS: &str = "more than 100000 holds are open, so that nobody counted them: end some, and \
+                                         audit again; those without a deadline by their request ids (`confirm` or \
+                                         `release --from`), which ledger or order records have";
 
 /// All that was found of one activity.
 pub struct Evidence {

@@ -200,15 +200,15 @@ fn open_counts(evidence: &mut Evidence, differences: &mut Vec<Difference>) {
     }
     let Some(open) = &evidence.open else { return };
     let units = |units| Some(RecordedUnits::Units(signed(units)));
-    if open.found() != open.counted || open.is_partial {
+    if open.is_partial {
+        return say(None, Class::OpenCount, units(open.stored), None);
+    }
+    if open.found() != open.counted {
         say(None, Class::OpenCount, units(open.found()), units(open.counted));
     }
     for (user, stored, counted) in open.wrong_users() {
         let stored = stored.map_or_else(|| Some(RecordedUnits::Text("no number".to_owned())), units);
         say(Some(user.clone()), Class::OpenCount, stored, units(*counted));
-    }
-    if open.is_partial {
-        return;
     }
     if open.undated > 0 {
         evidence.notes.push(format!(

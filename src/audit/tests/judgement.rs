@@ -2,8 +2,11 @@
 
 use crate::audit::evidence::mismatch::Mismatch;
 use crate::audit::ledger_state::NewerMoves;
+use crate::audit::result::Difference;
 use crate::audit::tests::*;
+use crate::model::StoredUser;
 use crate::model::order::Corrupt;
+use crate::model::order::hold::OpenCounts;
 
 #[test]
 fn order_records_of_all_units_prove_a_bare_counter() {
@@ -82,4 +85,13 @@ fn a_member_who_bought_nothing_but_what_is_newer_lacks_no_order() {
     let newer = NewerMoves { net: 2, high: 2, ..NewerMoves::default() };
     evidence.mismatches.push(Mismatch { user, holds: Holding::Unknown, ledger: None, orders: Some(0), newer, open: 0 });
     assert_eq!(judge(evidence, MissingOrders::Repair).missing_orders, []);
+}
+
+#[test]
+fn a_count_of_open_holds_that_is_partial_shows_no_number_of_them() {
+    let mut evidence = sale(Layout::Seckill).evidence();
+    let users = vec![(StoredUser::new("a"), Some(2), 1)];
+    evidence.open = Some(OpenCounts { stored: 9, counted: 1, undated: 0, is_partial: true, users });
+    let differences = judge(evidence, MissingOrders::Repair).differences;
+    assert_eq!(differences, [Difference::of(Class::OpenCount, Some(RecordedUnits::Units(9)), None)]);
 }
