@@ -12,6 +12,9 @@ const UNNAMED: &str = "which orders are missing is not known without request ids
 const UNCLEAR: &str = "the request ids of the order records do not show which orders are missing: correct the rows, or `refund` what they lack";
 const UNREAD: &str = "the request ids could not be read";
 const TOO_MANY: &str = "it would end more than 10000 request ids at once";
+/// Why a repair leaves a part of a difference.
+pub(crate) const NEXT_AUDIT: &str = "one repair ends 10000 request ids at most: apply it, then audit again, with newer \
+                                     order records, for the rest";
 
 /// Request ids that one repair may end: what the script takes in a call.
 pub(crate) const MAX_REVERSED: usize = 10_000;
@@ -48,7 +51,8 @@ pub(crate) struct Purchases {
 }
 
 impl Purchases {
-    /// The request ids that end if a user's units become `to`.
+    /// What a user's units become if they should be `to`, and the request ids that end with that: the first of them, if they are too
+    /// many for one repair.
     ///
     /// # Errors
     /// Why that is not known.
@@ -57,11 +61,11 @@ impl Purchases {
         mismatch: &Mismatch,
         to: i64,
         ledger: &LedgerState,
-    ) -> Result<Vec<String>, &'static str> {
+    ) -> Result<(i64, Vec<String>), &'static str> {
         if self.is_unread {
             return Err(UNREAD);
         }
-        let Some(of_user) = self.by_user.get(&mismatch.user) else { return Ok(Vec::new()) };
+        let Some(of_user) = self.by_user.get(&mismatch.user) else { return Ok((to, Vec::new())) };
         // Without records the ledger says what the user holds.
         let user = mismatch.user;
         let has_no_row = |purchase: &Purchase| match ledger.records() {
@@ -116,8 +120,16 @@ impl Purchases {
                 Err(UNCLEAR)
             }
             None => Err(UNNAMED),
-            Some(reversed) if reversed.len() > MAX_REVERSED => Err(TOO_MANY),
-            Some(reversed) => Ok(reversed.into_iter().map(|purchase| purchase.request.clone()).collect()),
+            Some(mut reversed) => {
+                let mut rest = 0;
+                if reversed.len() > MAX_REVERSED {
+                    reversed.truncate(MAX_REVERSED);
+                    // The next audit must find a difference, or the other ids would never end.
+                    let left = taken.zip(units(&reversed)).map(|(taken, units)| taken - units);
+                    rest = left.filter(|left| *left > 0 && !mismatch.drifts()).ok_or(TOO_MANY)?;
+                }
+                Ok((to + rest, reversed.into_iter().map(|purchase| purchase.request.clone()).collect()))
+            }
         }
     }
 }
@@ -216,7 +228,7 @@ mod tests {
             refunded,
         };
         let purchases = Purchases { by_user: HashMap::from([(user, of_user)]), is_unread: false };
-        purchases.reversed(&mismatch, to, &ledger).map_or("-".to_owned(), |ids| ids.join(" "))
+        purchases.reversed(&mismatch, to, &ledger).map_or("-".to_owned(), |(_, ids)| ids.join(" "))
     }
 
     #[test]

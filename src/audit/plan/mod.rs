@@ -8,6 +8,7 @@ pub(crate) mod repair;
 
 use crate::audit::class::Class;
 use crate::audit::evidence::mismatch::{Holding, Mismatch};
+use crate::audit::evidence::purchases::NEXT_AUDIT;
 use crate::audit::evidence::{Evidence, TOO_MANY_HOLDS, limit};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, gate};
@@ -176,18 +177,11 @@ impl<'a> Changes<'a> {
             // What the database is given again stays sold.
             let emitted = ledger.filter(|ledger| *ledger > recorded && self.missing_orders == MissingOrders::Emit);
             let to = emitted.unwrap_or(recorded);
-            let reversed = match mismatch.filter(|_| ledger > Some(to)) {
-                Some(mismatch) => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
-                None => Ok(Vec::new()),
-            };
-            match reversed {
-                Ok(reversed) => {
-                    self.restore(signed(total) - to);
-                    if let Some(ledger) = ledger.filter(|ledger| *ledger != to) {
-                        self.add_reversing(Class::CounterDrift, None, (Some(ledger), to), 0, reversed);
-                    }
-                }
-                Err(why) => self.plan.keep(Class::Conservation, why),
+            let loses = mismatch.filter(|_| ledger > Some(to));
+            let Some((to, reversed)) = self.reversed(Class::Conservation, loses, to) else { return };
+            self.restore(signed(total) - to);
+            if let Some(ledger) = ledger.filter(|ledger| *ledger != to) {
+                self.add_reversing(Class::CounterDrift, None, (Some(ledger), to), 0, reversed);
             }
             return;
         };
@@ -198,13 +192,8 @@ impl<'a> Changes<'a> {
             (Some(_), Some(to), _) if to < sold && self.missing_orders == MissingOrders::Emit => (),
             (Some(class), Some(to), ledger) => {
                 let from = Some(ledger.unwrap_or(sold.max(0)));
-                let reversed = match mismatch.filter(|_| to < sold) {
-                    Some(mismatch) => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
-                    None => Ok(Vec::new()),
-                };
-                match reversed {
-                    Ok(reversed) => self.add_reversing(class, None, (from, to), sold - to, reversed),
-                    Err(why) => self.plan.keep(class, why),
+                if let Some((to, reversed)) = self.reversed(class, mismatch.filter(|_| to < sold), to) {
+                    self.add_reversing(class, None, (from, to), sold - to, reversed);
                 }
             }
             (None, _, Some(ledger)) if mismatch.is_some_and(Mismatch::is_of_ledger_alone) => {
@@ -245,9 +234,9 @@ impl<'a> Changes<'a> {
         let evidence = self.evidence;
         let Some((class, to)) = self.target(mismatch, explained) else { return };
         // Of two coupons one is recorded, and the unit of the other one stays sold.
-        let held = if evidence.kind == Kind::Coupon { to.min(1) } else { to };
-        if held < to {
-            if !is_evicted(mismatch) || mismatch.open > held {
+        let most = if evidence.kind == Kind::Coupon { 1 } else { i64::MAX };
+        if to > most {
+            if !is_evicted(mismatch) || mismatch.open > most {
                 return self.plan.keep(class, ONE_COUPON);
             }
             self.plan.keep(Class::Conservation, ONE_COUPON);
@@ -269,18 +258,27 @@ impl<'a> Changes<'a> {
             Explained::ByEviction if is_evicted(mismatch) => mismatch.ledger,
             _ => mismatch.units(),
         };
-        let change = base.map_or(0, |base| base.saturating_sub(to));
+        let change = |to| base.map_or(0, |base| base.saturating_sub(to));
         // Also of one whose counter was lost, and whose units return, with others that the stock lacks or by themselves.
         let is_lost = explained != Explained::ByCounters && is_evicted(mismatch) && mismatch.ledger > Some(to);
         let is_lowered = mismatch.written().is_none_or(|units| to < units);
-        let reversed = match change > 0 || is_lost || is_lowered {
-            true => evidence.purchases.reversed(mismatch, to, &evidence.ledger),
-            false => Ok(Vec::new()),
-        };
-        match reversed {
-            Ok(reversed) => self.add_reversing(class, Some(user), (from, held), change, reversed),
+        let loses = change(to) > 0 || is_lost || is_lowered;
+        if let Some((to, reversed)) = self.reversed(class, Some(mismatch).filter(|_| loses), to) {
+            self.add_reversing(class, Some(user), (from, to.min(most)), change(to), reversed);
+        }
+    }
+
+    /// What the units of a user who loses some become, instead of `to`, and the request ids that end with that. Records why not all of
+    /// it is repaired.
+    fn reversed(&mut self, class: Class, loses: Option<&Mismatch>, to: i64) -> Option<(i64, Vec<String>)> {
+        let Some(mismatch) = loses else { return Some((to, Vec::new())) };
+        let reversed = self.evidence.purchases.reversed(mismatch, to, &self.evidence.ledger);
+        match &reversed {
+            Ok((left, _)) if *left != to => self.plan.keep(class, NEXT_AUDIT),
+            Ok(_) => (),
             Err(why) => self.plan.keep(class, why),
         }
+        reversed.ok()
     }
 
     /// What a user's units should be, if they are to change or to be recorded, and why.

@@ -399,3 +399,27 @@ fn what_is_corrupt_or_unreadable_is_never_repaired() {
         assert_eq!((plan.repairs.len(), plan.kept[0].0), (0, Class::Corrupt));
     }
 }
+
+#[test]
+fn of_more_orders_than_one_repair_may_end_the_first_are_repaired() {
+    let lost = |layout, user| {
+        let all = vec![(user, 10_003)];
+        let (total, stock) = (Some(20_000), Some(9_997));
+        Sale { total, stock, ledger: Some(all.clone()), held: all, orders: Some(vec![(user, 0)]), ..sale(layout) }
+    };
+    for (layout, name, units, wanted) in [
+        (Layout::Seckill, "a", 1, vec!["missing_order a 10003 3 +10000"]),
+        (Layout::Product, "", 1, vec!["missing_order - 10003 3 +10000"]),
+        // Nothing would be left to find the other ids by.
+        (Layout::Seckill, "a", 2, vec![]),
+    ] {
+        let mut evidence = lost(layout, name).evidence();
+        let user = evidence.ledger.user(name.as_bytes());
+        let ids = (0..10_002).map(|at| format!("o{at}"));
+        let purchases = ids.map(|request| Purchase { request, units: Some(units), has_entry: true, is_newer: false });
+        let of_user = UserPurchases { purchases: purchases.collect(), refunded: 10_002 * (units - 1) };
+        evidence.purchases.by_user.insert(user, of_user);
+        let audit = judge(evidence, MissingOrders::Repair);
+        assert_eq!((shown(&audit), audit.plan.kept.len()), (wanted.into_iter().map(str::to_owned).collect(), 1));
+    }
+}
