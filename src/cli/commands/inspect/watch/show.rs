@@ -91,7 +91,7 @@ fn totals(board: &Board, title: &Title, frame: &mut Frame) {
     let of_states = if rows.is_empty() { String::new() } else { format!(": {}", states.join(", ")) };
     let every = format!("every {}", humantime::format_duration(title.every));
     frame.line_with(&[(counted(rows.len(), "activity") + &of_states, Tone::Plain)], &[&every]);
-    let sum = |of: fn(&WatchRow) -> Option<u64>| rows.iter().filter_map(of).sum::<u64>();
+    let sum = |of: fn(&WatchRow) -> Option<u64>| rows.iter().filter_map(of).fold(0, u64::saturating_add);
     let stock = sum(|row| row.activity.stock);
     let sold = sum(|row| row.activity.sold.and_then(|sold| u64::try_from(sold).ok()));
     let mut parts = vec![(format!("{} units left, {} sold", HumanCount(stock), HumanCount(sold)), Tone::Plain)];
