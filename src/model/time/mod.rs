@@ -110,13 +110,10 @@ impl FromStr for Millis {
             // `Z`.
             _ => 0,
         };
-        in_years(pieces.date().to_datetime(time)).map(|civil| Self::at_offset(civil, seconds)).ok_or_else(invalid)
+        let at = Self::at_offset(pieces.date().to_datetime(time), seconds);
+        // RFC 3339 can write no other years, and the offset may lead out of them.
+        at.civil(0).map(|_| at).ok_or_else(invalid)
     }
-}
-
-/// A date and time of the years that RFC 3339 can write.
-fn in_years(civil: DateTime) -> Option<DateTime> {
-    (0..=9999).contains(&civil.year()).then_some(civil)
 }
 
 impl fmt::Display for Millis {
@@ -205,7 +202,8 @@ impl FromStr for GivenTime {
             .ok()
             .filter(|pieces| pieces.offset().is_none() && pieces.time_zone_annotation().is_none());
         clock
-            .and_then(|pieces| in_years(pieces.date().to_datetime(pieces.time().unwrap_or(MIDNIGHT))))
+            .map(|pieces| pieces.date().to_datetime(pieces.time().unwrap_or(MIDNIGHT)))
+            .filter(|civil| civil.year() >= 0)
             .map(Self::Clock)
             .ok_or_else(|| format!("`{}` is not {}", text.escape_debug(), Self::EXPECTED))
     }
@@ -269,6 +267,9 @@ mod tests {
             ("0001-01-01T00:00:00Z", -62_135_596_800_000),
         ] {
             assert_eq!(text.parse::<Millis>().unwrap().0, millis);
+        }
+        for outside in ["9999-12-31T23:59:59.999-10:00", "0000-01-01T00:00:00+08:00"] {
+            assert!(outside.parse::<Millis>().is_err() && outside.parse::<GivenTime>().is_err(), "{outside}");
         }
         assert_eq!(shown("9999-12-31T23:59:59Z", "UTC"), "9999-12-31T23:59:59+00:00");
         assert_eq!(serde_json::to_string(&Millis::new(253_402_300_799_999)).unwrap(), r#""9999-12-31T23:59:59.999Z""#);
