@@ -11,7 +11,6 @@ pub(crate) mod units_a_user;
 
 use crate::audit::result::Verdict;
 use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::quantities;
 use crate::model::names::names;
 use crate::model::number::signed;
 use crate::model::{Entry, EntryId, Millis, Op};
@@ -128,9 +127,9 @@ impl Sales {
 
     /// Of a ledger that lost its beginning only the end is known: what users hold now, so that the past is what leads there.
     pub(crate) fn set_sold(&mut self, sold: i64) {
-        let unknown = sold - self.sold;
-        self.sold_at_begin += unknown;
-        self.sold_before += unknown;
+        let unknown = sold.saturating_sub(self.sold);
+        self.sold_at_begin = self.sold_at_begin.saturating_add(unknown);
+        self.sold_before = self.sold_before.saturating_add(unknown);
         self.sold = sold;
     }
 
@@ -182,7 +181,7 @@ impl Sales {
 
     fn orders_of(&mut self, entry: &Entry, op: Op) -> Result<(), String> {
         let orders = entry.order_units()?;
-        let units: i64 = quantities(&orders)?.iter().sum();
+        let units: i64 = entry.quantities(&orders)?.iter().sum();
         let (at, count) = (entry.id.at(), orders.len() as u64);
         if op.returns() {
             if op == Op::Refund {
@@ -192,7 +191,7 @@ impl Sales {
             } else {
                 self.released = self.released.saturating_add(units.unsigned_abs());
             }
-            self.sold -= units;
+            self.sold = self.sold.saturating_sub(units);
             self.moved_by_order(at, UnitMoves { returned: units.unsigned_abs(), sold: -units, ..UnitMoves::default() });
             return Ok(());
         }
@@ -204,7 +203,7 @@ impl Sales {
         self.last_order = Some(at);
         self.orders += count;
         self.bought = self.bought.saturating_add(units.unsigned_abs());
-        self.sold += units;
+        self.sold = self.sold.saturating_add(units);
         self.moved_by_order(at, UnitMoves { bought: units.unsigned_abs(), sold: units, ..UnitMoves::default() });
         self.count_second(at, units.unsigned_abs());
         let is_sold_out = self.total.is_some_and(|total| total > 0 && self.sold >= signed(total));
@@ -218,13 +217,14 @@ impl Sales {
     /// the repair left is what counts.
     fn repair(&mut self, entry: &Entry) -> Result<(), String> {
         let repairs = entry.order_units()?;
-        let change: Option<i64> = repairs.iter().map(|repair| Some(repair.to()? - repair.from()?)).sum();
+        let change =
+            repairs.iter().try_fold(0_i64, |sum, repair| Some(sum.saturating_add(repair.to()? - repair.from()?)));
         let change = change.ok_or("a repair without its end")?;
         let stock = Entry::count(entry.stock.as_deref());
         let left = self.total.zip(stock).map(|(total, stock)| signed(total) - signed(stock));
-        let sold = left.unwrap_or(self.sold + change);
+        let sold = left.unwrap_or(self.sold.saturating_add(change));
         self.mark(entry, Op::Repair, Some(change), None);
-        let moved = UnitMoves { sold: sold - self.sold, ..UnitMoves::default() };
+        let moved = UnitMoves { sold: sold.saturating_sub(self.sold), ..UnitMoves::default() };
         self.sold = sold;
         self.moved(entry.id.at(), moved);
         Ok(())
@@ -233,7 +233,7 @@ impl Sales {
     /// Adds to the timeline, which begins with the first order.
     fn moved_by_order(&mut self, at: Millis, moved: UnitMoves) {
         if self.timeline.is_empty() {
-            (self.sold_before, self.total_before) = (self.sold - moved.sold, self.total);
+            (self.sold_before, self.total_before) = (self.sold.saturating_sub(moved.sold), self.total);
         }
         self.timeline.add(at, moved);
     }
@@ -278,7 +278,10 @@ impl Sales {
         let stock = Entry::count(entry.stock.as_deref());
         self.epoch.is_some()
             && self.unreadable.is_none()
-            && self.total.zip(stock).is_some_and(|(total, stock)| signed(total) - self.sold != signed(stock))
+            && self
+                .total
+                .zip(stock)
+                .is_some_and(|(total, stock)| signed(total).saturating_sub(self.sold) != signed(stock))
     }
 
     /// When a percentage of all purchases was made, to the width of a period of the timeline.

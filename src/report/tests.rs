@@ -111,6 +111,16 @@ fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
 }
 
 #[test]
+fn entries_of_more_units_than_a_number_holds_are_summed_up_to_its_end() {
+    let sold = |op| {
+        let entries = (0..1100).map(|at| entry(&format!("{at}-0"), op, "0", None, "a 9007199254740991"));
+        sales(&entries.collect::<Vec<_>>()).sold
+    };
+    assert_eq!((sold("deduct"), sold("refund")), (i64::MAX, i64::MIN));
+    assert!(sales(&[entry("1-0", "deduct", "0", None, "a 9007199254740991, b 1")]).unreadable.is_some());
+}
+
+#[test]
 fn many_marks_are_counted() {
     let mut entries = sale();
     entries.extend((0..300).map(|seconds| entry(&format!("9500-{seconds}"), "pause", "4", None, "")));

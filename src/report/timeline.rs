@@ -189,7 +189,7 @@ impl Timeline {
         let later = UnitMoves {
             bought: all.bought - shown.bought,
             returned: all.returned - shown.returned,
-            sold: all.sold - shown.sold,
+            sold: all.sold.saturating_sub(shown.sold),
             total: all.total - shown.total,
         };
         let to = self.begin.saturating_add(width.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX)));

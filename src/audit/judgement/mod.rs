@@ -173,9 +173,9 @@ fn of_activity(evidence: &mut Evidence, drift: Option<i64>, differences: &mut Ve
         || evidence.settled && (off && !only_ledger || evidence.totals_differ())
         || has_excess_stock
     {
-        let by_ledger = evidence
-            .by_ledger
-            .then(|| RecordedUnits::Units(signed(evidence.ledger.total.unwrap_or_default()) - evidence.ledger.sum));
+        let by_ledger = evidence.by_ledger.then(|| {
+            RecordedUnits::Units(signed(evidence.ledger.total.unwrap_or_default()).saturating_sub(evidence.ledger.sum))
+        });
         say(Class::Conservation, instant.stock.map(|stock| RecordedUnits::Units(signed(stock))), by_ledger, None);
     }
     if let Some(named) = evidence.ledger.newest_named().filter(|_| evidence.lost_tail()) {

@@ -20,7 +20,7 @@ use crate::audit::ledger_state::transfers::{Direction, TransferEntry, Transfers}
 use crate::model::id::interner::Interner;
 use crate::model::layout::Kind;
 use crate::model::ledger::checkpoint::Checkpoint;
-use crate::model::ledger::{Entry, EntryId, Op, quantities};
+use crate::model::ledger::{Entry, EntryId, Op};
 use crate::model::number::signed;
 
 /// What the ledger says up to one entry, beside what order records say of the same users.
@@ -118,7 +118,7 @@ impl LedgerState {
         let user = self.user(if self.kind.has_users() { user } else { b"" });
         self.move_held(user, units);
         self.set_open(user, open);
-        self.sum += units;
+        self.sum = self.sum.saturating_add(units);
     }
 
     /// Takes over a user from a checkpoint whose units nobody recorded.
@@ -143,7 +143,7 @@ impl LedgerState {
 
     /// The units of all users whose units are recorded.
     pub(crate) fn known_units(&self) -> i64 {
-        self.units.iter().map(|(_, [units])| units).sum()
+        self.units.iter().fold(0, |sum, (_, [units])| sum.saturating_add(units))
     }
 
     /// Whether the ledger knows that a user holds something, and not how much.
@@ -180,7 +180,7 @@ impl LedgerState {
 
     /// What the ledger says all users hold open.
     pub(crate) fn open_units(&self) -> i64 {
-        self.open.iter().map(|(_, [open])| open).sum()
+        self.open.iter().fold(0, |sum, (_, [open])| sum.saturating_add(open))
     }
 
     /// Takes over what users hold open by the holds themselves; those who are not among them hold nothing. Counted at a later
@@ -272,7 +272,7 @@ impl LedgerState {
         }
         // Read whole before any of it counts.
         let rows = entry.order_units()?;
-        let counts = quantities(&rows)?;
+        let counts = entry.quantities(&rows)?;
         // A bare counter sells to nobody in particular: all of it is one user without a name.
         let has_users = self.kind.has_users();
         let users = self.users.numbers(rows.iter().map(|row| if has_users { row.user() } else { b"" }));
@@ -302,10 +302,11 @@ impl LedgerState {
                 Op::Repair => {
                     let to = row.to().ok_or("a repair without its end")?;
                     let from = if has_users { self.units(user) } else { count };
-                    self.change_held(user, to - from);
+                    let change = to.saturating_sub(from);
+                    self.change_held(user, change);
                     self.add_newer(user, |newer| {
-                        newer.taken += (to - from).min(0);
-                        newer.given += (to - from).max(0);
+                        newer.taken += change.min(0);
+                        newer.given += change.max(0);
                     });
                 }
                 Op::Preheat | Op::Adopt | Op::Update | Op::Lend | Op::Borrow | Op::Pause | Op::Resume => (),
@@ -322,7 +323,7 @@ impl LedgerState {
     fn move_units(&mut self, user: u32, units: i64, open: i64) {
         let before = self.open(user);
         // Open units of before an adoption are in no entry.
-        let after = (before + open).max(0);
+        let after = before.saturating_add(open).max(0);
         if after != before {
             self.set_open(user, after);
         }
@@ -338,7 +339,7 @@ impl LedgerState {
 
     /// Changes what a user holds, and with it the sum.
     fn change_held(&mut self, user: u32, units: i64) {
-        self.sum += units;
+        self.sum = self.sum.saturating_add(units);
         if self.unknown.is_empty() || !self.unknown.remove(&user) {
             self.move_held(user, units);
         } else {
@@ -386,7 +387,7 @@ impl LedgerState {
     }
 
     fn move_held(&mut self, user: u32, units: i64) {
-        let held = self.units(user) + units;
+        let held = self.units(user).saturating_add(units);
         self.units.set(user, [held]);
         if held < 0 {
             self.overdrawn.insert(user);

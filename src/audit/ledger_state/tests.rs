@@ -120,7 +120,24 @@ fn an_entry_that_cannot_be_read_is_named_and_changes_nothing() {
     let mut invalid = entry("3-0", "deduct", None, "a 1");
     invalid.quantity = Some(b"1\t2".to_vec());
     state.add(&invalid);
-    assert_eq!((state.sum, state.epoch, state.unreadable.len(), state.entries), (0, None, 3, 3));
+    state.add(&entry("4-0", "deduct", None, "a 9007199254740991, b 1"));
+    assert_eq!((state.sum, state.epoch, state.unreadable.len(), state.entries), (0, None, 4, 4));
+}
+
+#[test]
+fn entries_of_more_units_than_a_number_holds_are_summed_up_to_its_end() {
+    let mut state = LedgerState::new(Kind::Hash, None);
+    for at in 0..1100 {
+        state.add(&entry(&format!("{at}-0"), "hold", None, "a 9007199254740991"));
+        state.add(&entry(&format!("{at}-1"), "deduct", None, "b 9007199254740991"));
+    }
+    assert_eq!(
+        (state.sum, state.known_units(), state.open_units(), state.unreadable.len()),
+        (i64::MAX, i64::MAX, i64::MAX, 0)
+    );
+    // What users held before a repair may come to anything.
+    state.add(&entry("9999-0", "repair", None, "a 9007199254740991 1, b 9007199254740991 1"));
+    assert_eq!((state.known_units(), state.unreadable.len()), (2, 0));
 }
 
 /// A ledger of a sale, whose preheat is entry `1-0`.

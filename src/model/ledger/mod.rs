@@ -241,8 +241,7 @@ impl Entry {
             Op::Pause | Op::Resume | Op::Confirm => return Some(0),
             _ => return None,
         };
-        let units: Option<i64> = self.order_units().ok()?.iter().map(|order| order.quantity()).sum();
-        Some(sign * units?)
+        Some(sign * self.quantities(&self.order_units().ok()?).ok()?.iter().sum::<i64>())
     }
 
     /// What names its orders that have no request id, if it is of a job: `<job>:<line>` of each.
@@ -271,7 +270,7 @@ impl Entry {
 
     /// Why its orders cannot be read, if they cannot.
     pub(crate) fn fault(&self) -> Option<String> {
-        self.readable_op().and_then(|_| quantities(&self.rows()?)).err()
+        self.readable_op().and_then(|_| self.quantities(&self.rows()?)).err()
     }
 
     /// Its orders without their request ids and reasons: all that changes who holds what.
@@ -289,15 +288,20 @@ impl Entry {
         fill(&mut rows, 2, "to", self.to.as_deref())?;
         Ok(rows)
     }
-}
 
-/// The units of each order of an entry.
-///
-/// # Errors
-/// That of one is no number.
-pub(crate) fn quantities(orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> {
-    let counts: Option<Vec<i64>> = orders.iter().map(|order| order.quantity()).collect();
-    counts.ok_or_else(|| "an order without a quantity".to_owned())
+    /// The units of each of its orders.
+    ///
+    /// # Errors
+    /// That of one is no number, or they come to more than an activity can have. What users held before a repair may.
+    pub(crate) fn quantities(&self, orders: &[OrderTexts<'_>]) -> Result<Vec<i64>, String> {
+        let counts: Option<Vec<i64>> = orders.iter().map(|order| order.quantity()).collect();
+        let counts = counts.ok_or("an order without a quantity")?;
+        let sum = counts.iter().copied().fold(0, i64::saturating_add);
+        if sum > signed(MAX_UNITS) && self.known_op() != Some(Op::Repair) {
+            return Err(format!("orders of more than {MAX_UNITS} units"));
+        }
+        Ok(counts)
+    }
 }
 
 /// Stock changes between consecutive entries that no entry explains. The newest entry comes first; what was before a repair of the

@@ -315,7 +315,7 @@ pub(super) fn foreign_writes(snapshots: &[Snapshot], store: &mut Store, fixes: &
         if unexplained.is_empty() {
             continue;
         }
-        let units: i64 = unexplained.iter().sum();
+        let units = unexplained.iter().copied().fold(0, i64::saturating_add);
         let found = format!(
             "{} of stock without an entry, {units:+} units in total, within {}",
             counted(unexplained.len(), "change"),

@@ -193,7 +193,7 @@ fn against(report: &Report, objection: Objection) -> String {
         Objection::NoStock => "the stock key is gone".to_owned(),
         Objection::Stock => {
             let stock = report.snapshot.stock.unwrap_or_default();
-            let expected = signed(total) - sales.sold;
+            let expected = signed(total).saturating_sub(sales.sold);
             let since = balance.since.map(|since| format!(", since {since} or shortly before"));
             format!("the stock of {} is {}{}", count(stock), differ(signed(stock), expected), since.unwrap_or_default())
         }

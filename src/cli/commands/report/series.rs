@@ -107,8 +107,8 @@ fn merged(periods: &[Period]) -> Period {
     let (first, last) = (periods[0], periods[periods.len() - 1]);
     Period {
         from: first.from,
-        bought: periods.iter().map(|period| period.bought).sum(),
-        returned: periods.iter().map(|period| period.returned).sum(),
+        bought: periods.iter().fold(0, |sum, period| sum.saturating_add(period.bought)),
+        returned: periods.iter().fold(0, |sum, period| sum.saturating_add(period.returned)),
         ..last
     }
 }
