@@ -9,6 +9,7 @@ use crate::cli::output::{Output, counted};
 use crate::cli::shared::hints;
 use crate::cli::shared::session::Session;
 use crate::error::{Result as StoreResult, ServerKind, StoreError};
+use crate::model::number::MAX_UNITS;
 use crate::model::{
     Action, ActivityId, Corrupt, FieldDifference, Kind, Limit, Plan, PreheatMode, Preheated, Status, StoredState,
     Units, shell_quoted,
@@ -234,6 +235,10 @@ impl AdoptCommand<'_> {
                 let (before, after) = (known.to_string(), wanted.to_string());
                 let difference = FieldDifference { field: "total".to_owned(), before, after, is_given: true };
                 self.out.hint(match self.store.layout().kind() {
+                    _ if known > MAX_UNITS => format!(
+                        "stock and participants come to {known}, more than the {MAX_UNITS} that an activity can have: \
+                         correct the counters first"
+                    ),
                     Kind::Hash | Kind::Coupon => {
                         format!("stock and participants come to {known}: `--total {known}` takes over what is there")
                     }
