@@ -15,7 +15,7 @@ use crate::read::{ledger, snapshot};
 use crate::store::Store;
 
 /// Activities that a question names; the others are counted.
-const MAX_NAMED: usize = 10;
+pub const MAX_NAMED: usize = 10;
 
 /// The activities that a command line names, each once, with those that match a pattern in its place.
 ///

@@ -13,7 +13,7 @@ use crate::cli::input::archive::{Archive, find};
 use crate::cli::interrupt;
 use crate::cli::output::format::archive::{ArchiveDirectory, ArchiveWriter};
 use crate::cli::output::{Output, Progress, counted};
-use crate::cli::shared::selection::expand;
+use crate::cli::shared::selection::{MAX_NAMED, expand};
 use crate::cli::shared::{hints, selection};
 use crate::error::StoreError;
 use crate::model::archive::{Digest, FileSum, Manifest, Part, Sealed, folder_name};
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
     }
 
     /// What `preheat --restore` takes to bring back what was archived now, and nothing else of the directory; `None` if it takes each folder
-    /// by itself, because one of an earlier sale is beside it.
+    /// by itself, because one of an earlier sale is beside it, or those of others and these are too many to name.
     fn to_restore(&self) -> Option<String> {
         let mut new = self.rows.iter().filter(|row| row.is_new()).filter_map(|row| row.folder.as_deref());
         if let (Some(folder), None) = (new.next(), new.next()) {
@@ -230,11 +230,14 @@ impl<'a> Run<'a> {
             .filter(|it| it.sealed.manifest.layout == layout && wholes.contains(&layout.whole(&it.id)))
             .map(|it| &it.id);
         let (count, ids) = (ours.clone().count(), ours.collect::<HashSet<_>>());
+        let directory = shell_quoted(&self.args.to.display().to_string());
+        if wholes.len() > MAX_NAMED {
+            return (count == ids.len() && count == there.len()).then_some(directory);
+        }
         // A layout of a file has no name; one that was given is named anyway.
         let named = Layout::named(layout.name()).filter(|_| !self.out.options.starts_with(" -l "));
         let named = named.map(|layout| format!(" --layout {}", layout.name())).unwrap_or_default();
         let flags: String = wholes.iter().map(|whole| format!(" {}", option("--activity", whole))).collect();
-        let directory = shell_quoted(&self.args.to.display().to_string());
         (count == ids.len()).then(|| format!("{directory}{named}{flags}"))
     }
 
@@ -251,7 +254,8 @@ impl<'a> Run<'a> {
         if !dry_run && self.rows.iter().any(ArchiveRow::is_new) {
             self.out.note(match self.to_restore() {
                 Some(what) => format!("`seckill preheat --restore {what}` brings it back"),
-                None => "`seckill preheat --restore FOLDER` brings each back by its folder: others of them are in the directory"
+                None => "`seckill preheat --restore FOLDER` brings each back by its folder: other archives are in the \
+                         directory"
                     .to_owned(),
             });
         }

@@ -10,10 +10,11 @@ use crate::cli::failure::{Exit, Failure, Result};
 use crate::cli::input::archive::{Archive, find};
 use crate::cli::input::yaml::layouts;
 use crate::cli::interrupt;
-use crate::cli::output::{Output, Progress};
+use crate::cli::output::{Output, Progress, named};
 use crate::cli::shared::fix::PreheatFlags;
 use crate::cli::shared::hints;
 use crate::cli::shared::outcome::{until_failed, warn_of_corrupt};
+use crate::cli::shared::selection::MAX_NAMED;
 use crate::cli::shared::session::Session;
 use crate::model::archive::Part;
 use crate::model::{Action, ActivityId, Layout, Preheated, Status, StoredState};
@@ -52,21 +53,21 @@ pub(super) fn run(directory: &Path, args: &PreheatArgs, session: &mut Session) -
 
 /// Says which came back paused, as they were archived. Of a shard that was named alone others may be archived still, which no
 /// `resume` ends.
-fn note_pauses(restored: &[Archive], results: &[Preheated], named: &[ActivityId], layout: Layout, out: &Output) {
+fn note_pauses(restored: &[Archive], results: &[Preheated], only: &[ActivityId], layout: Layout, out: &Output) {
     let is_paused =
         |archive: &Archive| archive.sealed.manifest.rules().is_some_and(|rules| rules.state == StoredState::Paused);
     let paused: BTreeSet<ActivityId> = restored
         .iter()
         .zip(results)
         .filter(|(it, result)| result.action == Action::Restore && is_paused(it))
-        .filter(|(it, _)| layout.whole(&it.id) == it.id || !named.contains(&it.id))
+        .filter(|(it, _)| layout.whole(&it.id) == it.id || !only.contains(&it.id))
         .map(|(it, _)| layout.whole(&it.id))
         .collect();
     if !paused.is_empty() {
-        let names: Vec<&str> = paused.iter().map(ActivityId::as_str).collect();
+        let paused: Vec<ActivityId> = paused.into_iter().collect();
         let quoted: Vec<String> = paused.iter().map(|id| format!("{id:#}")).collect();
-        let names = names.join("`, `");
-        out.note(format!("paused, as before: `{names}`; `seckill resume {}` ends that", quoted.join(" ")));
+        let quoted = if quoted.len() > MAX_NAMED { "ACTIVITY".to_owned() } else { quoted.join(" ") };
+        out.note(format!("paused, as before: {}; `seckill resume {quoted}` ends that", named(&paused, MAX_NAMED)));
     }
 }
 
