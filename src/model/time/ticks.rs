@@ -8,13 +8,16 @@ pub(crate) const MINUTE: u64 = 60 * SECOND;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
 pub(crate) const DAY: u64 = 24 * HOUR;
 
+/// Days so far apart are dates with their year.
+const LONG: u64 = 100 * DAY;
+
 /// Times between two ticks that people count in: units in milliseconds, and how many of each, the shortest first.
 const STEPS: [(u64, &[u64]); 5] = [
     (1, &[10, 20, 50, 100, 200, 500]),
     (SECOND, &[1, 2, 5, 10, 15, 30]),
     (MINUTE, &[1, 2, 5, 10, 15, 30]),
     (HOUR, &[1, 2, 3, 6, 12]),
-    (DAY, &[1, 2, 7, 14, 30, 100, 1000]),
+    (DAY, &[1, 2, 7, 14, 30, 100, 200, 365, 730, 1825]),
 ];
 
 fn steps() -> impl Iterator<Item = u64> {
@@ -68,7 +71,8 @@ impl Millis {
             100..SECOND => "%H:%M:%S%.1f",
             SECOND..MINUTE => "%H:%M:%S",
             MINUTE..DAY => "%H:%M",
-            _ => "%m-%d",
+            DAY..LONG => "%m-%d",
+            _ => "%Y-%m-%d",
         };
         let civil = zone.civil(self);
         let is_midnight = civil.time() == crate::model::time::MIDNIGHT;
@@ -86,9 +90,11 @@ fn ticks(zone: &Zone, from: Millis, to: Millis, most: usize) -> Vec<Tick> {
     let Ok(signed) = i64::try_from(step) else { return Vec::new() };
     let local = from.0.saturating_add(offset);
     let first = local.saturating_add((-local).rem_euclid(signed)).saturating_sub(offset);
+    let is_one_year = zone.civil(from).year() == zone.civil(to).year();
+    let apart = if step < DAY || is_one_year { step } else { step.max(LONG) };
     let instants =
         (0..).map_while(|step: i64| first.checked_add(step.checked_mul(signed)?)).take_while(|at| *at <= to.0);
-    instants.take(most + 1).map(|at| Tick { at: Millis(at), label: Millis(at).clock_in(zone, step) }).collect()
+    instants.take(most + 1).map(|at| Tick { at: Millis(at), label: Millis(at).clock_in(zone, apart) }).collect()
 }
 
 #[cfg(test)]
@@ -122,6 +128,8 @@ mod tests {
             labels("2026-11-10T19:00:00Z", "2026-11-14T07:00:00Z", "UTC", 6),
             ["11-11", "11-12", "11-13", "11-14"]
         );
+        assert_eq!(labels("2026-12-30T00:00:00Z", "2027-01-02T00:00:00Z", "UTC", 1), ["2026-12-31"]);
+        assert_eq!(labels("2024-01-01T00:00:00Z", "2026-03-11T00:00:00Z", "UTC", 3), ["2024-12-18", "2025-12-18"]);
     }
 
     #[test]

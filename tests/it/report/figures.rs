@@ -159,7 +159,7 @@ fn the_fastest_second_of_a_sale_over_days_has_its_date() {
     sale.orders(1000, "deduct", 0..1, 2);
     sale.orders(90_000_000, "deduct", 1..2, 3);
     let shown = sale.end().seckill(["report", "1001", "--timezone", "Asia/Shanghai"]).code(0).stdout;
-    assert!(shown.replace("\n           ", " ").contains("at most 3 in the second of 11-12 01:00:00"), "{shown}");
+    assert!(shown.replace("\n           ", " ").contains("at most 3 in the second of 2021-11-12 01:00:00"), "{shown}");
 }
 
 #[test]

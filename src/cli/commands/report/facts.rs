@@ -85,7 +85,10 @@ pub(super) fn pace(report: &Report) -> Option<String> {
     // Of what came in one instant there is no average.
     if let Some(mean) = report.sales.rate() {
         parts.push(format!("half was bought within {}, 90% within {}", within(50)?, within(90)?));
-        parts.push(format!("{} units a second on average", rate(mean)));
+        // Of a fraction of a second it may exceed what any second had.
+        if mean <= peak.units as f64 {
+            parts.push(format!("{} units a second on average", rate(mean)));
+        }
     }
     parts.push(format!("at most {} in the second of {}", count(peak.units), moment(report, peak.at)));
     Some(parts.join(", "))
@@ -95,7 +98,7 @@ pub(super) fn pace(report: &Report) -> Option<String> {
 pub(super) fn moment(report: &Report, at: Millis) -> String {
     let (first, last) = (report.sales.first_order, report.sales.last_order);
     let is_one_day = first.map(Millis::date) == last.map(Millis::date);
-    let day = if is_one_day { String::new() } else { at.clock(86_400_000) + " " };
+    let day = if is_one_day { String::new() } else { at.date() + " " };
     day + &at.clock(1000)
 }
 
@@ -260,6 +263,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 pub(super) fn rate(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
+        rate if rate < 0.0001 => "<0.0001".to_owned(),
         rate if rate < 0.1 => format!("{rate:.4}").trim_end_matches('0').trim_end_matches('.').to_owned(),
         rate if rate < 9.95 => format!("{rate:.1}"),
         rate => count(rate.round() as u64),
@@ -295,7 +299,7 @@ mod tests {
         let took = |millis: u64| between(Millis::new(5), Millis::new(5 + millis));
         assert_eq!([0, 412, 3000, 59_999, 61_999].map(took), ["0s", "0.412s", "3s", "59.999s", "1m 1s"]);
         assert_eq!([3_600_000, 86_399_999, 730_800_000].map(took), ["1h 0m", "23h 59m", "8d 11h"]);
-        assert_eq!([0.002_91, 0.05, 0.000_001].map(rate), ["0.0029", "0.05", "0"]);
+        assert_eq!([0.002_91, 0.05, 0.000_001].map(rate), ["0.0029", "0.05", "<0.0001"]);
         assert_eq!([0.0, 0.25, 9.94, 9.96, 12_345.6].map(rate), ["0", "0.2", "9.9", "10", "12,346"]);
         assert_eq!((units(1), units(12_345)), ("1 unit".to_owned(), "12,345 units".to_owned()));
     }

@@ -8,6 +8,7 @@ use crate::cli::commands::report::read::Report;
 use crate::cli::commands::report::row::MarkRow;
 use crate::cli::commands::report::series::{Pace, Period, Series};
 use crate::cli::output::format::svg::{Px, Svg, fitted, text_width};
+use crate::model::time::DAY;
 use crate::model::{Millis, Op};
 
 /// From the heading of the first plot to the last line below the second.
@@ -190,10 +191,11 @@ impl Plot<'_> {
         for bar in bars {
             let (left, right) = (self.x(bar.from), self.x(bar.to));
             let apart = bar.to.get() - bar.from.get();
+            let clock = |at: Millis| if apart < DAY { at.clock(apart.min(1000)) } else { at.to_string() };
             let mut tip = format!(
                 "{} to {}: {} bought ({} {})",
-                bar.from.clock(apart.min(1000)),
-                bar.to.clock(apart.min(1000)),
+                clock(bar.from),
+                clock(bar.to),
                 units(bar.bought),
                 rate(pace.bought(bar)),
                 pace.name
