@@ -192,7 +192,7 @@ fn pause_shards(
 /// Pauses or resumes all shards, and lets the parent say so. `None` if the activity is no parent any more.
 fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>) -> Result<Option<Paused>> {
     let state = if pausing.to == Pause::Resume { StoredState::Live } else { StoredState::Paused };
-    let (mut result, mut is_again) = (Paused::refused(Status::Replayed), false);
+    let (mut result, mut is_resumed) = (Paused::refused(Status::Replayed), false);
     for _ in 0..TRIES {
         let mut parent = parent::read_parent(store, activity)?;
         if !parent.is_parent() {
@@ -229,13 +229,13 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         // Nor if one of them refuses it.
         if pausing.to == Pause::Resume && !pausing.dry_run {
             let shards = ids.iter().cloned().zip(found.iter().cloned());
-            let (tried, mut tried_result) = (Pausing { dry_run: true, ..pausing }, Paused::refused(Status::Replayed));
-            if let Some(refused) = pause_shards(store, shards, None, tried, &mut tried_result)? {
+            let (dry, mut would_be) = (Pausing { dry_run: true, ..pausing }, Paused::refused(Status::Replayed));
+            if let Some(refused) = pause_shards(store, shards, None, dry, &mut would_be)? {
                 return Ok(Some(refused));
             }
-            // A pause came in between.
-            if is_again && tried_result.status == Status::Ok {
-                break;
+            // All were resumed above: who has paused one since did so in spite of it.
+            if is_resumed && would_be.status == Status::Ok {
+                return Ok(Some(Paused { is_partial: true, ..Paused::refused(Status::Paused) }));
             }
         }
         if let Some(refused) = pause_shards(store, ids.into_iter().zip(found), lost, pausing, &mut result)? {
@@ -251,7 +251,7 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         {
             return Ok(Some(result));
         }
-        is_again = true;
+        is_resumed = true;
     }
     Err(StoreError::GaveUp(format!("others keep changing `{activity}`")))
 }

@@ -324,6 +324,14 @@ impl StoreError {
         }
     }
 
+    /// The same for a call that was not sent because of it: what became of another one is not known.
+    pub(crate) fn of_unsent(self) -> Self {
+        match self {
+            Self::Unknown { server, why, .. } => Self::Unreachable { server, why },
+            error => error,
+        }
+    }
+
     /// Whether the server is gone, or is there but cannot serve right now: later it may.
     pub(crate) fn is_outage(&self) -> bool {
         self.is_connection() || self.is_transient()

@@ -72,7 +72,9 @@ pub(crate) fn each_snapshot(store: &mut Store, activities: &[ActivityId]) -> Vec
 /// Whether entries or users may have been removed between two snapshots: by a reset, an archive, or a trim of entries behind `after`.
 pub(crate) fn may_lack_rows(before: &Snapshot, now: &Snapshot, after: EntryId) -> bool {
     let of = |meta: &Meta| {
-        let trimmed = meta.checkpoint.as_ref().map_or(after, |checkpoint| checkpoint.upto.max(after));
+        // That of an adoption removes nothing.
+        let checkpoint = meta.checkpoint.as_ref().filter(|checkpoint| checkpoint.removed > 0);
+        let trimmed = checkpoint.map_or(after, |checkpoint| checkpoint.upto.max(after));
         (meta.epoch, meta.stored_state == StoredState::Archived, trimmed)
     };
     // Without a meta before, nothing says so.
@@ -225,7 +227,8 @@ mod tests {
             Some(Meta { checkpoint, ..before() })
         };
         let paused = Meta { stored_state: StoredState::Paused, total: 7, ..before() };
-        assert!(!lack(Some(paused), "0-0") && !lack(trimmed(), "7-0"));
+        let adopted = Meta { checkpoint: Checkpoint::read("0 x 1 1 8-0 7-0 8 9 3 1 me"), ..before() };
+        assert!(!lack(Some(paused), "0-0") && !lack(trimmed(), "7-0") && !lack(Some(adopted), "0-0"));
         assert!(lack(trimmed(), "6-9") && lack(None, "0-0") && lack(Some(Meta { epoch: 2, ..before() }), "7-0"));
         assert!(lack(Some(Meta { stored_state: StoredState::Archived, ..before() }), "7-0"));
         assert!(!may_lack_rows(&of(None), &of(Some(before())), EntryId::ZERO));

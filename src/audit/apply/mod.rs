@@ -76,7 +76,7 @@ pub fn repair(
         done[at] = count_open(store, activity, dry_run)?;
     }
     let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
-    let late = late_repairs(store, activity, repairs)?;
+    let late = outdated(store, activity, repairs)?;
     let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| late[*at]);
     for chunk in divide(&late, repairs) {
         let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
@@ -119,15 +119,22 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
     Ok(Repaired::Changed)
 }
 
-/// Which repairs come too late: those that end orders of users who gave units back since the audit, or of anybody in a sale without
-/// users, because who has as many units again has them by another order. All of them, if the audit's last entry is gone: it is another
-/// ledger. If a trim removed it, those that end orders, because nobody knows what came since. Without a ledger nothing says so.
-fn late_repairs(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
+/// Which repairs are not for what is there: those that end orders of users who gave units back since the audit, or of anybody in a sale
+/// without users, because who has as many units again has them by another order. All of them, if the audit's last entry is gone, because it
+/// is another ledger, or if the stock that was gone is there, because it was counted without them. If a trim removed the entry, those that
+/// end orders, because nobody knows what came since. Without a ledger nothing says so.
+fn outdated(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
     let seen = repairs.iter().filter_map(|repair| repair.audited_entry.as_ref());
-    let Some(after) = seen.filter_map(|entry| entry.parse::<EntryId>().ok()).min() else {
+    let after = seen.filter_map(|entry| entry.parse::<EntryId>().ok()).min();
+    let restores = repairs.iter().any(|repair| repair.restores_stock());
+    if after.is_none() && !restores {
         return Ok(vec![false; repairs.len()]);
-    };
+    }
     let view = read_instant(store, activity, NOBODY)?.0;
+    let is_restored = restores && view.stock.is_some();
+    let Some(after) = after.filter(|_| view.corrupt.is_none() && !is_restored) else {
+        return Ok(vec![is_restored; repairs.len()]);
+    };
     let was_trimmed = view.checkpoint().is_some_and(|checkpoint| after < checkpoint.from);
     let last = view.ledger_last.unwrap_or(after);
     let ends_orders = repairs.iter().any(|repair| repair.ends_orders());

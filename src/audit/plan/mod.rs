@@ -13,7 +13,7 @@ use crate::audit::evidence::{Evidence, TOO_MANY_HOLDS, limit};
 use crate::audit::ledger_state::transfers::BrokenTransfer;
 use crate::audit::plan::repair::{Audited, Repair, gate};
 use crate::model::number::{MAX_UNITS, signed};
-use crate::model::{Kind, StoredUser};
+use crate::model::{EntryId, Kind, StoredUser};
 
 /// What is done about units that no order record has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,9 +71,13 @@ pub(crate) fn plan(evidence: &Evidence, is_unrecorded: bool, missing_orders: Mis
 /// The stock and the ledger's end as audited, which a repair that adds to what was promised or is for sale requires unchanged:
 /// whatever was sold since, by a backend past the ledger too, or returned, must not be there twice. A stock key that is gone is required to be gone.
 fn audited(evidence: &Evidence) -> Option<Audited> {
+    Some(Audited { stock: evidence.stock()?, last: audited_entry(evidence) })
+}
+
+/// The last entry that was audited, if there is a ledger.
+fn audited_entry(evidence: &Evidence) -> Option<EntryId> {
     let end = evidence.end.as_ref()?;
-    let has_ledger = end.meta.as_ref().is_some_and(|meta| meta.ledger);
-    Some(Audited { stock: end.stock?, last: end.ledger_last.filter(|_| has_ledger) })
+    end.ledger_last.filter(|_| end.meta.as_ref().is_some_and(|meta| meta.ledger))
 }
 
 impl RepairPlan {
@@ -104,7 +108,7 @@ impl RepairPlan {
             let brings_back = all_lost && repair.user.is_some() && repair.to > 0;
             let needs_stock = brings_back || repair.needs_stock_as_audited();
             repair.audited_stock = audited.filter(|_| needs_stock).map(|audited| audited.stock);
-            repair.audited_entry = audited.and_then(|audited| audited.last).map(|last| last.to_string());
+            repair.audited_entry = audited_entry(evidence).map(|last| last.to_string());
             repair.named(at)
         };
         self.repairs = std::mem::take(&mut self.repairs).into_iter().map(name).collect();
@@ -233,13 +237,9 @@ impl<'a> Changes<'a> {
     fn repair_user(&mut self, mismatch: &Mismatch, explained: Explained) {
         let evidence = self.evidence;
         let Some((class, to)) = self.target(mismatch, explained) else { return };
-        // Of two coupons one is recorded, and the unit of the other one stays sold.
-        let most = if evidence.kind == Kind::Coupon { 1 } else { i64::MAX };
-        if to > most {
-            if !is_evicted(mismatch) || mismatch.open > most {
-                return self.plan.keep(class, ONE_COUPON);
-            }
-            self.plan.keep(Class::Conservation, ONE_COUPON);
+        // No script records two, and of one the unit of the other would return though its request id stays.
+        if evidence.kind == Kind::Coupon && to > 1 {
+            return self.plan.keep(class, ONE_COUPON);
         }
         let user = StoredUser::new(evidence.ledger.users.name(mismatch.user));
         if !user.fits() {
@@ -264,7 +264,7 @@ impl<'a> Changes<'a> {
         let is_lowered = mismatch.written().is_none_or(|units| to < units);
         let loses = change(to) > 0 || is_lost || is_lowered;
         if let Some((to, reversed)) = self.reversed(class, Some(mismatch).filter(|_| loses), to) {
-            self.add_reversing(class, Some(user), (from, to.min(most)), change(to), reversed);
+            self.add_reversing(class, Some(user), (from, to), change(to), reversed);
         }
     }
 

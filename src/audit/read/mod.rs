@@ -408,8 +408,6 @@ impl AuditRun<'_> {
         for user in self.evidence.ledger.unseen() {
             self.evidence.mismatches.extend(self.evidence.ledger.mismatch(user, Holding::Units(0), None, false));
         }
-        // By what is stored first: holds need a count if users differ all the same.
-        self.look_up_open()?;
         self.read_open()?;
         self.look_up_open()?;
         self.evidence.note_scans(lost_beginning);

@@ -102,13 +102,9 @@ fn a_user_whom_the_ledger_has_with_two_coupons_holds_one_at_most() {
     let twice = Sale { held: vec![("a", 1), ("b", 1)], ledger, ..sale(Layout::Coupon) };
     assert_eq!((twice.repairs(), twice.kept()), (vec![], vec![Class::CounterDrift]));
     let lost = Sale { held: vec![], ..twice };
-    assert_eq!(lost.repairs(), ["counter_drift a 0 1 +0", "counter_drift b 0 1 +0"]);
-    assert_eq!(lost.kept(), [Class::Conservation], "the ledger has another one");
-    let recorded = Sale { orders: lost.ledger.clone(), ..lost.clone() };
-    assert_eq!(recorded.repairs(), ["counter_drift a 0 1 +0", "missing_purchase b 0 1 +0"]);
-    let mut evidence = lost.evidence();
-    evidence.mismatches.iter_mut().filter(|it| it.ledger == Some(2)).for_each(|it| it.open = 2);
-    assert_eq!(shown(&judge(evidence, MissingOrders::Repair)), ["counter_drift b 0 1 +0"], "both are held open");
+    assert_eq!((lost.repairs(), lost.kept()), (vec!["counter_drift b 0 1 +0".to_owned()], vec![Class::CounterDrift]));
+    let recorded = Sale { orders: lost.ledger.clone(), ..lost };
+    assert_eq!(recorded.repairs(), ["missing_purchase b 0 1 +0"]);
 }
 
 #[test]

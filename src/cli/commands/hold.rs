@@ -60,7 +60,9 @@ pub fn run(args: &HoldArgs, store: &mut Store, out: &mut Output) -> Result<Exit>
     // clap has refused a command line without either.
     let Some(activity) = args.activity.clone() else { return Ok(Exit::Usage) };
     let Some(user) = &args.user else {
-        return Err(Failure::usage("`--user` is missing").hint("give `--user USER`, who gets the units"));
+        return Err(
+            Failure::usage("`--user` is missing").hint("usage: seckill hold ACTIVITY --user USER --for DURATION")
+        );
     };
     let order = Order {
         activity,

@@ -298,7 +298,7 @@ impl Entry {
         let counts = counts.ok_or("an order without a quantity")?;
         let sum = counts.iter().copied().fold(0, i64::saturating_add);
         if sum > signed(MAX_UNITS) && self.known_op() != Some(Op::Repair) {
-            return Err(format!("orders of more than {MAX_UNITS} units"));
+            return Err(format!("orders that add up to more than {MAX_UNITS} units"));
         }
         Ok(counts)
     }

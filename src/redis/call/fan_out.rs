@@ -41,7 +41,8 @@ impl Servers {
                 (Err(CallFailure::Refused(error)), _) if !self.may_recover(&error) => {
                     Err(self.learn(&error).err().unwrap_or_else(|| call.named_in(error)))
                 }
-                (Err(_), Some(error)) => Err(error.clone()),
+                (Err(CallFailure::Lost(_)), Some(error)) => Err(error.clone()),
+                (Err(_), Some(error)) => Err(error.clone().of_unsent()),
                 (Err(CallFailure::Unsent(error)), None) if !self.may_recover(&error) => Err(self.explained(error)),
                 (Err(CallFailure::Lost(error)), None) => self.send(std::slice::from_ref(call), None, Some(&error)),
                 (Err(_), None) => self.send(std::slice::from_ref(call), None, None),

@@ -94,7 +94,7 @@ impl Servers {
         if let (Err(error), Some(given_up)) = (&sent, &mut self.given_up)
             && !error.is_of_call()
         {
-            given_up.insert(node, error.clone());
+            given_up.insert(node, error.clone().of_unsent());
         }
         sent.map_err(|error| match calls.iter().find(|call| call.called_script().is_some()) {
             Some(call) => call.named_in(error),

@@ -10,7 +10,9 @@ use crate::cli::failure::{Result, permitted};
 use crate::cli::output::{counted, duration};
 use crate::cli::shared::fix::{Fixes, PreheatFlags, SECKILL};
 use crate::model::ledger::unexplained_changes;
-use crate::model::{ActivityId, Corrupt, Entry, EntryId, Kind, ShardPlan, Snapshot, State, Status, StoredState};
+use crate::model::{
+    ActivityId, Corrupt, Entry, EntryId, Kind, Layout, ShardPlan, Snapshot, State, Status, StoredState,
+};
 use crate::read::health::{Info, Reading};
 use crate::read::index::{self, VanishingKey};
 use crate::read::ledger::ConsumerGroup;
@@ -121,15 +123,18 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &mut Store
     let keys = store.keys(activity);
     let has_ledger = match &snapshot.meta {
         Some(meta) => meta.ledger,
-        // A corrupt snapshot has no meta.
-        None => snapshot.corrupt.is_some() && index::type_of(store, &keys.ledger).as_deref() == Some("stream"),
+        // A corrupt snapshot has no meta; who may not ask is not to stop a script in vain.
+        None => snapshot.corrupt.is_some() && index::type_of(store, &keys.ledger).is_none_or(|found| found == "stream"),
     };
     let corrupt_users = snapshot.corrupt.as_ref().filter(|corrupt| keys.participants.as_ref() == Some(&corrupt.key));
     let other_type = if store.layout().kind().records_once() { "hash" } else { "set" };
     if let Some(Corrupt { key, what }) = corrupt_users
+        && Layout::named(store.layout().name()).is_none()
         && index::type_of(store, key).as_deref() == Some(other_type)
     {
-        let found = format!("`{key}` {what}; it is a {other_type}: is that kind right?");
+        let found = format!(
+            "`{key}` {what}; it is a {other_type}: is that kind right? If it is, rename the key, then `reconcile --fix`"
+        );
         return Some(Finding::fail(found, fixes.command(&["TYPE", key])));
     }
     let whole = store.layout().whole(activity);

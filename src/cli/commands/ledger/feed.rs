@@ -171,8 +171,8 @@ fn take(
     store: &mut Store,
     terminal: Terminal,
 ) -> Result<bool> {
-    let is_absent = |store: &mut Store| Ok::<_, StoreError>(snapshot::snapshot(store, activity)?.is_archived());
-    if !is_joined && (is_absent(store)? || !ledger::make_group(store, activity, batch.group)?) {
+    let is_archived = |store: &mut Store| Ok::<_, StoreError>(snapshot::snapshot(store, activity)?.is_archived());
+    if !is_joined && (is_archived(store)? || !ledger::make_group(store, activity, batch.group)?) {
         return Ok(false);
     }
     let mut after = EntryId::ZERO;

@@ -106,7 +106,7 @@ impl Sources {
                     hints::other_layouts([activity], store, out);
                 }
                 let missing = corrupt.unwrap_or_else(|| format!("`{activity}` is not_preheated: it has no ledger"));
-                if activities.len() == 1 && !is_all {
+                if activities.len() == 1 && !is_all && !(follow && sources.wanted.needs_index()) {
                     return Err(Failure::new(Exit::Refused, missing));
                 }
                 sources.faults.add(missing);

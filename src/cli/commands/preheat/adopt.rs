@@ -247,7 +247,8 @@ impl AdoptCommand<'_> {
                          that it had at the beginning"
                     ),
                 });
-                self.refuse(found, Status::Exists, None, vec![difference])
+                let differences = if known > MAX_UNITS { Vec::new() } else { vec![difference] };
+                self.refuse(found, Status::Exists, None, differences)
             }
             Unadoptable::Withdrawn(left) => {
                 let (before, after) = (found.units.unwrap_or_default().to_string(), left.to_string());

@@ -20,6 +20,7 @@ use crate::error::StoreError;
 use crate::model::{
     Action, ActivityId, FieldChange, GivenTime, Layout, Limit, Plan, PreheatMode, Preheated, ShardCount, Status, Units,
 };
+use crate::read::snapshot;
 use crate::store::Store;
 
 pub(crate) use crate::cli::commands::preheat::explain::{PreheatRow, explain, held};
@@ -273,15 +274,21 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     if !args.mutating.dry_run {
         let question = if args.mutating.yes { None } else { explain::question_of_reset(&planned, store)? };
         if let Some(question) = question {
+            let epochs = epochs(&plans, store)?;
             is_explained = show_plan(&planned, how, out)?;
             out.confirm(&question, false)?;
-            refuse_if_changed(&question, &plans, how, store, out)?;
+            refuse_if_changed((&planned, &epochs), &plans, how, store, out)?;
         }
         warn_of_eviction(store, out);
         // What an earlier call made so is waited for too.
         let unchanged = results.iter().filter(|result| result.action == Action::Unchanged);
         unchanged.for_each(|result| store.changed(&result.activity));
         failed = carry_out(&plans, how, reason, store, &mut results, out).err();
+        if plans.len() > 1 && failed.as_ref().is_some_and(|failed| failed.exit == Exit::Unknown) {
+            out.warn(
+                "others may be changed or not, too: the same command with `--dry-run` shows what is not as wanted",
+            );
+        }
     }
     let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
     hints::other_layouts(missing.map(|result| &result.activity), store, out);
@@ -296,18 +303,31 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     explain::show(&results, failed.or(unreached), out)
 }
 
-/// Refuses a reset that would destroy something else than the question named.
-fn refuse_if_changed(asked: &str, plans: &[Plan], how: PreheatMode, store: &mut Store, out: &Output) -> Result<()> {
+/// The epochs of activities, each of which a reset begins.
+fn epochs(plans: &[Plan], store: &mut Store) -> Result<Vec<Option<u64>>> {
+    let ids: Vec<ActivityId> = plans.iter().map(|plan| plan.id.clone()).collect();
+    let found = snapshot::snapshots(store, &ids)?;
+    Ok(found.into_iter().map(|found| Some(found.meta?.epoch)).collect())
+}
+
+/// Refuses a reset that would destroy something else than was asked about.
+fn refuse_if_changed(
+    asked: (&[Preheated], &[Option<u64>]),
+    plans: &[Plan],
+    how: PreheatMode,
+    store: &mut Store,
+    out: &Output,
+) -> Result<()> {
     let (planned, unreached) = plan(plans, how, store, out);
     unreached?;
     let planned: Vec<Preheated> = planned.into_values().collect();
-    match explain::question_of_reset(&planned, store)? {
-        Some(question) if question != asked => {
-            Err(Failure::failed(format!("changed since the question, so nothing was reset; now it is: {question}"))
-                .hint("give the same command again; if it still sells, `seckill pause` it first, or give `--yes`"))
-        }
-        _ => Ok(()),
+    if (&*planned, &*epochs(plans, store)?) == asked {
+        return Ok(());
     }
+    let now = explain::question_of_reset(&planned, store)?.map(|question| format!("; now it is: {question}"));
+    let message = format!("changed since the question, so nothing was reset{}", now.unwrap_or_default());
+    let hint = "give the same command again; if it still sells, `seckill pause` it first, or give `--yes`";
+    Err(Failure::failed(message).hint(hint))
 }
 
 /// What would become of each activity whose server answers, by its place; why not of others.

@@ -33,7 +33,7 @@ pub(super) struct Report {
     pub buyers: TopBuyers,
 }
 
-/// How often a sale is read anew that a trim, reset or archive changed meanwhile.
+/// How often a sale is read, if a trim, reset or archive changes it meanwhile.
 const READINGS: usize = 3;
 
 /// Reads all of an activity: if it is sharded, all of its shards.
@@ -50,7 +50,7 @@ pub(super) fn read(mut found: Snapshot, top: usize, store: &mut Store, out: &Out
             None => found = snapshot::snapshot(store, &activity)?,
         }
     }
-    let why = format!("`{activity}` was trimmed or reset each of {READINGS} times that it was read");
+    let why = format!("`{activity}` was trimmed, reset or archived each of {READINGS} times that it was read");
     Err(Failure::failed(why).hint("the same command reads it again"))
 }
 
