@@ -35,27 +35,6 @@ fn what_was_exported_for_a_spreadsheet_can_be_read_again() {
 }
 
 #[test]
-fn an_error_is_one_object_whatever_kind_it_is() {
-    let redis = sale();
-    for format in ["json", "jsonl", "yaml"] {
-        for (line, code) in [
-            ("deduct 1001 --user 7 --per-user-limit 3", 2),
-            ("refund 1001", 2),
-            ("inspect -u redis://127.0.0.1:1", 5),
-            ("preheat /nonexistent.yaml", 2),
-            ("repair /nonexistent.jsonl", 2),
-            ("ledger trim 1001", 2),
-        ] {
-            let outcome = redis.seckill(["-o", format]).args(line.split(' ')).code(code).stdout_is("");
-            let error = outcome.error_json();
-            assert_eq!(error["code"], code, "{line}: {error}");
-            assert!(error["error"].is_string() && error.get("hint").is_some(), "{line}: {error}");
-        }
-        seckill(["-o", format]).code(2).error_json();
-    }
-}
-
-#[test]
 fn no_format_sends_control_characters_to_a_terminal() {
     let redis = TestRedis::start();
     redis.cmd(("SET", "seckill:stock:9", 5));
