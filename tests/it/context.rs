@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::support::{Call, SKU, TestRedis, seckill};
+use crate::support::{Call, TestRedis, seckill};
 
 /// A home of contexts, and servers to name.
 struct Home(TempDir);
@@ -316,17 +316,4 @@ fn each_change_says_if_the_environment_overrides_a_context() {
         .code(5)
         .on("sale (unix:///nonexistent/sale, layout seckill)");
     home.seckill(["inspect"]).env("SECKILL_URL", &url).code(0).stderr("");
-}
-
-#[test]
-fn a_command_in_a_message_is_for_the_same_server_and_layout() {
-    let (redis, directory) = (TestRedis::start(), tempfile::tempdir().unwrap());
-    let fixture = directory.path().join("sale.yaml");
-    fs::write(&fixture, "layout: sku\nactivities:\n  - {id: '1', stock: 5}\n").unwrap();
-    redis.cmd(("SET", SKU.stock("1"), 5));
-    let refused = seckill(["-u", &redis.url(), "preheat", fixture.to_str().unwrap()]).code(3);
-    let hint = refused.stderr.split_once("hint: `seckill ").and_then(|(_, hint)| hint.split('`').next()).unwrap();
-    assert_eq!(hint, format!("-l sku -u {} preheat --id 1 --adopt", redis.url()));
-    seckill([]).args(hint.split(' ')).args(["-y"]).code(0);
-    seckill(["-u", &redis.url(), "preheat", fixture.to_str().unwrap()]).code(0).stdout_has("unchanged");
 }
