@@ -1,6 +1,6 @@
-//! Hints beside an answer: the layout that has an activity, a replica that may lag behind.
+//! What hints beside an answer cost, and that of a replica that may lag behind. `sessions/layouts.txt` has the layout that they name.
 
-use crate::support::{COUPON, LAYOUTS, PRODUCT, Proxy, SECKILL, SKU, TestRedis, wait_until};
+use crate::support::{Proxy, TestRedis, wait_until};
 
 /// Commands about an activity 1.
 const COMMANDS: [&str; 8] = [
@@ -13,27 +13,6 @@ const COMMANDS: [&str; 8] = [
     "pause 1",
     "resume 1",
 ];
-
-#[test]
-fn not_preheated_names_the_layout_that_has_the_activity() {
-    for layout in LAYOUTS {
-        let redis = TestRedis::start();
-        redis.seckill(["preheat", "--id", "1", "--stock", "5", "-l", layout.name]).code(0);
-        let other = if layout.name == SECKILL.name { COUPON } else { SECKILL };
-        let hint = format!("hint: `1` exists in the layout `{0}`: add `--layout {0}`\n", layout.name);
-        for line in COMMANDS {
-            let call = redis.seckill([]).args(line.split(' ')).args(["-l", other.name]);
-            call.code(3).stderr_has(&hint);
-        }
-        redis.seckill(["inspect", "1", "--user", "7", "-l", other.name]).code(3).stderr_has(&hint);
-        redis.seckill(["inspect", "404", "-l", other.name]).code(3).stderr_lacks("--layout");
-    }
-    // A backend's activity counts too, and every layout that has it.
-    let redis = TestRedis::start();
-    redis.cmd(("SET", SKU.stock("1"), 5));
-    redis.cmd(("SET", PRODUCT.stock("1"), 5));
-    redis.seckill(["deduct", "1", "--user", "7"]).code(3).stderr_has("--layout sku`").stderr_has("--layout product`");
-}
 
 #[test]
 fn a_hint_needs_no_right_and_costs_nothing_unless_it_is_wanted() {
