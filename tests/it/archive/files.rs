@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::Shop;
-use crate::support::{LAYOUTS, Outcome, SECKILL, TestRedis};
+use crate::support::{LAYOUTS, SECKILL};
 
 #[test]
 fn sha256sum_checks_them_and_each_line_is_json() {
@@ -117,61 +117,4 @@ fn an_archive_without_its_manifest_is_damaged() {
     // Sums of something else are no archive.
     fs::remove_file(shop.folder().join("ledger.jsonl")).unwrap();
     shop.call("preheat --restore").args([shop.to()]).code(2).stderr_has("holds no archive");
-}
-
-/// What `archive` says brings an activity back.
-fn hint_of(archived: &Outcome) -> Vec<String> {
-    let note =
-        archived.stderr.lines().find_map(|line| line.strip_prefix("note: `seckill ")?.strip_suffix("` brings it back"));
-    let note = note.unwrap_or_else(|| panic!("{}", archived.stderr));
-    note.split(' ').map(str::to_owned).collect()
-}
-
-#[test]
-fn what_archive_prints_brings_back_what_it_archived_and_nothing_else() {
-    let redis = TestRedis::start();
-    let directory = tempfile::tempdir().unwrap();
-    let to = directory.path().to_str().unwrap();
-    let run = |layout: &str, line: &str| redis.seckill(["-l", layout]).args(line.split(' '));
-    let mut hints = Vec::new();
-    for (layout, ids) in [("seckill", "1 2"), ("sku", "1"), ("cluster", "1"), ("seckill", "3 4 5 6 7 8")] {
-        for id in ids.split(' ') {
-            let shards = if layout == "cluster" { " --shards 3" } else { "" };
-            run(layout, &format!("preheat --id {id} --stock 7{shards}")).code(0);
-        }
-        run(layout, &format!("pause {ids} -y")).code(0);
-        let archived = run(layout, &format!("archive {ids} --yes --to {to}")).code(0);
-        hints.push((hint_of(&archived), ids.split(' ').count()));
-    }
-    for (hint, activities) in &hints[..3] {
-        redis.seckill([]).args(hint).args(["--dry-run"]).code(0);
-        let rows = redis.seckill([]).args(hint).args(["-o", "json"]).code(0).json();
-        let restored = rows.as_array().unwrap().iter().filter(|row| row["action"] == "restore").count();
-        assert_eq!(restored, if hint.contains(&"cluster".to_owned()) { 3 } else { *activities }, "{hint:?}");
-    }
-    let named = (3..=8).map(|id| format!("--activity {id}")).collect::<Vec<_>>().join(" ");
-    assert!(hints[3].0.join(" ").ends_with(&format!(" preheat --restore {to} {named}")), "{hints:?}");
-    redis.seckill([]).args(&hints[3].0).code(0);
-    for (layout, state) in [("seckill", 8), ("sku", 1), ("cluster", 1)] {
-        let rows = redis.seckill(["inspect", "--state", "paused", "-l", layout, "-o", "name"]).code(0).stdout;
-        assert_eq!(rows.lines().count(), state, "{layout}: {rows}");
-    }
-}
-
-#[test]
-fn the_layout_is_that_of_the_files() {
-    let shop = Shop::open(crate::support::COUPON);
-    shop.archive().code(0);
-    shop.redis.seckill(["preheat", "--restore", shop.to()]).code(0).stdout_has("restore");
-    let none = shop.redis.seckill(["-l", "sku", "preheat", "--restore", shop.to()]).code(2);
-    none.stderr_has("is of the layout `sku`").stderr_has("there are `coupon`");
-    let other = Shop { redis: shop.redis, directory: shop.directory, layout: SECKILL };
-    other.call("preheat --id 5 --stock 5").code(0);
-    other.call("pause 5").code(0);
-    other.call("archive 5 --yes --to").args([other.to()]).code(0);
-    let to = other.to();
-    let restore = || other.redis.seckill(["preheat", "--restore", to]);
-    restore().code(2).stderr_has("several layouts").stderr_has(": `coupon`, `seckill`");
-    restore().args(["-l", "seckill"]).code(0).stdout_has("restore").stdout_has("5");
-    restore().args(["-l", "coupon", "--activity", "5"]).code(2).stderr_has("no archive of `5`");
 }
