@@ -1,7 +1,7 @@
 //! Rows of ledgers: their key, several activities, and where they begin.
 
 use super::{ALL, rows, sale};
-use crate::support::{SECKILL, TestRedis, binary};
+use crate::support::{SECKILL, binary};
 
 #[test]
 fn since_takes_an_entry_which_is_shown_too() {
@@ -25,16 +25,4 @@ fn a_follower_sees_new_activities_and_that_its_reader_left() {
     let script = format!("{} ledger 1001 --follow -o jsonl | head -1", binary().display());
     let left = std::process::Command::new("sh").args(["-c", &script]).env("SECKILL_URL", redis.url()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&left.stdout).lines().count(), 1, "{left:?}");
-}
-
-#[test]
-fn a_user_who_is_not_utf8_is_shown_in_hex() {
-    let redis = TestRedis::selling("1001", 5);
-    let order = ("op", "deduct", "users", &b"\xc4\xe3"[..], "quantity", "1");
-    let id = redis.ask::<String>(("XADD", SECKILL.ledger("1001"), "*", order));
-    let row = &redis.seckill(["ledger", "1001", "--since", &id, "-o", "json"]).code(0).json()[0];
-    assert_eq!((&row["user"], row["user_hex"].as_str()), (&serde_json::Value::Null, Some("c4e3")));
-    let csv = redis.seckill(["ledger", "1001", "-o", "csv"]).code(0);
-    csv.stdout_has("activity,id,n,time,op,user,quantity,stock,request,by,reason\n").stdout_has(",deduct,,1,,,,\n");
-    redis.seckill(["ledger", "1001"]).env("COLUMNS", "200").code(0).stdout_has("hex:c4e3");
 }
