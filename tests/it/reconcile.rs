@@ -3,7 +3,6 @@
 mod beside;
 mod databases;
 mod fix;
-mod formats;
 mod live;
 mod orders;
 mod plans;
