@@ -6,7 +6,6 @@ mod fix;
 mod live;
 mod orders;
 mod plans;
-mod proof;
 mod service;
 
 use crate::support::TestRedis;
