@@ -1,7 +1,7 @@
 //! Files of holds, of payments and of cancellations: each row once, however often the file comes.
 
 use super::WITH_USERS;
-use crate::support::{Layout, SECKILL, TestRedis, scripts};
+use crate::support::TestRedis;
 
 #[test]
 fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
@@ -58,58 +58,5 @@ fn rows_of_a_file_say_whose_hold_it_is_and_until_when() {
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines[0], "line,activity,user,quantity,status,stock,bought,request,user_hex", "{layout:?}");
         assert_eq!(lines[1], "2,1,\"o'neil \"\"[x\",1,confirmed,0,1,ra,", "{layout:?}");
-    }
-}
-
-/// Three holds of activity 1: a backend made `rb` for a user in GBK.
-fn with_a_hold_in_gbk(layout: Layout) -> TestRedis {
-    let redis = TestRedis::start();
-    redis.seckill(["-l", layout.name, "preheat", "--id", "1", "--stock", "10"]).code(0);
-    for (user, request) in [(&b"ann"[..], "ra"), (b"\xc4\xe3", "rb"), (b"bob", "rc")] {
-        let mut hold = redis::cmd("EVAL");
-        let keys = layout.all_keys("1");
-        hold.arg(scripts::shown_of("hold", layout)).arg(keys.len()).arg(&keys).arg(layout.kind).arg("shop").arg(user);
-        hold.arg(&["1", request, "first", "", super::LONG]).exec(&mut redis.connection()).unwrap();
-    }
-    redis
-}
-
-#[test]
-fn a_hold_of_a_user_who_is_not_utf8_is_a_row_of_bytes_and_stops_no_file() {
-    let ends = "activity,request\n1,ra\n1,rb\n1,rc\n";
-    for layout in WITH_USERS {
-        for (step, op) in [("confirm", "ok"), ("release", "ok")] {
-            let redis = with_a_hold_in_gbk(layout);
-            let file = |format: &str| {
-                let line = ["-l", layout.name, "-o", format, step, "--from", "-", "--job", "j"];
-                redis.seckill(line).stdin(ends).code(0)
-            };
-            for status in [op, "replayed"] {
-                let rows = file("jsonl").jsonl();
-                let shown: Vec<_> = rows.iter().map(|row| (row["status"].as_str().unwrap(), &row["user"])).collect();
-                assert_eq!(
-                    shown,
-                    [(status, &"ann".into()), (status, &().into()), (status, &"bob".into())],
-                    "{layout:?}"
-                );
-                let hex: Vec<_> = rows.iter().map(|row| row.get("user_hex")).collect();
-                assert_eq!(hex, [None, Some(&"c4e3".into()), None], "{layout:?}");
-            }
-            for (format, with) in [("csv", ","), ("tsv", "\t")] {
-                let text = file(format).stdout;
-                let ends: Vec<_> = text.lines().map(|line| line.rsplit(with).next().unwrap()).collect();
-                assert_eq!(ends, ["user_hex", "", "c4e3", ""], "{layout:?}: {text}");
-            }
-        }
-    }
-}
-
-#[test]
-fn one_hold_of_a_user_who_is_not_utf8_is_shown_in_every_format() {
-    for step in ["confirm", "release"] {
-        for (format, part) in [("csv", ",rb,c4e3\n"), ("json", "\"user_hex\": \"c4e3\""), ("table", "hex:c4e3")] {
-            let redis = with_a_hold_in_gbk(SECKILL);
-            redis.seckill([step, "1", "--request", "rb", "-o", format]).code(0).stdout_has(part).stderr("");
-        }
     }
 }
