@@ -231,19 +231,6 @@ fn a_shard_that_cannot_be_archived_holds_back_all_shards_and_nothing_else() {
 }
 
 #[test]
-fn a_parent_that_a_server_lacks_is_made_by_what_the_restore_prints() {
-    let ((_redis, dir), other) = (archived(&["deduct 1 --user 7"]), TestRedis::start());
-    let restored = on_cluster(&other, &format!("preheat --restore {} --activity 1", dir.path().display())).code(0);
-    let hint = restored.stderr.split("hint: `seckill ").nth(1).and_then(|hint| hint.split('`').next());
-    let hint = hint.unwrap_or_else(|| panic!("{}", restored.stderr));
-    other.seckill([]).args(hint.split(' ')).code(0);
-    on_cluster(&other, "resume 1").code(0);
-    on_cluster(&other, "reconcile 1").code(0);
-    on_cluster(&other, "deduct 1 --user 8").code(0);
-    assert_eq!(on_cluster(&other, "inspect 1 -o json").code(0).json()[0]["sold"], 2);
-}
-
-#[test]
 fn a_shard_that_is_gone_keeps_no_other_one_live_and_none_is_resumed_beside_it() {
     let redis = preheated(12, 3);
     let ids = Whole::of(&redis).ids();
