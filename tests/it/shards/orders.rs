@@ -150,17 +150,3 @@ fn an_order_whose_late_copy_may_take_units_is_in_doubt_not_refused() {
         sale.check(6);
     }
 }
-
-#[test]
-fn a_shard_that_is_not_there_is_said_of_its_parent() {
-    let sale = Sale::new(&[0, 3], None);
-    let user = sale.user(0, "8");
-    // First a donor, then the home, too.
-    for number in [1, 0] {
-        drop(sale.redis().cmd(("UNLINK", CLUSTER.all_keys(&sale.id(number)))));
-        for order in ["deduct", "deduct --dry-run", "hold --for 1h --request r"] {
-            let corrupt = sale.seckill(&format!("{order} 1001 --user {user}")).code(3).stdout_has("corrupt");
-            corrupt.stderr_has("key `seckill:{1001}:meta` names a shard that is not there");
-        }
-    }
-}
