@@ -63,21 +63,6 @@ fn rejects_never_overwrite_what_is_read() {
 }
 
 #[test]
-fn rejects_that_cannot_be_written_stop_the_run_before_it_begins() {
-    let redis = TestRedis::selling("1001", 10);
-    let before = redis.dump_all();
-    let orders = Orders::new(FILE);
-    for (target, why) in [("/no/such/dir/rejects.csv", "no such file or directory"), ("/tmp", "is a directory")] {
-        redis
-            .seckill(["deduct", "--keep-going", "--from", orders.path(), "--rejects", target])
-            .code(1)
-            .stderr_has(why)
-            .stderr_lacks("os error");
-    }
-    redis.assert_unchanged_since(&before);
-}
-
-#[test]
 fn a_run_that_is_stopped_leaves_no_half_file_and_permissions_stay() {
     let redis = TestRedis::selling("1001", 10_000);
     let rows: String =
