@@ -52,6 +52,12 @@ fn what_an_operator_changes_is_done_once_if_the_reply_is_lost() {
         proxy.heal();
     }
     assert_eq!(redis.xrange(&SECKILL.ledger("1")).len(), 4);
+    // What is not in doubt is done.
+    redis.seckill(["pause", "1", "2"]).code(0);
+    proxy.inject(When::Command(1), Fault::LoseReply);
+    proxy.seckill(["resume", "1", "2"]).code(6).stdout_has("live").stderr_has("`seckill inspect 1`");
+    proxy.heal();
+    redis.seckill(["inspect", "2"]).code(0).stdout_has("live");
     // The same before the steps of a fixture: plan, index, preheat.
     proxy.inject(When::Command(3), Fault::LoseReply);
     proxy.seckill(["run", "-"]).stdin("activities: [{id: 9, stock: 5}]").code(0).stderr_has("1 created");

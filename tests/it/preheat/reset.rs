@@ -30,6 +30,11 @@ fn the_question_names_server_activities_and_units_sold() {
     call.wait().code(1).stdout_has("now it is: Reset `2` (4 of 4 units sold)");
     redis.seckill(one).at_terminal("y\n").code(0).stdout_has("4 → 9");
     assert_eq!(redis.int("seckill:stock:2"), 9);
+    // Plan, epoch, and the plan once more: another sale with the same numbers.
+    let call = proxy.start_and_hold(When::Command(3), proxy.seckill(one).at_terminal("y\n"));
+    redis.seckill(one).args(["--yes"]).code(0);
+    proxy.release();
+    call.wait().code(1).stdout_has("changed since the question");
 }
 
 #[test]
