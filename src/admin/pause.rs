@@ -235,7 +235,11 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
             }
             // All were resumed above: who has paused one since did so in spite of it.
             if is_resumed && would_be.status == Status::Ok {
-                return Ok(Some(Paused { is_partial: true, ..Paused::refused(Status::Paused) }));
+                let is_partial = found
+                    .iter()
+                    .flatten()
+                    .any(|shard| shard.meta.as_ref().is_some_and(|meta| meta.stored_state == StoredState::Live));
+                return Ok(Some(Paused { is_partial, moved: result.moved, ..Paused::refused(Status::Paused) }));
             }
         }
         if let Some(refused) = pause_shards(store, ids.into_iter().zip(found), lost, pausing, &mut result)? {

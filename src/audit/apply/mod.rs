@@ -121,8 +121,8 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
 
 /// Which repairs are not for what is there: those that end orders of users who gave units back since the audit, or of anybody in a sale
 /// without users, because who has as many units again has them by another order. All of them, if the audit's last entry is gone, because it
-/// is another ledger, or if the stock that was gone is there, because it was counted without them. If a trim removed the entry, those that
-/// end orders, because nobody knows what came since. Without a ledger nothing says so.
+/// is another ledger; or if they restore a stock that is there, or of which units moved since. If a trim removed the entry, those that end
+/// orders, because nobody knows what came since. Without a ledger nothing says so.
 fn outdated(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
     let seen = repairs.iter().filter_map(|repair| repair.audited_entry.as_ref());
     let after = seen.filter_map(|entry| entry.parse::<EntryId>().ok()).min();
@@ -138,15 +138,20 @@ fn outdated(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Re
     let was_trimmed = view.checkpoint().is_some_and(|checkpoint| after < checkpoint.from);
     let last = view.ledger_last.unwrap_or(after);
     let ends_orders = repairs.iter().any(|repair| repair.ends_orders());
-    let (mut users, mut is_there): (HashSet<Vec<u8>>, bool) = (HashSet::new(), false);
+    let (mut users, mut is_there, mut has_moved): (HashSet<Vec<u8>>, bool, bool) = (HashSet::new(), false, false);
     let key = store.keys(activity).ledger;
     ledger::each_entry_of(store, &key, after.previous(), last, |entry| {
         is_there |= entry.id == after;
         if entry.id > after && matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
             users.extend(entry.rows().unwrap_or_default().iter().map(|row| row.user().to_vec()));
         }
-        is_there && ends_orders
+        // Repairs of others are counted.
+        has_moved |= entry.id > after && entry.known_op() != Some(Op::Repair) && entry.stock_change() != Some(0);
+        is_there && (ends_orders || restores)
     })?;
+    if restores && (has_moved || !is_there) {
+        return Ok(vec![true; repairs.len()]);
+    }
     let has_returned = |user: &Option<StoredUser>| match user {
         _ if !is_there => true,
         Some(user) => users.contains(user.as_bytes()),

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::Value;
 
 use crate::error::{Result, StoreError};
-use crate::redis::call::Call;
 use crate::redis::call::exchange::{CallFailure, ReplicaWait, Sending};
 use crate::redis::call::retry::Answer;
+use crate::redis::call::{Call, RetrySafety};
 use crate::redis::cluster::Servers;
 
 /// Calls that are sent before their replies are read.
@@ -41,7 +41,11 @@ impl Servers {
                 (Err(CallFailure::Refused(error)), _) if !self.may_recover(&error) => {
                     Err(self.learn(&error).err().unwrap_or_else(|| call.named_in(error)))
                 }
-                (Err(CallFailure::Lost(_)), Some(error)) => Err(error.clone()),
+                (Err(CallFailure::Lost(_)), Some(error)) if call.safety != RetrySafety::AtMostOnce => {
+                    Err(error.clone())
+                }
+                // Whether it ran is not known.
+                (Err(CallFailure::Lost(error)), Some(_)) => self.send(std::slice::from_ref(call), None, Some(&error)),
                 (Err(_), Some(error)) => Err(error.clone().of_unsent()),
                 (Err(CallFailure::Unsent(error)), None) if !self.may_recover(&error) => Err(self.explained(error)),
                 (Err(CallFailure::Lost(error)), None) => self.send(std::slice::from_ref(call), None, Some(&error)),

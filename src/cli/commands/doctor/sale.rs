@@ -128,15 +128,7 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &mut Store
     };
     let corrupt_users = snapshot.corrupt.as_ref().filter(|corrupt| keys.participants.as_ref() == Some(&corrupt.key));
     let other_type = if store.layout().kind().records_once() { "hash" } else { "set" };
-    if let Some(Corrupt { key, what }) = corrupt_users
-        && Layout::named(store.layout().name()).is_none()
-        && index::type_of(store, key).as_deref() == Some(other_type)
-    {
-        let found = format!(
-            "`{key}` {what}; it is a {other_type}: is that kind right? If it is, rename the key, then `reconcile --fix`"
-        );
-        return Some(Finding::fail(found, fixes.command(&["TYPE", key])));
-    }
+    let type_of_users = corrupt_users.and_then(|corrupt| index::type_of(store, &corrupt.key));
     let whole = store.layout().whole(activity);
     let (is_parent, is_shard) = (snapshot.parts().len() > 1, whole != *activity);
     let restore = || match lost_in {
@@ -147,12 +139,23 @@ fn fault_of(snapshot: &Snapshot, lost_in: Option<&[Snapshot]>, store: &mut Store
         }
         None => fixes.seckill("reconcile", &whole, "--fix"),
     };
+    let stop = match corrupt_users.is_some() && !has_ledger {
+        true => "; stop the backend's script first: while this key is gone, limits start over",
+        false => "",
+    };
+    if let Some(Corrupt { key, what }) = corrupt_users
+        && Layout::named(store.layout().name()).is_none()
+        && type_of_users.as_deref() == Some(other_type)
+    {
+        let restore = restore();
+        let found = format!(
+            "`{key}` {what}; it is a {other_type}: is that kind right? If it is, rename the key, then `{restore}`{stop}"
+        );
+        return Some(Finding::fail(found, fixes.command(&["TYPE", key])));
+    }
     let is_lost = lost_in.is_some();
     if let Some(corrupt) = &snapshot.corrupt {
-        let mut found = format!("`{}` {}", corrupt.key, corrupt.what);
-        if corrupt_users.is_some() && !has_ledger {
-            found += "; stop the backend's script first: while this key is gone, limits start over";
-        }
+        let found = format!("`{}` {}{stop}", corrupt.key, corrupt.what);
         // A key of a shard has a row of its own.
         let fix = if is_of_later_version(corrupt) {
             format!("{SECKILL}version")

@@ -284,10 +284,14 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
         let unchanged = results.iter().filter(|result| result.action == Action::Unchanged);
         unchanged.for_each(|result| store.changed(&result.activity));
         failed = carry_out(&plans, how, reason, store, &mut results, out).err();
-        if plans.len() > 1 && failed.as_ref().is_some_and(|failed| failed.exit == Exit::Unknown) {
-            out.warn(
-                "others may be changed or not, too: the same command with `--dry-run` shows what is not as wanted",
-            );
+        let due = planned.iter().filter(|it| !matches!(it.action, Action::Unchanged | Action::Refused)).count();
+        if due > 1 && failed.as_ref().is_some_and(|failed| failed.exit == Exit::Unknown) {
+            out.warn(match how {
+                PreheatMode::Reset => {
+                    "others may be reset or not, too: `seckill ledger` shows when the sale of each began"
+                }
+                _ => "others may be changed or not, too: the same command with `--dry-run` shows what is not as wanted",
+            });
         }
     }
     let missing = results.iter().filter(|result| result.status == Status::NotPreheated);
