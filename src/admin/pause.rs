@@ -229,12 +229,12 @@ fn pause_sharded(store: &mut Store, activity: &ActivityId, pausing: Pausing<'_>)
         // Nor if one of them refuses it.
         if pausing.to == Pause::Resume && !pausing.dry_run {
             let shards = ids.iter().cloned().zip(found.iter().cloned());
-            let (dry, mut would_be) = (Pausing { dry_run: true, ..pausing }, Paused::refused(Status::Replayed));
-            if let Some(refused) = pause_shards(store, shards, None, dry, &mut would_be)? {
+            let (dry_run, mut dry_result) = (Pausing { dry_run: true, ..pausing }, Paused::refused(Status::Replayed));
+            if let Some(refused) = pause_shards(store, shards, None, dry_run, &mut dry_result)? {
                 return Ok(Some(refused));
             }
-            // All were resumed above: who has paused one since did so in spite of it.
-            if is_resumed && would_be.status == Status::Ok {
+            // All were resumed before, so one was paused since: another resume would undo that.
+            if is_resumed && dry_result.status == Status::Ok {
                 let is_partial = found
                     .iter()
                     .flatten()

@@ -76,8 +76,8 @@ pub fn repair(
         done[at] = count_open(store, activity, dry_run)?;
     }
     let all_counted = done.iter().zip(repairs).all(|(done, repair)| repair.class != Class::OpenCount || done.is_done());
-    let late = outdated(store, activity, repairs)?;
-    let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| late[*at]);
+    let is_late = late_repairs(store, activity, repairs)?;
+    let (late, units): (Vec<usize>, Vec<usize>) = units.into_iter().partition(|at| is_late[*at]);
     for chunk in divide(&late, repairs) {
         let rows: Vec<&Repair> = chunk.iter().map(|at| repairs[*at]).collect();
         for (at, answer) in chunk.into_iter().zip(repair_once(store, activity, &rows, None, None, reason)?) {
@@ -119,11 +119,11 @@ fn count_open(store: &mut Store, activity: &ActivityId, dry_run: bool) -> Result
     Ok(Repaired::Changed)
 }
 
-/// Which repairs are not for what is there: those that end orders of users who gave units back since the audit, or of anybody in a sale
+/// Which repairs come too late for what is there: those that end orders of users who gave units back since the audit, or of anybody in a sale
 /// without users, because who has as many units again has them by another order. All of them, if the audit's last entry is gone, because it
-/// is another ledger; or if they restore a stock that is there, or of which units moved since. If a trim removed the entry, those that end
+/// is another ledger; or if they restore a stock that is there again, or was moved since. If a trim removed the entry, those that end
 /// orders, because nobody knows what came since. Without a ledger nothing says so.
-fn outdated(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
+fn late_repairs(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Result<Vec<bool>> {
     let seen = repairs.iter().filter_map(|repair| repair.audited_entry.as_ref());
     let after = seen.filter_map(|entry| entry.parse::<EntryId>().ok()).min();
     let restores = repairs.iter().any(|repair| repair.restores_stock());
@@ -145,7 +145,7 @@ fn outdated(store: &mut Store, activity: &ActivityId, repairs: &[&Repair]) -> Re
         if entry.id > after && matches!(entry.known_op(), Some(Op::Refund | Op::Release | Op::Expire)) {
             users.extend(entry.rows().unwrap_or_default().iter().map(|row| row.user().to_vec()));
         }
-        // Repairs of others are counted.
+        // The script counts repairs.
         has_moved |= entry.id > after && entry.known_op() != Some(Op::Repair) && entry.stock_change() != Some(0);
         is_there && (ends_orders || restores)
     })?;

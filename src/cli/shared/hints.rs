@@ -93,7 +93,12 @@ pub fn sharded(snapshot: &Snapshot, what: &str) -> Option<Failure> {
 ///
 /// # Errors
 /// Any of `StoreError`.
-pub fn missing_rows(seen: &[Snapshot], after: EntryId, store: &mut Store, warnings: &mut Warnings) -> Result<bool> {
+pub fn warn_of_missing_rows(
+    seen: &[Snapshot],
+    after: EntryId,
+    store: &mut Store,
+    warnings: &mut Warnings,
+) -> Result<bool> {
     let activities: Vec<ActivityId> = seen.iter().map(|before| before.activity.clone()).collect();
     let now = snapshot::snapshots(store, &activities)?;
     let mut is_any = false;

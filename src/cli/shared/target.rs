@@ -144,14 +144,17 @@ pub enum PasswordSource {
 }
 
 /// The server, the context that it is of, and where its password is.
-fn named<'a>(global: &Global, in_use: Option<&'a InUse>) -> Result<(Target, Option<&'a Context>, PasswordSource)> {
+fn named_server<'a>(
+    global: &Global,
+    in_use: Option<&'a InUse>,
+) -> Result<(Target, Option<&'a Context>, PasswordSource)> {
     let of_flag = global.url.clone().map(|url| (url, "the value of `--url`".to_owned(), None));
     let of_context = |context: &'a Context| {
         Some((context.url.clone(), format!("the URL of context `{}`", context.name), Some(context)))
     };
     let of_environment = || {
-        let named = |(name, url)| (url, format!("the value of the environment variable `{name}`"), None);
-        Ok(url_of_environment()?.map(named))
+        let of_variable = |(name, url)| (url, format!("the value of the environment variable `{name}`"), None);
+        Ok(url_of_environment()?.map(of_variable))
     };
     let default = || (DEFAULT_URL.to_owned(), "the default".to_owned(), None);
     let (url, source, context) = first_given(of_flag, in_use, of_context, of_environment)?.unwrap_or_else(default);
@@ -178,7 +181,7 @@ pub fn target<'a>(
     in_use: Option<&'a InUse>,
     run: impl FnOnce(&str) -> Result<String>,
 ) -> Result<(Target, Option<&'a Context>)> {
-    let (mut target, context, password) = named(global, in_use)?;
+    let (mut target, context, password) = named_server(global, in_use)?;
     let password = match password {
         PasswordSource::Absent | PasswordSource::Url => None,
         PasswordSource::File(path) => Some(credentials::password_of_file(&path)?),
@@ -206,7 +209,7 @@ pub fn login(global: &Global, in_use: Option<&InUse>) -> Result<(PasswordSource,
     if global.embedded.is_some() {
         return Ok(Default::default());
     }
-    let (target, context, password) = named(global, in_use)?;
+    let (target, context, password) = named_server(global, in_use)?;
     let files = certificate_files(global, context).into_iter().flatten().filter(|_| target.has_tls());
     let option =
         |(name, file): (&str, &Path)| [format!("--{}", name.trim_start_matches('-')), file.display().to_string()];

@@ -8,8 +8,8 @@ pub(crate) const MINUTE: u64 = 60 * SECOND;
 pub(crate) const HOUR: u64 = 60 * MINUTE;
 pub(crate) const DAY: u64 = 24 * HOUR;
 
-/// Days so far apart are dates with their year.
-const LONG: u64 = 100 * DAY;
+/// What is less far apart has dates without their year.
+const HUNDRED_DAYS: u64 = 100 * DAY;
 
 /// Times between two ticks that people count in: units in milliseconds, and how many of each, the shortest first.
 const STEPS: [(u64, &[u64]); 5] = [
@@ -71,7 +71,7 @@ impl Millis {
             100..SECOND => "%H:%M:%S%.1f",
             SECOND..MINUTE => "%H:%M:%S",
             MINUTE..DAY => "%H:%M",
-            DAY..LONG => "%m-%d",
+            DAY..HUNDRED_DAYS => "%m-%d",
             _ => "%Y-%m-%d",
         };
         let civil = zone.civil(self);
@@ -91,7 +91,7 @@ fn ticks(zone: &Zone, from: Millis, to: Millis, most: usize) -> Vec<Tick> {
     let local = from.0.saturating_add(offset);
     let first = local.saturating_add((-local).rem_euclid(signed)).saturating_sub(offset);
     let is_one_year = zone.civil(from).year() == zone.civil(to).year();
-    let apart = if step < DAY || is_one_year { step } else { step.max(LONG) };
+    let apart = if step < DAY || is_one_year { step } else { step.max(HUNDRED_DAYS) };
     let instants =
         (0..).map_while(|step: i64| first.checked_add(step.checked_mul(signed)?)).take_while(|at| *at <= to.0);
     instants.take(most + 1).map(|at| Tick { at: Millis(at), label: Millis(at).clock_in(zone, apart) }).collect()

@@ -99,7 +99,7 @@ pub(super) fn status(why: &Unarchivable) -> &'static str {
 pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
     // Most of what can be done about a shard is done to all of them.
     let whole = activity.whole();
-    let begin_anew = hints::preheat(&whole, "--stock N --reset");
+    let reset = hints::preheat(&whole, "--stock N --reset");
     match why {
         Unarchivable::Status(Status::Corrupt | Status::NotPreheated, corrupt) => {
             warn_of_corrupt(&mut out.warnings(), corrupt.as_ref());
@@ -136,7 +136,7 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
             out.warn(format!("the audit of `{whole}` is {verdict}: only what is a match is archived"));
             out.hint(match verdict {
                 Verdict::Unproven => format!(
-                    "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; {begin_anew} begins \
+                    "`{activity}` has no ledger, and nothing else proves what was sold of it: keep its order records; {reset} begins \
                      another sale"
                 ),
                 Verdict::Unsettled => format!(
@@ -156,7 +156,7 @@ pub(super) fn explain(why: &Unarchivable, activity: &ActivityId, out: &Output) {
                  removed"
             ));
             out.hint(format!(
-                "{begin_anew} begins the next sale of it, without what is there now; `preheat --restore` brings back this one once those \
+                "{reset} begins the next sale of it, without what is there now; `preheat --restore` brings back this one once those \
                  keys are deleted (all but the meta)"
             ));
         }

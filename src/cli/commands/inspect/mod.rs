@@ -357,9 +357,9 @@ fn all(activities: &[ActivityId], store: &mut Store, out: &mut Output) -> Result
     }
     stream.finish()?;
     // A trim removes no users.
-    let lack_rows = hints::missing_rows(&seen, EntryId::LAST, store, &mut warnings)?;
+    let has_gaps = hints::warn_of_missing_rows(&seen, EntryId::LAST, store, &mut warnings)?;
     warnings.end();
-    Ok(if lack_rows { Exit::Failed } else { Exit::done_if(sound) })
+    Ok(if has_gaps { Exit::Failed } else { Exit::done_if(sound) })
 }
 
 row! {

@@ -177,7 +177,7 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
         // Rows are shown, and acknowledged, whole.
         interrupt::stop_gracefully();
     }
-    let (terminal, format, bom, mut lack_rows) = (out.terminal(), out.format(), out.bom, false);
+    let (terminal, format, bom, mut has_gaps) = (out.terminal(), out.format(), out.bom, false);
     match &args.group {
         Some(name) => {
             let mut delivery = match &args.exec {
@@ -198,13 +198,13 @@ fn show(args: &ShowArgs, store: &mut Store, out: &mut Output) -> Result<Exit> {
             sources::show(&mut sources, args, store, &mut rows)?;
             rows.finish()?;
             // A follower lives through trims and resets.
-            lack_rows = !args.follow && sources.lack_rows(store)?;
+            has_gaps = !args.follow && sources.warn_of_missing_rows(store)?;
         }
     }
     let has_faults = sources.faults.end();
     Ok(match interrupt::requested() {
         true => Exit::Interrupted,
-        false if lack_rows => Exit::Failed,
+        false if has_gaps => Exit::Failed,
         false => Exit::done_if(!has_faults),
     })
 }

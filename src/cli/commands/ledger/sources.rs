@@ -138,9 +138,9 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Whether rows may be missing, now that all were read, and a warning of each activity that they are of.
-    pub(super) fn lack_rows(&mut self, store: &mut Store) -> Result<bool> {
-        hints::missing_rows(&self.seen, self.since, store, &mut self.faults.warnings)
+    /// Warns of activities that lost rows while all were read, and returns whether there are any.
+    pub(super) fn warn_of_missing_rows(&mut self, store: &mut Store) -> Result<bool> {
+        hints::warn_of_missing_rows(&self.seen, self.since, store, &mut self.faults.warnings)
     }
 
     /// Whether nothing is left to follow.

@@ -307,7 +307,7 @@ fn apply(plans: &[Plan], args: &PreheatArgs, store: &mut Store, out: &mut Output
     explain::show(&results, failed.or(unreached), out)
 }
 
-/// The epochs of activities, each of which a reset begins.
+/// The epochs of activities: each reset begins another one.
 fn epochs(plans: &[Plan], store: &mut Store) -> Result<Vec<Option<u64>>> {
     let ids: Vec<ActivityId> = plans.iter().map(|plan| plan.id.clone()).collect();
     let found = snapshot::snapshots(store, &ids)?;

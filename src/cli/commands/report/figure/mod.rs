@@ -197,7 +197,7 @@ fn notes(report: &Report) -> Vec<String> {
     notes.push(format!("Verdict by sums, {}.", facts::verdict(report)));
     notes.push(format!("The full audit, user by user, is `seckill reconcile {activity:#}`."));
     let room = WIDTH - 2.0 * EDGE;
-    // To `filled` a space is one column; here it is as wide as a letter is high.
+    // A line ends a letter's height before the edge.
     let columns = ((room - SMALL) / text_width(" ", SMALL)) as usize + 1;
     notes.iter().flat_map(|note| filled(note.split(' ').map(|word| fitted(word, room, SMALL)), columns)).collect()
 }
